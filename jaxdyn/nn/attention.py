@@ -32,6 +32,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.nn.rotary import Scaling, slowed
 
 __all__ = ["KINDS", "alibi", "angles", "attend", "causal_mask", "rotate", "slopes", "turn", "weights"]
 
@@ -142,16 +143,20 @@ def rotate(
 
 
 def angles(
-    positions: Int[Array, "*batch n"], entries: int, base: float = 10_000.0, dtype: DTypeLike = "float32"
+    positions: Int[Array, "*batch n"],
+    entries: int,
+    base: float = 10_000.0,
+    dtype: DTypeLike = "float32",
+    scaling: Scaling | None = None,
 ) -> tuple[Float[Array, "*batch n half"], Float[Array, "*batch n half"]]:
-    """Cosines and sines of the angles of :func:`rotate`.
+    """Cosines and sines of the angles of :func:`rotate`; the rates may be rescaled (:mod:`jaxdyn.nn.rotary`).
 
     Raises:
         UsageError: if the number of entries is odd.
     """
     if entries % 2:
         raise UsageError(f"rotary positions need an even number of entries per head, got {entries}")
-    rate = base ** (-jnp.arange(0, entries, 2, dtype=dtype) / entries)
+    rate = slowed(base ** (-jnp.arange(0, entries, 2, dtype=dtype) / entries), scaling)
     angle = positions.astype(dtype)[..., None] * rate
     return jnp.cos(angle), jnp.sin(angle)
 
@@ -159,10 +164,12 @@ def angles(
 def turn(
     x: Float[Array, "*batch n h e"], cos: Float[Array, "*#batch n half"], sin: Float[Array, "*#batch n half"]
 ) -> Float[Array, "*batch n h e"]:
-    """Queries or keys turned by the angles of their positions."""
+    """Queries or keys turned by the angles of their positions; entries beyond those of the angles stay as they are."""
     cos, sin = cos[..., None, :], sin[..., None, :]
-    a, b = jnp.split(x, 2, -1)
-    return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+    half = cos.shape[-1]
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    both = [a * cos - b * sin, a * sin + b * cos]
+    return jnp.concatenate([*both, rest] if rest.shape[-1] else both, -1)
 
 
 def alibi(

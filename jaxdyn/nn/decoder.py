@@ -1,13 +1,17 @@
-r"""A LLaMA-style decoder as two pure functions of its weights, which are plain arrays with a leading axis of layers.
+r"""The decoder of published language models as two pure functions of its weights: plain arrays with a leading axis of layers.
 
 .. math:: x \leftarrow x + A(N x), \qquad x \leftarrow x + \bigl(\mathrm{silu}(z W_g) \circ z W_u\bigr) W_d,\ z = N x, \qquad
    N x = g \circ x / \sqrt{\overline{x^2} + \epsilon}
 
 A: softmax attention with rotary positions, causal, without biases; keys and values may have fewer heads than queries, which share
 them. Other kinds of attention and of positions are fields, and so is a sink token: a trained embedding before every sequence, which
-passes through all layers and gives no logits.
+passes through all layers and gives no logits. Further fields describe Mistral, Qwen2, GPT-NeoX, GPT-2 and OPT:
+LayerNorm, an MLP without gate, biases, a window of attention, positions in a part of a head's entries, and the parallel block
+
+.. math:: x \leftarrow x + A(N x) + \phi(N' x\, W_u) W_d
 Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); arXiv:2309.17453, section 3.3 (the sink token);
-arXiv:2402.14905, section 2.3 (blocks that are used again); sizes and start: arXiv:2403.03507, table 5 and its code.
+arXiv:2402.14905, section 2.3 (blocks that are used again); sizes and start: arXiv:2403.03507, table 5 and its code;
+arXiv:2310.06825 (window), arXiv:2204.06745, section 2.1 (parallel block, share of rotary entries).
 Letters: b sequences of n tokens, L layers, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
 """
 
@@ -20,28 +24,37 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.errors import UsageError, require
 from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
+from jaxdyn.nn.norms import layer_norm, rms_norm
+from jaxdyn.nn.rotary import Scaling
 from jaxdyn.nn.shape import settle
 from jaxdyn.nn.tokens import checked
 from jaxdyn.nn.transformer import Network
 
 __all__ = [
+    "ACTIVATIONS",
+    "BIASES",
     "LLAMA",
     "OBSERVED",
     "Decoder",
+    "angles",
     "apply",
     "blocks_of",
     "decoder",
     "expanded",
     "init",
+    "last",
     "llama",
+    "near",
+    "normed",
     "parts",
     "placed",
+    "rms_norm",
     "trunk",
 ]
 
@@ -52,6 +65,14 @@ OBSERVED = {
 }
 POSITIONS = ("rotary", "alibi", "learned", "none")
 ORDERS = ("immediate", "all")
+NORMS, MLPS = ("rms", "layer"), ("gated", "plain")
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "silu": jax.nn.silu,
+    "relu": jax.nn.relu,
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),
+}
+BIASES = ("q", "k", "v", "o", "gate", "up", "down")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,30 +96,67 @@ class Decoder:
     position: str = "rotary"  # one of POSITIONS
     length: int = 0  # largest number of positions, for learned ones; the sink token takes one of them
     sink_token: bool = False  # it is token number ``vocabulary``, at position 0
+    head_size: int | None = None  # numbers in a head; None: the width shared out among the heads
+    window: int | None = None  # positions that a query sees, its own included; None: all before it
+    norm: str = "rms"  # or "layer", with biases
+    mlp: str = "gated"  # or "plain", without a gate
+    activation: str = "silu"  # one of ACTIVATIONS
+    biases: tuple[str, ...] = ()  # matrices with a bias, among BIASES
+    parallel: bool = False  # attention and MLP both read the block's input
     epsilon: float = 1e-6
     base: float = 10_000.0  # of the rotary positions
+    rotary: int | None = None  # entries of a head that are turned, the first ones; None: all
+    scaling: Scaling | None = None  # of the rotary rates
     std: float = 0.02  # of all weights at the start
     scan: bool = True
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        sizes = dict.fromkeys(("vocabulary", "width", "layers", "heads", "hidden", "groups", "repeats"), 1) | {"length": 0}
+        names = ("vocabulary", "width", "layers", "heads", "hidden", "groups", "repeats", "head_size", "window")
+        sizes = dict.fromkeys(names, 1) | {"length": 0, "rotary": 2}
         numbers = {"epsilon": {"least": 0}, "base": {"above": 0}, "std": {"least": 0}}
-        settle(self, sizes, numbers, ("tied", "sink_token", "scan"))
-        require(self, self.order in ORDERS, f"order is one of {', '.join(ORDERS)}", "order")
-        require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
-        require(self, self.attention in attention.KINDS, f"attention is one of {', '.join(attention.KINDS)}", "attention")
-        require(self, self.position in POSITIONS, f"position is one of {', '.join(POSITIONS)}", "position")
-        even = self.position != "rotary" or self.entries % 2 == 0
-        require(self, even, "rotary positions need an even number of entries per head", "width", "heads")
+        settle(self, sizes, numbers, ("tied", "sink_token", "scan", "parallel"))
+        divides = self.head_size is not None or self.width % self.heads == 0
+        require(self, divides, "width is a multiple of heads", "width", "heads")
+        choices = {"order": ORDERS, "attention": attention.KINDS, "position": POSITIONS}
+        for name, allowed in (choices | {"norm": NORMS, "mlp": MLPS, "activation": tuple(ACTIVATIONS)}).items():
+            require(self, getattr(self, name) in allowed, f"{name} is one of {', '.join(allowed)}", name)
+        self._settle_biases()
+        self._settle_rotary()
         learned = self.position != "learned" or self.length >= 1
         require(self, learned, "learned positions need length, the largest number of positions", "length")
         require(self, self.heads % self.key_heads == 0, "heads is a multiple of groups", "heads", "groups")
 
+    def _settle_biases(self) -> None:
+        """Refuse biases of matrices that are not there; their order is that of :data:`BIASES`."""
+        own = tuple(name for name in BIASES if name != "gate" or self.mlp == "gated")
+        known = isinstance(self.biases, tuple | list) and all(name in own for name in self.biases)
+        require(self, known, f"with mlp={self.mlp} biases are among {', '.join(own)}", "biases")
+        object.__setattr__(self, "biases", tuple(name for name in BIASES if name in self.biases))
+
+    def _settle_rotary(self) -> None:
+        """Refuse fields of rotary positions that do not fit the heads, or that nothing would read."""
+        turns = self.position == "rotary"
+        even = "rotary positions need an even number of entries per head"
+        require(self, not turns or self.rotated % 2 == 0, even, *(("width", "heads") if self.rotary is None else ("rotary",)))
+        if self.rotary is not None:
+            require(self, turns, "a number of rotary entries needs rotary positions", "rotary", "position")
+            require(self, self.rotary <= self.entries, f"a head has {self.entries} entries", "rotary")
+        scaled = self.scaling is None or isinstance(self.scaling, Scaling)
+        require(self, scaled, "scaling is a jaxdyn.nn.rotary.Scaling or None", "scaling")
+        require(self, turns or self.scaling is None, "scaling needs rotary positions", "scaling", "position")
+        table = () if self.scaling is None else self.scaling.table
+        require(self, 2 * len(table) in (0, self.rotated), f"its table has {self.rotated // 2} divisors", "scaling")
+
     @property
     def entries(self) -> int:
         """Numbers in a head."""
-        return self.width // self.heads
+        return self.width // self.heads if self.head_size is None else self.head_size
+
+    @property
+    def rotated(self) -> int:
+        """Numbers in a head that rotary positions turn."""
+        return self.entries if self.rotary is None else self.rotary
 
     @property
     def key_heads(self) -> int:
@@ -118,8 +176,9 @@ class Decoder:
     @property
     def weights(self) -> dict[str, tuple[int, ...]]:
         """Shapes of a block's matrices, (input, output), by name."""
-        d, f, narrow = self.width, self.hidden, self.key_heads * self.entries
-        return {"q": (d, d), "k": (d, narrow), "v": (d, narrow), "o": (d, d), "gate": (d, f), "up": (d, f), "down": (f, d)}
+        d, f, wide, narrow = self.width, self.hidden, self.heads * self.entries, self.key_heads * self.entries
+        gate = {"gate": (d, f)} if self.mlp == "gated" else {}
+        return {"q": (d, wide), "k": (d, narrow), "v": (d, narrow), "o": (wide, d), **gate, "up": (d, f), "down": (f, d)}
 
 
 LLAMA = {  # width, units, heads, layers; the talks print heads and layers of 1B exchanged
@@ -151,7 +210,7 @@ def decoder(shape: Decoder) -> Network:
 
 
 def init(shape: Decoder, key: PRNGKeyArray) -> PyTree:
-    """Weights N(0, std^2), gains one; drawn in float32 at least."""
+    """Weights N(0, std^2), gains one, biases zero; drawn in float32 at least."""
     s = shape
     wide = jnp.promote_types(s.dtype, jnp.float32)
 
@@ -159,10 +218,14 @@ def init(shape: Decoder, key: PRNGKeyArray) -> PyTree:
         return (s.std * jax.random.normal(jax.random.fold_in(key, i), size, wide)).astype(s.dtype)
 
     blocks = {name: normal(i, s.layers, *size) for i, (name, size) in enumerate(s.weights.items())}
+    blocks |= {f"{name}_bias": jnp.zeros((s.layers, s.weights[name][1]), s.dtype) for name in s.biases}
     blocks |= {name: jnp.ones((s.layers, s.width), s.dtype) for name in ("attention_norm", "mlp_norm")}
     if s.attention == "sink_bias":
         blocks["sink"] = jnp.zeros((s.layers, s.heads), s.dtype)
     params = {"embed": normal(7, s.vocabulary, s.width), "blocks": blocks, "norm": jnp.ones(s.width, s.dtype)}
+    if s.norm == "layer":
+        blocks |= {f"{name}_bias": jnp.zeros((s.layers, s.width), s.dtype) for name in ("attention_norm", "mlp_norm")}
+        params["norm_bias"] = jnp.zeros(s.width, s.dtype)
     if s.position == "learned":
         params["position"] = normal(9, s.length, s.width)
     if s.sink_token:
@@ -265,7 +328,7 @@ def trunk(
             x, one = step(x, jax.tree.map(lambda w, i=layer: w[i], blocks))
             each.append(one)
         seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
-    x = without_sink(shape, rms_norm(x, params["norm"], shape.epsilon))
+    x = without_sink(shape, last(shape, params, x))
     return (x, seen) if observe else x
 
 
@@ -290,16 +353,22 @@ def parts(shape: Decoder) -> tuple[Callable[..., Array], Callable[..., Array], C
     the parameters without the blocks.
     """
 
-    def last(rest: PyTree, x: Float[Array, "b m d"]) -> Float[Array, "b n V"]:
-        return read(shape, rest, without_sink(shape, rms_norm(x, rest["norm"], shape.epsilon)))
+    def ending(rest: PyTree, x: Float[Array, "b m d"]) -> Float[Array, "b n V"]:
+        return read(shape, rest, without_sink(shape, last(shape, rest, x)))
 
-    return functools.partial(_entered, shape), (lambda w, x: _block(shape, (), x, w)[0]), last
+    return functools.partial(_entered, shape), (lambda w, x: _block(shape, (), x, w)[0]), ending
 
 
-def rms_norm(x: Float[Array, "*rest d"], gain: Float[Array, " d"], epsilon: float) -> Float[Array, "*rest d"]:
-    """The root-mean-square norm, in float32 at least. Source: arXiv:1910.07467, equation 4."""
-    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-    return (wide * jax.lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + epsilon)).astype(x.dtype) * gain
+def last(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """The last residual stream after its norm."""
+    return normed(shape, params, "norm", x)
+
+
+def normed(s: Decoder, w: dict[str, Array], name: str, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """The residual stream after the norm of this name, by the network's kind of norm."""
+    if s.norm == "rms":
+        return rms_norm(x, w[name], s.epsilon)
+    return layer_norm(x, w[name], w[f"{name}_bias"], s.epsilon)
 
 
 def _block(
@@ -317,16 +386,23 @@ def _block(
 
 def heads(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[Array, Array, Array]:
     """Queries [*rest, h, e], keys and values [*rest, k, e] of a block, without positions."""
-    z = rms_norm(x, w["attention_norm"], s.epsilon)
-    q, k, v = (jnp.reshape(dense(z, w[name]), (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
+    z = normed(s, w, "attention_norm", x)
+    q, k, v = (jnp.reshape(_product(s, w, name, z), (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
     return q, k, v
+
+
+def _product(s: Decoder, w: dict[str, Array], name: str, z: Float[Array, "*rest m"]) -> Float[Array, "*rest n"]:
+    """The product with a block's matrix, and its bias if it has one."""
+    out = dense(z, w[name])
+    return out + w[f"{name}_bias"] if name in s.biases else out
 
 
 def merged(s: Decoder, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
     """The block's end: what the heads give goes into the residual stream, then the MLP's output."""
-    x = x + dense(out.reshape(x.shape), w["o"])
-    z = rms_norm(x, w["mlp_norm"], s.epsilon)
-    return x + dense(jax.nn.silu(dense(z, w["gate"])) * dense(z, w["up"]), w["down"])
+    after = x + _product(s, w, "o", out.reshape(*x.shape[:-1], -1))
+    z, act = normed(s, w, "mlp_norm", x if s.parallel else after), ACTIVATIONS[s.activation]
+    inner = act(_product(s, w, "gate", z)) * _product(s, w, "up", z) if s.mlp == "gated" else act(_product(s, w, "up", z))
+    return after + _product(s, w, "down", inner)
 
 
 def turned(s: Decoder, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n"] | None = None) -> Float[Array, "*b n h e"]:
@@ -334,7 +410,18 @@ def turned(s: Decoder, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n
     if s.position != "rotary":
         return x
     wide = jnp.promote_types(x.dtype, jnp.float32)  # in bfloat16 positions beyond 256 have no angle of their own
-    return attention.rotate(x.astype(wide), s.base, positions).astype(x.dtype)
+    at = jnp.arange(x.shape[-3], dtype=jnp.int32) if positions is None else positions
+    return attention.turn(x.astype(wide), *angles(s, at, wide)).astype(x.dtype)
+
+
+def angles(s: Decoder, positions: Int[Array, "*b n"], dtype: Any) -> tuple[Float[Array, "*b n half"], Float[Array, "*b n half"]]:
+    """Cosines and sines of rotary positions."""
+    return attention.angles(positions, s.rotated, s.base, dtype, s.scaling)
+
+
+def near(s: Decoder, seen: Bool[Array, "*b n m"], distance: Int[Array, "*b n m"]) -> Bool[Array, "*b n m"]:
+    """Which keys a query sees, of those that it may see, at these distances from it: those in its window."""
+    return seen if s.window is None else seen & (distance < s.window)
 
 
 def _attention(s: Decoder, q: Array, k: Array, v: Array, sink: Array | None) -> tuple[Array, Float[Array, "b h n n"]]:
@@ -342,5 +429,5 @@ def _attention(s: Decoder, q: Array, k: Array, v: Array, sink: Array | None) -> 
     at = jnp.arange(q.shape[-3], dtype=jnp.int32)
     bias = attention.alibi(at, at, s.heads, s.dtype) if s.position == "alibi" else None
     k, v = (jnp.repeat(part, s.heads // s.key_heads, axis=-2) for part in (turned(s, k), v))
-    mask = attention.causal_mask(at.size)
+    mask = near(s, attention.causal_mask(at.size), at[:, None] - at)
     return attention.attend(turned(s, q), k, v, kind=s.attention, mask=mask, bias=bias, sink=sink)

@@ -30,9 +30,10 @@ from jaxdyn.nn.decoder import (
     blocks_of,
     embedded,
     heads,
+    last,
     merged,
+    near,
     placed,
-    rms_norm,
     turned,
     with_sink,
     without_sink,
@@ -57,7 +58,7 @@ def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[
     for w in _blocks(shape, params):
         query, own = _read(shape, w, x, at)
         x = _block(shape, w, x, query, at, [own], at)
-    return rms_norm(x, params["norm"], shape.epsilon)
+    return last(shape, params, x)
 
 
 def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
@@ -117,7 +118,7 @@ def step(
         grown = jax.tree.map(lambda to, new: jax.lax.dynamic_update_slice_in_dim(to, new, slot, to.ndim - 2), memory, own)
         x = _block(shape, w, x, query, at, [old, grown], keys)
         after.append(grown)
-    return rms_norm(x, params["norm"], shape.epsilon), after
+    return last(shape, params, x), after
 
 
 def aside(
@@ -151,7 +152,7 @@ def aside(
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
         query, own = _read(shape, w, x, at)
         x = _block(shape, w, x, query, at, [old, memory, own], keys, seen)
-    return rms_norm(x, params["norm"], shape.epsilon)
+    return last(shape, params, x)
 
 
 def think(
@@ -191,7 +192,7 @@ def fits(shape: Decoder, places: int) -> None:
 
 def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
     """Embeddings without positions."""
-    plain = dataclasses.replace(shape, position="none")
+    plain = dataclasses.replace(shape, position="none", rotary=None, scaling=None)
     return embedded(plain, params, tokens, jnp.arange(tokens.shape[-1], dtype=jnp.int32))
 
 
@@ -255,12 +256,13 @@ def _block(
         slopes = attention.alibi(at, keys, shape.heads, shape.dtype)
         scores = scores + slopes.reshape(shape.key_heads, share, *slopes.shape[-2:])
     sink = None if "sink" not in w else w["sink"].reshape(shape.key_heads, share, 1)
-    b = attention.weights(scores, shape.attention, keys <= at[:, None] if seen is None else seen, sink)
+    seen = near(shape, keys <= at[:, None] if seen is None else seen, at[:, None] - keys)
+    b = attention.weights(scores, shape.attention, seen, sink)
     b = b.reshape(*b.shape[:-3], share * count, -1)
     out, first = jnp.zeros((), x.dtype), 0
     for part in parts:
-        last = first + part.value.shape[-2]
-        out = out + b[..., first:last] @ part.value
-        first = last
+        end = first + part.value.shape[-2]
+        out = out + b[..., first:end] @ part.value
+        first = end
     out = jnp.swapaxes(out.reshape(*x.shape[:-2], shape.heads, count, shape.entries), -3, -2)
     return merged(shape, x, out, w)

@@ -11,9 +11,11 @@ from jax.experimental import checkify
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import count
 from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, parts, placed, trunk
+from jaxdyn.nn.rotary import Scaling
 from jaxdyn.text import language
 from tests.nn import plain_decoder
 from tests.nn.drawn import weights
+from tests.nn.families import FAMILIES
 
 SMALL = Decoder(vocabulary=11, width=12, layers=3, heads=3, hidden=10, std=0.7, dtype="float64")
 apply = jax.jit(apply, static_argnums=0, static_argnames="observe")  # as one program: by itself every operation would be compiled
@@ -44,6 +46,17 @@ def test_numpy_forward(change, x64):
     theirs = np.stack([plain_decoder.logits(shape, plain, row) for row in np.asarray(tokens())])
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
     assert np.std(theirs) > 0.1
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_numpy_forward_of_the_families(name, x64):
+    shape = dataclasses.replace(SMALL, **{"width": 12, "groups": 1} | FAMILIES[name])
+    params = weights(shape)
+    ours = apply(shape, params, tokens())
+    plain = jax.tree.map(np.asarray, params)
+    theirs = np.stack([plain_decoder.logits(shape, plain, row) for row in np.asarray(tokens())])
+    np.testing.assert_allclose(ours, theirs, atol=1e-10)
+    assert np.std(theirs) > 0.1 and {f"{name}_bias" for name in shape.biases} <= set(params["blocks"])
 
 
 def test_scanned_and_written_out_layers_are_one_network(x64):
@@ -257,6 +270,38 @@ WRONG_KINDS = [{"attention": "cosine"}, {"position": "polar"}, {"position": "lea
 def test_wrong_shapes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         dataclasses.replace(SMALL, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"norm": "batch"}, "norm is one of rms, layer"),
+        ({"mlp": "mixture"}, "mlp is one of gated, plain"),
+        ({"activation": "swish"}, "activation is one of silu, relu, gelu, gelu_tanh"),
+        ({"biases": ("gate",), "mlp": "plain"}, "with mlp=plain biases are among q, k, v, o, up, down"),
+        ({"biases": "q"}, "biases=q is not allowed"),
+        ({"head_size": 5}, "an even number of entries per head"),
+        ({"head_size": 0}, "at least 1"),
+        ({"rotary": 3}, "an even number of entries per head"),
+        ({"rotary": 6}, "rotary=6 is not allowed: a head has 4 entries"),
+        ({"rotary": 2, "position": "none"}, "a number of rotary entries needs rotary positions"),
+        ({"scaling": Scaling(kind="linear"), "position": "alibi"}, "scaling needs rotary positions"),
+        ({"scaling": ("linear", 2.0)}, "scaling is a jaxdyn.nn.rotary.Scaling or None"),
+        ({"scaling": Scaling(kind="table", table=(1.0,))}, "its table has 2 divisors"),
+        ({"window": 0}, "window is a whole number|window is at least 1"),
+        ({"parallel": 1}, "parallel is True or False"),
+    ],
+)
+def test_fields_of_the_families_that_do_not_fit_are_refused(wrong, words):
+    with pytest.raises(UsageError, match=words):
+        dataclasses.replace(SMALL, **wrong)
+
+
+def test_heads_may_be_wider_than_the_residual_stream():
+    shape = Decoder(vocabulary=5, width=12, layers=1, heads=5, hidden=7, head_size=6)
+    assert shape.weights["q"] == (12, 30) and shape.weights["o"] == (30, 12) and shape.entries == 6
+    assert dataclasses.replace(shape, biases=["v", "q"]).biases == ("q", "v"), "the order of the matrices"
+    assert hash(dataclasses.replace(shape, scaling=Scaling(kind="linear", factor=2)))
 
 
 def test_wrong_names_are_refused(x64):

@@ -14,6 +14,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn import thoughts
 from jaxdyn.nn.decoder import Decoder, trunk
 from tests.nn.drawn import weights
+from tests.nn.families import FAMILIES
 
 SMALL = Decoder(vocabulary=7, width=8, layers=2, heads=4, hidden=6, std=0.5, length=12, dtype="float64")
 KINDS = {
@@ -197,3 +198,11 @@ def test_prompts_and_counts_are_checked(call):
     more = dataclasses.replace(shape, layers=2)
     with pytest.raises(UsageError, match="these weights are of another network: .* has 1 rows, layers=2"):
         call(more, params, TOKENS, 1)
+
+
+@pytest.mark.parametrize("name", ["mistral", "neox", "llama 3"])
+def test_the_published_families_pass_as_the_decoder_does(name, x64):
+    shape = Decoder(vocabulary=11, width=12, layers=2, heads=3, hidden=10, std=0.7, dtype="float64", **FAMILIES[name])
+    params, tokens = weights(shape), np.random.default_rng(0).integers(0, 11, (2, 8))
+    ours = jax.jit(lambda p: thoughts.forward(shape, p, thoughts.entered(shape, p, tokens)))(params)
+    np.testing.assert_allclose(ours, trunk(shape, params, tokens), rtol=1e-10, atol=1e-10)

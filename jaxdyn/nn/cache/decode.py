@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn.cache.policy import BLIND, Policy
 from jaxdyn.nn.cache.state import Layer, Plan, State, attend, fits, fitting, planned, start
-from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, merged, read, rms_norm, with_sink
+from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, last, merged, read, with_sink
 from jaxdyn.nn.tokens import checked
 
 __all__ = ["decode", "losses", "step"]
@@ -154,7 +154,7 @@ def _written(
 
 
 def _read(shape: Decoder, params: PyTree, x: Float[Array, " d"]) -> Float[Array, " V"]:
-    return read(shape, params, rms_norm(x, params["norm"], shape.epsilon))
+    return read(shape, params, last(shape, params, x))
 
 
 def _blocks(shape: Decoder, params: PyTree) -> tuple[dict[str, Array], ...]:

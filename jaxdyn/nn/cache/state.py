@@ -2,7 +2,7 @@ r"""The cache: arrays of fixed size, and attention of one query to what is in th
 
 A key's position is its number among the keys that are kept (0 for the oldest), the query's is that of the current token, n - 1 of n
 keys. A new key takes its victim's place; whatever came after the victim moves down by one. Keys are stored before rotation; in
-caches where positions never change, after it.
+caches where positions never change, after it. A network with a window sees keys of the cache at positions within it.
 
 .. math:: o_h = \sum_{j \in \text{cache}} b_{hj} v_j, \qquad F_j \leftarrow \gamma F_j + \sum_{h \in \text{group}} b_{hj}
 
@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, SCORED, STATIC, TRACED, Policy, victim
-from jaxdyn.nn.decoder import Decoder, turned
+from jaxdyn.nn.decoder import Decoder, angles, near, turned
 
 __all__ = ["Bytes", "Layer", "Owner", "Plan", "State", "attend", "bytes_held", "fits", "fitting", "planned", "start", "stays"]
 
@@ -167,12 +167,14 @@ def attend(
     q = turned(shape, query.reshape(g, share, 1, -1), one)[:, :, 0]
     k = layer.key if plan.angles is None or stays(policy) else _turned(layer.key, plan.angles)
     scores = jnp.einsum("gse,gle->gsl", q, k, preferred_element_type=layer.score.dtype) * q.shape[-1] ** -0.5
+    distance = here - (plan.position if policy.positions == "cache" else plan.born)  # [rows, L]
     if shape.position == "alibi":
         slope = attention.slopes(shape.heads, shape.dtype).reshape(g, share, 1)
-        at = plan.position if policy.positions == "cache" else plan.born
-        scores = scores - slope * (here - at)[:, None].astype(slope.dtype)
+        scores = scores - slope * distance[:, None].astype(slope.dtype)
     full = jnp.arange(policy.size, dtype=jnp.int32) <= time
     mask = jnp.broadcast_to(full, (share, policy.size))
+    if shape.window is not None:
+        mask = near(shape, mask, distance[:, None])
     b = attention.weights(scores, shape.attention, mask, None if sink is None else sink.reshape(g, share))
     out = jnp.einsum("gsl,gle->gse", b.astype(layer.value.dtype), layer.value, preferred_element_type=b.dtype)
     decay = policy.decay if policy.kind in SCORED and policy.score == "decay" else 1
@@ -217,8 +219,8 @@ def _angles(shape: Decoder, policy: Policy, time: Array, position: Array) -> tup
         return None
     wide = jnp.promote_types(shape.dtype, jnp.float32)
     if stays(policy):
-        return attention.angles(time[None, None], shape.entries, shape.base, wide)
-    table = attention.angles(jnp.arange(policy.size, dtype=jnp.int32), shape.entries, shape.base, wide)
+        return angles(shape, time[None, None], wide)
+    table = angles(shape, jnp.arange(policy.size, dtype=jnp.int32), wide)
     cos, sin = (x.at[position].get(mode="promise_in_bounds") for x in table)
     return cos, sin
 

@@ -27,9 +27,10 @@ from jaxdyn.nn.decoder import (
     embedded,
     expanded,
     heads,
+    last,
     merged,
+    near,
     read,
-    rms_norm,
     trunk,
     turned,
     with_sink,
@@ -59,6 +60,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     if policy.kind != "dense":
         seen &= first | (at[:, None] - at < policy.size - sinks)
     here = jnp.minimum(at, policy.size - 1) if policy.positions == "cache" else at
+    seen = near(shape, seen, jnp.where(first, here[:, None], at[:, None]) - at)
     x = embedded(shape, params, tokens, here)
 
     def one(x: Array, w: dict[str, Array]) -> tuple[Array, None]:
@@ -70,7 +72,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         return merged(shape, x, out, w), None
 
     x, _ = jax.lax.scan(one, x, expanded(shape, blocks_of(shape, params)))
-    return read(shape, params, without_sink(shape, rms_norm(x, params["norm"], shape.epsilon)))
+    return read(shape, params, without_sink(shape, last(shape, params, x)))
 
 
 def _scores(

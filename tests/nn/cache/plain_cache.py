@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.nn.plain_decoder import norm, placed_scores, weights
+from tests.nn.plain_decoder import merged, normed, placed_scores, product, weights
 
 
 def evict(cache, policy, now, given):
@@ -22,7 +22,7 @@ def evict(cache, policy, now, given):
 
 def decoded(shape, params, tokens, policy, given=None):
     """Logits after every token, and the times of the tokens that each layer and head of keys keeps at the end."""
-    e, share = shape.width // shape.heads, shape.heads // shape.key_heads
+    e, share = shape.entries, shape.heads // shape.key_heads
     caches = [[[] for _ in range(shape.key_heads)] for _ in shape.walk]
     out = []
     before = [params["sink_token"]] if shape.sink_token else []
@@ -31,25 +31,23 @@ def decoded(shape, params, tokens, policy, given=None):
         x = x + (params["position"][at] if "position" in params else 0)
         for layer, block in enumerate(shape.walk):
             w = {name: value[block] for name, value in params["blocks"].items()}
-            z, heads = norm(x, w["attention_norm"], shape.epsilon), []
+            z, heads = normed(shape, w, "attention_norm", x), []
             for g, cache in enumerate(caches[layer]):
                 part = slice(g * e, (g + 1) * e)
                 if len(cache) == policy.size:
                     evict(cache, policy, now, None if given is None else given[layer][g])
-                cache.append({"born": now, "key": (z @ w["k"])[part], "value": (z @ w["v"])[part], "score": 0.0})
+                key, value = (product(shape, w, name, z)[part] for name in ("k", "v"))
+                cache.append({"born": now, "key": key, "value": value, "score": 0.0})
                 places = range(len(cache)) if policy.positions == "cache" else [c["born"] for c in cache]
                 total = np.zeros(len(cache))
                 for h in range(g * share, (g + 1) * share):
-                    q = (z @ w["q"])[h * e : (h + 1) * e]
+                    q = product(shape, w, "q", z)[h * e : (h + 1) * e]
                     scores = placed_scores(shape, q, [c["key"] for c in cache], places[-1], places, h)
                     b = weights(shape.attention, scores, w["sink"][h] if "sink" in w else None)
                     total += b
                     heads.append(sum(p * c["value"] for p, c in zip(b, cache, strict=True)))
                 for c, more in zip(cache, total, strict=True):
                     c["score"] = (policy.decay if policy.score == "decay" else 1) * c["score"] + more
-            x = x + np.concatenate(heads) @ w["o"]
-            z = norm(x, w["mlp_norm"], shape.epsilon)
-            gate = z @ w["gate"]
-            x = x + (gate / (1 + np.exp(-gate)) * (z @ w["up"])) @ w["down"]
-        out.append(norm(x, params["norm"], shape.epsilon) @ (params["embed"] if shape.tied else params["head"]).T)
+            x = merged(shape, w, x, np.concatenate(heads))
+        out.append(normed(shape, params, "norm", x) @ (params["embed"] if shape.tied else params["head"]).T)
     return np.stack(out[len(before) :]), [[[c["born"] for c in cache] for cache in layer] for layer in caches]

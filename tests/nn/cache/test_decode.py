@@ -14,6 +14,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn.cache import Policy, decode, global_scores, losses, start, step
 from tests.nn.cache.helpers import SMALL, apply, params_of, text
 from tests.nn.cache.plain_cache import decoded
+from tests.nn.families import FAMILIES
 
 CASES = {
     "streaming": ({}, {"kind": "streaming", "size": 7, "sinks": 3}),
@@ -50,6 +51,36 @@ def test_against_lists(name, x64):
     np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(np.sort(state.layers.born, -1), kept)
     assert int(state.time) == len(tokens) + shape.sink_token
+
+
+IN_CACHES = {  # each family with a policy, and windows with all kinds of positions
+    "llama, linear": {"kind": "streaming", "size": 7, "sinks": 3},
+    "llama 3": {"kind": "h2o", "size": 6, "recent": 3},
+    "a table of divisors": {"kind": "streaming", "size": 6, "sinks": 2, "positions": "absolute"},
+    "mistral": {"kind": "streaming", "size": 6, "sinks": 2},
+    "mistral, absolute": {"kind": "h2o", "size": 6, "recent": 2, "positions": "absolute"},
+    "mistral, dense": {"kind": "dense", "size": 20},
+    "mistral, sums": {"kind": "h2o", "size": 8, "recent": 2},
+    "qwen2": {"kind": "anti_h2o", "size": 6, "recent": 3},
+    "neox": {"kind": "h2o", "size": 6, "recent": 2, "score": "mean"},
+    "gpt2": {"kind": "window", "size": 6},
+    "opt": {"kind": "streaming", "size": 6, "sinks": 1, "positions": "absolute"},
+    "gated biases": {"kind": "oracle_global", "size": 6, "recent": 3},
+}
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("name", IN_CACHES)
+def test_families_against_lists(name, x64):
+    shape, policy = (
+        dataclasses.replace(SMALL, **FAMILIES[name.partition(", ")[0] if "mistral" in name else name]),
+        Policy(**IN_CACHES[name]),
+    )
+    params, tokens = params_of(shape), text()
+    given = scores(shape, params, tokens) if policy.kind == "oracle_global" else None
+    _, logits = jax.jit(lambda p, t: decode(shape, p, policy, t, given=given))(params, tokens)
+    expected, _ = decoded(shape, jax.tree.map(np.asarray, params), np.asarray(tokens), policy, given)
+    np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.thinned

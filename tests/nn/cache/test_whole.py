@@ -10,6 +10,7 @@ from jax.experimental import checkify
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.cache import Policy, decode, global_scores, losses, prefill, recompute, start, step
 from tests.nn.cache.helpers import SMALL, apply, params_of, text
+from tests.nn.families import FAMILIES
 
 CASES = {
     "rotary": ({}, {"kind": "streaming", "sinks": 2}),
@@ -19,6 +20,9 @@ CASES = {
     "a sink token that leaves": ({"sink_token": True}, {"kind": "window"}),
     "blocks used twice": ({"repeats": 2}, {"kind": "streaming", "sinks": 2}),
     "learned": ({"position": "learned", "length": 7, "attention": "relu"}, {"kind": "window"}),
+    "a window": ({"window": 6}, {"kind": "streaming", "sinks": 2}),
+    "a window, absolute": ({"window": 7}, {"kind": "streaming", "sinks": 2, "positions": "absolute"}),
+    "neox": (FAMILIES["neox"], {"kind": "streaming", "sinks": 2}),
 }
 
 

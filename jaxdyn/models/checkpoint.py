@@ -1,0 +1,93 @@
+"""A checkpoint before its weights are read: where it is, what network it is, where its parameters stand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from jaxdyn.errors import UsageError
+from jaxdyn.models import folder, ggufs, hub
+from jaxdyn.models.archive import Archive
+from jaxdyn.models.families import Family, family_of
+from jaxdyn.models.fetching import PACKAGES, fetched
+from jaxdyn.models.gguf_tokenizer import UNSUPPORTED, gguf_tokenizer
+from jaxdyn.models.piece import Piece
+from jaxdyn.models.reading import located
+from jaxdyn.models.tokenizer import Tokenizer, fits, read_tokenizer
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["Checkpoint", "open_checkpoint"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose names and sizes fit its configuration.
+
+    Args:
+        path: the folder or file.
+        family: the model's family.
+        shape: the decoder.
+        archive: the tensors.
+        pieces: where each parameter stands in them.
+        tokenizer: texts and token numbers; None where there is none.
+        context: tokens of the longest text in training; None: not known.
+        note: why there is no tokenizer.
+    """
+
+    path: Path
+    family: Family
+    shape: Decoder
+    archive: Archive
+    pieces: Mapping[str, Piece]
+    tokenizer: Tokenizer | None
+    context: int | None
+    note: str = ""
+
+
+def open_checkpoint(model: str | Path, dtype: str = "float32") -> Checkpoint:
+    """A folder, a GGUF file, a name ``org/model`` on the hub, or one that ``jaxdyn models get`` has fetched.
+
+    Raises:
+        UsageError: for what is none of these, damaged files, and configurations that disagree with their tensors.
+    """
+    path = _place(model)
+    if path.is_dir():
+        return _of_folder(path, dtype)
+    folder.refuse_pickle(path)
+    if path.suffix == ".gguf":
+        return _of_gguf(path, dtype)
+    raise UsageError(f"{path} is not allowed: a model is a folder with config.json, a .gguf file, or a name org/model of the hub")
+
+
+def _place(model: str | Path) -> Path:
+    path = Path(model).expanduser()
+    if path.exists():
+        return path
+    if model in PACKAGES and (file := fetched(model)).is_file():
+        return file
+    if isinstance(model, str) and hub.is_name(model) and not path.suffix == ".gguf":
+        return hub.download(model)
+    if model in PACKAGES:
+        raise UsageError(f"the model {model} is not in the cache folder: jaxdyn models get {model}")
+    raise UsageError(f"there is no model {model}: it is a folder with config.json, a .gguf file, or a name org/model of the hub")
+
+
+def _of_folder(path: Path, dtype: str) -> Checkpoint:
+    config = folder.config(path)
+    family = family_of(config)
+    shape, archive = family.shape(config, dtype), folder.archive(path)
+    pieces, file = located(shape, family, archive), path / "tokenizer.json"
+    tokenizer = read_tokenizer(file, shape.vocabulary) if file.is_file() else None
+    context = config.whole("n_positions" if family.name == "gpt2" else "max_position_embeddings", None)
+    return Checkpoint(path, family, shape, archive, pieces, tokenizer, context, "" if tokenizer else "it has no tokenizer.json")
+
+
+def _of_gguf(path: Path, dtype: str) -> Checkpoint:
+    gguf = ggufs.open_gguf(path)
+    shape = gguf.family.shape(gguf.config, dtype)
+    pieces, tokenizer = located(shape, gguf.family, gguf.archive), gguf_tokenizer(path, gguf.metadata)
+    if tokenizer is not None:
+        fits(tokenizer, path, shape.vocabulary)
+    context = gguf.config.whole("max_position_embeddings", None)
+    return Checkpoint(path, gguf.family, shape, gguf.archive, pieces, tokenizer, context, "" if tokenizer else UNSUPPORTED)

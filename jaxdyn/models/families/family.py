@@ -1,0 +1,70 @@
+"""What is known of a family: how its config.json becomes a decoder, and where its weights stand."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxdyn.errors import UsageError
+from jaxdyn.models.config import Config
+from jaxdyn.models.piece import Piece
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["ACTIVATIONS", "Family", "linear", "make", "norm"]
+
+ACTIVATIONS = {  # of Hugging Face's names -> ours
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A family.
+
+    Args:
+        name: its ``model_type``.
+        shape: the decoder that a config describes, with a dtype.
+        pieces: where each parameter stands, by its path in ours.
+        prefix: of the tensors' names; files of the bare trunk lack it.
+        buffers: patterns of tensors that hold no weights.
+        config: the config.json of a decoder; None: it is not written.
+    """
+
+    name: str
+    shape: Callable[[Config, str], Decoder]
+    pieces: Callable[[Decoder], dict[str, Piece]]
+    prefix: str
+    buffers: tuple[str, ...] = ()
+    config: Callable[[Decoder], dict[str, Any]] | None = None
+
+    def is_buffer(self, name: str) -> bool:
+        """Whether a tensor holds no weights."""
+        return any(re.fullmatch(pattern, name) for pattern in self.buffers)
+
+
+def make(config: Config, fields: Mapping[str, Any]) -> Decoder:
+    """The decoder with these fields; refusals name the file."""
+    try:
+        return Decoder(**fields)
+    except UsageError as error:
+        raise UsageError(f"{config.file}: {error}") from None
+
+
+def linear(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+    """A block's matrix, (output, input) in the file, and its bias if it has one."""
+    rows, columns = shape.weights[ours][::-1]
+    bias = {f"blocks/{ours}_bias": Piece(f"{name}.bias", (rows,))} if ours in shape.biases else {}
+    return {f"blocks/{ours}": Piece(f"{name}.weight", (rows, columns), turned=True)} | bias
+
+
+def norm(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+    """The gain of a norm, and its bias if it has one."""
+    bias = {f"{ours}_bias": Piece(f"{name}.bias", (shape.width,))} if shape.norm == "layer" else {}
+    return {ours: Piece(f"{name}.weight", (shape.width,))} | bias

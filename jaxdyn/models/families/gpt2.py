@@ -1,0 +1,59 @@
+"""GPT-2: LayerNorms, learned positions, a plain MLP, biases everywhere, the read-out tied to the embedding.
+
+Matrices are (input, output), queries, keys and values next to one another. Source: Radford et al. 2019, section 2.3; names of
+fields and tensors are those of the library transformers.
+"""
+
+from __future__ import annotations
+
+from jaxdyn.models.config import Config
+from jaxdyn.models.families.family import ACTIVATIONS, Family, make, norm
+from jaxdyn.models.piece import Piece
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["GPT2"]
+
+LAYER = "transformer.h.{i}."
+
+
+def _shape(config: Config, dtype: str) -> Decoder:
+    config.fixed(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    width = config.whole("n_embd") or 0
+    fields = {
+        "vocabulary": config.whole("vocab_size"),
+        "width": width,
+        "layers": config.whole("n_layer"),
+        "heads": config.whole("n_head"),
+        "hidden": config.whole("n_inner", 4 * width),
+        "norm": "layer",
+        "mlp": "plain",
+        "activation": config.choice("activation_function", ACTIVATIONS, "gelu_new"),
+        "biases": ("q", "k", "v", "o", "up", "down"),
+        "position": "learned",
+        "length": config.whole("n_positions"),
+        "epsilon": config.number("layer_norm_epsilon", 1e-5),
+        "tied": config.flag("tie_word_embeddings", True),
+        "dtype": dtype,
+    }
+    return make(config, fields)
+
+
+def _matrix(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+    rows, columns = shape.weights[ours]
+    return {f"blocks/{ours}": Piece(f"{name}.weight", (rows, columns)), f"blocks/{ours}_bias": Piece(f"{name}.bias", (columns,))}
+
+
+def _pieces(shape: Decoder) -> dict[str, Piece]:
+    d, table = shape.width, (shape.vocabulary, shape.width)
+    pieces = {"embed": Piece("transformer.wte.weight", table), "position": Piece("transformer.wpe.weight", (shape.length, d))}
+    pieces |= norm(shape, "norm", "transformer.ln_f")
+    for number, ours in enumerate(("q", "k", "v")):
+        pieces[f"blocks/{ours}"] = Piece(f"{LAYER}attn.c_attn.weight", (d, 3 * d), (d, 3, d), (slice(None), number))
+        pieces[f"blocks/{ours}_bias"] = Piece(f"{LAYER}attn.c_attn.bias", (3 * d,), (3, d), (number,))
+    pieces |= _matrix(shape, "o", f"{LAYER}attn.c_proj")
+    pieces |= _matrix(shape, "up", f"{LAYER}mlp.c_fc") | _matrix(shape, "down", f"{LAYER}mlp.c_proj")
+    pieces |= norm(shape, "blocks/attention_norm", f"{LAYER}ln_1") | norm(shape, "blocks/mlp_norm", f"{LAYER}ln_2")
+    return pieces if shape.tied else pieces | {"head": Piece("lm_head.weight", table)}
+
+
+GPT2 = Family("gpt2", _shape, _pieces, "transformer.", (r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)",))

@@ -1,0 +1,92 @@
+"""GPT-NeoX, Pythia among them: LayerNorms, a plain MLP, a parallel residual, rotary positions in a share of each head's entries.
+
+Queries, keys and values are one matrix, head by head. Source: arXiv:2204.06745, section 2.1; arXiv:2304.01373; names of fields and
+tensors are those of the library transformers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxdyn.models.config import Config
+from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
+from jaxdyn.models.piece import Piece
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["NEOX"]
+
+LAYER = "gpt_neox.layers.{i}."
+
+
+def _shape(config: Config, dtype: str) -> Decoder:
+    width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
+    base, scaling = config.rope(base=config.number("rotary_emb_base", 10_000.0))
+    share = Config(config.file, config.get("rope_parameters", {})).number(
+        "partial_rotary_factor", config.number("rotary_pct", 0.25)
+    )
+    biases = ("q", "k", "v", "o") if config.flag("attention_bias", True) else ()
+    fields = {
+        "vocabulary": config.whole("vocab_size"),
+        "width": width,
+        "layers": config.whole("num_hidden_layers"),
+        "heads": heads,
+        "hidden": config.whole("intermediate_size"),
+        "norm": "layer",
+        "mlp": "plain",
+        "activation": config.choice("hidden_act", ACTIVATIONS, "gelu"),
+        "biases": (*biases, "up", "down"),
+        "parallel": config.flag("use_parallel_residual", True),
+        "rotary": None if share == 1 else int(width // heads * share),
+        "epsilon": config.number("layer_norm_eps", 1e-5),
+        "tied": config.flag("tie_word_embeddings", False),
+        "base": base,
+        "scaling": scaling,
+        "dtype": dtype,
+    }
+    return make(config, fields)
+
+
+def _pieces(shape: Decoder) -> dict[str, Piece]:
+    d, h, e = shape.width, shape.heads, shape.entries
+    pieces = {"embed": Piece("gpt_neox.embed_in.weight", (shape.vocabulary, d))} | norm(shape, "norm", "gpt_neox.final_layer_norm")
+    fused = f"{LAYER}attention.query_key_value"
+    for number, ours in enumerate(("q", "k", "v")):
+        index = (slice(None), number)
+        pieces[f"blocks/{ours}"] = Piece(f"{fused}.weight", (3 * h * e, d), (h, 3, e, d), index, turned=True)
+        if ours in shape.biases:
+            pieces[f"blocks/{ours}_bias"] = Piece(f"{fused}.bias", (3 * h * e,), (h, 3, e), index)
+    pieces |= linear(shape, "o", f"{LAYER}attention.dense")
+    pieces |= linear(shape, "up", f"{LAYER}mlp.dense_h_to_4h") | linear(shape, "down", f"{LAYER}mlp.dense_4h_to_h")
+    pieces |= norm(shape, "blocks/attention_norm", f"{LAYER}input_layernorm")
+    pieces |= norm(shape, "blocks/mlp_norm", f"{LAYER}post_attention_layernorm")
+    return pieces if shape.tied else pieces | {"head": Piece("embed_out.weight", (shape.vocabulary, d))}
+
+
+def _config(shape: Decoder) -> dict[str, Any]:
+    share = shape.rotated / shape.entries
+    scaling = {} if shape.scaling is None else {"rope_type": shape.scaling.kind, "factor": shape.scaling.factor}
+    rope = {"rope_type": "default", "rope_theta": shape.base, "partial_rotary_factor": share} | scaling
+    return {
+        "architectures": ["GPTNeoXForCausalLM"],
+        "vocab_size": shape.vocabulary,
+        "hidden_size": shape.width,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "intermediate_size": shape.hidden,
+        "hidden_act": {"gelu_tanh": "gelu_new"}.get(shape.activation, shape.activation),
+        "attention_bias": "q" in shape.biases,
+        "use_parallel_residual": shape.parallel,
+        "layer_norm_eps": shape.epsilon,
+        "tie_word_embeddings": shape.tied,
+        "initializer_range": shape.std,
+        "rotary_pct": share,
+        "rotary_emb_base": shape.base,
+        "rope_parameters": rope,
+    }
+
+
+BUFFERS = (
+    r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
+    r"(gpt_neox\.)?rotary_emb\.inv_freq",
+)
+NEOX = Family("gpt_neox", _shape, _pieces, "gpt_neox.", BUFFERS, _config)

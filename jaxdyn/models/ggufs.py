@@ -1,0 +1,163 @@
+"""A single GGUF file, by the library gguf: weights in any quantisation that it can undo, all else in the file's metadata.
+
+Rows of queries and keys of LLaMA stand in the order of neighbouring rotary pairs there; they are put back into that of halves.
+Names of fields and tensors are those of the format's description (ggml, docs/gguf.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from jaxdyn.errors import UsageError, shown
+from jaxdyn.models.archive import Archive, Entry
+from jaxdyn.models.config import Config
+from jaxdyn.models.extras import library
+from jaxdyn.models.families import FAMILIES, Family
+from jaxdyn.models.piece import Piece
+from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn.rotary import Scaling
+
+__all__ = ["GGUF", "open_gguf"]
+
+ARCHITECTURES = ("llama", "qwen2")
+FREQUENCIES = "rope_freqs.weight"
+NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers": "blk",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+FIELDS = {  # of the metadata, after the architecture's name -> of config.json
+    "block_count": "num_hidden_layers",
+    "embedding_length": "hidden_size",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.sliding_window": "sliding_window",
+    "rope.freq_base": "rope_theta",
+    "vocab_size": "vocab_size",
+    "context_length": "max_position_embeddings",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class GGUF:
+    """What a GGUF file holds."""
+
+    config: Config
+    family: Family
+    archive: Archive
+    metadata: dict[str, Any]
+
+
+def open_gguf(file: Path) -> GGUF:
+    """The file, mapped into memory.
+
+    Raises:
+        UsageError: for a damaged file, and an architecture or a quantisation that is not supported.
+    """
+    gguf = library("gguf")
+    try:
+        reader = gguf.GGUFReader(str(file))
+        metadata = {name: field.contents() for name, field in reader.fields.items()}
+        tensors = {t.name: t for t in reader.tensors}
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # the library checks little: what a damaged file raises is anybody's guess
+        raise UsageError(f"{file} is not a whole GGUF file: {shown(error)}") from None
+    config = _config(file, metadata, "output.weight" not in tensors)
+    entries = {name: Entry(file, tuple(map(int, t.shape[::-1])), t.tensor_type.name) for name, t in tensors.items()}
+    heads = config.whole("num_attention_heads") or 1
+    of_keys = config.whole("num_key_value_heads", heads) or 1
+    permuted = {} if config.get("model_type") == "qwen2" else {"attn_q": heads, "attn_k": of_keys}
+
+    def read(name: str) -> Float[np.ndarray, "..."]:
+        tensor, part = tensors[name], name.split(".")[-2]
+        values = _floats(gguf, file, tensor).reshape(entries[name].size)
+        return _halves(values, permuted[part]) if part in permuted else values
+
+    archive = Archive(file, entries, read, (file,))
+    table = tuple(float(x) for x in read(FREQUENCIES)) if FREQUENCIES in entries else ()
+    return GGUF(config, _family(config, table), archive, metadata)
+
+
+def _config(file: Path, metadata: dict[str, Any], tied: bool) -> Config:
+    """The metadata in the words of config.json."""
+    name = metadata.get("general.architecture")
+    if not isinstance(name, str) or name not in ARCHITECTURES:
+        raise UsageError(f"{file}: general.architecture={shown(name)} is not allowed: it is one of {', '.join(ARCHITECTURES)}")
+    fields = {ours: metadata.get(f"{name}.{theirs}") for theirs, ours in FIELDS.items()}
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    fields["vocab_size"] = fields["vocab_size"] or (None if tokens is None else len(tokens))
+    if (kind := metadata.get(f"{name}.rope.scaling.type", "none")) != "none":
+        fields["rope_scaling"] = {"rope_type": kind, "factor": metadata.get(f"{name}.rope.scaling.factor")}
+    window = {"sliding_window": None} if name == "qwen2" else {}
+    family = "mistral" if fields["sliding_window"] and name == "llama" else name
+    config = Config(file, fields | window | {"model_type": family, "tie_word_embeddings": tied, "hidden_act": "silu"})
+    turned = metadata.get(f"{name}.rope.dimension_count")
+    width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
+    head = config.whole("head_dim", width // heads)
+    if turned not in (None, head):
+        raise UsageError(
+            f"{file}: {name}.rope.dimension_count={turned} is not allowed: a head has {head} entries, and all are turned"
+        )
+    return config
+
+
+def _family(config: Config, table: tuple[float, ...]) -> Family:
+    """The family, with the names of this format, and divisors of the rotary rates if the file has some."""
+    family = FAMILIES[config.get("model_type")]
+
+    def shape(config: Config, dtype: str) -> Decoder:
+        plain = family.shape(config, dtype)
+        if not table or plain.scaling is not None:
+            return plain
+        try:
+            return dataclasses.replace(plain, scaling=Scaling(kind="table", table=table))
+        except UsageError as error:
+            raise UsageError(f"{config.file}: {FREQUENCIES}: {error}") from None
+
+    def pieces(shape: Decoder) -> dict[str, Piece]:
+        return {ours: piece._replace(name=_renamed(piece.name)) for ours, piece in family.pieces(shape).items()}
+
+    return dataclasses.replace(family, shape=shape, pieces=pieces, prefix="", buffers=(re.escape(FREQUENCIES),), config=None)
+
+
+def _renamed(name: str) -> str:
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def _floats(gguf: Any, file: Path, tensor: Any) -> Float[np.ndarray, "..."]:
+    """The tensor's numbers without quantisation."""
+    kind = tensor.tensor_type.name
+    if kind == "F64":
+        return np.asarray(tensor.data)
+    try:
+        return np.asarray(gguf.quants.dequantize(tensor.data, tensor.tensor_type))
+    except NotImplementedError:
+        known = ", ".join(sorted(each.name for each in gguf.quants._type_traits))
+        raise UsageError(f"{file}: tensor {tensor.name} is quantised as {kind}; supported are F32, F16, {known}") from None
+
+
+def _halves(rows: Float[np.ndarray, "..."], heads: int) -> Float[np.ndarray, "..."]:
+    """Rows of queries or keys from the order of neighbouring pairs (0, 1), (2, 3), ... into that of halves (0, e/2), ..."""
+    return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)

@@ -1,0 +1,86 @@
+"""From the tensors of a checkpoint to the decoder's parameters: found, checked, cast, and stacked by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree, Shaped
+
+from jaxdyn.errors import UsageError
+from jaxdyn.models.archive import Archive
+from jaxdyn.models.families import Family
+from jaxdyn.models.piece import Piece, extracted, sizes
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["located", "parameters"]
+
+
+def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, Piece]:
+    """Where each parameter stands in this checkpoint, by its path in ours. Only sizes are looked at.
+
+    Raises:
+        UsageError: for tensors that are missing, of another size, or of no use to this network.
+    """
+    bare = not any(name.startswith(family.prefix) for name in archive.entries)
+    pieces = family.pieces(shape)
+    if bare:
+        pieces = {ours: piece._replace(name=piece.name.removeprefix(family.prefix)) for ours, piece in pieces.items()}
+    used: set[str] = set()
+    for ours, piece in pieces.items():
+        for name in _names(shape, ours, piece):
+            archive.check(name, piece.size)
+            used.add(name)
+    heads = ("lm_head.weight", "embed_out.weight") if shape.tied else ()  # a copy of the embedding
+    others = sorted(name for name in archive.entries if name not in used and name not in heads and not family.is_buffer(name))
+    if others:
+        raise UsageError(
+            f"{archive.entries[others[0]].file}: the model's configuration has no place for the tensor {others[0]}"
+            + (f" and {len(others) - 1} others" if len(others) > 1 else "")
+        )
+    for name in heads:
+        _refuse_other_head(archive, name, pieces["embed"])
+    return pieces
+
+
+def _refuse_other_head(archive: Archive, name: str, embed: Piece) -> None:
+    """Refuse a read-out that is not the embedding, though the configuration says so."""
+    if name in archive.entries:
+        head, table = archive.read(name, embed.size), archive.read(embed.name, embed.size)
+        if not np.array_equal(head, table):
+            raise UsageError(f"{archive.entries[name].file}: {name} differs from the embedding, but tie_word_embeddings=True")
+
+
+def _names(shape: Decoder, ours: str, piece: Piece) -> list[str]:
+    """Names of a parameter's tensors: one for each layer, or one."""
+    layers = range(shape.layers) if ours.startswith("blocks/") else range(1)
+    return [piece.name.replace("{i}", str(i)) for i in layers]
+
+
+def parameters(
+    shape: Decoder, pieces: Mapping[str, Piece], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
+) -> PyTree:
+    """The decoder's parameters; at any time one of them is in memory twice.
+
+    Args:
+        shape: the decoder.
+        pieces: where its parameters stand, from :func:`located`.
+        archive: the tensors.
+        place: ``place(path, array)`` puts an array on its devices.
+
+    Raises:
+        UsageError: as of :meth:`Archive.read`.
+    """
+    params: dict[str, Any] = {"blocks": {}}
+    for path, size in sizes(shape).items():
+        names = _names(shape, path, pieces[path])
+        array = np.empty((len(names), *size), jnp.dtype(shape.dtype))
+        for layer, name in enumerate(names):
+            array[layer] = extracted(pieces[path], archive.read(name, pieces[path].size), size)
+        if path.startswith("blocks/"):
+            params["blocks"][path.removeprefix("blocks/")] = place(path, array)
+        else:
+            params[path] = place(path, array[0])
+    return params

@@ -1,0 +1,97 @@
+"""Small random GGUF files, written by the library gguf."""
+
+import numpy as np
+
+TOKENS = [*"abcdefghijklmnopqrstuvwxyz0123456789", "Ġ", "Ċ", "<s>", "</s>", "he", "ll", "Ġa", "hell"]
+MERGES = ["h e", "l l", "Ġ a", "he ll"]
+VOCABULARY = 64
+UNMADE = {"Q4_K": (0, 2), "Q6_K": (208,)}  # quantisations that the library undoes but does not make: where scales stand in a block
+
+
+def tensors(architecture, width, heads, groups, hidden, layers):
+    """Random weights under GGUF's names."""
+    e, rng = width // heads, np.random.default_rng(1)
+    sizes = {
+        "attn_q.weight": (heads * e, width),
+        "attn_k.weight": (groups * e, width),
+        "attn_v.weight": (groups * e, width),
+        "attn_output.weight": (width, heads * e),
+        "ffn_gate.weight": (hidden, width),
+        "ffn_up.weight": (hidden, width),
+        "ffn_down.weight": (width, hidden),
+        "attn_norm.weight": (width,),
+        "ffn_norm.weight": (width,),
+    }
+    if architecture == "qwen2":
+        sizes |= {f"attn_{name}.bias": ((heads if name == "q" else groups) * e,) for name in "qkv"}
+    out = {"token_embd.weight": (VOCABULARY, width), "output_norm.weight": (width,), "output.weight": (VOCABULARY, width)}
+    out |= {f"blk.{i}.{name}": size for i in range(layers) for name, size in sizes.items()}
+    return {
+        name: (1.0 * (len(s) == 1 and "bias" not in name) + rng.normal(size=s) * (2.0 / s[-1]) ** 0.5).astype(np.float32)
+        for name, s in out.items()
+    }
+
+
+def raw(gguf, kind, x):
+    """The bytes of a matrix in this quantisation; random ones of moderate size where the library makes none."""
+    if kind.name not in UNMADE:
+        return gguf.quants.quantize(x, kind)
+    numbers, width = gguf.GGML_QUANT_SIZES[kind]
+    data = np.random.default_rng(2).integers(0, 256, (x.shape[0], x.shape[1] // numbers, width), dtype=np.uint8)
+    for at in UNMADE[kind.name]:
+        data[..., at : at + 2] = np.frombuffer(np.float16(2e-5).tobytes(), np.uint8)
+    return data.reshape(x.shape[0], -1)
+
+
+def write(file, architecture, kind, *, tied=False, width=64, heads=4, groups=2, layers=None, table=None, dimension=None, **more):
+    """Write a file; ``skip``, ``nan`` and ``integers`` name a tensor that is missing or damaged."""
+    import gguf
+
+    hidden, kind = width, gguf.GGMLQuantizationType[kind]
+    writer = gguf.GGUFWriter(file, architecture)
+    writer.add_block_count(layers or 2)
+    writer.add_context_length(32)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(hidden)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(groups)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(100.0)
+    writer.add_rope_dimension_count(dimension or width // heads)
+    writer.add_vocab_size(VOCABULARY)
+    add_tokenizer(writer, more.get("pre", "gpt-2"), more.get("tokens"))
+    values = tensors(architecture, width, heads, groups, hidden, 2)
+    if tied:
+        del values["output.weight"]
+    for name, x in values.items():
+        if name == more.get("skip"):
+            continue
+        if name == more.get("nan"):
+            x[-1] = np.nan
+        if name == more.get("integers"):
+            writer.add_tensor(name, x.astype(np.int32))
+        elif x.ndim == 1 or kind.name == "F32":
+            writer.add_tensor(name, x)
+        elif kind.name == "F16":
+            writer.add_tensor(name, x.astype(np.float16))
+        else:
+            writer.add_tensor(name, raw(gguf, kind, x), raw_dtype=kind)
+    if table is not None:
+        writer.add_tensor("rope_freqs.weight", np.asarray(table, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def add_tokenizer(writer, pre, tokens=None):
+    """A byte-level tokenizer of a few tokens."""
+    tokens = TOKENS if tokens is None else tokens
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if token in ("<s>", "</s>") else 1 for token in tokens])
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(TOKENS.index("<s>"))
+    writer.add_eos_token_id(TOKENS.index("</s>"))

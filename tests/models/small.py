@@ -1,0 +1,54 @@
+"""A small model in a folder, without torch, and how to damage it."""
+
+import json
+
+import numpy as np
+
+from jaxdyn import models
+from jaxdyn.nn.decoder import Decoder
+from tests.nn.drawn import weights
+
+SHAPE = Decoder(vocabulary=13, width=12, layers=2, heads=3, hidden=10, std=0.6)
+TOKENS = np.random.default_rng(0).integers(0, 13, (2, 9))
+
+
+def saved(folder, shape=SHAPE, family="llama", **more):
+    """Write the model."""
+    return models.save(folder, shape, weights(shape), family=family, **more)
+
+
+def tensors(folder):
+    """All tensors of a folder with one file."""
+    from safetensors.numpy import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def rewritten(folder, change):
+    """Write the tensors anew after ``change``, a function of their dict."""
+    from safetensors.numpy import save_file
+
+    values = tensors(folder)
+    change(values)
+    save_file(values, folder / "model.safetensors")
+
+
+def sharded(folder):
+    """Cut the model into two shards with their index; returns the index file."""
+    from safetensors.numpy import save_file
+
+    values = tensors(folder)
+    (folder / "model.safetensors").unlink()
+    names = sorted(values)
+    parts = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
+    for file, some in parts.items():
+        save_file({name: values[name] for name in some}, folder / file)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": {name: file for file, some in parts.items() for name in some}}))
+    return index
+
+
+def edited(file, **changes):
+    """Change fields of a JSON file; None removes one."""
+    fields = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}))

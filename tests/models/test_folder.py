@@ -1,0 +1,185 @@
+"""Folders: shards and single files hold the same model; every kind of damage ends in one sentence with the file's name."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdyn import models
+from jaxdyn.errors import UsageError
+from tests.models.hugging import needs_models
+from tests.models.small import edited, rewritten, saved, sharded, tensors
+
+pytestmark = needs_models
+FIRST = "model-00001-of-00002.safetensors"
+Q = "model.layers.1.self_attn.q_proj.weight"
+
+
+def test_shards_hold_the_same_model(tmp_path):
+    folder = saved(tmp_path / "model")
+    one = models.load(folder)
+    sharded(folder)
+    many = models.load(folder)
+    jax.tree.map(np.testing.assert_array_equal, many.params, one.params)
+    assert many.summary.weights == one.summary.weights and many.summary.disk > 0
+
+
+def truncated(folder):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def truncated_shard(folder):
+    sharded(folder)
+    file = folder / FIRST
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def missing_entry(folder):
+    index = sharded(folder)
+    places = json.loads(index.read_text())["weight_map"]
+    del places[Q]
+    edited(index, weight_map=places)
+
+
+def misplaced_entry(folder):
+    index = sharded(folder)
+    edited(index, weight_map=json.loads(index.read_text())["weight_map"] | {"extra": FIRST})
+
+
+def foreign_shard(folder):
+    index = sharded(folder)
+    edited(index, weight_map={Q: "../../secret.safetensors"})
+
+
+def missing_shard(folder):
+    sharded(folder)
+    (folder / FIRST).unlink()
+
+
+def header(folder):
+    (folder / "model.safetensors").write_bytes(b"\xff" * 64)
+
+
+def change(name, value):
+    """Damage by a changed tensor."""
+    return lambda folder: rewritten(folder, lambda t: t.update({name: value(t[name])}))
+
+
+def poisoned(x):
+    x = x.copy()
+    x.flat[5] = np.nan
+    return x
+
+
+def config(**fields):
+    """Damage by another configuration."""
+    return lambda folder: edited(folder / "config.json", **fields)
+
+
+def tokenizer(folder):
+    """The tokenizer of another model, with more tokens than this one."""
+    from tokenizers import Tokenizer, models
+
+    Tokenizer(models.WordLevel({f"w{i}": i for i in range(40)}, "w0")).save(str(folder / "tokenizer.json"))
+
+
+def pickled(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+DAMAGED = {  # damage -> the file that is named, what is said
+    "a truncated file": (truncated, "model.safetensors", "is not a whole safetensors file"),
+    "a truncated shard": (truncated_shard, FIRST, "is not a whole safetensors file"),
+    "no header": (header, "model.safetensors", "is not a whole safetensors file"),
+    "a missing index entry": (missing_entry, "model.safetensors.index.json", f"has no entry for the tensor {Q}"),
+    "an entry without a tensor": (misplaced_entry, FIRST, "has no tensor extra, which the index places there"),
+    "a shard outside": (foreign_shard, "model.safetensors.index.json", "a shard is a file of the same folder"),
+    "a missing shard": (missing_shard, "model.safetensors.index.json", f"names the shard {FIRST}, which is not there"),
+    "an index that is none": (lambda f: sharded(f).write_text("[]"), "model.safetensors.index.json", "it holds no JSON object"),
+    "a wrong shape": (change(Q, lambda x: x[:-1]), "model.safetensors", f"tensor {Q} has the size 11x12, .* says 12x12"),
+    "a NaN": (change(Q, poisoned), "model.safetensors", f"tensor {Q} has numbers that are not finite"),
+    "an infinity": (change(Q, lambda x: x / 0), "model.safetensors", "not finite"),
+    "whole numbers": (
+        change(Q, lambda x: x.astype(np.int8)),
+        "model.safetensors",
+        f"tensor {Q} is of I8, only F64, F32, F16, BF16",
+    ),
+    "a missing tensor": (lambda f: rewritten(f, lambda t: t.pop(Q)), "model.safetensors", f"has no tensor {Q}"),
+    "another tensor": (
+        lambda f: rewritten(f, lambda t: t.update(extra=t[Q])),
+        "model.safetensors",
+        "configuration has no place for the tensor extra",
+    ),
+    "too many layers": (config(num_hidden_layers=3), "model.safetensors", "has no tensor model.layers.2"),
+    "too few layers": (
+        config(num_hidden_layers=1),
+        "model.safetensors",
+        "has no place for the tensor model.layers.1.*and 8 others",
+    ),
+    "another width": (config(hidden_size=24), "model.safetensors", "has the size 13x12, the model's configuration says 13x24"),
+    "a tie that is none": (config(tie_word_embeddings=True), "model.safetensors", "lm_head.weight differs from the embedding"),
+    "a quantised model": (
+        config(quantization_config={"quant_method": "gptq"}),
+        "config.json",
+        r"quantization_config \(gptq\) is not",
+    ),
+    "another family": (config(model_type="mamba"), "config.json", "model_type=mamba is not allowed: it is one of llama, mobilellm"),
+    "no family": (config(model_type=None), "config.json", "has no field model_type"),
+    "no size": (config(hidden_size=None), "config.json", "has no field hidden_size"),
+    "a size that is none": (config(hidden_size="twelve"), "config.json", "hidden_size=twelve is not allowed"),
+    "sizes that do not fit": (config(num_attention_heads=5, head_dim=None), "config.json", "width is a multiple of heads"),
+    "a scaling": (
+        config(rope_parameters={"rope_type": "yarn", "factor": 2.0}),
+        "config.json",
+        "rope_type=yarn is not allowed: it is one of default, linear, llama3",
+    ),
+    "no configuration": (lambda f: (f / "config.json").unlink(), "", "holds no model: it has no config.json"),
+    "a configuration that is none": (lambda f: (f / "config.json").write_text("{"), "config.json", "it is not JSON"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "", "holds no weights: it has neither model.safetensors nor"),
+    "pickled weights": (
+        pickled,
+        "pytorch_model.bin",
+        "reading pickled weights may run code; save the model again with save_pretrained",
+    ),
+    "another tokenizer": (tokenizer, "tokenizer.json", "is the tokenizer of another vocabulary: it has 40 tokens, the model 13"),
+    "a tokenizer that is none": (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer.json", "is not a tokenizer"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damage_is_named(damage, tmp_path):
+    act, file, words = DAMAGED[damage]
+    folder = saved(tmp_path / "model")
+    with np.errstate(all="ignore"):
+        act(folder)
+    with pytest.raises(UsageError, match=words) as caught:
+        models.load(folder)
+    message = str(caught.value)
+    assert message.startswith(str(folder / file)) and "\n" not in message
+
+
+def test_files_of_the_bare_trunk_lack_the_prefix(tmp_path):
+    folder = saved(tmp_path / "model")
+    model = models.load(folder)
+    rewritten(folder, lambda t: [t.update({name.removeprefix("model."): t.pop(name)}) for name in list(t)])
+    jax.tree.map(np.testing.assert_array_equal, models.load(folder).params, model.params)
+
+
+def test_buffers_and_copies_of_a_tied_embedding_are_left_out(tmp_path):
+    import dataclasses
+
+    from tests.models.small import SHAPE
+
+    folder = saved(tmp_path / "model", dataclasses.replace(SHAPE, tied=True))
+    extra = {"lm_head.weight": tensors(folder)["model.embed_tokens.weight"], "model.rotary_emb.inv_freq": np.ones(2, np.float32)}
+    rewritten(folder, lambda t: t.update(extra))
+    assert set(models.load(folder).params) == {"embed", "blocks", "norm"}
+
+
+def test_nothing_of_a_folder_is_executed(tmp_path):
+    folder = saved(tmp_path / "model")
+    edited(folder / "config.json", auto_map={"AutoModelForCausalLM": "modeling.Model"})
+    (folder / "modeling.py").write_text("raise SystemExit('executed')")
+    assert models.load(folder).shape.layers == 2
