@@ -7,9 +7,22 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["BY_COCONUT", "COUNTED", "LEARNED", "SETUP", "THREE_HOPS", "able", "among_learners", "learners", "shown"]
+__all__ = [
+    "BY_COCONUT",
+    "COUNTED",
+    "LEARNED",
+    "SETUP",
+    "STARTS",
+    "THREE_HOPS",
+    "able",
+    "among_learners",
+    "learners",
+    "shown",
+    "starts",
+]
 
 LEARNED = 0.8
+STARTS = f"starts from which Coconut answers at least {LEARNED:.0%} right"
 THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
 SETUP = (
     "Decoders of {layers} layers and width {width} learn from scratch which of two candidates can be reached from a root: two "
@@ -18,6 +31,11 @@ SETUP = (
 )
 COUNTED = f" Networks that answer fewer than {LEARNED:.0%} right do not count."
 BY_COCONUT = f"{SETUP} Training is by Coconut, with {{hops}} thoughts.{COUNTED}"
+
+
+def starts(accuracy: xr.DataArray, level: float) -> jd.Reading:
+    """The share of starts from which a network learns the task: means over few starts hang on a single one that fails."""
+    return jd.share_reading(STARTS, (accuracy >= LEARNED).where(accuracy.notnull()), over="seed", level=level)
 
 
 def learners(ds: xr.Dataset) -> xr.DataArray:

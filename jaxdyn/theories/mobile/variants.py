@@ -98,9 +98,9 @@ FOUND_GQA = {
     "loss, all heads share minus base": (-0.123, 0.03955, 0.202),
 }
 FOUND_LS = {
-    "loss, twice in a row minus base": (0.0554, 0.1511, 0.247),
-    "loss, twice in a row minus all once more": (-0.183, -0.07827, 0.0265),
-    "loss, twice in a row minus blocks of their own": (-0.0301, 0.0619, 0.154),
+    "loss, twice in a row minus base": (0.0583, 0.1654, 0.273),
+    "loss, twice in a row minus all once more": (-0.176, -0.07181, 0.0318),
+    "loss, twice in a row minus blocks of their own": (-0.0397, 0.05978, 0.16),
 }
 
 
@@ -226,5 +226,6 @@ CLAIMS = (
         judge=judge_ls,
         rivals={"using blocks twice makes no difference": {"loss, twice in a row minus base": 0.0}},
         found=FOUND_LS,
+        found_seeds=24,
     ),
 )

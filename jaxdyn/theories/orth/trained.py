@@ -293,6 +293,7 @@ STUDY = jd.Study(
     quick=jd.grid(Watched, width=[64, 256], vectors=64),
     paper=jd.grid(Watched, width=WIDTHS, vectors=64, steps=600, every=100),  # four layers, 6000 steps: experiments/orth_overview.py
     seeds=4,
+    most=32,
     evidence="network",
     tested=TESTED.replace("NETWORK", "JoMA's encoder ({layers} layers, width {width})"),
     source="arXiv:2310.00535, assumption of orthogonal embeddings (section 2) and its orthogonality figure",

@@ -421,6 +421,7 @@ CLAIMS = (
         quick=jd.grid(Streamed, hidden=64),
         paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,
+        most=24,
         judge=judge_holds,
         bounds=jd.looked(at="0:6", confirmed="4100:4106"),
         controls={"read by a dense cache": jd.swap(measured_lacks=dense_as_window)},

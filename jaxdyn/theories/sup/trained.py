@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, THREE_HOPS, able, among_learners
+from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, STARTS, THREE_HOPS, able, among_learners, starts
 from jaxdyn.theories.coc.training import KINDS, ORDERS, Training, trial
 
 __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier", "judge_walks"]
@@ -83,6 +83,7 @@ def judge_accuracy(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     full = accuracy.pop("coconut")
     return [
         jd.gate("Coconut's networks that learned the task", (full >= LEARNED).sum("seed"), at_least=2),
+        starts(full, LEVEL),
         mean("accuracy of Coconut", full),
         *(mean(f"accuracy of {name}", other) for name, other in accuracy.items()),
         *(mean(f"accuracy of Coconut minus that of {name}", full - other) for name, other in accuracy.items()),
@@ -241,15 +242,19 @@ CLAIMS = (
         "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
         expected="measured",
         found={
-            "accuracy of Coconut": (0.867, 0.9043, 0.942),
-            "accuracy of cot": (0.417, 0.7432, 1.07),
-            "accuracy of Coconut minus that of cot": (-0.187, 0.1611, 0.509),
+            "starts from which Coconut answers at least 80% right": (0.409, 0.75, 0.929),
+            "accuracy of Coconut": (0.645, 0.8076, 0.971),
+            "accuracy of cot": (0.522, 0.6748, 0.828),
+            "accuracy of Coconut minus that of cot": (-0.0667, 0.1328, 0.333),
         },
+        found_seeds=8,
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),
         tested=f"{SETUP} Method: {{recipe}}.",
-        rivals={"answers are a coin between the candidates": {f"accuracy of {name}": 0.5 for name in ("Coconut", "cot")}},
+        rivals={
+            "answers are a coin between the candidates": {STARTS: 0.0} | {f"accuracy of {name}": 0.5 for name in ("Coconut", "cot")}
+        },
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "
         "candidates.",
