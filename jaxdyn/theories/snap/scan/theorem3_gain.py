@@ -245,6 +245,7 @@ flow = jd.Study(
         random_laws_flow.LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.03, 0.05, 0.1, 0.15], per_query=[1.0, 2.0]
     ),
     seeds=4,
+    most=32,
     paper_seeds=64,
     source=SOURCE,
     evidence="flow",

@@ -260,6 +260,7 @@ CLAIMS = (
         source=f"derived; {study.source}",
         bounds=jd.looked(at="11000000:11000008", confirmed="31000000:31000008"),
         seeds=8,
+        most=64,
         quick=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6], spare=[0, 15]),
         paper=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6, 12], spare=[0, 72]),
         paper_seeds=8,
