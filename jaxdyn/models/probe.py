@@ -214,9 +214,9 @@ def expand(model: Any) -> list[tuple[str, int | None, Any]]:
     if len(found) == 1:
         return [(_name(found[0]), None, found[0])]
     steps = [None if isinstance(one, Model) else _step(str(one)) for one in found]
-    if all(step is not None for step in steps):
-        order = sorted(range(len(found)), key=lambda i: steps[i])
-        return [(_name(found[i]), steps[i], found[i]) for i in order]
+    known = [step for step in steps if step is not None]
+    if len(known) == len(found):
+        return [(_name(found[i]), known[i], found[i]) for i in sorted(range(len(found)), key=known.__getitem__)]
     return [(_name(one), i, one) for i, one in enumerate(found)]
 
 

@@ -146,7 +146,7 @@ def _panel(ax: Axes, values: xr.DataArray) -> None:
     names = values[others[0]].values if others[0] in values.coords else np.arange(values.sizes[others[0]])
     rows = mean.transpose(others[0], "step").values
     if names.dtype.kind in "iuf" and others[0] == "layer":
-        plotting.lines(ax, values.step.values, rows, color_by=names, name="layer", linewidth=1.2)
+        plotting.lines(ax, values.step.values, rows, color_by=names.tolist(), name="layer", linewidth=1.2)
         return
     for name, row, color in zip(names, rows, CYCLE, strict=False):
         ax.plot(values.step, row, "o-", label=f"{name:g}" if names.dtype.kind in "iuf" else str(name), color=color, markersize=3)

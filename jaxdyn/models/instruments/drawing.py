@@ -31,7 +31,7 @@ def curve(ax: Axes, values: xr.DataArray, over: str, label: str = "", color: str
 
 def expected(ax: Axes, x: Any, values: Any, label: str) -> None:
     """What theory expects: dashed, over a whole axis if it is one number."""
-    style = {"color": COLORS["theory"], "linestyle": "--", "linewidth": 1.3, "label": label}
+    style: dict[str, Any] = {"color": COLORS["theory"], "linestyle": "--", "linewidth": 1.3, "label": label}
     if np.ndim(values) == 0:
         ax.axhline(float(values), **style)
     else:
@@ -41,7 +41,8 @@ def expected(ax: Axes, x: Any, values: Any, label: str) -> None:
 def heads(ax: Axes, values: xr.DataArray, label: str) -> None:
     """A map of layers (across) and heads (up), coloured by a share between 0 and 1."""
     mean = values.mean([dim for dim in values.dims if dim not in ("layer", "head")]).transpose("head", "layer")
-    layer, head = (np.arange(n + 1) - 0.5 for n in (mean.sizes["layer"], mean.sizes["head"]))
+    first = float(mean.layer[0]) if "layer" in mean.coords else 0.0
+    layer, head = np.arange(mean.sizes["layer"] + 1) + first - 0.5, np.arange(mean.sizes["head"] + 1) - 0.5
     mesh = ax.pcolormesh(layer, head, mean.values, vmin=0, vmax=1, cmap="viridis", shading="flat")
     ax.grid(False)
     ax.set(xlabel="layer", ylabel="head")

@@ -136,9 +136,9 @@ _program = jax.jit(observe, static_argnums=0)
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
     """Gaussian matrices: no low rank; and the ranks that GaLore trains with, over the width."""
-    sizes = [tuple(map(int, size)) for size in ds["size"].transpose("matrix", "side").values]
-    shares = [[gaussian_share(*size, part * min(size)) for part in ds.part.values] for size in sizes]
-    data = {"share": (("matrix", "part"), shares), "rank": ("matrix", [gaussian_stable_rank(*size) for size in sizes])}
+    sizes = [(int(rows), int(columns)) for rows, columns in ds["size"].transpose("matrix", "side").values]
+    shares = [[gaussian_share(r, c, part * min(r, c)) for part in ds.part.values] for r, c in sizes]
+    data = {"share": (("matrix", "part"), shares), "rank": ("matrix", [gaussian_stable_rank(r, c) for r, c in sizes])}
     ranks = xr.DataArray([r / d for r, d in RANKS.values()], dims="model", coords={"model": list(RANKS)})
     return xr.Dataset(data, {"matrix": ds.matrix.values, "part": ds.part.values}).assign(published=ranks)
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick, number
+from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick, exponential, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
 from jaxdyn.nn.cache import budgets
 from jaxdyn.nn.decoder import Decoder
@@ -115,8 +115,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
     for policy in POLICIES:
         more = ds.nats.sel(policy=policy, budget=0.2) - ds.full
         one = number(f"perplexity with a fifth of the keys over that with all: {policy}", more)
-        expected, says = (1.0, "arXiv:2306.14048") if policy == "H2O" else (None, "")
-        shown.append(Number(one.name, *(float(np.exp(x)) for x in (one.value, one.low, one.high)), expected, says))
+        shown.append(exponential(one, 1.0, "arXiv:2306.14048") if policy == "H2O" else exponential(one))
     return shown
 
 

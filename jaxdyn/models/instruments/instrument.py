@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["Cost", "Instrument", "NotApplicable", "Number", "Table", "Tick", "number"]
+__all__ = ["Cost", "Instrument", "NotApplicable", "Number", "Table", "Tick", "exponential", "number"]
 
 Tick = Callable[[float], None]  # is told which share of an instrument's work has been done since the last time
 Tokens = Int[np.ndarray, "piece n"]
@@ -110,4 +110,10 @@ def number(name: str, values: Any, expected: Any = None, says: str = "") -> Numb
     expected = None if expected is None else float(np.mean(np.asarray(expected, float)))
     if "piece" not in values.dims:
         return Number(name, float(values), expected=expected, says=says)
-    return Number(name, *(float(x) for x in stats.mean_interval(values, "piece")), expected=expected, says=says)
+    value, low, high = (float(x) for x in stats.mean_interval(values, "piece"))
+    return Number(name, value, low, high, expected, says)
+
+
+def exponential(n: Number, expected: float | None = None, says: str = "") -> Number:
+    """A number whose logarithm was measured."""
+    return Number(n.name, math.exp(n.value), math.exp(n.low), math.exp(n.high), expected, says)

@@ -2,7 +2,7 @@ r"""How orthogonal vectors of different words are: embeddings, the residual stre
 
 Mean :math:`|\cos|` over pairs, against directions drawn at random, :math:`\Gamma(d/2) / (\sqrt\pi\, \Gamma((d+1)/2)) \approx
 \sqrt{2/(\pi d)}`. The stream is taken where a token occurs for the first time in a piece, as it is and without its mean over those
-places.
+places. The first place is left out: where it is a sink, its stream is so long that the mean would be its own.
 
 Source: arXiv:2310.00535, the assumption of orthogonal embeddings, and its figure on Pythia's checkpoints. Letters: d width, n
 tokens.
@@ -10,7 +10,7 @@ tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ def cosine(vectors: Float[Array, "n d"], chosen: Bool[Array, " n"], centred: boo
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Cosines of embeddings, and of the stream before each block and after the last, at first occurrences."""
     same = (tokens[:, None] == tokens[None]) & jnp.tri(tokens.size, k=-1, dtype=bool)
-    new = ~jnp.any(same, -1)
+    new = ~jnp.any(same, -1) & (jnp.arange(tokens.size) > 0)
     places = jnp.concatenate([jnp.zeros(int(shape.sink_token), bool), new])
 
     def reduce(block: Inside) -> Array:
@@ -73,7 +73,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     seen = each_piece(model, observe, used, lambda share: tick(0.8 * share))
     written = jax.device_get(jax.jit(rows, static_argnums=0)(model.shape, model.params))
     tick(0.2)
-    data = {name: (("piece", "depth"), seen[name]) for name in ("raw", "centred")}
+    data: dict[str, Any] = {name: (("piece", "depth"), seen[name]) for name in ("raw", "centred")}
     data |= {"words": (("piece",), seen["words"]), "written": (("block",), np.asarray(written))}
     coords = {"depth": np.arange(model.shape.depth + 1), "block": np.arange(1, model.shape.layers + 1)}
     return xr.Dataset(data, coords, {"width": model.shape.width})
@@ -136,8 +136,8 @@ ORTHOGONALITY = Instrument(
     ),
     caption=(
         "Mean absolute cosine between vectors of different tokens, by layer: of the residual stream after each layer where tokens "
-        "occur for the first time, with and without the mean over these places, and of the rows of the MLP's last matrix. Dashed: "
-        "random directions in as many dimensions. Bands: 95% intervals over pieces."
+        "occur for the first time, with and without the mean over these places, and of the rows of the MLP's last matrix. The "
+        "first place of each piece is left out. Dashed: random directions in as many dimensions. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.00535, appendix (orthogonality of embeddings)",
     cost=cost,

@@ -26,6 +26,7 @@ from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, numbe
 from jaxdyn.models.instruments.pieces import each_piece, first, reading
 from jaxdyn.nn.decoder import Decoder
 from jaxdyn.nn.inside import Inside, watch
+from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,20 +169,24 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     own, law = ds.weight.sel(variant=AS_IT_IS), predict(ds)
     heads(a, own.isel(token=0), "weight on the first token")
     for j, color in zip((0, 1, 2), ("measured", "third", "fourth"), strict=True):
-        curve(b, own.isel(token=j).mean("head"), "layer", f"token {j}", color)
-    expected(b, None, float(law.weight[0]), "uniform")
+        curve(b, own.isel(token=j).mean("head"), "layer", f"on token {j}", color)
+    expected(b, None, float(law.weight[0]), "uniform attention")
     layers_axis(b, "weight, mean over heads", ylim=(0, None))
     colors = ("measured", "third", "fourth", "fifth", "control")
     for name, color in zip(ds.variant.values, colors, strict=False):
         weight = ds.middle if name == MIDDLE else ds.weight.isel(token=0)
-        label = "its copy in the middle" if name == MIDDLE else name
-        curve(c, weight.sel(variant=name).mean("head"), "layer", str(label), color)
+        curve(c, weight.sel(variant=name).mean("head"), "layer", _label(str(name)), color)
     layers_axis(c, "weight on the first token", ylim=(0, None))
-    curve(d, ds.largest / ds.typical, "layer", "largest entry over median")
-    curve(d, ds.length, "layer", "length over the others'", "third")
-    curve(d, ds.drain.mean("group"), "layer", "value over the others'", "fourth")
-    expected(d, None, 1.0, "no sink")
+    curve(d, ds.largest / ds.typical, "layer", "stream, largest entry over median")
+    curve(d, ds.length, "layer", "stream, length over the others'", "third")
+    curve(d, ds.drain.mean("group"), "layer", "value, length over the others'", "fourth")
+    d.axhline(1.0, color=COLORS["control"], linewidth=1)
     layers_axis(d, "first token, ratio", yscale="log")
+
+
+def _label(variant: str) -> str:
+    """A variant, for the legend."""
+    return {AS_IT_IS: "first token as it is", MIDDLE: "a copy of it in the middle"}.get(variant, f"replaced by {variant}")
 
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:

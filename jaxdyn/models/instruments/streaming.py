@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Table, Tick, number
+from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Table, Tick, exponential, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
 from jaxdyn.nn.cache.policy import Policy
 from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K, PRETRAINED
@@ -99,24 +99,19 @@ def numbers(ds: xr.Dataset) -> list[Number]:
     """Perplexities, and their ratios to the dense cache; intervals are those of the mean of logarithms."""
     size, nat, law = int(ds.attrs["size"]), late(ds), predict(ds)
     dense = nat.sel(policy="dense")
-    shown = [_exp(number("perplexity, dense", dense))]
+    shown = [exponential(number("perplexity, dense", dense))]
     for name in POLICIES[1:]:
         expected = float(law.ratio.sel(policy=name)) if name != "4 sinks" else None
-        ratio = _exp(number(f"perplexity over dense, {_written(name, size)}", nat.sel(policy=name) - dense))
+        ratio = exponential(number(f"perplexity over dense, {_written(name, size)}", nat.sel(policy=name) - dense))
         shown.append(ratio)
         if expected is not None:
             over = number(f"perplexity over 4 sinks, {_written(name, size)}", nat.sel(policy=name) - nat.sel(policy="4 sinks"))
-            shown.append(_exp(over, expected, "Llama-2-7B, arXiv:2309.17453, table 2"))
+            shown.append(exponential(over, expected, "Llama-2-7B, arXiv:2309.17453, table 2"))
     again = ds.recomputed - ds.nats.sel(policy="4 sinks", token=ds.spot)
     shown.append(
-        _exp(number("recomputation over 4 sinks", again), float(law.recomputed), "Llama-2-13B, arXiv:2309.17453, figure 1")
+        exponential(number("recomputation over 4 sinks", again), float(law.recomputed), "Llama-2-13B, arXiv:2309.17453, figure 1")
     )
     return shown
-
-
-def _exp(n: Number, expected: float | None = None, says: str = "") -> Number:
-    """A number whose logarithm was measured."""
-    return Number(n.name, *(float(np.exp(x)) for x in (n.value, n.low, n.high)), expected=expected, says=says)
 
 
 def _written(policy: str, size: int) -> str:
@@ -128,7 +123,7 @@ def table(ds: xr.Dataset) -> Table:
     """Perplexities in the paper's columns, published rows below."""
     mean, low, high = stats.mean_interval(late(ds), "piece")
     ours = [(float(np.exp(x.sel(policy=p))) for x in (mean, low, high)) for p in (*SINKS, "dense")]
-    again = _exp(number("", ds.recomputed))
+    again = exponential(number("", ds.recomputed))
     cells = [_cell(*values) for values in ours] + [_cell(again.value, again.low, again.high)]
     size, names = int(ds.attrs["size"]), (*SINKS, "dense", "recomputed")
     rows = [(f"this model, L = {size}", tuple(cells))]

@@ -20,6 +20,7 @@ def test_cosines_are_those_of_plain_numpy():
     seen, _ = plain.pieces_of(plain.SHAPE, one.params, plain.TOKENS)
     for i, piece in enumerate(plain.TOKENS):
         first = np.sort(np.unique(piece, return_index=True)[1])
+        first = first[first > 0]
         assert int(ds.words[i]) == len(first)
         streams = [np.asarray(one.params["embed"])[piece], *seen["after"][i]]
         for depth, x in enumerate(streams):

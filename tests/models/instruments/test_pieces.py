@@ -24,7 +24,9 @@ def test_one_program_serves_all_pieces_and_models_of_a_shape():
         one = plain.model(params=jax.tree.map(lambda x, s=seed: x + s, plain.model().params))
         found = each_piece(one, total, plain.TOKENS, done.append, 2)
         np.testing.assert_array_equal(found["sum"], 2 * plain.TOKENS.sum(1))
-        assert found["narrow"].dtype == np.float32 and found["narrow"][0] == pytest.approx(float(np.mean(one.params["embed"])), rel=0.01)
+        assert found["narrow"].dtype == np.float32 and found["narrow"][0] == pytest.approx(
+            float(np.mean(one.params["embed"])), rel=0.01
+        )
     assert len(TRACED) == 1 and sum(done) == pytest.approx(2)
 
 
