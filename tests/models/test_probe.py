@@ -172,8 +172,10 @@ def test_the_cost_is_said_before_the_work(toys):
 
 
 @pytest.mark.slow
-def test_all_instruments_and_their_page(tmp_path):
-    one = Model(plain.SHAPE, weights(plain.SHAPE), None, None)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_all_instruments_and_their_page(tmp_path, dtype):
+    shape = plain.changed(dtype=dtype)
+    one = Model(shape, weights(shape), None, None)
     result = jd.probe(one, NUMBERS, 260, out=tmp_path, length=64)
     assert set(result.data) == set(probing.INSTRUMENTS) - {"numbers"}
     page = (tmp_path / "index.html").read_text()

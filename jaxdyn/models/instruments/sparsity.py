@@ -113,7 +113,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
     law = predict(ds)
     relu = ds.attrs["activation"] == "relu"
     silent = [number("share of silent units", ds.silent, 0.95, "OPT-175B's largest, arXiv:2310.17157")] if relu else []
-    return [
+    shown = [
         *silent,
         number("share of the units that carry 95% of a token's work", ds.carry, law.carry, "Gaussian activations"),
         number(
@@ -131,8 +131,10 @@ def numbers(ds: xr.Dataset) -> list[Number]:
             law.cosine.mean(),
             "at least, where the change is smaller than it",
         ),
-        number("cosine from block to block without the first and the last", ds.cosine.isel(layer=slice(1, -1))),
     ]
+    if ds.sizes["layer"] > 2:
+        shown.append(number("cosine from block to block without the first and the last", ds.cosine.isel(layer=slice(1, -1))))
+    return shown
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

@@ -149,24 +149,25 @@ def trunk(
     dense_mask = causal if shape.window is None else causal & (at[:, None] - at < shape.window)
     x = embedded(shape, params, tokens, at)
     groups, each = shape.key_heads, shape.heads // shape.key_heads
-    luck = jax.random.uniform(key, (shape.depth, at.size, groups, at.size), x.dtype)
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    luck = jax.random.uniform(key, (shape.depth, at.size, groups, at.size), wide)
     bias = attention.alibi(at, at, shape.heads, shape.dtype).reshape(groups, each, at.size, at.size)
 
     def one(x: Array, part: tuple[dict[str, Array], Array, Array]) -> tuple[Array, Eviction]:
         w, scores_given, noise = part
         q, k, v = heads(shape, x, w)
         q, k = turned(shape, q).reshape(at.size, groups, each, -1), turned(shape, k)
-        scores = jnp.einsum("ngre,mge->grnm", q, k) * q.shape[-1] ** -0.5
+        scores = jnp.einsum("ngre,mge->grnm", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
         scores = scores + bias if shape.position == "alibi" else scores
-        b, kept = attend(plan, scores, scores_given, noise, decay, shape.window)
+        b, kept = attend(plan, scores, scores_given.astype(wide), noise, decay, shape.window)
         # next to attention to the whole text
         dense = attention.weights(scores, "softmax", dense_mask)
-        out, whole = (jnp.einsum("grnm,mgf->ngrf", weights, v) for weights in (b, dense))
+        out, whole = (jnp.einsum("grnm,mgf->ngrf", weights, v.astype(wide)) for weights in (b, dense))
         lost = jnp.maximum(1 - jnp.sum(jnp.where(kept[:, None], dense, 0), -1), 0)
-        largest = jax.lax.cummax(jnp.linalg.norm(v, axis=-1), axis=0).T[:, None]  # [g, 1, T]
+        largest = jax.lax.cummax(jnp.linalg.norm(v.astype(wide), axis=-1), axis=0).T[:, None]  # [g, 1, T]
         error = jnp.moveaxis(jnp.linalg.norm(whole - out, axis=-1), 0, -1)
         lost, error, bound = (y.reshape(shape.heads, -1) for y in (lost, error, 2 * lost * largest))
-        return merged(shape, x, out.reshape(at.size, shape.heads, -1), w), Eviction(kept, lost, error, bound)
+        return merged(shape, x, out.reshape(at.size, shape.heads, -1).astype(x.dtype), w), Eviction(kept, lost, error, bound)
 
     x, seen = jax.lax.scan(one, x, (expanded(shape, blocks_of(shape, params)), given, luck))
     return last(shape, params, x), seen
