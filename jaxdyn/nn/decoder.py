@@ -44,6 +44,7 @@ __all__ = [
     "Decoder",
     "angles",
     "apply",
+    "attended",
     "blocks_of",
     "decoder",
     "expanded",
@@ -54,8 +55,11 @@ __all__ = [
     "normed",
     "parts",
     "placed",
+    "product",
     "rms_norm",
     "trunk",
+    "units",
+    "written",
 ]
 
 OBSERVED = {
@@ -377,7 +381,7 @@ def _block(
     """Attention and MLP, each with its residual, and what is observed in them."""
     start = x
     q, k, v = heads(shape, x, w)
-    out, b = _attention(shape, q, k, v, w.get("sink"))
+    out, b = attended(shape, q, k, v, w.get("sink"))
     x = merged(shape, x, out, w)
     seen = {"attention": b, "inputs": start}
     found = {name: seen[name] for name in observe if name in seen}
@@ -387,11 +391,11 @@ def _block(
 def heads(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[Array, Array, Array]:
     """Queries [*rest, h, e], keys and values [*rest, k, e] of a block, without positions."""
     z = normed(s, w, "attention_norm", x)
-    q, k, v = (jnp.reshape(_product(s, w, name, z), (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
+    q, k, v = (jnp.reshape(product(s, w, name, z), (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
     return q, k, v
 
 
-def _product(s: Decoder, w: dict[str, Array], name: str, z: Float[Array, "*rest m"]) -> Float[Array, "*rest n"]:
+def product(s: Decoder, w: dict[str, Array], name: str, z: Float[Array, "*rest m"]) -> Float[Array, "*rest n"]:
     """The product with a block's matrix, and its bias if it has one."""
     out = dense(z, w[name])
     return out + w[f"{name}_bias"] if name in s.biases else out
@@ -399,10 +403,19 @@ def _product(s: Decoder, w: dict[str, Array], name: str, z: Float[Array, "*rest 
 
 def merged(s: Decoder, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
     """The block's end: what the heads give goes into the residual stream, then the MLP's output."""
-    after = x + _product(s, w, "o", out.reshape(*x.shape[:-1], -1))
-    z, act = normed(s, w, "mlp_norm", x if s.parallel else after), ACTIVATIONS[s.activation]
-    inner = act(_product(s, w, "gate", z)) * _product(s, w, "up", z) if s.mlp == "gated" else act(_product(s, w, "up", z))
-    return after + _product(s, w, "down", inner)
+    after = x + written(s, out, w)
+    return after + product(s, w, "down", units(s, x if s.parallel else after, w))
+
+
+def written(s: Decoder, out: Float[Array, "*rest h e"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
+    """What attention adds to the residual stream."""
+    return product(s, w, "o", out.reshape(*out.shape[:-2], -1))
+
+
+def units(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> Float[Array, "*rest f"]:
+    """The MLP's units, by which its last matrix is multiplied, from the residual stream that it reads."""
+    z, act = normed(s, w, "mlp_norm", x), ACTIVATIONS[s.activation]
+    return act(product(s, w, "gate", z)) * product(s, w, "up", z) if s.mlp == "gated" else act(product(s, w, "up", z))
 
 
 def turned(s: Decoder, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n"] | None = None) -> Float[Array, "*b n h e"]:
@@ -424,7 +437,7 @@ def near(s: Decoder, seen: Bool[Array, "*b n m"], distance: Int[Array, "*b n m"]
     return seen if s.window is None else seen & (distance < s.window)
 
 
-def _attention(s: Decoder, q: Array, k: Array, v: Array, sink: Array | None) -> tuple[Array, Float[Array, "b h n n"]]:
+def attended(s: Decoder, q: Array, k: Array, v: Array, sink: Array | None) -> tuple[Array, Float[Array, "b h n n"]]:
     """Output [b, n, h, e] and weights of the heads."""
     at = jnp.arange(q.shape[-3], dtype=jnp.int32)
     bias = attention.alibi(at, at, s.heads, s.dtype) if s.position == "alibi" else None

@@ -28,7 +28,7 @@ from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
-__all__ = ["headline", "page", "write"]
+__all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 COLUMNS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
@@ -58,12 +58,12 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     stored = Figures(figures)
     sections = [_section(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             policy=POLICY,
-            style=Markup(_asset("report.css")),
-            script=Markup(_asset("report.js")),
+            style=Markup(asset("report.css")),
+            script=Markup(asset("report.js")),
             headline=headline(claims),
             summary=_summary(payload, claims),
             filters=_filters(claims, theories),
@@ -101,11 +101,12 @@ def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[st
     return entries
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of this folder: style or script."""
     return (files("jaxdyn.report") / name).read_text(encoding="utf-8").strip()
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """Templates that escape whatever is not marked as HTML, and know how the report writes numbers and names."""
     loader = jinja2.PackageLoader("jaxdyn.report")
     env = jinja2.Environment(

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn.engine.check import Check
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.h2o.model import POLICIES
+from jaxdyn.nn.cache.budgets import POLICIES
 from jaxdyn.theories.h2o.ppl_budget import claims
 from jaxdyn.theories.h2o.ppl_budget.trial import BUDGETS, Recall, shares, trial
 from tests.theories.galore.helpers import passed

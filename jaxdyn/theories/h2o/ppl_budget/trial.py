@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import nn, train
 from jaxdyn.data import recall
-from jaxdyn.theories.h2o import model
+from jaxdyn.nn.cache import budgets
 
 __all__ = ["BUDGETS", "TOP", "Recall", "trial"]
 
@@ -73,7 +73,7 @@ def mean(values: Array, where: Array) -> Array:
 
 def shares(b: Float[Array, "L texts h T T"]) -> Float[Array, ""]:
     """Share of all attention that the tokens with the most of it get, mean over layers, texts and heads."""
-    total = model.received(b)
+    total = budgets.received(b)
     count = max(1, round(TOP * total.shape[-1]))
     return jnp.mean(jnp.sum(jax.lax.top_k(total, count)[0], -1) / jnp.sum(total, -1))
 
@@ -91,17 +91,17 @@ def observe(s: Recall, params: PyTree, tokens: Int[Array, "b T1"]) -> dict[str, 
 
 def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyArray) -> dict[str, Array]:
     """All policies and budgets: losses [p B], and what is lost by eviction [p B]."""
-    shape, plan = s.shape(), model.plans(BUDGETS, s.length)
+    shape, plan = s.shape(), budgets.plans(BUDGETS, s.length)
     far = recall.distance(s.sizes(), tokens[:, :-1]) >= s.length // 5
     late = jnp.broadcast_to(jnp.arange(s.length) >= s.length // 4, far.shape)
     _, seen = nn.decoder(shape).apply(params, tokens[:, :-1], observe=("attention",))
-    given = jnp.moveaxis(model.received(seen["attention"]), 1, 0)  # [b, L, h, T]
+    given = jnp.moveaxis(budgets.received(seen["attention"]), 1, 0)  # [b, L, h, T]
 
     def text(one: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         row, scores, noise = one
 
-        def each(plan: model.Plan) -> tuple[Array, Array, Array, Array]:
-            logits, seen = model.decode(shape, params, plan, row[:-1], scores, noise, DECAY)
+        def each(plan: budgets.Plan) -> tuple[Array, Array, Array, Array]:
+            logits, seen = budgets.decode(shape, params, plan, row[:-1], scores, noise, DECAY)
             tight = jnp.where(seen.lost > 1e-3, seen.error / jnp.maximum(seen.bound, 1e-9), 0)
             return nats(logits, row), *(jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error)), jnp.max(tight, (0, 1))
 
@@ -146,5 +146,5 @@ def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
             "right": jd.named(curves["right"], "step"),
         },
         status=train.finite_status(last.params),
-        coords={"policy": model.POLICIES, "budget": BUDGETS, "step": range(0, s.steps + 1, every)},
+        coords={"policy": budgets.POLICIES, "budget": BUDGETS, "step": range(0, s.steps + 1, every)},
     )

@@ -14,6 +14,8 @@ import scipy.special
 from jax.scipy.special import gammaln, hyp1f1
 from jaxtyping import Array, Float
 
+from jaxdyn.nn.observe import random_cosine
+
 __all__ = ["approximate_mean", "common_share", "cosine_quantile", "gram_error", "mean_absolute_cosine", "mean_cosine"]
 
 Scalar = float | Float[Array, ""]
@@ -21,8 +23,7 @@ Scalar = float | Float[Array, ""]
 
 def mean_absolute_cosine(d: Scalar) -> Float[Array, ""]:
     r""":math:`\Gamma(d/2) / (\sqrt\pi\,\Gamma((d+1)/2))`: .0353 for d = 512."""
-    d = jnp.asarray(d)
-    return jnp.exp(gammaln(d / 2) - gammaln((d + 1) / 2)) * np.pi**-0.5
+    return random_cosine(d)
 
 
 def approximate_mean(d: Scalar) -> Scalar:

@@ -1,5 +1,7 @@
 """All policies in one program against the caches of fixed size, token by token."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +9,18 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import Decoder, cache, decoder
-from jaxdyn.theories.h2o import model
+from jaxdyn.nn.cache import budgets
+from tests.nn.drawn import weights
 
-SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=8, std=0.5)
+SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=4, groups=2, hidden=8, std=0.5)  # two heads share each head of keys
+OTHERS = {
+    "as many heads of keys": {"groups": None},
+    "a parallel block with LayerNorm": {"norm": "layer", "mlp": "plain", "activation": "gelu", "parallel": True, "rotary": None},
+    "a window": {"window": 5},
+    "alibi": {"position": "alibi"},
+    "learned positions": {"position": "learned", "length": 32},
+    "blocks used twice": {"repeats": 2},
+}
 LENGTH = 20
 CACHES = {
     "full": {"kind": "dense"},
@@ -28,8 +39,8 @@ def world():
     params = decoder(SHAPE).init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (LENGTH + 1,), 0, 9)
     given = cache.global_scores(SHAPE, params, tokens[:-1])
-    plans = model.plans((0.2, 0.4), LENGTH)
-    run = jax.jit(jax.vmap(jax.vmap(lambda plan: model.decode(SHAPE, params, plan, tokens[:-1], given, jax.random.key(2)))))
+    plans = budgets.plans((0.2, 0.4), LENGTH)
+    run = jax.jit(jax.vmap(jax.vmap(lambda plan: budgets.decode(SHAPE, params, plan, tokens[:-1], given, jax.random.key(2)))))
     return params, tokens, given, plans, run(plans)
 
 
@@ -37,7 +48,7 @@ def world():
 @pytest.mark.parametrize("name", sorted(CACHES))
 def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
     params, tokens, given, plans, (logits, _) = world
-    i = model.POLICIES.index(name)
+    i = budgets.POLICIES.index(name)
     for j in range(2):
         size, recent, sinks = (int(x[i, j]) for x in (plans.size, plans.recent, plans.sinks))
         policy = cache.Policy(
@@ -53,12 +64,12 @@ def test_what_is_kept(world):
     _, _, _, plans, (logits, seen) = world
     kept = np.asarray(seen.kept).sum(-1)
     query = np.arange(1, LENGTH + 1)
-    for i in range(len(model.POLICIES)):
+    for i in range(len(budgets.POLICIES)):
         for j in range(2):
             expected = np.minimum(query, int(plans.size[i, j]))
             np.testing.assert_array_equal(kept[i, j], np.broadcast_to(expected, kept[i, j].shape))
     at = np.arange(LENGTH)
-    random = model.POLICIES.index("random")
+    random = budgets.POLICIES.index("random")
     recent = (at[:, None] - at < int(plans.recent[random, 1])) & (at <= at[:, None])
     assert np.all(np.asarray(seen.kept)[random, 1][..., recent])
     assert bool(jnp.all(jnp.isfinite(logits)))
@@ -67,17 +78,29 @@ def test_what_is_kept(world):
 def test_the_error_is_within_its_bound(world):
     seen = world[-1][1]
     assert float(jnp.max(seen.error - seen.bound)) < 1e-5
-    np.testing.assert_allclose(seen.lost[model.POLICIES.index("full")], 0, atol=1e-6)
+    np.testing.assert_allclose(seen.lost[budgets.POLICIES.index("full")], 0, atol=1e-6)
     assert float(jnp.max(seen.lost)) > 0.5
 
 
 def test_received_attention():
     b = jnp.tri(3) / jnp.arange(1, 4)[:, None]
-    np.testing.assert_allclose(model.received(b), [1 + 1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(budgets.received(b), [1 + 1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3], rtol=1e-6)
 
 
-def test_other_decoders_are_refused(world):
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_decoders(name):
+    shape = dataclasses.replace(SHAPE, **OTHERS[name])
+    params, tokens = weights(shape), jnp.arange(LENGTH + 1) ** 2 % 9
+    given = jnp.zeros((shape.depth, shape.key_heads, LENGTH))
+    plan = jax.tree.map(lambda x: x[budgets.POLICIES.index("sum"), 0], budgets.plans((0.4,), LENGTH))
+    policy = cache.Policy(kind="h2o", size=int(plan.size), recent=int(plan.recent), positions="absolute")
+    logits, _ = jax.jit(lambda p: budgets.decode(shape, p, plan, tokens[:-1], given, jax.random.key(0)))(params)
+    _, expected = jax.jit(lambda p: cache.decode(shape, p, policy, tokens[:-1]))(params)
+    np.testing.assert_allclose(logits, expected, rtol=2e-4, atol=2e-5)
+
+
+def test_other_attention_is_refused(world):
     params, tokens, given, plans, _ = world
-    shape = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=8, position="alibi")
-    with pytest.raises(UsageError, match="rotary positions or none"):
-        model.decode(shape, params, jax.tree.map(lambda x: x[0, 0], plans), tokens, given, jax.random.key(0))
+    shape = dataclasses.replace(SHAPE, attention="sigmoid")
+    with pytest.raises(UsageError, match="softmax attention"):
+        budgets.decode(shape, params, jax.tree.map(lambda x: x[0, 0], plans), tokens, given, jax.random.key(0))

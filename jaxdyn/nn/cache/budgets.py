@@ -6,9 +6,10 @@ is attention with the mask M of what was kept:
 
 .. math:: b_{tj} = \frac{M_{tj} e^{s_{tj}}}{\sum_i M_{ti} e^{s_{ti}}}, \qquad F_j \leftarrow \gamma F_j + b_{tj}
 
-The numbers are those of :func:`jaxdyn.nn.cache.losses` with the same policy (tested), whose size decides the program.
+The numbers are those of :func:`jaxdyn.nn.cache.losses` with the same policy (tested), whose size decides the program. Heads that
+share keys share what is kept: F then sums over them.
 Source: arXiv:2306.14048, algorithm 1; policies as in :mod:`jaxdyn.nn.cache.policy`.
-Letters: h heads of e numbers, T tokens of V, L layers, p plans.
+Letters: h heads of e numbers, g heads of keys with r heads each, T tokens of V, L layers, p plans.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import Decoder, attention
-from jaxdyn.nn.decoder import embedded, heads, merged, read, rms_norm, turned
+from jaxdyn.nn import attention
+from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, expanded, heads, last, merged, read, turned
 
-__all__ = ["POLICIES", "Plan", "Eviction", "decode", "plans", "received"]
+__all__ = ["POLICIES", "Eviction", "Plan", "decode", "plans", "received", "trunk"]
 
 POLICIES = ("full", "recent", "random", "streaming", "sum", "mean", "decay", "anti", "oracle")
 
@@ -44,7 +45,7 @@ class Eviction(NamedTuple):
     ``bound`` twice ``lost`` times the largest value.
     """
 
-    kept: Bool[Array, "layers h T T"]
+    kept: Bool[Array, "layers g T T"]
     lost: Float[Array, "layers h T"]
     error: Float[Array, "layers h T"]
     bound: Float[Array, "layers h T"]
@@ -68,8 +69,13 @@ def received(b: Float[Array, "*b T T"]) -> Float[Array, "*b T"]:
 
 
 def attend(
-    plan: Plan, scores: Float[Array, "h T T"], given: Float[Array, "h T"], luck: Float[Array, "T h T"], decay: float
-) -> tuple[Float[Array, "h T T"], Bool[Array, "h T T"]]:
+    plan: Plan,
+    scores: Float[Array, "g r T T"],
+    given: Float[Array, "g T"],
+    luck: Float[Array, "T g T"],
+    decay: float,
+    window: int | None = None,
+) -> tuple[Float[Array, "g r T T"], Bool[Array, "g T T"]]:
     """Attention weights under a plan, and which keys each query still had."""
     count = scores.shape[-1]
     at = jnp.arange(count, dtype=jnp.int32)
@@ -89,12 +95,13 @@ def attend(
         gone = (t >= plan.size) & (at == victim[:, None])
         kept = (kept & ~gone) | (at == t)
         # attention to what is left
-        b = attention.weights(row, "softmax", kept)
-        return (kept, gamma * total + b), (b, kept)
+        visible = kept if window is None else kept & (t - at < window)
+        b = attention.weights(row, "softmax", visible[:, None])
+        return (kept, gamma * total + jnp.sum(b, 1)), (b, kept)
 
     start = (jnp.zeros(given.shape, bool), jnp.zeros(given.shape, scores.dtype))
-    _, (b, kept) = jax.lax.scan(step, start, (at, jnp.moveaxis(scores, 1, 0), luck))
-    return jnp.moveaxis(b, 0, 1), jnp.moveaxis(kept, 0, 1)
+    _, (b, kept) = jax.lax.scan(step, start, (at, jnp.moveaxis(scores, 2, 0), luck))
+    return jnp.moveaxis(b, 0, 2), jnp.moveaxis(kept, 0, 1)
 
 
 def decode(
@@ -102,14 +109,14 @@ def decode(
     params: PyTree,
     plan: Plan,
     tokens: Int[Array, " T"],
-    given: Float[Array, "layers h T"],
+    given: Float[Array, "layers g T"],
     key: PRNGKeyArray,
     decay: float = 0.9,
 ) -> tuple[Float[Array, "T V"], Eviction]:
     """Logits after each token under one plan, and what it does to attention.
 
     Args:
-        shape: of the network, with rotary positions or none and a key for every head.
+        shape: of the network, with softmax attention and without a sink token.
         params: its weights.
         plan: one policy with one size.
         tokens: the text.
@@ -118,28 +125,49 @@ def decode(
         decay: a query's weight over the next one's, for "decay".
 
     Raises:
-        UsageError: for a network with other positions or with grouped keys.
+        UsageError: for another form of attention, and for a network with a sink token.
     """
-    if shape.position not in ("rotary", "none") or shape.key_heads != shape.heads or shape.attention != "softmax":
-        raise UsageError("policies in one program serve softmax decoders with rotary positions or none, and a key for every head")
+    x, seen = trunk(shape, params, plan, tokens, given, key, decay)
+    return read(shape, params, x), seen
+
+
+def trunk(
+    shape: Decoder,
+    params: PyTree,
+    plan: Plan,
+    tokens: Int[Array, " T"],
+    given: Float[Array, "layers g T"],
+    key: PRNGKeyArray,
+    decay: float = 0.9,
+) -> tuple[Float[Array, "T d"], Eviction]:
+    """As :func:`decode`, with the last residual stream after its norm instead of logits."""
+    if shape.attention != "softmax" or shape.sink_token:
+        raise UsageError("policies in one program serve decoders with softmax attention and without a sink token")
     # scores of all queries with all keys, layer by layer
     at = jnp.arange(tokens.shape[0], dtype=jnp.int32)
     causal = attention.causal_mask(at.size)
+    dense_mask = causal if shape.window is None else causal & (at[:, None] - at < shape.window)
     x = embedded(shape, params, tokens, at)
-    luck = jax.random.uniform(key, (shape.layers, at.size, shape.heads, at.size), x.dtype)
+    groups, each = shape.key_heads, shape.heads // shape.key_heads
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    luck = jax.random.uniform(key, (shape.depth, at.size, groups, at.size), wide)
+    bias = attention.alibi(at, at, shape.heads, shape.dtype).reshape(groups, each, at.size, at.size)
 
     def one(x: Array, part: tuple[dict[str, Array], Array, Array]) -> tuple[Array, Eviction]:
         w, scores_given, noise = part
         q, k, v = heads(shape, x, w)
-        scores = jnp.einsum("nhe,mhe->hnm", turned(shape, q), turned(shape, k)) * q.shape[-1] ** -0.5
-        b, kept = attend(plan, scores, scores_given, noise, decay)
+        q, k = turned(shape, q).reshape(at.size, groups, each, -1), turned(shape, k)
+        scores = jnp.einsum("ngre,mge->grnm", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
+        scores = scores + bias if shape.position == "alibi" else scores
+        b, kept = attend(plan, scores, scores_given.astype(wide), noise, decay, shape.window)
         # next to attention to the whole text
-        dense = attention.weights(scores, "softmax", causal)
-        out, whole = (jnp.einsum("hnm,mhf->nhf", weights, v) for weights in (b, dense))
-        lost = jnp.maximum(1 - jnp.sum(jnp.where(kept, dense, 0), -1), 0)
-        largest = jax.lax.cummax(jnp.linalg.norm(v, axis=-1), axis=0).T  # [h, T]
-        error = jnp.linalg.norm(whole - out, axis=-1).T
-        return merged(shape, x, out, w), Eviction(kept, lost, error, 2 * lost * largest)
+        dense = attention.weights(scores, "softmax", dense_mask)
+        out, whole = (jnp.einsum("grnm,mgf->ngrf", weights, v.astype(wide)) for weights in (b, dense))
+        lost = jnp.maximum(1 - jnp.sum(jnp.where(kept[:, None], dense, 0), -1), 0)
+        largest = jax.lax.cummax(jnp.linalg.norm(v.astype(wide), axis=-1), axis=0).T[:, None]  # [g, 1, T]
+        error = jnp.moveaxis(jnp.linalg.norm(whole - out, axis=-1), 0, -1)
+        lost, error, bound = (y.reshape(shape.heads, -1) for y in (lost, error, 2 * lost * largest))
+        return merged(shape, x, out.reshape(at.size, shape.heads, -1).astype(x.dtype), w), Eviction(kept, lost, error, bound)
 
-    x, seen = jax.lax.scan(one, x, (params["blocks"], given, luck))
-    return read(shape, params, rms_norm(x, params["norm"], shape.epsilon)), seen
+    x, seen = jax.lax.scan(one, x, (expanded(shape, blocks_of(shape, params)), given, luck))
+    return last(shape, params, x), seen

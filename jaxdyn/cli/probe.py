@@ -1,0 +1,57 @@
+"""``jaxdyn probe``: instruments on a model of one's own, or on a series of checkpoints."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.models.probe import Probe
+from jaxdyn.report import probe as pages
+from jaxdyn.report.plain import plain
+
+__all__ = ["folder_of", "probe_command"]
+
+
+def probe_command(
+    models: Sequence[str],
+    *,
+    text: str | None,
+    tokens: int,
+    length: int,
+    only: str | None,
+    out: Path | None,
+    dtype: str,
+) -> dict[str, Any]:
+    """Probe, with what it will cost said first; returns the numbers as JSON."""
+    folder = folder_of(models) if out is None else out
+    several = list(models) if len(models) > 1 else models[0]
+    result = pages.probe(several, text, tokens, only, folder, length=length, dtype=dtype, say=_say)
+    for line in _lines(result):
+        _say(line)
+    _say(f"page: {folder / pages.PAGE}")
+    return result.to_json()
+
+
+def folder_of(models: Sequence[str]) -> Path:
+    """The default folder, named after the model: ``probe-smollm2``."""
+    name = re.sub(r"[^\w.-]+", "-", Path(models[0].rstrip("/")).name.removesuffix(".gguf")).strip("-.")
+    return Path(f"probe-{name or 'model'}")
+
+
+def _lines(result: Probe) -> list[str]:
+    """The first numbers of every instrument, of the last checkpoint."""
+    lines = []
+    for outcome in result.checkpoints[-1].outcomes:
+        lines.append(f"{outcome.instrument.title}{': ' + outcome.skipped if outcome.skipped else ''}")
+        for n in outcome.numbers()[:3]:
+            interval = f" [{n.low:.3g}, {n.high:.3g}]" if n.low == n.low else ""
+            expected = f"; {n.says}: {n.expected:.3g}" if n.expected is not None else ""
+            lines.append(f"  {plain(n.name)}: {n.value:.3g}{interval}{plain(expected)}")
+    return lines
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,172 @@
+r"""Heavy hitters: do a few keys get most of the attention, and what does a cache cost that holds those alone?
+
+The attention that a key gets is summed over all queries of a piece; the share of the 20% with the most of it is compared with
+uniform attention, where early keys get more because more queries see them. Caches hold a share of the piece, half of it for the
+last keys; the other half is for those with the most attention so far (H2O), the least (its opposite), or any (random).
+
+Source: arXiv:2306.14048, sections 3 and 4 and algorithm 1; policies as in :mod:`jaxdyn.nn.cache.budgets`, with positions of the
+text. Letters: h heads, n tokens, p policies, B budgets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxdyn import stats
+from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick, exponential, number
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn.cache import budgets
+from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn.inside import Inside, nats, watch
+from jaxdyn.plotting import COLORS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jaxdyn.models.loading import Model
+
+__all__ = ["BUDGETS", "HEAVY", "TOP", "measure", "predict", "uniform"]
+
+TOP = 0.2  # of the keys
+BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.6)  # of the piece
+POLICIES = {"H2O": "sum", "recent": "recent", "random": "random", "H2O's opposite": "anti"}
+PIECES, LENGTH = 4, 192
+DRAWN = {"H2O": "measured", "recent": "third", "random": "fifth", "H2O's opposite": "theory"}
+
+
+def uniform(length: int, skip: int = 0) -> float:
+    """Share of all attention that the top keys get if every query shares it out equally; without the first keys if ``skip``."""
+    gets = np.cumsum(1 / np.arange(1, length + 1)[::-1])[::-1][skip:]  # key j is seen by queries j, ..., n - 1
+    return float(np.sort(gets)[::-1][: _count(len(gets))].sum() / gets.sum())
+
+
+def _count(length: int) -> int:
+    return max(1, round(TOP * length))
+
+
+def top_share(gets: Float[Array, "h n"]) -> Float[Array, " h"]:
+    """Share of all attention that the keys with the most of it get."""
+    return jnp.sum(jax.lax.top_k(gets, _count(gets.shape[-1]))[0], -1) / jnp.sum(gets, -1)
+
+
+def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+    """Shares by layer and head, nats with everything, and nats of every policy and budget."""
+    read = tokens[:-1]
+
+    def reduce(block: Inside) -> dict[str, Array]:
+        gets = jnp.sum(block.attention[0].astype(jnp.float32), -2)
+        return {"share": top_share(gets), "rest": top_share(gets[:, 1:])}
+
+    x, seen = watch(shape, params, read[None], reduce)
+    kinds = jnp.asarray([budgets.POLICIES.index(name) for name in POLICIES.values()], jnp.int32)[:, None]
+    sizes = jnp.maximum(2, jnp.round(jnp.asarray(BUDGETS, jnp.float32) * read.size)).astype(jnp.int32)[None]
+    kind, keys = jnp.broadcast_arrays(kinds, sizes)
+    plan = budgets.Plan(kind, keys, keys // 2, jnp.zeros_like(keys))
+    given = jnp.zeros((shape.depth, shape.key_heads, read.size), jnp.float32)
+
+    def each(plan: budgets.Plan) -> Float[Array, " n1"]:
+        return nats(shape, params, budgets.trunk(shape, params, plan, read, given, jax.random.key(0))[0], tokens[1:])
+
+    losses = jax.lax.map(jax.vmap(each), plan)  # the budgets of one policy at a time
+    return seen | {"full": nats(shape, params, x[0], tokens[1:]), "nats": losses}
+
+
+def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
+    """Shares of the top keys, and mean nats of the second half of each piece by policy and budget.
+
+    Raises:
+        NotApplicable: for other attention than softmax, and a sink token.
+    """
+    if model.shape.attention != "softmax" or model.shape.sink_token:
+        raise NotApplicable("Policies of eviction are for softmax attention without a sink token of its own.")
+    used = first(tokens, PIECES, LENGTH)
+    seen = each_piece(model, observe, used, tick)
+    half = (used.shape[1] - 1) // 2
+    data = {
+        "share": (("piece", "layer", "head"), seen["share"]),
+        "rest": (("piece", "layer", "head"), seen["rest"]),
+        "full": (("piece",), seen["full"][:, half:].mean(-1)),
+        "nats": (("piece", "policy", "budget"), seen["nats"][..., half:].mean(-1)),
+    }
+    coords = {"policy": list(POLICIES), "budget": list(BUDGETS), "layer": np.arange(1, model.shape.depth + 1)}
+    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1})
+
+
+def predict(ds: xr.Dataset) -> xr.Dataset:
+    """Uniform attention's share, with and without the first key; and that a fifth of the keys costs nothing with H2O."""
+    n = int(ds.attrs["tokens"])
+    return xr.Dataset({"share": uniform(n), "rest": uniform(n, 1), "ratio": 1.0})
+
+
+def numbers(ds: xr.Dataset) -> list[Number]:
+    """Shares, and perplexities at a budget of a fifth over that with everything."""
+    law = predict(ds)
+    shown = [
+        number("share of the attention that 20% of the keys get", ds.share, law.share, "uniform attention"),
+        number("share of the attention that 20% of the keys get, without the first key", ds.rest, law.rest, "uniform attention"),
+    ]
+    for policy in POLICIES:
+        more = ds.nats.sel(policy=policy, budget=0.2) - ds.full
+        one = number(f"perplexity with a fifth of the keys over that with all: {policy}", more)
+        shown.append(exponential(one, 1.0, "arXiv:2306.14048") if policy == "H2O" else exponential(one))
+    return shown
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Shares by layer; perplexity by budget."""
+    left, right = fig.subplots(1, 2)
+    law = predict(ds)
+    curve(left, ds.share.mean("head"), "layer", "all keys")
+    curve(left, ds.rest.mean("head"), "layer", "without the first key", "third")
+    expected(left, None, float(law.share), "uniform")
+    layers_axis(left, "share of attention of the top 20%", ylim=(0, 1))
+    for policy, color in DRAWN.items():
+        mean, low, high = stats.mean_interval(ds.nats.sel(policy=policy) - ds.full, "piece")
+        right.fill_between(ds.budget, np.exp(low), np.exp(high), color=COLORS[color], alpha=0.22, linewidth=0)
+        right.plot(ds.budget, np.exp(mean), "o-", color=COLORS[color], label=policy)
+    expected(right, None, 1.0, "all keys")
+    right.set(xlabel="keys in the cache, share of the piece", ylabel="perplexity over that with all", yscale="log")
+
+
+def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Along training: shares by layer, and the cost of a fifth of the keys."""
+    return {
+        "share of the top 20% of keys": ds.share.mean("head"),
+        "nats more than with all keys, a fifth of them": (ds.nats.sel(budget=0.2, drop=True) - ds.full),
+    }
+
+
+def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+    """A reading for each policy and budget."""
+    used = first(tokens, PIECES, LENGTH)
+    readings = len(POLICIES) * len(BUDGETS) + 1
+    return Cost(readings * used.size * forward(shape, used.shape[1]), len(BUDGETS) * attention_bytes(shape, used.shape[1]))
+
+
+HEAVY = Instrument(
+    name="heavy",
+    title="Heavy hitters",
+    theory=(
+        "A small share of the keys gets nearly all attention, and keeps getting it: a cache of a fifth of them, half heavy and "
+        "half recent, loses nothing, and one without the heavy ones fails (arXiv:2306.14048)."
+    ),
+    caption=(
+        "Left: share of all attention that the 20% of the keys with the most of it get, by layer, mean over heads; dashed, uniform "
+        "attention. Right: perplexity of the second half of a piece with a cache of a share of its keys over that with all. "
+        "Bands: 95% intervals over pieces."
+    ),
+    source="arXiv:2306.14048, sections 3 and 4",
+    cost=cost,
+    measure=measure,
+    predict=predict,
+    numbers=numbers,
+    plot=plot,
+    traces=traces,
+)

@@ -1,0 +1,149 @@
+r"""How orthogonal vectors of different words are: embeddings, the residual stream by layer, and what each MLP can write.
+
+Mean :math:`|\cos|` over pairs, against directions drawn at random, :math:`\Gamma(d/2) / (\sqrt\pi\, \Gamma((d+1)/2)) \approx
+\sqrt{2/(\pi d)}`. The stream is taken where a token occurs for the first time in a piece, as it is and without its mean over those
+places. The first place is left out: where it is a sink, its stream is so long that the mean would be its own.
+
+Source: arXiv:2310.00535, the assumption of orthogonal embeddings, and its figure on Pythia's checkpoints. Letters: d width, n
+tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, number
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn.decoder import Decoder, blocks_of
+from jaxdyn.nn.inside import Inside, watch
+from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jaxdyn.models.loading import Model
+
+__all__ = ["ORTHOGONALITY", "cosine", "measure", "predict"]
+
+PIECES, LENGTH = 8, 512
+
+
+def cosine(vectors: Float[Array, "n d"], chosen: Bool[Array, " n"], centred: bool = False) -> Float[Array, ""]:
+    """Mean absolute cosine over pairs of chosen rows, from which their mean is taken first if ``centred``."""
+    x, count = vectors.astype(jnp.float32), jnp.sum(chosen)
+    where = chosen[:, None]
+    if centred:
+        x = x - jnp.sum(jnp.where(where, x, 0), 0) / count
+    u = jnp.where(where, unit(x), 0)
+    off = ~jnp.eye(x.shape[0], dtype=bool)
+    return jnp.sum(jnp.where(off, jnp.abs(u @ u.T), 0)) / (count * (count - 1))
+
+
+def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+    """Cosines of embeddings, and of the stream before each block and after the last, at first occurrences."""
+    same = (tokens[:, None] == tokens[None]) & jnp.tri(tokens.size, k=-1, dtype=bool)
+    new = ~jnp.any(same, -1) & (jnp.arange(tokens.size) > 0)
+    places = jnp.concatenate([jnp.zeros(int(shape.sink_token), bool), new])
+
+    def reduce(block: Inside) -> Array:
+        return jnp.stack([cosine(block.after[0], places), cosine(block.after[0], places, centred=True)])
+
+    _, seen = watch(shape, params, tokens[None], reduce)
+    words = jnp.asarray(params["embed"])[tokens]
+    embedding = jnp.stack([cosine(words, new), cosine(words, new, centred=True)])
+    found = jnp.concatenate([embedding[None], seen])
+    return {"raw": found[:, 0], "centred": found[:, 1], "words": jnp.sum(new)}
+
+
+def rows(shape: Decoder, params: PyTree) -> Array:
+    """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream."""
+    return jax.lax.map(lambda w: mean_cosine(w.astype(jnp.float32)), blocks_of(shape, params)["down"])
+
+
+def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
+    """Cosines by depth, 0 being the embedding, and those of the MLPs' rows by block."""
+    used = first(tokens, PIECES, LENGTH)
+    seen = each_piece(model, observe, used, lambda share: tick(0.8 * share))
+    written = jax.device_get(jax.jit(rows, static_argnums=0)(model.shape, model.params))
+    tick(0.2)
+    data: dict[str, Any] = {name: (("piece", "depth"), seen[name]) for name in ("raw", "centred")}
+    data |= {"words": (("piece",), seen["words"]), "written": (("block",), np.asarray(written))}
+    coords = {"depth": np.arange(model.shape.depth + 1), "block": np.arange(1, model.shape.layers + 1)}
+    return xr.Dataset(data, coords, {"width": model.shape.width})
+
+
+def predict(ds: xr.Dataset) -> xr.Dataset:
+    """Random directions: exactly, and as papers print it."""
+    d = float(ds.attrs["width"])
+    return xr.Dataset({"exact": float(random_cosine(d)), "printed": (2 / (np.pi * d)) ** 0.5})
+
+
+def numbers(ds: xr.Dataset) -> list[Number]:
+    r"""Mean :math:`|\cos|` of embeddings, of two streams, and of the MLPs' rows."""
+    law, says = float(predict(ds).exact), r"random directions, $\sqrt{2/\pi d}$"
+    middle = ds.sizes["depth"] // 2
+    return [
+        number("embeddings of different tokens", ds.raw.isel(depth=0), law, says),
+        number("embeddings of different tokens, without their mean", ds.centred.isel(depth=0), law, says),
+        number(f"residual stream after layer {middle}", ds.raw.isel(depth=middle), law, says),
+        number(f"residual stream after layer {middle}, without its mean", ds.centred.isel(depth=middle), law, says),
+        number("residual stream after the last layer", ds.raw.isel(depth=-1), law, says),
+        number("residual stream after the last layer, without its mean", ds.centred.isel(depth=-1), law, says),
+        number("what the MLPs' units write, mean over layers", ds.written, law, says),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """All of it by layer."""
+    ax, law = fig.subplots(), predict(ds)
+    curve(ax, ds.raw, "depth", "residual stream (layer 0: embeddings)")
+    curve(ax, ds.centred, "depth", "the same without its mean", "third")
+    curve(ax, ds.written, "block", "what each unit of the MLP writes", "fourth")
+    expected(ax, None, float(law.printed), r"random directions, $\sqrt{2/\pi d}$")
+    layers_axis(ax, r"mean $|\cos|$ over pairs of tokens", yscale="log")
+
+
+def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Along training: the stream without its mean, and the MLPs' rows, by layer."""
+    return {
+        r"mean $|\cos|$ of the stream without its mean": ds.centred.rename(depth="layer"),
+        r"mean $|\cos|$ of what units write": ds.written.rename(block="layer"),
+    }
+
+
+def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+    """One reading, Gram matrices of the stream, and of the MLPs' rows."""
+    used = first(tokens, PIECES, LENGTH)
+    n = used.shape[1]
+    grams = 4.0 * used.size * n * shape.width * shape.depth + 2.0 * shape.layers * shape.hidden**2 * shape.width
+    return Cost(used.size * forward(shape, n) + grams, attention_bytes(shape, n) + 4.0 * 1024 * shape.hidden)
+
+
+ORTHOGONALITY = Instrument(
+    name="orthogonality",
+    title="Orthogonality of embeddings",
+    theory=(
+        r"JoMA assumes that vectors of different words are orthogonal. Random directions have a mean $|\cos|$ of "
+        r"$\Gamma(d/2) / (\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}$; Pythia's vectors were reported near it all along "
+        "training (arXiv:2310.00535, appendix). A common mean of all vectors hides this: it is shown with and without."
+    ),
+    caption=(
+        "Mean absolute cosine between vectors of different tokens, by layer: of the residual stream after each layer where tokens "
+        "occur for the first time, with and without the mean over these places, and of the rows of the MLP's last matrix. The "
+        "first place of each piece is left out. Dashed: random directions in as many dimensions. Bands: 95% intervals over pieces."
+    ),
+    source="arXiv:2310.00535, appendix (orthogonality of embeddings)",
+    cost=cost,
+    measure=measure,
+    predict=predict,
+    numbers=numbers,
+    plot=plot,
+    traces=traces,
+)

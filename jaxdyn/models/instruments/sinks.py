@@ -1,0 +1,219 @@
+r"""Attention sinks: how much weight the first tokens get, whether that is their position or their content, and what goes with it.
+
+.. math:: \alpha_j^{lh} = \frac{1}{n - 1 - j} \sum_{i > j} A^{lh}_{ij}, \qquad
+   \text{Sink}_\epsilon = \frac{1}{LH} \sum_{lh} 1(\alpha_0^{lh} > \epsilon), \quad \epsilon = 0.3
+
+Position or content: each piece is read again with its first token replaced by another one, and once more with the first token put
+into the middle, too. If position makes the sink, weight stays with the first place and none comes to the middle.
+
+Source: arXiv:2309.17453, section 3.1 (sinks, and four line breaks in their places); arXiv:2410.10781, section 3 (the metric; values
+of sinks are small); arXiv:2402.17762 (massive activations: largest entry of a token's residual stream over the median one).
+Letters: A attention weights of query i on key j, L layers of H heads, n tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
+from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
+from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn.inside import Inside, watch
+from jaxdyn.plotting import COLORS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jaxdyn.models.loading import Model
+
+__all__ = ["EPSILON", "SINKS", "measure", "predict", "uniform"]
+
+EPSILON = 0.3
+FIRST = 8  # first tokens whose weights are shown one by one
+PIECES, LENGTH = 4, 256  # that are read, at most
+BEGINNINGS = ("<s>", "<|begin_of_text|>", "<|endoftext|>", "<|im_start|>", "</s>", "[BOS]", "<bos>")  # a model's own first token
+AS_IT_IS, MIDDLE = "as it is", "put in the middle, too"
+
+
+def uniform(length: int, place: int = 0) -> float:
+    """Weight on a place if every query shared its attention out equally among itself and all before it."""
+    return float(np.mean(1 / np.arange(place + 2, length + 1)))
+
+
+def received(b: Float[Array, "1 h n n"]) -> Float[Array, "h n"]:
+    """Mean weight on each token over the queries after it; 0 for the last token, which has none."""
+    n = b.shape[-1]
+    later = jnp.sum(jnp.where(jnp.tri(n, k=-1, dtype=bool), b[0], 0), -2)
+    return later / jnp.maximum(n - 1 - jnp.arange(n), 1).astype(b.dtype)
+
+
+def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict[str, Array]:
+    """What every layer shows of each variant of a piece."""
+    middle = variants.shape[-1] // 2 + shape.sink_token
+
+    def reduce(block: Inside) -> dict[str, Array]:
+        alpha = received(block.attention).astype(jnp.float32)
+        value = jnp.linalg.norm(block.value[0].astype(jnp.float32), axis=-1)  # [n, k]
+        stream = jnp.abs(block.after[0].astype(jnp.float32))
+        length = jnp.linalg.norm(stream, axis=-1)
+        return {
+            "weight": alpha[:, :FIRST],
+            "middle": alpha[:, middle],
+            "drain": value[0] / jnp.mean(value[1:], 0),
+            "largest": jnp.max(stream),
+            "typical": jnp.median(stream),
+            "place": jnp.argmax(jnp.max(stream, -1)).astype(jnp.int32),
+            "length": length[0] / jnp.median(length[1:]),
+        }
+
+    return jax.lax.map(lambda one: watch(shape, params, one[None], reduce)[1], variants)
+
+
+def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
+    """Weights on the first tokens by layer and head, in every variant, and what goes with them in the text as it is."""
+    used = first(tokens, PIECES, LENGTH)
+    names, others = _replacements(model)
+    variants = np.stack([_variants(piece, others) for piece in used])
+    seen = each_piece(model, observe, variants, tick)
+    own = {name: x[:, 0] for name, x in seen.items() if name not in ("weight", "middle")}
+    dims = {"drain": ("piece", "layer", "group")}
+    data: dict[str, Any] = {name: (dims.get(name, ("piece", "layer")), x) for name, x in own.items()}
+    data["weight"] = (("piece", "variant", "layer", "head", "token"), seen["weight"])
+    data["middle"] = (("piece", "variant", "layer", "head"), seen["middle"])
+    coords = {"variant": [AS_IT_IS, *names, MIDDLE], "layer": np.arange(1, model.shape.depth + 1)}
+    attrs = {"tokens": used.shape[1] + model.shape.sink_token, "epsilon": EPSILON}
+    return xr.Dataset(data, coords, attrs)
+
+
+def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
+    """Names and token numbers of what replaces the first token; None stands for another token of the piece."""
+    names: list[str] = ["another word of the text"]
+    numbers: list[int | None] = [None]
+    if model.tokenizer is not None:
+        line = model.tokenizer.encode("\n", special=False)
+        begins = [t for t in BEGINNINGS if model.tokenizer.inner.token_to_id(t) is not None][:1]
+        names += ["a line break"] * (line.size == 1) + begins
+        numbers += [int(line[0])] * (line.size == 1) + [model.tokenizer.inner.token_to_id(t) for t in begins]
+    return names, numbers
+
+
+def _variants(piece: Int[np.ndarray, " n"], others: list[int | None]) -> Int[np.ndarray, "v n"]:
+    """The piece as it is, with another first token, and with its first token in the middle, too."""
+    variants = np.repeat(piece[None], len(others) + 2, 0)
+    variants[1:-1, 0] = [piece[len(piece) // 3] if other is None else other for other in others]
+    variants[-1, len(piece) // 2] = piece[0]
+    return variants
+
+
+def predict(ds: xr.Dataset) -> xr.Dataset:
+    """Uniform attention: the weight on each of the first tokens, and on the middle."""
+    n = int(ds.attrs["tokens"])
+    weights = [uniform(n, j) for j in range(ds.sizes["token"])]
+    return xr.Dataset({"weight": ("token", weights), "middle": uniform(n, n // 2)})
+
+
+def numbers(ds: xr.Dataset) -> list[Number]:
+    """Size, depth and cause of the sink, and its companions."""
+    own, law = ds.weight.sel(variant=AS_IT_IS).isel(token=0), predict(ds)
+    flat = float(law.weight[0])
+    by_layer = own.mean("head")
+    top = int(by_layer.mean("piece").argmax("layer"))
+    shown = [
+        number(r"share of heads with a sink, $\alpha_0 > 0.3$", own > EPSILON, float(flat > EPSILON), "uniform attention"),
+        number("weight on the first token, mean over heads", own, flat, "uniform attention"),
+        number(
+            f"weight on the first token in layer {top + 1}, where it is largest",
+            by_layer.isel(layer=top),
+            flat,
+            "uniform attention",
+        ),
+        number("weight on the first token in the two lowest layers", by_layer.isel(layer=slice(2)), flat, "uniform attention"),
+        number("weight on the second token", ds.weight.sel(variant=AS_IT_IS).isel(token=1), law.weight[1], "uniform attention"),
+    ]
+    for name in ds.variant.values[1:-1]:
+        ratio = ds.weight.sel(variant=name).isel(token=0).mean(["layer", "head"]) / own.mean(["layer", "head"])
+        shown.append(
+            number(
+                f"weight on the first place with {name} there, over that with the text's own token", ratio, 1.0, "position alone"
+            )
+        )
+    middle = ds.middle.sel(variant=MIDDLE)
+    shown.append(
+        number("weight on the first token's copy in the middle", middle, ds.middle.sel(variant=AS_IT_IS).mean(), "no copy")
+    )
+    ratio = (ds.largest / ds.typical).max("layer")
+    return [
+        *shown,
+        number(
+            "value of the first token over the others', norms, least over layers",
+            ds.drain.mean("group").min("layer"),
+            1.0,
+            "no sink",
+        ),
+        number("largest entry of the residual stream over the median one", ratio, 1000.0, "massive, arXiv:2402.17762"),
+        number("share of layers in which it is the first token's", ds.place == 0, 1 / ds.attrs["tokens"], "chance"),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Map of heads; weight by layer for every variant; massive activations and values."""
+    fig.set_size_inches(7, 5.6)
+    (a, b), (c, d) = fig.subplots(2, 2)
+    own, law = ds.weight.sel(variant=AS_IT_IS), predict(ds)
+    heads(a, own.isel(token=0), "weight on the first token")
+    for j, color in zip((0, 1, 2), ("measured", "third", "fourth"), strict=True):
+        curve(b, own.isel(token=j).mean("head"), "layer", f"on token {j}", color)
+    expected(b, None, float(law.weight[0]), "uniform attention")
+    layers_axis(b, "weight, mean over heads", ylim=(0, None))
+    colors = ("measured", "third", "fourth", "fifth", "control")
+    for name, color in zip(ds.variant.values, colors, strict=False):
+        weight = ds.middle if name == MIDDLE else ds.weight.isel(token=0)
+        curve(c, weight.sel(variant=name).mean("head"), "layer", _label(str(name)), color)
+    layers_axis(c, "weight on the first token", ylim=(0, None))
+    curve(d, ds.largest / ds.typical, "layer", "stream, largest entry over median")
+    curve(d, ds.length, "layer", "stream, length over the others'", "third")
+    curve(d, ds.drain.mean("group"), "layer", "value, length over the others'", "fourth")
+    d.axhline(1.0, color=COLORS["control"], linewidth=1)
+    layers_axis(d, "first token, ratio", yscale="log")
+
+
+def _label(variant: str) -> str:
+    """A variant, for the legend."""
+    return {AS_IT_IS: "first token as it is", MIDDLE: "a copy of it in the middle"}.get(variant, f"replaced by {variant}")
+
+
+def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Along training: the weight on the first token by layer, and the share of heads with a sink."""
+    own = ds.weight.sel(variant=AS_IT_IS, drop=True).isel(token=0, drop=True)
+    return {"weight on the first token": own.mean("head"), "share of heads with a sink": (own > EPSILON).mean(["layer", "head"])}
+
+
+SINKS = Instrument(
+    name="sinks",
+    title="Attention sinks",
+    theory=(
+        r"In trained models most heads above the lowest two layers put their weight on the first token, whatever it is "
+        r"(arXiv:2309.17453); uniform attention would put $\frac{1}{n-1}\sum_{i=2}^{n} 1/i$ there. The first token's values are "
+        "small, its residual stream has entries a thousand times the median."
+    ),
+    caption=(
+        "Top left: mean weight on the first token over all later queries, by layer and head. Top right: weight on the first three "
+        "tokens, mean over heads. Bottom left: weight on the first place when the first token is replaced, and on a copy of it "
+        "in the middle. Bottom right: the largest entry of the residual stream over the median one, and the first token's stream "
+        "and values over those of the others. Bands: 95% intervals over pieces of the text."
+    ),
+    source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
+    cost=reading(PIECES, LENGTH, passes=5),
+    measure=measure,
+    predict=predict,
+    numbers=numbers,
+    plot=plot,
+    traces=traces,
+)

@@ -1,0 +1,192 @@
+r"""Contextual sparsity: how few units and heads do a token's work, whether other tokens use others, how slowly the stream changes.
+
+A unit's work is :math:`|a_j| \|w_j\|`, its activation times the norm of its row of the MLP's last matrix; a head's is the norm of
+what it writes into the stream. The stream x changes by F in a block: with :math:`\rho = \|F\| / \|x\| < 1`
+
+.. math:: \cos(x, x + F) \ge \sqrt{1 - \rho^2}
+
+Source: arXiv:2310.17157, sections 3.1 (sparsity of heads and units) and 4.3 (slowly changing embeddings); the bound is derived.
+Letters: h heads, f units, n tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
+from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn.inside import Inside, watch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jaxdyn.models.loading import Model
+
+__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "carrying", "measure", "overlaps", "predict"]
+
+CARRIED = 0.95  # of the sum of squares
+TOP = 0.1  # share of the units in a token's own set
+IDLE = 0.01  # of the stream's length, below which a head does nothing
+PIECES, LENGTH = 8, 256
+
+
+def carrying(work: Float[Array, "n f"]) -> Float[Array, " n"]:
+    """The smallest share of the entries that has 95% of each row's sum of squares; 0 for a row of zeros."""
+    energy = jnp.flip(jnp.sort(jnp.square(work), -1), -1)
+    total = jnp.sum(energy, -1, keepdims=True)
+    needed = jnp.sum(jnp.cumsum(energy, -1) < CARRIED * total, -1) + 1
+    return jnp.where(total[:, 0] > 0, needed / work.shape[-1], 0)
+
+
+def overlaps(work: Float[Array, "n f"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Of each token's set of top units: what two tokens share, what two neighbours share, and the share of units in any set."""
+    n, f = work.shape
+    count = max(1, round(TOP * f))
+    sets = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
+    pairs = jnp.sum(jnp.square(jnp.sum(sets, 0))) - n * count
+    return pairs / (n * (n - 1) * count), jnp.mean(jnp.sum(sets[1:] * sets[:-1], -1)) / count, jnp.mean(jnp.any(sets > 0, 0))
+
+
+def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+    """Everything by layer, for all tokens but the first."""
+
+    def reduce(block: Inside) -> dict[str, Array]:
+        wide = jnp.float32
+        units = block.units[0, 1:].astype(wide)
+        work = jnp.abs(units) * jnp.linalg.norm(block.weights["down"].astype(wide), axis=-1)
+        others, neighbours, union = overlaps(work)
+        x, y = (part[0, 1:].astype(wide) for part in (block.before, block.after))
+        length, ratio = jnp.linalg.norm(x, axis=-1), jnp.linalg.norm(y - x, axis=-1) / jnp.linalg.norm(x, axis=-1)
+        cosine = jnp.sum(x * y, -1) / (length * jnp.linalg.norm(y, axis=-1))
+        out = block.weights["o"].astype(wide).reshape(shape.heads, shape.entries, -1)
+        gram = jnp.einsum("hed,hfd->hef", out, out)
+        heads = jnp.sqrt(
+            jnp.maximum(jnp.einsum("nhe,hef,nhf->nh", *(block.mixed[0, 1:].astype(wide), gram, block.mixed[0, 1:].astype(wide))), 0)
+        )
+        small = ratio < 1
+        return {
+            "silent": jnp.mean(units == 0),
+            "carry": jnp.mean(carrying(work)),
+            "others": others,
+            "neighbours": neighbours,
+            "union": union,
+            "cosine": jnp.mean(cosine),
+            "ratio": jnp.mean(ratio),
+            "small": jnp.mean(small),
+            "slack": jnp.min(jnp.where(small, cosine - jnp.sqrt(jnp.maximum(1 - ratio**2, 0)), jnp.inf)),
+            "bound": jnp.mean(jnp.sqrt(jnp.maximum(1 - ratio**2, 0))),
+            "heads": jnp.mean(carrying(heads)),
+            "idle": jnp.mean(heads < IDLE * length[:, None], 0),
+        }
+
+    return watch(shape, params, tokens[None], reduce)[1]
+
+
+def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
+    """Shares, overlaps and cosines by layer; ``idle`` also by head."""
+    used = first(tokens, PIECES, LENGTH)
+    seen = each_piece(model, observe, used, tick)
+    data = {name: (("piece", "layer", "head")[: x.ndim], x) for name, x in seen.items()}
+    attrs = {"tokens": used.shape[1], "units": model.shape.hidden, "heads": model.shape.heads, "activation": model.shape.activation}
+    return xr.Dataset(data, {"layer": np.arange(1, model.shape.depth + 1)}, attrs)
+
+
+def predict(ds: xr.Dataset) -> xr.Dataset:
+    """Independent sets of each token (chance), the share that Gaussian units would need, and the bound on the cosine."""
+    gaussian = np.random.default_rng(0).normal(size=(64, int(ds.attrs["units"])))
+    count = max(1, round(TOP * ds.attrs["units"])) / ds.attrs["units"]
+    union = 1 - (1 - count) ** (ds.attrs["tokens"] - 1)
+    flat = float(np.mean(carrying(jnp.asarray(gaussian, jnp.float32))))
+    return xr.Dataset({"others": count, "union": union, "carry": flat, "cosine": ds.bound.mean("piece")})
+
+
+def numbers(ds: xr.Dataset) -> list[Number]:
+    """Units, heads, and the stream."""
+    law = predict(ds)
+    relu = ds.attrs["activation"] == "relu"
+    silent = [number("share of silent units", ds.silent, 0.95, "OPT-175B's largest, arXiv:2310.17157")] if relu else []
+    shown = [
+        *silent,
+        number("share of the units that carry 95% of a token's work", ds.carry, law.carry, "Gaussian activations"),
+        number(
+            "share of the units that carry 95%, in the layer with the fewest",
+            ds.carry.isel(layer=int(ds.carry.mean("piece").argmin("layer"))),
+        ),
+        number("overlap of two tokens' top 10% of units", ds.others, law.others, "independent tokens; one for all: 1"),
+        number("overlap of two neighbours' top 10% of units", ds.neighbours, law.others, "independent tokens"),
+        number("share of the units in any token's top 10%", ds.union, law.union, "independent tokens; one for all: 0.1"),
+        number("share of the heads that carry 95% of a token's work", ds["heads"], 0.2, "OPT-175B's least, arXiv:2310.17157"),
+        number("share of heads that write less than 1% of the stream", ds.idle),
+        number(
+            "cosine of the stream from block to block",
+            ds.cosine,
+            law.cosine.mean(),
+            "at least, where the change is smaller than it",
+        ),
+    ]
+    if ds.sizes["layer"] > 2:
+        shown.append(number("cosine from block to block without the first and the last", ds.cosine.isel(layer=slice(1, -1))))
+    return shown
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Units; overlaps; heads; the stream."""
+    fig.set_size_inches(7, 5.2)
+    (a, b), (c, d) = fig.subplots(2, 2)
+    law = predict(ds)
+    curve(a, ds.carry, "layer", "units with 95% of the work")
+    if ds.attrs["activation"] == "relu":
+        curve(a, 1 - ds.silent, "layer", "units that are on", "third")
+    expected(a, None, float(law.carry), "Gaussian units")
+    layers_axis(a, "share of units", ylim=(0, None))
+    curve(b, ds.others, "layer", "two tokens")
+    curve(b, ds.neighbours, "layer", "neighbours", "third")
+    expected(b, None, float(law.others), "independent tokens")
+    layers_axis(b, "overlap of the top 10% of units", ylim=(0, 1))
+    curve(c, ds["heads"], "layer", "heads with 95% of the work")
+    curve(c, ds.idle.mean("head"), "layer", "heads that do nothing", "third")
+    layers_axis(c, "share of heads", ylim=(0, 1))
+    curve(d, ds.cosine, "layer", "cosine from block to block")
+    expected(d, ds.layer, law.cosine, "bound, mean over tokens")
+    layers_axis(d, "cosine", ylim=(min(0.0, float(ds.cosine.min())), 1.02))
+
+
+def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Along training, by layer."""
+    return {
+        "share of units with 95% of the work": ds.carry,
+        "overlap of the top 10% of units": ds.others,
+        "cosine from block to block": ds.cosine,
+    }
+
+
+SPARSITY = Instrument(
+    name="sparsity",
+    title="Contextual sparsity",
+    theory=(
+        "Few units and heads do a token's work, other ones for other tokens (arXiv:2310.17157: up to 95% of OPT-175B's units and "
+        r"80% of its heads can be left out); the residual stream changes slowly, $\cos(x, x + F) \ge \sqrt{1 - \rho^2}$ with "
+        r"$\rho = \|F\|/\|x\| < 1$, so that a layer can foresee the next one's units."
+    ),
+    caption=(
+        "By layer. Top left: smallest share of the MLP's units that has 95% of the squares of a token's work. Top right: overlap "
+        "of the 10% of the units that work most, for two tokens of a piece and for neighbours. Bottom left: the same share for "
+        "heads, and those that write less than 1% of the stream's length. Bottom right: cosine of the stream before and after a "
+        "block. The first token is left out. Bands: 95% intervals over pieces."
+    ),
+    source="arXiv:2310.17157, sections 3.1 and 4.3",
+    cost=reading(PIECES, LENGTH, passes=1.5),
+    measure=measure,
+    predict=predict,
+    numbers=numbers,
+    plot=plot,
+    traces=traces,
+)

@@ -1,0 +1,329 @@
+"""A probe: instruments on a model's own weights, or on each of a series of checkpoints, stored one by one and resumed.
+
+``jaxdyn.probe(model)`` is the command ``jaxdyn probe MODEL``: the model is loaded, the text is cut into pieces, and every
+instrument measures in turn. What is stored already is not measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import glob
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from jaxdyn.engine.jsonable import finite
+from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.store import atomic_write, open_folder
+from jaxdyn.errors import UsageError, shown
+from jaxdyn.models import probe_store
+from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
+from jaxdyn.models.loading import Model, load
+from jaxdyn.models.probe_text import Source, cut, open_text
+from jaxdyn.models.summary import describe
+
+__all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
+
+PURPOSE, NUMBERS = "probe", "probe.json"
+TOKENS, LENGTH = 4096, 512
+WORK = 256  # side of the matrices by whose product a machine's speed is estimated
+EFFICIENCY = 0.5  # of a whole network, compared with such products
+
+
+class Outcome(NamedTuple):
+    """What one instrument found; without data, the sentence that says why."""
+
+    instrument: Instrument
+    data: xr.Dataset | None
+    skipped: str
+    seconds: float
+
+    def numbers(self) -> list[Number]:
+        """What the page shows in digits."""
+        return [] if self.data is None else self.instrument.numbers(self.data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """One model of a probe: its name, its step if it is one of a series, a description in lines, and what was found."""
+
+    name: str
+    step: int | None
+    lines: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def data(self) -> dict[str, xr.Dataset]:
+        """The Datasets by instrument."""
+        return {one.instrument.name: one.data for one in self.outcomes if one.data is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a probe will do: pieces of text, instruments, which of them are stored, and the rough cost of the others."""
+
+    text: str
+    pieces: Int[np.ndarray, "piece n"]
+    instruments: tuple[Instrument, ...]
+    stored: tuple[str, ...]
+    seconds: float
+    bytes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """A finished probe.
+
+    Args:
+        checkpoints: one, or a series by step.
+        text: what was read.
+        digest: of the text.
+        tokens: how many tokens of it.
+        length: of a piece.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    text: str
+    digest: str
+    tokens: int
+    length: int
+
+    @property
+    def data(self) -> dict[str, xr.Dataset]:
+        """The Datasets by instrument, of the last checkpoint."""
+        return self.checkpoints[-1].data
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers, intervals and expectations in JSON types, without arrays."""
+        checkpoints = [
+            {
+                "model": one.name,
+                "step": one.step,
+                "instruments": [
+                    {
+                        "name": outcome.instrument.name,
+                        "title": outcome.instrument.title,
+                        "source": outcome.instrument.source,
+                        "skipped": outcome.skipped or None,
+                        "seconds": outcome.seconds,
+                        "numbers": [dataclasses.asdict(number) for number in outcome.numbers()],
+                    }
+                    for outcome in one.outcomes
+                ],
+            }
+            for one in self.checkpoints
+        ]
+        text = {"name": self.text, "digest": self.digest, "tokens": self.tokens, "length": self.length}
+        found: dict[str, Any] = finite({"text": text, "checkpoints": checkpoints})
+        return found
+
+
+def probe(
+    model: Any,
+    text: Any = None,
+    tokens: int = TOKENS,
+    only: Sequence[str] | str | None = None,
+    out: str | Path | None = None,
+    *,
+    length: int = LENGTH,
+    dtype: str = "float32",
+    say: Callable[[str], None] | None = None,
+) -> Probe:
+    """Instruments on a model, or on each of a series of checkpoints.
+
+    Args:
+        model: whatever :func:`jaxdyn.models.load` takes, a loaded :class:`~jaxdyn.models.Model`, a pattern such as ``runs/step*``,
+            or a list of models; of several, those whose names end in numbers are ordered by them.
+        text: the path of a text, or of a folder whose test part is read; token numbers; by default the interpreter's manual.
+        tokens: how many tokens of the text are read, 256 or more.
+        only: names of instruments, as a list or with commas; by default all.
+        out: a folder in which every instrument's Dataset is stored as soon as it is finished, and the numbers at the end; a probe
+            with the same model and text resumes there. Nothing is written without it.
+        length: tokens of a piece, 64 or more.
+        dtype: of the parameters, as of :func:`jaxdyn.models.load`.
+        say: is told what will be done, and what it costs, before it is done.
+
+    Raises:
+        UsageError: for unknown instruments, models that cannot be read, and texts that are too short.
+        StoreError: for a folder that is another job's, or damaged.
+    """
+    chosen, models, source = choose(only), expand(model), open_text(text)
+    with contextlib.ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
+        checkpoints, shape = [], None
+        for name, step, one in models:
+            loaded = one if isinstance(one, Model) else _load(one, dtype, say)
+            pieces = cut(source, loaded, tokens, length)
+            if shape is not None and shape != (pieces.shape, loaded.shape.depth, loaded.shape.heads):
+                raise UsageError(f"{name} is not allowed in this series: it is another network than {models[0][0]}")
+            shape = (pieces.shape, loaded.shape.depth, loaded.shape.heads)
+            checkpoints.append(_measure(name, step, loaded, source, pieces, chosen, folder, say))
+        result = Probe(tuple(checkpoints), source.name, source.digest, int(pieces.size), int(pieces.shape[1]))
+        if folder is not None:
+            atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
+    return result
+
+
+def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
+    """Instruments by name, in their own order.
+
+    Raises:
+        UsageError: for an unknown name, or none.
+    """
+    if only is None:
+        return tuple(INSTRUMENTS.values())
+    names = [name.strip() for name in (only.split(",") if isinstance(only, str) else only)]
+    unknown = [name for name in names if name not in INSTRUMENTS]
+    if unknown or not names:
+        raise UsageError(f"only={shown(unknown[0] if unknown else only)} is not allowed: instruments are {', '.join(INSTRUMENTS)}")
+    return tuple(one for name, one in INSTRUMENTS.items() if name in names)
+
+
+def expand(model: Any) -> list[tuple[str, int | None, Any]]:
+    """Names, steps and models, in the order of their steps.
+
+    Raises:
+        UsageError: for a pattern that fits nothing, and an empty list.
+    """
+    if isinstance(model, Model):
+        return [(_name(model), None, model)]
+    several = list(model) if isinstance(model, list | tuple) else [model]
+    found: list[Any] = []
+    for one in several:
+        text = str(one)
+        if isinstance(one, Model) or not glob.has_magic(text) or Path(text).exists():
+            found.append(one)
+            continue
+        matches = sorted(glob.glob(str(Path(text).expanduser())))
+        if not matches:
+            raise UsageError(f"{text} fits no file or folder")
+        found += matches
+    if not found:
+        raise UsageError("model=[] is not allowed: there is at least one")
+    if len(found) == 1:
+        return [(_name(found[0]), None, found[0])]
+    steps = [None if isinstance(one, Model) else _step(str(one)) for one in found]
+    known = [step for step in steps if step is not None]
+    if len(known) == len(found):
+        return [(_name(found[i]), known[i], found[i]) for i in sorted(range(len(found)), key=known.__getitem__)]
+    return [(_name(one), i, one) for i, one in enumerate(found)]
+
+
+def _step(path: str) -> int | None:
+    """The last number in a checkpoint's name."""
+    numbers = re.findall(r"\d+", Path(path).name.removesuffix(".gguf"))
+    return int(numbers[-1]) if numbers else None
+
+
+def _name(model: Any) -> str:
+    if not isinstance(model, Model):
+        return str(model)
+    return "a model in memory" if model.summary is None else str(model.summary.path)
+
+
+def _load(model: Any, dtype: str, say: Callable[[str], None] | None) -> Model:
+    """Read a model; its description comes first."""
+    if say is not None:
+        for line in describe(model, dtype=dtype).lines():
+            say(line)
+    return load(model, dtype=dtype)
+
+
+def _measure(
+    name: str,
+    step: int | None,
+    model: Model,
+    source: Source,
+    pieces: Int[np.ndarray, "piece n"],
+    chosen: tuple[Instrument, ...],
+    folder: Path | None,
+    say: Callable[[str], None] | None,
+) -> Checkpoint:
+    """All instruments on one model, each stored as it ends."""
+    data, which = (None, "") if folder is None else (folder / "data", probe_store.identity(model, pieces))
+    found = {one.name: None if data is None else probe_store.read(data, one.name, which) for one in chosen}
+    ahead = plan(model, source.name, pieces, chosen, tuple(n for n, stored in found.items() if stored is not None))
+    if say is not None:
+        say(_announced(ahead))
+    outcomes = []
+    with Progress(name.rsplit("/", 1)[-1], unit="instruments") as bar:
+        bar.start(len(chosen), 0)
+        for one in chosen:
+            stored = found[one.name]
+            result, seconds = stored if stored is not None else _run(one, model, pieces, bar)
+            if stored is None and data is not None:
+                probe_store.write(data, one.name, which, result, seconds)
+            if stored is not None:
+                bar.advance(1, {"compile_seconds": 0.0})
+            skipped = result if isinstance(result, str) else ""
+            outcomes.append(Outcome(one, None if isinstance(result, str) else result, skipped, seconds))
+            if say is not None:
+                ending = f"skipped: {skipped}" if skipped else "stored already" if stored is not None else f"{seconds:.0f} s"
+                bar.say(f"  {one.name:<14} {ending}") if stored is None else say(f"  {one.name:<14} {ending}")
+    lines = () if model.summary is None else tuple(model.summary.lines())
+    return Checkpoint(name, step, lines, tuple(outcomes))
+
+
+def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar: Progress) -> tuple[xr.Dataset | str, float]:
+    """One instrument's Dataset, or why there is none, and its seconds."""
+    started, done = time.perf_counter(), 0.0
+
+    def tick(share: float) -> None:
+        nonlocal done
+        done += share
+        bar.advance(share, {"compile_seconds": 0.0})  # type: ignore[arg-type]  # a share of an instrument
+
+    try:
+        result: xr.Dataset | str = one.measure(model, pieces, tick)
+    except NotApplicable as reason:
+        result = str(reason)
+    bar.advance(1 - done, {"compile_seconds": 0.0})  # type: ignore[arg-type]
+    return result, time.perf_counter() - started
+
+
+def plan(
+    model: Model, text: str, pieces: Int[np.ndarray, "piece n"], chosen: tuple[Instrument, ...], stored: tuple[str, ...] = ()
+) -> Plan:
+    """What measuring costs on this machine, roughly."""
+    costs = [one.cost(model.shape, pieces) for one in chosen if one.name not in stored]
+    memory = sum(np.asarray(leaf.nbytes) for leaf in jax.tree.leaves(model.params))
+    rate = _rate(str(model.shape.dtype)) * EFFICIENCY if costs else 1.0
+    compiling = 8.0 * len(costs)
+    seconds = sum(cost.flops for cost in costs) / rate + compiling
+    return Plan(text, pieces, chosen, stored, seconds, float(memory) + max([cost.bytes for cost in costs], default=0.0))
+
+
+@functools.cache
+def _rate(dtype: str) -> float:
+    """Operations a second in products of matrices, the best of some."""
+    a = jnp.ones((WORK, 8 * WORK), dtype)
+    product = jax.jit(lambda x: x @ x.T)
+    product(a).block_until_ready()
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        product(a).block_until_ready()
+        times.append(time.perf_counter() - started)
+    return float(2 * WORK**2 * 8 * WORK / min(times))
+
+
+def _announced(ahead: Plan) -> str:
+    """What will be done and what it costs, in one line."""
+    count, length = ahead.pieces.shape
+    left = len(ahead.instruments) - len(ahead.stored)
+    stored = f", {len(ahead.stored)} of them stored" if ahead.stored else ""
+    minutes = f"about {max(1, round(ahead.seconds / 60))} min" if left else "nothing to measure"
+    hint = "; --text FILE reads yours" if ahead.text == "the interpreter's manual" else ""
+    text = f"{count} pieces of {length} tokens of {ahead.text}{hint}"
+    return f"{len(ahead.instruments)} instruments{stored}; {text}; {minutes}, {ahead.bytes / 1e9:.2g} GB of memory"

@@ -1,0 +1,77 @@
+"""What a probe has measured, on disk: one netCDF file for each instrument and checkpoint, written whole, named by its content.
+
+A file's name holds what it depends on (weights, tokens, the instruments' own source) and the checksum of its bytes: what was
+measured of another text or by other code is not taken for this one's, and damage is noticed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.errors import StoreError
+
+if TYPE_CHECKING:
+    from jaxdyn.models.loading import Model
+
+__all__ = ["identity", "read", "write"]
+
+SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
+SOURCES = ("nn", "models/instruments", "metrics.py", "linalg.py", "stats.py")
+
+
+@functools.cache
+def _code() -> bytes:
+    """A digest of the source that instruments consist of, and of JAX's version."""
+    package = Path(__file__).parents[1]
+    files = [f for name in SOURCES for f in ((package / name).rglob("*.py") if (package / name).is_dir() else [package / name])]
+    digest = hashlib.sha256(jax.__version__.encode())
+    for file in sorted(files):
+        digest.update(str(file.relative_to(package)).encode() + file.read_bytes())
+    return digest.digest()
+
+
+def identity(model: Model, pieces: Int[np.ndarray, "piece n"]) -> str:
+    """A digest of everything that measurements depend on, but for the instrument's name."""
+    digest = hashlib.blake2b(_code(), digest_size=10)
+    digest.update(repr(model.shape).encode() + repr(pieces.shape).encode() + np.ascontiguousarray(pieces).tobytes())
+    if model.tokenizer is not None:
+        digest.update(model.tokenizer.inner.to_str().encode())
+    for path, leaf in jax.tree_util.tree_leaves_with_path(model.params):
+        digest.update(jax.tree_util.keystr(path).encode())
+        digest.update(np.ascontiguousarray(jax.device_get(leaf)).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def write(folder: Path, name: str, which: str, ds: xr.Dataset | str, seconds: float) -> None:
+    """Write an instrument's Dataset, or the sentence that says why there is none."""
+    ds = xr.Dataset(attrs={SKIPPED: ds}) if isinstance(ds, str) else ds
+    data = bytes(ds.assign_attrs(seconds=seconds).to_netcdf(engine="h5netcdf"))
+    atomic_write(folder / f"{name}.{which}.{hashlib.sha256(data).hexdigest()}.nc", data)
+
+
+def read(folder: Path, name: str, which: str) -> tuple[xr.Dataset | str, float] | None:
+    """A stored Dataset or sentence, and how many seconds it took; None: not measured yet.
+
+    Raises:
+        StoreError: for a file whose bytes are not those that were written.
+    """
+    for file in sorted(folder.glob(f"{name}.{which}.*.nc")):
+        data = file.read_bytes()
+        if hashlib.sha256(data).hexdigest() != file.name.split(".")[-2]:
+            raise StoreError(f"{file} is damaged: its bytes do not match its checksum; remove it to have it measured again")
+        ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf")
+        attrs: dict[Any, Any] = dict(ds.attrs)
+        seconds = float(attrs.pop("seconds"))
+        ds.attrs = attrs
+        return (str(attrs[SKIPPED]) if SKIPPED in attrs else ds), seconds
+    return None

@@ -1,0 +1,88 @@
+"""What happens inside a decoder's blocks, reduced layer by layer while a text is read.
+
+Attention weights of all layers at once would fill the memory of a large model: here a function is given one block after another,
+inside the loop over layers, and only what it returns is stacked. What it does not use is not computed.
+Letters: b texts of n tokens, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxdyn.nn.decoder import (
+    Decoder,
+    attended,
+    blocks_of,
+    expanded,
+    heads,
+    last,
+    parts,
+    product,
+    read,
+    units,
+    without_sink,
+    written,
+)
+
+__all__ = ["Inside", "nats", "watch"]
+
+ROWS = 64  # tokens whose logits are in memory at once
+
+
+class Inside(NamedTuple):
+    """One block at work. A sink token is the first token of all arrays."""
+
+    weights: dict[str, Array]  # of the block
+    before: Float[Array, "b n d"]  # residual stream
+    query: Float[Array, "b n h e"]  # without positions, as are keys
+    key: Float[Array, "b n k e"]
+    value: Float[Array, "b n k e"]
+    attention: Float[Array, "b h n n"]
+    mixed: Float[Array, "b n h e"]  # values as the heads mix them
+    written: Float[Array, "b n d"]  # what attention adds to the stream
+    units: Float[Array, "b n f"]
+    added: Float[Array, "b n d"]  # what the MLP adds to the stream
+    after: Float[Array, "b n d"]  # residual stream
+
+
+def watch(
+    shape: Decoder, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[Inside], Any]
+) -> tuple[Float[Array, "b n d"], Any]:
+    """The last residual stream after its norm, and what ``reduce`` makes of every block, stacked by depth.
+
+    Raises:
+        UsageError: as of :func:`jaxdyn.nn.decoder.trunk`.
+    """
+    enter, _, _ = parts(shape)
+
+    def one(x: Array, w: dict[str, Array]) -> tuple[Array, Any]:
+        q, k, v = heads(shape, x, w)
+        mixed, b = attended(shape, q, k, v, w.get("sink"))
+        attention = written(shape, mixed, w)
+        inner = units(shape, x if shape.parallel else x + attention, w)
+        added = product(shape, w, "down", inner)
+        after = x + attention + added
+        return after, reduce(Inside(w, x, q, k, v, b, mixed, attention, inner, added, after))
+
+    x, reduced = jax.lax.scan(one, enter(params, tokens), expanded(shape, blocks_of(shape, params)))
+    return without_sink(shape, last(shape, params, x)), reduced
+
+
+def nats(shape: Decoder, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:
+    """Cross-entropy of each target, in nats, from the last residual stream after its norm; few logits are in memory at once."""
+    count = x.shape[0]
+    blocks = -(-count // ROWS)
+    padded = jnp.pad(x, ((0, blocks * ROWS - count), (0, 0))).reshape(blocks, ROWS, -1)
+    wanted = jnp.pad(jnp.asarray(targets), (0, blocks * ROWS - count)).reshape(blocks, ROWS)
+
+    def one(pair: tuple[Array, Array]) -> Array:
+        logits = read(shape, params, pair[0])
+        wide = jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
+        return -jnp.take_along_axis(wide, pair[1][:, None], -1)[:, 0]
+
+    return jax.lax.map(one, (padded, wanted)).reshape(-1)[:count]

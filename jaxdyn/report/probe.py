@@ -1,0 +1,152 @@
+"""The page of a probe: one HTML file with a figure, the prediction, the published rows and the numbers of every instrument.
+
+It has the report's style, and no script: figures stand in it as they are. Of a series of checkpoints every instrument is drawn
+along training; the last checkpoint's own figure follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from jaxdyn import plotting, stats
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.models import probe as models
+from jaxdyn.models.instruments import Number
+from jaxdyn.models.probe import Outcome, Probe
+from jaxdyn.plotting import COLORS, CYCLE
+from jaxdyn.report import formatting
+from jaxdyn.report.page import POLICY, asset, environment
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["PAGE", "along", "page", "probe", "traces"]
+
+PAGE = "index.html"
+
+
+def probe(
+    model: Any,
+    text: Any = None,
+    tokens: int = models.TOKENS,
+    only: Sequence[str] | str | None = None,
+    out: str | Path | None = None,
+    *,
+    length: int = models.LENGTH,
+    dtype: str = "float32",
+    say: Callable[[str], None] | None = None,
+) -> Probe:
+    """Instruments on a model of one's own, or on each of a series of checkpoints: :func:`jaxdyn.models.probe.probe`, and its page.
+
+    With ``out`` the folder also gets ``index.html``. Arguments and errors are those of :func:`jaxdyn.models.probe.probe`.
+    """
+    result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, say=say)
+    if out is not None:
+        atomic_write(Path(out) / PAGE, page(result))
+    return result
+
+
+def page(probe: Probe) -> str:
+    """The page as HTML."""
+    last, series = probe.checkpoints[-1], len(probe.checkpoints) > 1
+    sections = [_section(probe, number, outcome) for number, outcome in enumerate(last.outcomes)]
+    title = f"{len(probe.checkpoints)} checkpoints, up to {_short(last.name)}" if series else _short(last.name)
+    facts = [
+        ("Text", probe.text),
+        ("Tokens", f"{probe.tokens:,} in pieces of {probe.length}"),
+        ("Steps", f"{probe.checkpoints[0].step:,} to {last.step:,}" if series else ""),
+        ("Wall time", formatting.duration(sum(o.seconds for one in probe.checkpoints for o in one.outcomes))),
+    ]
+    template = environment().get_template("probe.html")
+    style = Markup(asset("report.css"))
+    return template.render(
+        policy=POLICY, style=style, title=title, facts=[f for f in facts if f[1]], lines=_pairs(last.lines), sections=sections
+    )
+
+
+def _short(name: str) -> str:
+    """A model's name without the folders that it lies in; names on the hub stay whole."""
+    return name if name.count("/") == 1 and not Path(name).exists() else Path(name).name
+
+
+def _pairs(lines: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The lines of a summary, each a name and what it says."""
+    return [(name, rest.strip()) for name, rest in ((line[:10].strip(), line[10:]) for line in lines)]
+
+
+def _section(probe: Probe, number: int, outcome: Outcome) -> dict[str, Any]:
+    """One instrument."""
+    one, data = outcome.instrument, outcome.data
+    section: dict[str, Any] = {"name": one.name, "title": one.title, "theory": one.theory, "source": one.source}
+    section |= {"skipped": outcome.skipped, "numbers": [], "figure": None, "table": None, "along": None}
+    if data is None:
+        return section
+    section["figure"] = {"svg": Markup(plotting.render(lambda ds, fig: one.plot(ds, fig), data, one.title)), "caption": one.caption}
+    section["numbers"] = [_row(n) for n in outcome.numbers()]
+    section["table"] = None if one.table is None else one.table(data)
+    if len(probe.checkpoints) > 1:
+        drawn = traces(probe, number)
+        svg = plotting.render(lambda _, fig: along(drawn, fig), xr.Dataset(), f"{one.title} along training")
+        caption = (
+            "Along training, mean over pieces of the text; where layers are drawn, one line for each of them. Bands: 95% intervals."
+        )
+        section["along"] = {"svg": Markup(svg), "caption": caption}
+    return section
+
+
+def _row(n: Number) -> dict[str, Any]:
+    """A number for the page."""
+    inside = np.isfinite(n.low) and np.isfinite(n.high)
+    interval = Markup("{} to {}").format(formatting.number(n.low), formatting.number(n.high)) if inside else ""
+    return {"name": n.name, "value": n.value, "interval": interval, "expected": n.expected, "says": n.says}
+
+
+def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
+    """What an instrument draws along training, with the dimension ``step``."""
+    found: dict[str, list[xr.DataArray]] = {}
+    steps = []
+    for checkpoint in probe.checkpoints:
+        outcome = checkpoint.outcomes[number]
+        if outcome.data is None:
+            continue
+        steps.append(checkpoint.step)
+        for label, values in outcome.instrument.traces(outcome.data).items():
+            found.setdefault(label, []).append(values.astype(float))
+    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in found.items()}
+
+
+def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:
+    """A panel for each trace: lines by layer or name, or one line with its interval."""
+    panels = np.ravel(fig.subplots(1, max(len(drawn), 1)))
+    if len(drawn) > 2:
+        fig.set_size_inches(9, 3.2)
+    for ax, (label, values) in zip(panels, drawn.items(), strict=False):
+        _panel(ax, values)
+        ax.set(xlabel="training step", ylabel=label)
+        if (values.step > 0).any() and values.step.max() > 20 * max(float(values.step.where(values.step > 0).min()), 1.0):
+            ax.set_xscale("symlog", linthresh=max(float(values.step.where(values.step > 0).min()), 1.0))
+
+
+def _panel(ax: Axes, values: xr.DataArray) -> None:
+    others = [dim for dim in values.dims if dim not in ("step", "piece")]
+    mean = values.mean("piece") if "piece" in values.dims else values
+    if not others:
+        if values.sizes.get("piece", 1) > 1:
+            _, low, high = stats.mean_interval(values, "piece")
+            ax.fill_between(values.step, low, high, color=COLORS["measured"], alpha=0.22, linewidth=0)
+        ax.plot(values.step, mean.transpose("step"), "o-", color=COLORS["measured"])
+        return
+    names = values[others[0]].values if others[0] in values.coords else np.arange(values.sizes[others[0]])
+    rows = mean.transpose(others[0], "step").values
+    if names.dtype.kind in "iuf" and others[0] == "layer":
+        plotting.lines(ax, values.step.values, rows, color_by=names.tolist(), name="layer", linewidth=1.2)
+        return
+    for name, row, color in zip(names, rows, CYCLE, strict=False):
+        ax.plot(values.step, row, "o-", label=f"{name:g}" if names.dtype.kind in "iuf" else str(name), color=color, markersize=3)

@@ -1,0 +1,32 @@
+"""Parsers whose errors are sentences."""
+
+import argparse
+
+import pytest
+
+from jaxdyn.cli.arguments import Parser, add_models, add_probe, filled
+from jaxdyn.errors import UsageError
+
+
+def parsed(*words):
+    parser = Parser(prog="jaxdyn")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    add_models(commands)
+    add_probe(commands)
+    return parser.parse_args(words)
+
+
+def test_an_error_is_a_sentence_that_names_the_help():
+    with pytest.raises(UsageError, match=r"unrecognized arguments: --nothing \(see `jaxdyn --help`\)"):
+        parsed("probe", "model", "--nothing")
+
+
+def test_options_of_a_probe():
+    args = parsed("probe", "a", "b", "--only", "sinks")
+    assert args.models == ["a", "b"] and args.only == "sinks" and args.tokens == "4096" and args.out is None and not args.json
+
+
+def test_nothing_is_no_name():
+    assert filled("x") == "x"
+    with pytest.raises(argparse.ArgumentTypeError, match="nothing is named"):
+        filled(" ")

@@ -1,0 +1,67 @@
+"""`jaxdyn probe` as a user types it."""
+
+import json
+
+import pytest
+
+from jaxdyn.cli.probe import folder_of
+from jaxdyn.models import probe as probing
+from jaxdyn.models.tokenizer import Tokenizer
+from tests.models.instruments import plain
+from tests.models.toys import Letters, refuses, toy
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with a text, toys for instruments, and a model of any name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.txt").write_text("It was a dark and stormy night. " * 40)
+    monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first"), "second": refuses("second")})
+    monkeypatch.setattr(probing, "load", lambda name, dtype: plain.model(tokenizer=Tokenizer(Letters())))
+    monkeypatch.setattr(
+        probing, "describe", lambda name, dtype: type("Summary", (), {"lines": lambda self: [f"model      {name}"]})()
+    )
+    return tmp_path
+
+
+def test_the_page_is_written_and_told(here, jaxdyn):
+    code, out, err = jaxdyn("probe", "org/tiny", "--text", "book.txt", "--tokens", 400)
+    assert code == 0 and out == ""
+    lines = err.splitlines()
+    assert lines[0] == "model      org/tiny"
+    assert lines[1].startswith("2 instruments; 4 pieces of 101 tokens of book.txt; about 1 min")
+    assert any(line.split() == ["second", "skipped:", "Nothing", "here", "can", "be", "measured."] for line in lines)
+    assert "mean token: " in err and "toys: 5" in err and lines[-1] == "page: probe-tiny/index.html"
+    page = (here / "probe-tiny" / "index.html").read_text()
+    assert "<title>jaxdyn probe: org/tiny</title>" in page and "Nothing here can be measured." in page
+
+
+def test_json_is_one_object_and_a_second_run_is_stored(here, jaxdyn):
+    words = ("probe", "tiny.gguf", "--text", "book.txt", "--tokens", 400, "--json", "--only", "first", "--out", "there")
+    first, again = jaxdyn(*words), jaxdyn(*words)
+    assert json.loads(first[1]) == json.loads(again[1]) and "stored already" in again[2] and "1 of them stored" in again[2]
+    told = json.loads(first[1])
+    assert told["text"]["name"] == "book.txt" and told["checkpoints"][0]["instruments"][0]["name"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("tiny", "--only", "none"), "only=none is not allowed: instruments are first, second"),
+        (("tiny", "--tokens", "many"), "--tokens many is not allowed: it is a whole number of at least 256"),
+        (("tiny", "--length", "10"), "--length 10 is not allowed: it is a whole number of at least 64"),
+        (("tiny", "--text", "nowhere.txt"), "nowhere.txt: give topics, markov, a folder with"),
+        (("runs/step*",), "runs/step* fits no file or folder"),
+        ((), "the following arguments are required: MODEL"),
+        (("tiny", "--out", "book.txt"), "is a file; an output folder is needed"),
+    ],
+)
+def test_wrong_words_end_in_one_sentence(here, jaxdyn, words, message):
+    code, out, err = jaxdyn("probe", *words)
+    assert code == 2 and out == "" and message in err and err.count("jaxdyn:") == 1 and "Traceback" not in err
+
+
+def test_default_folders():
+    assert [str(folder_of([name])) for name in ("org/model", "a/b.gguf", "runs/step*", "./", "smollm2")] == [
+        *("probe-model", "probe-b", "probe-step", "probe-model", "probe-smollm2")
+    ]

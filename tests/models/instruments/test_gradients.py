@@ -1,0 +1,52 @@
+"""Gradients layer by layer against jax.grad of the whole network, and what gradients of one token have."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.models.instruments.gradients import GRADIENTS, SHARES, measure
+from jaxdyn.nn.decoder import apply
+from tests.models.instruments import plain
+
+OTHERS = {
+    "llama": {},
+    "tied": {"tied": True},
+    "parallel": {"norm": "layer", "mlp": "plain", "parallel": True, "biases": ("q", "up")},
+}
+
+
+def loss(params, shape, piece):
+    wide = jax.nn.log_softmax(apply(shape, params, piece[None, :-1])[0])
+    return -jnp.mean(jnp.take_along_axis(wide, piece[1:, None], -1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_spectra_are_those_of_the_whole_gradient(name):
+    shape = plain.changed(**OTHERS[name])
+    one, tokens = plain.model(shape), jnp.asarray(plain.TOKENS)
+    ds = measure(one, plain.TOKENS, plain.nothing)
+    losses, grads = jax.jit(jax.vmap(jax.value_and_grad(lambda p, t: loss(p, shape, t)), (None, 0)))(one.params, tokens)
+    np.testing.assert_allclose(ds.loss, losses, rtol=1e-5)
+    for matrix in shape.weights:
+        every = np.asarray(grads["blocks"][matrix])  # [piece, layer, rows, columns]
+        for which, g in (("piece", every), ("batch", every.mean(0))):
+            s = np.linalg.svd(g, compute_uv=False) ** 2
+            rank, norm, share = (ds[f"{which}_{name}"].sel(matrix=matrix).values for name in ("rank", "norm", "share"))
+            np.testing.assert_allclose(rank, s.sum(-1) / s[..., 0], rtol=1e-3)
+            np.testing.assert_allclose(norm, np.sqrt(s.sum(-1)), rtol=1e-3)
+            parts = [s[..., : max(1, round(part * s.shape[-1]))].sum(-1) / s.sum(-1) for part in SHARES]
+            np.testing.assert_allclose(share, np.stack(parts, -1), rtol=1e-3)
+
+
+def test_one_word_again_and_again_gives_gradients_of_rank_one():
+    """All tokens are alike to a network without positions: every matrix' gradient is a product of two vectors."""
+    one = plain.model(plain.changed(position="none"))
+    ds = measure(one, np.full((2, 12), 3, np.int32), plain.nothing)
+    used = ds.piece_rank.sel(matrix=["v", "o", "gate", "up", "down"])
+    np.testing.assert_allclose(used, 1, rtol=1e-4)
+    np.testing.assert_allclose(ds.piece_share.sel(matrix="up"), 1, rtol=1e-4)
+    law = GRADIENTS.predict(ds)
+    assert float(law["rank"].min()) > 1.4 and float(law.share.isel(part=-2).max()) < 0.75
+    assert law.published.values.tolist() == [0.25, 1 / 3, 0.25, 0.25]

@@ -1,0 +1,57 @@
+"""Cosines against NumPy, orthonormal vectors, random ones, and a common mean."""
+
+import numpy as np
+import pytest
+
+from jaxdyn.models.instruments.orthogonality import ORTHOGONALITY, measure
+from tests.models.instruments import plain
+from tests.nn.drawn import weights
+
+
+def cosine(x):
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    c = np.abs(u @ u.T)
+    return (c.sum() - np.trace(c)) / (len(x) * (len(x) - 1))
+
+
+def test_cosines_are_those_of_plain_numpy():
+    one = plain.model()
+    ds = measure(one, plain.TOKENS, plain.nothing)
+    seen, _ = plain.pieces_of(plain.SHAPE, one.params, plain.TOKENS)
+    for i, piece in enumerate(plain.TOKENS):
+        first = np.sort(np.unique(piece, return_index=True)[1])
+        first = first[first > 0]
+        assert int(ds.words[i]) == len(first)
+        streams = [np.asarray(one.params["embed"])[piece], *seen["after"][i]]
+        for depth, x in enumerate(streams):
+            assert float(ds.raw[i, depth]) == pytest.approx(cosine(x[first]), rel=1e-4)
+            assert float(ds.centred[i, depth]) == pytest.approx(cosine(x[first] - x[first].mean(0)), rel=1e-4)
+    for block in range(2):
+        assert float(ds.written[block]) == pytest.approx(cosine(np.asarray(one.params["blocks"]["down"][block])), rel=1e-4)
+
+
+def embedded(table):
+    """A network with these embeddings, whose blocks add nothing."""
+    shape = plain.changed(vocabulary=len(table), width=table.shape[1], heads=2, groups=None, head_size=4)
+    params = weights(shape)
+    blocks = params["blocks"] | {name: 0 * params["blocks"][name] for name in ("o", "down")}
+    return plain.model(shape, params | {"embed": table.astype(np.float32), "blocks": blocks})
+
+
+def test_orthonormal_embeddings():
+    tokens = np.random.default_rng(0).integers(0, 16, (2, 40))
+    ds = measure(embedded(np.eye(16)), tokens, plain.nothing)
+    np.testing.assert_allclose(ds.raw, 0, atol=1e-6)
+    assert float(ds.centred.min()) > 0.03  # without their mean, no k vectors are orthogonal
+
+
+def test_random_embeddings_have_what_is_predicted_and_a_common_mean_hides_it():
+    rng = np.random.default_rng(0)
+    tokens, table = rng.integers(0, 400, (3, 300)), rng.normal(size=(400, 64))
+    ds = measure(embedded(table), tokens, plain.nothing)
+    law = ORTHOGONALITY.predict(ds)
+    np.testing.assert_allclose(ds.raw, law.exact, rtol=0.02)
+    assert float(law.printed) == pytest.approx((2 / (np.pi * 64)) ** 0.5) and float(law.printed) < float(law.exact)
+    moved = measure(embedded(table + 2), tokens, plain.nothing)
+    assert float(moved.raw.min()) > 0.7
+    np.testing.assert_allclose(moved.centred, law.exact, rtol=0.02)

@@ -1,0 +1,74 @@
+"""Sinks: against NumPy, planted by position and by content, and none in uniform attention."""
+
+import numpy as np
+import pytest
+
+from jaxdyn.models.instruments.sinks import AS_IT_IS, MIDDLE, SINKS, measure, uniform
+from tests.models.instruments import plain
+
+OTHER = "another word of the text"
+
+
+@pytest.fixture(scope="module")
+def random():
+    return measure(plain.model(), plain.TOKENS, plain.nothing)
+
+
+def test_weights_are_those_of_plain_attention(random):
+    seen, _ = plain.pieces_of(plain.SHAPE, plain.model().params, plain.TOKENS)
+    b, n = seen["attention"], plain.TOKENS.shape[1]
+    expected = np.stack([b[..., j + 1 :, j].mean(-1) for j in range(8)], -1)
+    own = random.sel(variant=AS_IT_IS)
+    np.testing.assert_allclose(own.weight, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(own.middle, b[..., n // 2 + 1 :, n // 2].mean(-1), rtol=1e-4, atol=1e-6)
+    norms = np.linalg.norm(seen["value"], axis=-1)
+    np.testing.assert_allclose(random.drain, norms[:, :, 0] / norms[:, :, 1:].mean(2), rtol=1e-4)
+    size = np.abs(seen["after"])
+    np.testing.assert_allclose(random.largest, size.max((2, 3)), rtol=1e-4)
+    np.testing.assert_allclose(random.typical, np.median(size, (2, 3)), rtol=1e-4)
+    np.testing.assert_array_equal(random.place, size.max(3).argmax(2))
+    length = np.linalg.norm(size, axis=-1)
+    np.testing.assert_allclose(random.length, length[..., 0] / np.median(length[..., 1:], -1), rtol=1e-4)
+
+
+def test_variants_replace_one_token(random):
+    tokens = plain.TOKENS.copy()
+    tokens[:, 0] = tokens[:, 20 // 3]
+    seen, _ = plain.pieces_of(plain.SHAPE, plain.model().params, tokens)
+    np.testing.assert_allclose(
+        random.weight.sel(variant=OTHER).isel(token=0), seen["attention"][..., 1:, 0].mean(-1), rtol=1e-4, atol=1e-6
+    )
+    assert random.variant.values.tolist() == [AS_IT_IS, OTHER, MIDDLE]
+
+
+def test_a_sink_by_position_stays_when_the_token_changes():
+    ds = measure(plain.planted("position"), plain.circles(), plain.nothing)
+    weight = ds.weight.isel(token=0, layer=0).mean("piece")
+    assert float(weight.sel(variant=AS_IT_IS)[0]) > 0.999 and float(weight.sel(variant=OTHER)[0]) > 0.999
+    np.testing.assert_allclose(weight.sel(variant=AS_IT_IS)[1], uniform(80), rtol=1e-5)
+    assert float(ds.middle.sel(variant=MIDDLE).max()) < 0.05
+    shown = {n.name: n for n in SINKS.numbers(ds)}
+    assert shown[r"share of heads with a sink, $\alpha_0 > 0.3$"].value == 0.5
+    assert shown[f"weight on the first place with {OTHER} there, over that with the text's own token"].value == pytest.approx(
+        1, abs=1e-3
+    )
+
+
+def test_a_sink_by_content_goes_with_the_token():
+    ds = measure(plain.planted("content"), plain.circles(), plain.nothing)
+    head = ds.isel(head=0, layer=0).mean("piece")
+    assert float(head.weight.sel(variant=AS_IT_IS)[0]) > 0.999 and float(head.weight.sel(variant=OTHER)[0]) < 0.06  # uniform
+    assert float(head.middle.sel(variant=AS_IT_IS)) < 0.01 and float(head.middle.sel(variant=MIDDLE)) > 0.45
+
+
+def test_uniform_attention_has_the_weights_that_are_predicted():
+    ds = measure(plain.uniform(), plain.TOKENS, plain.nothing)
+    law = SINKS.predict(ds)
+    np.testing.assert_allclose(ds.weight.mean(["piece", "variant", "layer", "head"]), law.weight, rtol=1e-5)
+    np.testing.assert_allclose(ds.middle.mean(), law.middle, rtol=1e-5)
+    assert uniform(20) == pytest.approx(np.mean(1 / np.arange(2, 21))) and uniform(64) < 0.06
+
+
+def test_a_sink_token_is_the_first():
+    ds = measure(plain.model(plain.changed(sink_token=True)), plain.TOKENS, plain.nothing)
+    assert ds.attrs["tokens"] == 21 and float(ds.weight.max()) <= 1

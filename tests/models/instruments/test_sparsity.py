@@ -1,0 +1,82 @@
+"""Contextual sparsity: against NumPy, with units that are known to be silent, and with units of single words."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.models.instruments.sparsity import IDLE, SPARSITY, carrying, measure, overlaps
+from tests.models.instruments import plain
+from tests.nn.drawn import weights
+
+RELU = {"mlp": "plain", "activation": "relu", "biases": ("up",)}
+
+
+def plain_carrying(work):
+    energy = np.sort(work**2, -1)[..., ::-1]
+    needed = (np.cumsum(energy, -1) < 0.95 * energy.sum(-1, keepdims=True)).sum(-1) + 1
+    return np.where(energy.sum(-1) > 0, needed, 0) / work.shape[-1]
+
+
+@pytest.mark.parametrize("fields", [{}, RELU, RELU | {"parallel": True, "norm": "layer"}], ids=["gated", "relu", "parallel"])
+def test_everything_is_that_of_plain_numpy(fields):
+    shape = plain.changed(**fields)
+    one = plain.model(shape)
+    ds = measure(one, plain.TOKENS, plain.nothing)
+    seen, _ = plain.pieces_of(shape, one.params, plain.TOKENS)
+    units, x, y = (seen[name][:, :, 1:] for name in ("units", "before", "after"))
+    work = np.abs(units) * np.linalg.norm(np.asarray(one.params["blocks"]["down"]), axis=-1)[:, None]
+    np.testing.assert_allclose(ds.carry, plain_carrying(work).mean(-1), rtol=1e-4)
+    np.testing.assert_allclose(ds.silent, (units == 0).mean((2, 3)), atol=1e-6)
+    norm = np.linalg.norm
+    cosine = (x * y).sum(-1) / norm(x, axis=-1) / norm(y, axis=-1)
+    np.testing.assert_allclose(ds.cosine, cosine.mean(-1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(ds.ratio, (norm(y - x, axis=-1) / norm(x, axis=-1)).mean(-1), rtol=1e-4)
+    heads = seen["heads"][:, :, 1:]
+    np.testing.assert_allclose(ds["heads"], plain_carrying(heads).mean(-1), rtol=1e-4)
+    np.testing.assert_allclose(ds.idle, (heads < IDLE * norm(x, axis=-1)[..., None]).mean(2), atol=1e-6)
+    assert float(ds.slack.min()) > -1e-6  # the bound holds wherever the change is smaller than the stream
+
+
+def test_overlaps_of_sets():
+    work = jnp.asarray(np.random.default_rng(0).normal(size=(6, 20)) ** 2)
+    top = [set(np.argsort(row)[-2:]) for row in np.asarray(work)]
+    pairs = [len(a & b) / 2 for i, a in enumerate(top) for j, b in enumerate(top) if i != j]
+    others, neighbours, union = overlaps(work)
+    assert float(others) == pytest.approx(np.mean(pairs))
+    assert float(neighbours) == pytest.approx(np.mean([len(a & b) / 2 for a, b in zip(top, top[1:], strict=False)]))
+    assert float(union) == pytest.approx(len(set.union(*top)) / 20)
+
+
+def test_a_row_of_zeros_needs_nothing():
+    np.testing.assert_allclose(carrying(jnp.asarray([[0.0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])), [0, 0.25, 1])
+
+
+def test_known_silent_units():
+    shape = plain.changed(**RELU)
+    params = weights(shape)
+    bias = jnp.where(jnp.arange(10) < 7, -100.0, 100.0) * jnp.ones((2, 1))
+    ds = measure(plain.model(shape, params | {"blocks": params["blocks"] | {"up_bias": bias}}), plain.TOKENS, plain.nothing)
+    np.testing.assert_allclose(ds.silent, 0.7, rtol=1e-6)
+    shown = {n.name: n for n in SPARSITY.numbers(ds)}
+    assert shown["share of silent units"].value == pytest.approx(0.7) and float(ds.others.min()) == 1  # one unit for all tokens
+    assert "share of silent units" not in {n.name for n in SPARSITY.numbers(measure(plain.model(), plain.TOKENS, plain.nothing))}
+
+
+def test_units_of_single_words():
+    """Every word drives units of its own: the top sets of two tokens are the same for equal words, and disjoint for others."""
+    shape = plain.changed(width=16, heads=2, groups=None, layers=1, hidden=40, vocabulary=8, mlp="plain", activation="relu")
+    params = jax.tree.map(np.zeros_like, jax.device_get(weights(shape)))
+    params["embed"][:, :8] = np.eye(8)
+    for name in ("attention_norm", "mlp_norm"):
+        params["blocks"][name][:] = 1
+    for word in range(8):
+        params["blocks"]["up"][0, word, 5 * word : 5 * word + 4] = 1  # 4 of 40 units: a tenth
+    params["blocks"]["down"][:] = 0.01
+    tokens = np.random.default_rng(0).integers(0, 8, (2, 50))
+    ds = measure(plain.model(shape, jax.tree.map(np.float32, params)), tokens, plain.nothing)
+    same = [np.mean([a == b for i, a in enumerate(t[1:]) for j, b in enumerate(t[1:]) if i != j]) for t in tokens]
+    np.testing.assert_allclose(ds.others[:, 0], same, rtol=1e-5)
+    np.testing.assert_allclose(ds.carry, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(ds.union, 0.8, rtol=1e-6)
+    np.testing.assert_allclose(ds.silent, 0.9, rtol=1e-6)

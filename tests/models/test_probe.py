@@ -1,0 +1,187 @@
+"""The probe: what it stores and resumes, series of checkpoints, and what it refuses."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.models import probe as probing
+from jaxdyn.models.loading import Model
+from jaxdyn.models.tokenizer import Tokenizer
+from tests.models.instruments import plain
+from tests.models.toys import Letters, refuses, toy
+from tests.nn.drawn import weights
+
+NUMBERS = np.random.default_rng(0).integers(0, 11, 600)
+
+
+@pytest.fixture
+def toys(monkeypatch):
+    """Three toys instead of the instruments; the list of what was measured."""
+    ran = []
+
+    def counted(one):
+        def measure(model, tokens, tick):
+            ran.append(one.name)
+            return one.measure(model, tokens, tick)
+
+        return dataclasses.replace(one, measure=measure)
+
+    ones = [counted(one) for one in (toy("first"), refuses("second"), toy("third", 2.0))]
+    monkeypatch.setattr(probing, "INSTRUMENTS", {one.name: one for one in ones})
+    return ran
+
+
+def test_a_model_in_memory(toys):
+    result = jd.probe(plain.model(), NUMBERS, 400)
+    assert toys == ["first", "second", "third"] and list(result.data) == ["first", "third"]
+    assert result.length == 100 and result.tokens == 400 and result.text == "token numbers"
+    told = json.loads(json.dumps(result.to_json()))
+    first, second, _ = told["checkpoints"][0]["instruments"]
+    (mean, count) = first["numbers"]
+    assert mean["value"] == pytest.approx(NUMBERS[:400].mean()) and mean["low"] < mean["value"] < mean["high"]
+    assert mean["expected"] == 5 and count["low"] is None
+    assert second["skipped"] == "Nothing here can be measured." and second["numbers"] == []
+
+
+def test_finished_instruments_are_resumed(toys, tmp_path):
+    first = jd.probe(plain.model(), NUMBERS, 400, "first,second", tmp_path)
+    assert toys == ["first", "second"]
+    again = jd.probe(plain.model(), NUMBERS, 400, out=tmp_path)
+    assert toys == ["first", "second", "third"]
+    assert again.data["first"].equals(first.data["first"]) and again.data["first"].attrs == first.data["first"].attrs
+    outcome = again.checkpoints[0].outcomes[1]
+    assert outcome.data is None and outcome.skipped == "Nothing here can be measured."
+    assert json.loads((tmp_path / "probe.json").read_text()) == again.to_json()
+
+
+def test_a_killed_probe_leaves_whole_files_and_resumes(toys, tmp_path, monkeypatch):
+    def killed(model, tokens, tick):
+        tick(0.9)
+        raise KeyboardInterrupt
+
+    whole = dict(probing.INSTRUMENTS)
+    monkeypatch.setitem(probing.INSTRUMENTS, "third", dataclasses.replace(whole["third"], measure=killed))
+    with pytest.raises(KeyboardInterrupt):
+        jd.probe(plain.model(), NUMBERS, 400, out=tmp_path)
+    names = sorted(file.name.split(".")[0] for file in (tmp_path / "data").iterdir())
+    assert names == ["first", "second"] and not (tmp_path / "index.html").exists()
+    monkeypatch.setitem(probing.INSTRUMENTS, "third", whole["third"])
+    jd.probe(plain.model(), NUMBERS, 400, out=tmp_path)
+    assert toys == ["first", "second", "third"] and (tmp_path / "index.html").exists()
+
+
+@pytest.mark.parametrize("change", ["text", "weights", "length", "tokenizer"])
+def test_what_was_measured_of_something_else_is_not_taken(toys, tmp_path, change):
+    one = plain.model()
+    jd.probe(one, NUMBERS, 400, "first", tmp_path)
+    length, numbers = 512, NUMBERS
+    if change == "text":
+        numbers = NUMBERS[::-1]
+    if change == "weights":
+        one = one._replace(params=weights(plain.SHAPE, 1))
+    if change == "length":
+        length = 64
+    if change == "tokenizer":
+        one = one._replace(tokenizer=Tokenizer(Letters(begins=False)))
+    jd.probe(one, numbers, 400, "first", tmp_path, length=length)
+    assert toys == ["first", "first"]
+
+
+def test_damage_is_named(toys, tmp_path):
+    jd.probe(plain.model(), NUMBERS, 400, "first", tmp_path)
+    (file,) = (tmp_path / "data").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"first\..*is damaged: its bytes do not match its checksum; remove it"):
+        jd.probe(plain.model(), NUMBERS, 400, "first", tmp_path)
+
+
+def test_a_folder_of_something_else_is_refused(toys, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match="files that are not jaxdyn's"):
+        jd.probe(plain.model(), NUMBERS, 400, "first", tmp_path)
+
+
+def series(monkeypatch, **more):
+    """Checkpoints whose gains are their steps, read from their names."""
+
+    def load(name, dtype="float32"):
+        params = weights(plain.SHAPE)
+        return plain.model(params=params | {"norm": float(str(name).split("step")[-1]) * params["norm"]})
+
+    monkeypatch.setattr(probing, "load", load)
+
+
+def test_a_series_is_ordered_by_the_numbers_in_its_names(toys, tmp_path, monkeypatch):
+    series(monkeypatch)
+    for step in (512, 64, 1000):
+        (tmp_path / f"step{step}").mkdir()
+    result = jd.probe(str(tmp_path / "step*"), NUMBERS, 400, "first", tmp_path / "out")
+    assert [one.step for one in result.checkpoints] == [64, 512, 1000]
+    means = [one.data["first"]["mean"].mean() for one in result.checkpoints]
+    np.testing.assert_allclose(np.asarray(means) / [64, 512, 1000], NUMBERS[:400].mean())
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "3 checkpoints, up to step1000" in page and page.count("<svg") == 2 and "64 to 1,000" in page
+    assert len(list((tmp_path / "out" / "data").iterdir())) == 3
+    jd.probe([tmp_path / "step64", tmp_path / "step512"], NUMBERS, 400, "first", tmp_path / "out")
+    assert len(toys) == 3  # both are stored
+
+
+def test_networks_of_different_sizes_are_no_series(toys):
+    other = plain.model(plain.changed(layers=3))
+    with pytest.raises(UsageError, match="not allowed in this series: it is another network"):
+        jd.probe([plain.model(), other], NUMBERS, 400)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"only": "first,fourth"}, "only=fourth is not allowed: instruments are first, second, third"),
+        ({"only": []}, "only=.* is not allowed"),
+        ({"tokens": 255}, "tokens=255 is not allowed: tokens is at least 256"),
+        ({"length": 63}, "length=63 is not allowed"),
+        ({"text": NUMBERS[:200]}, "token numbers has 200 tokens; a probe reads 256 or more"),
+        ({"text": NUMBERS + 1}, "token numbers are from 0 to 10"),
+        ({"text": NUMBERS * 0.5}, "it is the path of a text, or one row of token numbers"),
+        ({"text": NUMBERS.reshape(2, 300)}, "one row of token numbers"),
+        ({"text": "nowhere.txt"}, "there is no text at"),
+        ({"text": None}, "this model has no tokenizer: give token numbers from Python"),
+        ({"model": "runs/step*"}, "runs/step* fits no file or folder"),
+        ({"model": "nowhere"}, "there is no model nowhere"),
+        ({"model": []}, "there is at least one"),
+    ],
+)
+def test_what_is_refused(toys, arguments, message):
+    import re
+
+    pattern = message if ".*" in message else re.escape(message)
+    with pytest.raises(UsageError, match=pattern):
+        jd.probe(**{"model": plain.model(), "text": NUMBERS, "tokens": 400} | arguments)
+
+
+def test_the_cost_is_said_before_the_work(toys):
+    lines = []
+    jd.probe(plain.model(), NUMBERS, 400, say=lines.append)
+    assert lines[0].startswith("3 instruments; 4 pieces of 100 tokens of token numbers; about 1 min, ")
+    ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), tuple(probing.INSTRUMENTS.values()))
+    assert ahead.seconds > 0 and ahead.bytes > sum(leaf.nbytes for leaf in jax.tree.leaves(plain.model().params))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_all_instruments_and_their_page(tmp_path, dtype):
+    shape = plain.changed(dtype=dtype)
+    one = Model(shape, weights(shape), None, None)
+    result = jd.probe(one, NUMBERS, 260, out=tmp_path, length=64)
+    assert set(result.data) == set(probing.INSTRUMENTS) - {"numbers"}
+    page = (tmp_path / "index.html").read_text()
+    assert page.count("<svg") == 7 and "nobody knows which tokens are numbers" in page and "Llama-2-7B, PG19" in page
+    told = json.loads((tmp_path / "probe.json").read_text())
+    for instrument in told["checkpoints"][0]["instruments"]:
+        names = [number["name"] for number in instrument["numbers"]]
+        assert len(set(names)) == len(names)
+        assert all(number["value"] is not None for number in instrument["numbers"])

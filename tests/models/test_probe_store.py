@@ -1,0 +1,25 @@
+"""What a probe stores: Datasets and sentences come back as they were, by what they depend on."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.models.probe_store import identity, read, write
+from tests.models.instruments import plain
+
+
+def test_datasets_and_sentences_come_back(tmp_path):
+    ds = xr.Dataset({"x": (("piece", "kind"), np.arange(6.0).reshape(2, 3))}, {"kind": ["a", "b", "ç"]}, {"n": 3, "s": "text"})
+    write(tmp_path, "one", "id", ds, 1.5)
+    write(tmp_path, "two", "id", "Why not.", 0.5)
+    back, seconds = read(tmp_path, "one", "id")
+    assert back.identical(ds) and seconds == 1.5 and back.kind.values.tolist() == ["a", "b", "ç"]
+    assert read(tmp_path, "two", "id") == ("Why not.", 0.5)
+    assert read(tmp_path, "one", "other") is None and read(tmp_path / "none", "one", "id") is None
+
+
+def test_the_identity_is_of_the_content():
+    pieces = np.zeros((2, 3), np.int32)
+    one = plain.model()
+    assert identity(one, pieces) == identity(plain.model(), pieces.copy()) != identity(one, pieces.reshape(3, 2))
+    moved = one._replace(params=one.params | {"norm": one.params["norm"] * (1 + 1e-6)})
+    assert identity(moved, pieces) != identity(one, pieces)
