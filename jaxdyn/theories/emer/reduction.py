@@ -55,10 +55,9 @@ def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     return [
         *(
             jd.mean_within(
-                f"{name} minus the theory's, extrapolated to small steps, over its largest size",
-                extrapolated(ds, name),
+                f"distance of {name} from the theory's, extrapolated to small steps, over its largest size",
+                abs(extrapolated(ds, name)),
                 over=runs,
-                low=-NEAR,
                 high=NEAR,
             )
             for name in ("mu", "nu")
