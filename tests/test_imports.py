@@ -11,7 +11,21 @@ import pytest
 import jaxdyn
 
 PACKAGE = Path(jaxdyn.__file__).parent
-LIBRARIES = ("data", "flow", "linalg", "metrics", "models", "nn", "optim", "plotting", "sampling", "stats", "status", "text", "train")
+LIBRARIES = (
+    "data",
+    "flow",
+    "linalg",
+    "metrics",
+    "models",
+    "nn",
+    "optim",
+    "plotting",
+    "sampling",
+    "stats",
+    "status",
+    "text",
+    "train",
+)
 ABOVE = {  # part of the package -> parts that it never imports; "" is the front, ``import jaxdyn``
     "engine": {"", "cli", "experiment", "maintain", "report", "testing", "theories"},
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
