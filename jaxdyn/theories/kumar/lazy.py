@@ -233,7 +233,7 @@ CLAIMS = (
         title="The larger the output scale, the later a network generalises",
         seeds=18,
         most=72,
-        bounds=jd.looked(at="6000000:6000012", confirmed="51000000:51000018"),
+        bounds=jd.looked(at="6000000:6000012", confirmed="96000000:96000018"),
         statement=r"The larger the output scale $\alpha$ of a network, the later it generalises after it has fitted its "
         r"samples: the delay ranks with $\alpha$, grows with a power of at least 1/2 and faster than the time to fit, while "
         r"the movement of the weights and the "

@@ -75,7 +75,7 @@ train = study.claim(
     r"the right order: the mean of $1-p$ in a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to "
     r"8%, between .28 and .58 of what the bound allows at the last time, and the largest c that it allows is "
     r"$\ln\frac{M-1+e^u}{2}/\ln s$ to .01.",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.looked(at="0:8", confirmed="96000000:96000004"),
     judge=judge_bound,
     assumes=ASSUMES,
     controls={

@@ -96,7 +96,7 @@ study = jd.Study(
     seeds=6,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.looked(at="0:8", confirmed="96000000:96000006"),
     assumes=ASSUMES,
     source=f"{SOURCE}, Theorem 4",
     tested=r"One-layer transformer (attention on the first token alone) from zero weights, $\eta$ = {eta}, {steps} steps of SGD "

@@ -178,7 +178,7 @@ CLAIMS = (
         most=48,
         quick=STUDY.quick.replace(activation=list(MLPS)),
         paper=PAPER.replace(activation=list(MLPS)),
-        bounds=jd.looked(at="0:8", confirmed="18000000:18000012"),
+        bounds=jd.looked(at="0:8", confirmed="96000000:96000012"),
         statement="In a language model that learns a text, the entropy of each layer's attention returns after its fall: with "
         "ReLU MLPs and with linear ones it ends at least .2 nats above its minimum in most runs, so that the return "
         "does not need the MLPs' nonlinearity. The top layer ends at least .1 nats above the bottom layer, mean over "

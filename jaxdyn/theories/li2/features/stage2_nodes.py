@@ -123,7 +123,7 @@ NODES = STUDY.claim(
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "
     "squared weights at the end: for more than half of the nodes of a network on average, also of those with more than half of "
     "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start does.",
-    bounds=jd.looked(at="0:64", confirmed="6000:6064"),
+    bounds=jd.looked(at="0:64", confirmed="96000000:96000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 DIHEDRAL = STUDY.claim(
@@ -136,7 +136,7 @@ DIHEDRAL = STUDY.claim(
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
+    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 ADAM = STUDY.claim(
@@ -149,7 +149,7 @@ ADAM = STUDY.claim(
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
+    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 
@@ -164,7 +164,7 @@ RELU = STUDY.claim(
     paper=STUDY.paper.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
     seeds=32,
     judge=functools.partial(judge, least=0.4, more=0.05),
-    bounds=jd.looked(at="0:32", confirmed="7000:7032"),
+    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
     caption="Left: share of ReLU nodes whose largest irrep along training is the one forecast from the start; dotted: mean share "
     r"that ends in the largest irrep of its start. Right: energy (that of $\sigma = x^2$) of nodes on the unit sphere over the "
