@@ -120,7 +120,7 @@ SGD = jd.Study(
     seeds=16,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:16", confirmed="62000000:62000016"),
+    bounds=jd.looked(at="96000000:96000016", confirmed="97000000:97000016"),
     source="arXiv:2509.23365, Lemma 1 (reduction); sizes and step sizes ours",
     tested="SGD at rates {lr} on all entries of the searching layer's matrix with Coconut's loss, until $t$ = {records} times "
     "{span} (rate times steps): {vertices} vertices, {inside} of them in the thought, embeddings in {width} dimensions, {batch} "

@@ -147,7 +147,7 @@ def tested(facts: str) -> str:
 
 PAIRS = "pairs A, B: seven tenths of them asked for in both directions, the others in one that is drawn at random"
 CHAINS = r"triples: seven tenths of them with $A \to B$, $B \to C$ and $A \leadsto C$, the others without the last"
-LOOKED = jd.looked(at="0:20", confirmed="97000000:97000020")
+LOOKED = jd.looked(at="0:20", confirmed="96000000:96000040")
 RIVALS = {"nothing is learned": jd.off(UNTRAINED), "unseen answers are known, too": KNOWN_TOO}
 CHANCE, KNOWN = {BEATS: 0.5}, {BEATS: 1.0}
 WORLDS = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
