@@ -27,6 +27,7 @@ from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
+from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
@@ -128,6 +129,7 @@ def verify_command(
         check_writable(report)
     claims = registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
+        check_device()
         tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load)
         count = worker_count(workers, program_count(tasks))
         results: dict[str, Verified] = {}

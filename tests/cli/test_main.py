@@ -195,7 +195,8 @@ def test_verdicts_are_printed_as_they_fall(jaxdyn, monkeypatch):
     monkeypatch.setattr(sweep, "run_chunk", spying)
     monkeypatch.setattr("jaxdyn.engine.progress.Progress.say", lambda self, text: said.append(text))
     assert jaxdyn(*verify("toy.decay", "solver.decay"))[0] == 0
-    assert seen[0] == [] and any("✓" in line for line in seen[-1]) and len(said) == 2
+    verdicts = [[line for line in lines if "✓" in line] for lines in (seen[0], seen[-1], said)]
+    assert list(map(len, verdicts)) == [0, 1, 2]
 
 
 def test_fail_fast_stops_at_the_first_difference(jaxdyn):
