@@ -272,7 +272,6 @@ CLAIMS = (
         "15 networks without.",
         expected="measured",
         judge=judge_rise,
-        controls={},
         rivals={
             "it never fires": jd.off({OFF: 0.0, ON: 0.0}),
             "as published: in no network without decay": {OFF: 0.0},
