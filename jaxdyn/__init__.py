@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.observables import Observables, named, observables
     from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
+    from jaxdyn.engine.resource import Absent, resource
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.sources import reads, reads_variable
     from jaxdyn.engine.study import Study
@@ -79,6 +80,7 @@ _HOMES = {
     "engine.observables": ("Observables", "named", "observables"),
     "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
+    "engine.resource": ("Absent", "resource"),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.sources": ("reads", "reads_variable"),
     "engine.study": ("Study",),
@@ -91,6 +93,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = "data experiment flow linalg metrics models nn optim plotting report stats status testing text train".split()
 
 __all__ = [
+    "Absent",
     "AtlasMap",
     "Check",
     "Claim",
@@ -130,6 +133,7 @@ __all__ = [
     "reads_variable",
     "relative_error",
     "require",
+    "resource",
     "rms_within",
     "rolled",
     "scaled",

@@ -30,6 +30,8 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
     from jaxdyn.engine.verify import verify
 
     outcome = verify(claim, **options)
+    if outcome.skipped:
+        pytest.skip(str(outcome.conclusion.decision.message))
     assert outcome.as_expected, repr(outcome)
 
 
@@ -55,6 +57,8 @@ class ClaimItem(pytest.Item):
         from jaxdyn.engine.verify import verify
 
         outcome = verify(self.claim, scale=self.scale)
+        if outcome.skipped:
+            pytest.skip(str(outcome.conclusion.decision.message))
         if not outcome.as_expected:
             failure = outcome.conclusion.decision.failure
             full = failure is not None and self.config.getoption("tbstyle", "auto") == "long"

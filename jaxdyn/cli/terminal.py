@@ -40,6 +40,9 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
     """
     decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
     sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
+    if verified.skipped:
+        yield f" – {claim.id:<34} skipped: {decision.message}"
+        return
     expected = "" if verified.as_expected else f"  (expected {claim.expected})"
     study = studies.read_study(claim.id)
     differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
@@ -99,10 +102,11 @@ def summary(results: Sequence[Verified], planned: int, seconds: float, target: A
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
         return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
-    good = sum(v.as_expected for v in results)
+    good, skipped = sum(v.as_expected for v in results), sum(v.skipped for v in results)
     left = planned - len(results)
     stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)" if left else ""
-    return f"{good} of {len(results)} verdicts as expected{stopped}{_by_chance(results)}, {end}"
+    aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
+    return f"{good} of {len(results) - skipped} verdicts as expected{aside}{stopped}{_by_chance(results)}, {end}"
 
 
 def _by_chance(results: Sequence[Verified]) -> str:

@@ -164,8 +164,8 @@ def verify_command(
 
 
 def _bad(verified: Verified) -> bool:
-    """Whether a claim makes the exit code 1: it differs, or, in a map, it cannot be judged at all."""
-    return verified.verdict == "error" if verified.by is not None else not verified.as_expected
+    """Whether a claim makes the exit code 1: it differs, or, in a map, it cannot be judged at all; not if it is skipped."""
+    return verified.verdict == "error" if verified.by is not None else not (verified.as_expected or verified.skipped)
 
 
 def _add_tracebacks(whole: dict[str, Any], results: Sequence[Verified]) -> None:

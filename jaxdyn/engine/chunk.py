@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.sources import doubts, source_hash
 
 __all__ = ["UNSEEN", "Chunk", "Job", "Program", "Result", "flags", "versions"]
@@ -54,7 +55,7 @@ class Program:
         object.__setattr__(self, "label", repr(self.static))
 
     def identity(self) -> str:
-        """Hash of all that can change a run's bits, except the chunk's shape: sources, static fields, versions, device.
+        """Hash of all that can change a run's bits, except the chunk's shape: sources, static fields, resource, versions, device.
 
         Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
         Shards of a trial that may read what is not seen are marked, and are not used by another call.
@@ -62,6 +63,7 @@ class Program:
         device = (jax.default_backend(), jax.local_device_count())
         sources = [source_hash(self.trial), source_hash(self.setting)]
         facts = [str(self.trial), *sources, self.label, self.executor, self.compiler, versions(), flags(), device]
+        facts += filter(None, [identity_of(self)])
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
         return f"{UNSEEN}{digest}" if doubts(self.trial) or doubts(self.setting) else digest
 

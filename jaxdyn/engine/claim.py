@@ -89,8 +89,9 @@ class Claim:
             ``Control``).
         rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces predictions
             (``predicted_…``), or what the rival says of checks, ``{check: number}``, where the theory predicts nothing but a
-            bound. A claim on a network or a flow has the mechanism switched off among them, ``jd.off(...)``.
-        evidence: what the measured side is: "network", "flow", "reduced", "algebra" or "numbers" (``jaxdyn.engine.contract``).
+            bound. A claim on a model, a network or a flow has the mechanism switched off among them, ``jd.off(...)``.
+        evidence: what the measured side is: "model", "network", "flow", "reduced", "algebra" or "numbers"
+            (``jaxdyn.engine.contract``).
         assumes: bounds on scalars that the trial gives under ``assumed``; runs outside are not judged.
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
         form: which form of the prediction is judged, when the trial returns several.

@@ -24,8 +24,9 @@ __all__ = [
     "provenance",
 ]
 
-Evidence: TypeAlias = Literal["network", "flow", "reduced", "algebra", "numbers"]
+Evidence: TypeAlias = Literal["model", "network", "flow", "reduced", "algebra", "numbers"]
 EVIDENCE: dict[str, str] = {
+    "model": "a published model's weights as they are, nothing trained here",
     "network": "parameters moved by optimizer steps on the loss of a model",
     "flow": "gradient flow of the model's loss, by automatic differentiation",
     "reduced": "the theory's own reduced equations, integrated",
@@ -34,7 +35,7 @@ EVIDENCE: dict[str, str] = {
 }
 PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody chose after a look
 REFUTED = ("_as_printed", "_naive", "_beyond")  # how the names of forms end that are expected to fail
-MECHANISM = ("network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
+MECHANISM = ("model", "network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
 assert tuple(EVIDENCE) == get_args(Evidence)
 
 

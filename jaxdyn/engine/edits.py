@@ -31,7 +31,7 @@ class Off:
 
 
 def off(rival: Edit | Mapping[str, Any] | None = None, /, **replaced: Replacement) -> Off:
-    """The mechanism switched off: the rival that every claim on a network or a flow has.
+    """The mechanism switched off: the rival that every claim on a model, a network or a flow has.
 
     ``jd.off(predicted_z="initial_z")`` replaces predictions as :func:`swap` does; ``jd.off(jd.initial("record", "predicted_z"))``
     takes any edit; ``jd.off({"gain in accuracy": 0.0})`` says what a check would find without the mechanism.

@@ -64,7 +64,7 @@ class Verified:
 
     @property
     def verdict(self) -> str:
-        """One of upheld, refuted, toothless, inconclusive, measured, error."""
+        """One of upheld, refuted, toothless, inconclusive, measured, error, skipped."""
         return self.conclusion.decision.verdict
 
     @property
@@ -112,6 +112,11 @@ class Verified:
     def as_expected(self) -> bool:
         """Whether the verdict is the expected one."""
         return self.verdict == self.claim.expected
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the claim was not asked, since what it needs is not on this machine; it is neither as expected nor different."""
+        return self.verdict == "skipped"
 
     @property
     def programs(self) -> int:

@@ -26,6 +26,7 @@ from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.resource import shapes, shared_by
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.engine.store import write_shard
 from jaxdyn.errors import UsageError
@@ -87,13 +88,17 @@ def _any_cell(program: Program) -> tuple[Any, ...]:
     return split(resolve(program.setting)())[1]
 
 
-def _run_one(program: Program) -> Callable[[Any, Any], Observables]:
-    """``(swept, seed) -> Observables`` of one run; its key comes from the seed alone."""
+def _run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
+    """``(swept, seed, shared) -> Observables`` of one run; its key comes from the seed alone.
+
+    ``shared`` is what all runs have in common (:mod:`jaxdyn.engine.resource`), mostly nothing.
+    """
     trial, cls = resolve(program.trial), resolve(program.setting)
 
-    def one(swept: dict[str, Any], seed: Any) -> Observables:
+    def one(swept: dict[str, Any], seed: Any, shared: Any) -> Observables:
         key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
-        result = trial(join(cls, program.static, swept), key)
+        more = (shared,) if jax.tree.leaves(shared) else ()
+        result = trial(join(cls, program.static, swept), key, *more)
         if not isinstance(result, Observables):
             raise UsageError(f"{program.trial.title} must return jd.observables(...), it returned {type(result).__name__}")
         return result
@@ -139,7 +144,7 @@ def probe(program: Program) -> dict[str, Any]:
     with jax.enable_x64(True):
         arrays = _swept_arrays(program, [_any_cell(program)])
         swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
-        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
+        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)).jaxpr
     inner = list(subjaxprs(jaxpr))
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
@@ -197,23 +202,23 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
     return sharded
 
 
-def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any], Observables]:
-    """The chunk's function of (swept arrays, seeds) under ``vmap``: an outer one over seeds, an inner one over cells.
+def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any], Observables]:
+    """The chunk's function of (swept arrays, seeds, shared) under ``vmap``: an outer one over seeds, an inner one over cells.
 
     Of more than ``group`` runs one group after another is run: of some seeds with all cells, or else of some cells of one seed.
     """
     one = _run_one(program)
 
-    def block(swept: Any, seeds: Any) -> Any:
+    def block(swept: Any, seeds: Any, shared: Any) -> Any:
         cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
 
         def of_seed(seed: Any) -> Any:
-            return _in_groups(jax.vmap(lambda cell: one(cell[0], seed)), swept, most)
+            return _in_groups(jax.vmap(lambda cell: one(cell[0], seed, shared)), swept, most)
 
         return _in_groups(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
 
-    specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
-    return _sharded(block, specs[:2], specs[2])
+    own, out = ((P(), P("runs")), P("runs")) if axis == "seeds" else ((P("runs"), P()), P(None, "runs"))
+    return _sharded(block, (*own, P()), out)
 
 
 def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
@@ -247,25 +252,25 @@ def _compiled(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
     cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
     seeds = jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)
-    return compile_block(program, _block(program, axis, group), cells, seeds), n_cells, n_seeds
+    return compile_block(program, _block(program, axis, group), cells, seeds, shapes(program)), n_cells, n_seeds
 
 
 @remembered
 @functools.lru_cache(maxsize=64)
-def _traced(program: Program) -> tuple[Callable[[Any, Any], Observables], Any]:
+def _traced(program: Program) -> tuple[Callable[[Any, Any, Any], Observables], Any]:
     """One run, traced here and not again in the loop over runs; the shapes of what it returns."""
     one = jax.jit(_run_one(program))
-    return one, jax.eval_shape(one, _swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32))
+    return one, jax.eval_shape(one, _swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program))
 
 
 @remembered
 @functools.lru_cache(maxsize=64)
 def compiled_map(program: Program, room: int) -> Any:
     """The program of all chunks under ``map`` that have at most ``room`` runs."""
-    devices, (one, shapes) = jax.local_device_count(), _traced(program)
-    block = _sharded(sequential.make_block(one, shapes, room), P("runs"), P("runs"))
+    devices, (one, results) = jax.local_device_count(), _traced(program)
+    block = _sharded(sequential.make_block(one, results, room), (P("runs"), P("runs"), P("runs"), P()), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
-    return compile_block(program, block, _swept_shapes(program, devices, room), seeds, counts)
+    return compile_block(program, block, _swept_shapes(program, devices, room), seeds, counts, shapes(program))
 
 
 @functools.cache
@@ -314,7 +319,7 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
-    return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds))
+    return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds, shared_by(chunk.program)))
 
 
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
@@ -324,7 +329,7 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     _refuse_clashes(compiled, chunk)
     swept = _swept_arrays(chunk.program, chunk.cells)
     share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
-    return lambda: sequential.gather(jax.device_get(compiled(*share)), share[-1], len(seeds))
+    return lambda: sequential.gather(jax.device_get(compiled(*share, shared_by(chunk.program))), share[-1], len(seeds))
 
 
 def _same_values(program: Program) -> None:

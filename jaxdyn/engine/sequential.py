@@ -22,20 +22,20 @@ def room_for(shapes: Any, most: int) -> int:
     return max(1, min(most, ROOM // max(1, size)))
 
 
-def make_block(one: Callable[[Any, Any], Any], shapes: Any, room: int) -> Callable[[Any, Any, Any], Any]:
+def make_block(one: Callable[[Any, Any, Any], Any], shapes: Any, room: int) -> Callable[[Any, Any, Any, Any], Any]:
     """A device's function of its share: cell after cell for each seed; the results fill the first of ``room`` places.
 
     Args:
-        one: ``(swept values, seed) -> results`` of one run.
+        one: ``(swept values, seed, shared) -> results`` of one run; what is shared is an argument of the block, too.
         shapes: of its results.
         room: at least the number of runs.
     """
 
-    def block(swept: Any, seeds: Any, counts: Any) -> Any:
+    def block(swept: Any, seeds: Any, counts: Any, shared: Any) -> Any:
         cells, numbers, (n_cells, n_seeds) = {k: v[0] for k, v in swept.items()}, seeds[0], counts[0]
 
         def run(i: Any, j: Any, done: Any) -> Any:
-            result = one({k: v[j] for k, v in cells.items()}, numbers[i])
+            result = one({k: v[j] for k, v in cells.items()}, numbers[i], shared)
             place = i * n_cells + j
             return jax.tree.map(lambda out, x: jax.lax.dynamic_update_index_in_dim(out, x, place, 0), done, result)
 

@@ -23,7 +23,7 @@ __all__ = ["Plan", "Task", "planned"]
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One claim and the runs it asks for."""
+    """One claim and the runs it asks for; ``missing`` says why it cannot be asked here (:mod:`jaxdyn.engine.resource`)."""
 
     claim: Claim
     scale: str
@@ -34,11 +34,12 @@ class Task:
     load: tuple[str, ...] = ()
     fresh: bool = False
     grows: bool = False
+    missing: str | None = None
 
     @property
     def requests(self) -> list[Request]:
-        """All runs: the claim's own, then its controls'."""
-        return [self.main, *self.controls.values()]
+        """All runs: the claim's own, then its controls'; none where something is missing."""
+        return [] if self.missing is not None else [self.main, *self.controls.values()]
 
     @property
     def narrowed(self) -> bool:

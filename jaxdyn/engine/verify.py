@@ -16,10 +16,11 @@ from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.decision import Terms, error_decision
+from jaxdyn.engine.decision import Decision, Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.sweep import check_cluster, execute, load_stored, seed_tuple, wait_for_first
@@ -215,6 +216,7 @@ def run_plan(
     jobs: dict[Program, Job] = {}
     costs: dict[Program, Any] = {}
     results: dict[int, Verified] = {}
+    growing: dict[int, Task] = {}
 
     def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
         task = tasks[i]
@@ -228,9 +230,12 @@ def run_plan(
             concluded(results[i])
 
     todo, next_jobs = list(range(len(tasks))), plan_.jobs
+    for i in (i for i in todo if tasks[i].missing is not None):
+        settle(i, Conclusion(Decision("skipped", message=tasks[i].missing)), None, {})
+    todo = [i for i in todo if i not in results]
     try:
         while todo:
-            growing: dict[int, Task] = {}
+            growing.clear()
             jobs |= {job.program: job for job in next_jobs if job.program not in jobs}
             _run_round(
                 next_jobs, {i: tasks[i] for i in todo}, runs, costs, pool, progress, conclude or _conclude_here, settle, at_once
@@ -333,7 +338,9 @@ def _task(
         if not callable(control.breach):
             own = chosen if "seed" in by else control.seeds(chosen)
             controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), own)
-    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by), tuple(map(str, load)))
+    main = Request(claim.trial, grid, chosen)
+    missing = absence(claim.trial, [main.grid, *(request.grid for request in controls.values())])
+    return Task(claim, scale, main, controls, overrides, tuple(by), tuple(map(str, load)), missing=missing)
 
 
 def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:

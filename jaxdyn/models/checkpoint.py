@@ -17,7 +17,7 @@ from jaxdyn.models.reading import located
 from jaxdyn.models.tokenizer import Tokenizer, fits, read_tokenizer
 from jaxdyn.nn.decoder import Decoder
 
-__all__ = ["Checkpoint", "open_checkpoint"]
+__all__ = ["Checkpoint", "open_checkpoint", "place_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ def open_checkpoint(model: str | Path, dtype: str = "float32") -> Checkpoint:
     Raises:
         UsageError: for what is none of these, damaged files, and configurations that disagree with their tensors.
     """
-    path = _place(model)
+    path = place_of(model)
     if path.is_dir():
         return _of_folder(path, dtype)
     folder.refuse_pickle(path)
@@ -60,7 +60,12 @@ def open_checkpoint(model: str | Path, dtype: str = "float32") -> Checkpoint:
     raise UsageError(f"{path} is not allowed: a model is a folder with config.json, a .gguf file, or a name org/model of the hub")
 
 
-def _place(model: str | Path) -> Path:
+def place_of(model: str | Path) -> Path:
+    """The folder or file of a model; a name on the hub is fetched, or found in the hub's own cache.
+
+    Raises:
+        UsageError: there is none.
+    """
     path = Path(model).expanduser()
     if path.exists():
         return path

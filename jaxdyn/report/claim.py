@@ -16,14 +16,14 @@ from jaxdyn.report.formatting import breakable, count, duration, number, percent
 from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
 
-__all__ = ["as_expected", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
+__all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
 BLUNT = 0.1  # a claim that would pass with its prediction off by more than this share is called blunt
 
 
-def as_expected(claim: Mapping[str, Any]) -> bool:
-    """Whether the verdict is the expected one."""
-    return claim.get("verdict") == claim.get("expected")
+def differs(claim: Mapping[str, Any]) -> bool:
+    """Whether there is a verdict and it is not the expected one."""
+    return claim.get("verdict") not in (claim.get("expected"), "skipped")
 
 
 def finite(values: Mapping[str, Any] | None) -> dict[str, float]:
@@ -62,7 +62,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
     return {
         "id": claim_id,
         "verdict": str(claim.get("verdict")),
-        "differs": not as_expected(claim),
+        "differs": differs(claim),
         "blunt": is_blunt(claim),
         "note": _note(claim),
         "title": str(claim.get("title") or claim_id),
@@ -186,7 +186,7 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     """A sentence or two under the title wherever the verdict needs them."""
     verdict, expected = str(claim.get("verdict")), str(claim.get("expected"))
     parts = []
-    if not as_expected(claim):
+    if differs(claim):
         parts.append(Markup("<b>Expected {}, found {}.</b>").format(expected, verdict))
     if verdict == "refuted" and expected == "refuted":
         parts.append(Markup("Refuted, as expected: the form under test does not hold."))

@@ -15,6 +15,7 @@ VERDICTS = {  # verdict -> what it means
     "inside the assumptions, or an interval straddles its bound.",
     "measured": "An open question: the numbers are reported, with what was recorded before, and no theory is judged by them.",
     "error": "The trial or the judge raised an exception; nothing was decided.",
+    "skipped": "Not asked: what the claim needs, such as a published model's weights, is not on this machine.",
 }
 GLOSSARY = {
     "claim": "A statement about training dynamics that can fail: a theory's prediction, compared with many runs by a judge.",
@@ -29,7 +30,8 @@ GLOSSARY = {
     "reading": "What a measured claim reads of its runs: a number with its interval, without a bound. A rerun agrees with the "
     "record when its value lies in the prediction interval that the record implies; fewer than 4/9 of the claim's seeds cannot.",
     "told apart": "A control or rival of a measured claim, of which a reading lies outside of the runs' interval and the record.",
-    "mechanism off": "The rival in which the theory's mechanism is switched off; every claim on a network or a flow rejects one.",
+    "mechanism off": "The rival in which the theory's mechanism is switched off; every claim on a model, "
+    "a network or a flow rejects one.",
     "look": "A claim may be judged again with twice the seeds while a check is undecided. The k-th look spends 2⁻ᵏ of the error "
     "that its intervals are allowed, so that all looks together spend no more than the whole.",
     "stale": "A study whose judge, controls or rivals have changed since it was made.",

@@ -24,7 +24,7 @@ from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
-from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
+from jaxdyn.report.claim import differs, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
@@ -36,6 +36,7 @@ KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("upheld", "upheld", "upheld"),
     ("refuted", "refuted as expected", "refuted"),
     ("open", "open", "measured"),
+    ("skipped", "skipped", "skipped"),
     ("differs", "not as expected", "error"),
 )
 
@@ -71,7 +72,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             rows=[_row(c) for c in claims],
             theories=sections,
             maps=_maps(claims, stored),
-            kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
+            kinds=[kind for kind in KINDS if kind[0] not in ("differs", "skipped") or _kinds(claims)[kind[0]]],
             stored=stored,
         )
     )
@@ -133,9 +134,9 @@ def _anchor(theory: str) -> str:
 
 
 def _kind(claim: Mapping[str, Any]) -> str:
-    """The kind of outcome: a verdict that was expected, or not."""
-    expected = {"upheld": "upheld", "refuted": "refuted", "measured": "open"}
-    return expected.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
+    """The kind of outcome: a verdict that was expected, or not, or none."""
+    kinds = {"upheld": "upheld", "refuted": "refuted", "measured": "open", "skipped": "skipped"}
+    return "differs" if differs(claim) else kinds.get(str(claim.get("verdict")), "differs")
 
 
 def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -170,7 +171,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
-        "differing": [str(c["id"]) for c in claims if not as_expected(c)],
+        "differing": [str(c["id"]) for c in claims if differs(c)],
         "counts": [(v, counts[v]) for v in VERDICTS if counts[v]],
         "facts": [(k, v) for k, v in facts if v],
         "environment": environment,
@@ -196,7 +197,7 @@ def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> di
     """Chips by verdict, those that need a second look, chips by evidence, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
     chips = [(v, v, counts[v]) for v in VERDICTS if counts[v]]
-    blunt, differing = sum(map(is_blunt, claims)), sum(not as_expected(c) for c in claims)
+    blunt, differing = sum(map(is_blunt, claims)), sum(differs(c) for c in claims)
     chips += [("blunt", "blunt", blunt)] if blunt else []
     chips += [("differs", "not as expected", differing)] if differing else []
     kinds = Counter(str(c["evidence"]) for c in claims if c.get("evidence"))
@@ -218,7 +219,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "verdict": verdict,
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
         "expected": str(claim.get("expected")),
-        "differs": not as_expected(claim),
+        "differs": differs(claim),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
         "title": str(claim.get("title") or claim["id"]),

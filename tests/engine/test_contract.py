@@ -320,7 +320,7 @@ def test_records_of_other_readings_are_an_error(claim, names, unlike):
 
 
 def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
-    with pytest.raises(jd.UsageError, match="toy.bare: evidence=None is not allowed: it is one of network, flow, reduced"):
+    with pytest.raises(jd.UsageError, match="toy.bare: evidence=None is not allowed: it is one of model, network, flow, reduced"):
         jd.Claim(
             id="toy.bare",
             title="Bare",
@@ -336,8 +336,8 @@ def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"evidence": None}, "evidence=None is not allowed: it is one of network, flow"),
-        ({"evidence": "simulation"}, "evidence='simulation' is not allowed: it is one of network, flow"),
+        ({"evidence": None}, "evidence=None is not allowed: it is one of model, network, flow"),
+        ({"evidence": "simulation"}, "evidence='simulation' is not allowed: it is one of model, network, flow"),
         ({"evidence": "network", "rivals": {}}, "needs a rival with the mechanism switched off"),
         ({"evidence": "flow", "rivals": {}}, "a claim on a flow needs a rival"),
         ({"rivals": {"doubled": doubled}}, "'doubled' names a control and a rival"),

@@ -11,7 +11,7 @@ from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import split
 
 
-def one(swept, seed):
+def one(swept, seed, shared=()):
     return {"sum": swept["x"] + seed.astype(jnp.float32), "row": jnp.arange(3, dtype=jnp.int32) * swept["k"]}
 
 
@@ -28,7 +28,7 @@ def test_every_run_is_at_its_place(n_cells, n_seeds, devices):
     cells, numbers, counts = sequential.distribute(swept, seeds, n_cells, devices, room)
     assert numbers.shape == (devices, room) and counts.prod(1).sum() == n_cells * n_seeds
     block = jax.jit(sequential.make_block(one, shapes(), room))
-    parts = [block(*jax.tree.map(lambda v, d=d: v[d : d + 1], (cells, numbers, counts))) for d in range(devices)]
+    parts = [block(*jax.tree.map(lambda v, d=d: v[d : d + 1], (cells, numbers, counts)), ()) for d in range(devices)]
     found = sequential.gather(jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), counts, n_seeds)
     np.testing.assert_array_equal(found["sum"], swept["x"] + seeds.astype(np.float32)[:, None])
     expected = np.broadcast_to(swept["k"][:, None] * np.arange(3), (n_seeds, n_cells, 3))

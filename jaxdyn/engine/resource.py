@@ -1,0 +1,114 @@
+"""Arrays that all runs of a program share and that nobody here makes: the weights of a published model, a text.
+
+They are an argument of the compiled program, not vmapped and not constants of it, so that a model's weights are in memory once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+
+from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.setting import Code, Grid, join, split
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.chunk import Program
+
+__all__ = ["Absent", "Resource", "absence", "identity_of", "resource", "shapes", "shared_by"]
+
+T = TypeVar("T", bound=Callable[..., Any])
+KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
+
+
+class Absent(UsageError):
+    """What a trial needs is not on this machine; the message says how to get it. The claim is skipped."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """What a trial gets besides its setting and its key.
+
+    Args:
+        load: ``setting -> pytree`` of arrays; may read static fields only.
+        identity: ``setting -> str``: which arrays these are, without reading them all; raises :class:`Absent`.
+    """
+
+    load: Callable[[Any], Any]
+    identity: Callable[[Any], str]
+
+
+def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Callable[[T], T]:
+    """Decorator of a trial ``(setting, key, shared) -> Observables``; all runs get what ``load(setting)`` returns.
+
+    Args:
+        load: ``setting -> pytree`` of arrays; it may read static fields only, and is called once in each process.
+        identity: ``setting -> str``: which arrays these are, such as a checksum; stored runs depend on it. It raises
+            :class:`Absent` where they are not on this machine: claims on the trial are then skipped.
+    """
+
+    def decorate(trial: T) -> T:
+        trial.resource = Resource(load, identity)  # type: ignore[attr-defined]
+        return trial
+
+    return decorate
+
+
+def _of(trial: Callable[..., Any]) -> Resource | None:
+    found: Resource | None = getattr(trial, "resource", None)
+    return found
+
+
+def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
+    """Why a trial's resource is not there for some cell of these grids, and how to get it; None where all is there."""
+    if (needed := _of(trial)) is None:
+        return None
+    cells = {repr(split(cell)[0]): cell for grid in grids for cell in grid.cells()}
+    try:
+        for cell in cells.values():
+            needed.identity(cell)
+    except Absent as reason:
+        return str(reason)
+    return None
+
+
+def _default(program: Program) -> Any:
+    """A setting with the program's static fields."""
+    cls = resolve(program.setting)
+    swept = {name: getattr(cls(), name) for name in cls.swept_fields}
+    return join(cls, program.static, {name: v.index if isinstance(v, Code) else v for name, v in swept.items()})
+
+
+def identity_of(program: Program) -> str:
+    """Which arrays a program's runs share; empty for those that share none.
+
+    Raises:
+        Absent: they are not on this machine.
+    """
+    needed = _of(resolve(program.trial))
+    return "" if needed is None else needed.identity(_default(program))
+
+
+@remembered
+@functools.lru_cache(maxsize=KEPT)
+def _loaded(program: Program) -> Any:
+    """What the runs of a program share; of programs that differ in how they are executed once."""
+    needed = _of(resolve(program.trial))
+    with jax.enable_x64(True):
+        return () if needed is None else jax.device_put(needed.load(_default(program)))
+
+
+def shared_by(program: Program) -> Any:
+    """What all runs of a program share; an empty tuple for those that share nothing."""
+    if _of(resolve(program.trial)) is None:
+        return ()
+    return _loaded(dataclasses.replace(program, executor="auto", compiler="full", values=""))
+
+
+def shapes(program: Program) -> Any:
+    """The shapes and dtypes of what all runs share."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), shared_by(program))

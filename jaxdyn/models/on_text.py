@@ -1,0 +1,115 @@
+"""Trials on a published model: the setting that names the model and the text, and what such a trial gets, weights and tokens.
+
+``@on_text`` above ``trial(setting, key, shared)``; a run is a piece of the text, drawn by its key (:func:`piece`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+
+from jaxdyn.engine.resource import Absent, resource
+from jaxdyn.engine.setting import setting
+from jaxdyn.errors import UsageError, require
+from jaxdyn.models.checkpoint import place_of
+from jaxdyn.models.extras import library
+from jaxdyn.models.fetching import PACKAGES, fetched
+from jaxdyn.models.loading import load
+from jaxdyn.models.probe_text import MANUAL, beginning, numbered, open_text
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["ModelAndText", "OnText", "on_text", "piece"]
+
+TOKENS = 2**17  # of the text, from its beginning
+LEAST = 64  # tokens of a piece
+
+
+@setting
+class OnText:
+    """Pieces of a text, read by a published model.
+
+    Args:
+        model: ``smollm2``, a folder, a GGUF file, or a name ``org/model`` of the hub.
+        text: "topics" (the interpreter's manual), or the path of a text.
+        weights: "published", or "shuffled": the entries of each matrix in random order, a network of the same shape and sizes of
+            weights that has learned nothing.
+        words: "in order", or "shuffled": the tokens of a piece in random order.
+        length: tokens of a piece, the model's beginning-of-text token among them where it has one.
+        dtype: of weights and sums.
+    """
+
+    model: str = "smollm2"
+    text: str = MANUAL
+    weights: Literal["published", "shuffled"] = "published"
+    words: Literal["in order", "shuffled"] = "in order"
+    length: int = 512
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        """A piece has at least 64 tokens."""
+        require(self, self.length >= LEAST, f"length is at least {LEAST}", "length")
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["params", "tokens", "begin"], meta_fields=["shape"])
+@dataclasses.dataclass(frozen=True)
+class ModelAndText:
+    """What all runs share: the decoder (static), its parameters, the text's tokens, and those that begin a text."""
+
+    shape: Decoder
+    params: PyTree
+    tokens: Int[Array, " total"]
+    begin: Int[Array, " b"]
+
+
+def _load(s: OnText) -> ModelAndText:
+    """The model's weights and the text in its tokens."""
+    model = load(s.model, dtype=s.dtype)
+    tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
+    require(s, tokens.size > s.length, f"length is at most {tokens.size - 1}, fewer than the tokens of the text", "length")
+    params = model.params if s.weights == "published" else jax.tree.map(_shuffled, model.params)
+    return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
+
+
+def _shuffled(weight: Array) -> Array:
+    """The entries in random order, those of each layer by themselves where layers are stacked."""
+    rng, values = np.random.default_rng(0), np.asarray(weight)
+    rows = values.reshape(len(values), -1) if values.ndim > 2 else values.reshape(1, -1)
+    return jnp.asarray(rng.permuted(rows, axis=1).reshape(values.shape))
+
+
+def _identity(s: OnText) -> str:
+    """The model's checksum, or where its files are, how large and how old; the text's digest; what is done to both."""
+    if s.model in PACKAGES and not Path(s.model).exists():
+        try:
+            library("gguf"), library("tokenizers")
+        except UsageError as error:
+            raise Absent(str(error)) from None
+        if not fetched(s.model).is_file():
+            raise Absent(f"the model {s.model} is not in the cache folder: jaxdyn models get {s.model}")
+        weights = PACKAGES[s.model].checksum
+    else:
+        path = place_of(s.model)
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        weights = repr([(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
+    return repr((weights, open_text(s.text).digest))
+
+
+on_text = resource(_load, _identity)
+
+
+def piece(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> Int[Array, " n"]:
+    """A piece of the text from a random place, after the tokens that begin a text."""
+    place, order = jax.random.split(key)
+    body = s.length - shared.begin.size
+    start = jax.random.randint(place, (), 0, shared.tokens.size - body)
+    words = jax.lax.dynamic_slice(shared.tokens, (start,), (body,))
+    if s.words == "shuffled":
+        words = jax.random.permutation(order, words)
+    return jnp.concatenate([shared.begin, words])

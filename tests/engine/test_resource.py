@@ -1,0 +1,98 @@
+"""What all runs share: an argument of the program, read once, part of what stored runs depend on; without it a claim is skipped."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn import testing
+from jaxdyn.cli.main import main
+from jaxdyn.engine import program
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.reference import forget, load_file, ref_to
+from jaxdyn.engine.resource import absence
+from jaxdyn.engine.setting import split
+
+FILE = Path(__file__).parent / "shared_arrays.py"
+
+
+@pytest.fixture(scope="module")
+def held():
+    return load_file(FILE)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, held):
+    monkeypatch.setenv("SHARED_ARRAYS", str(tmp_path))
+    for name, value in (("ones", 1.0), ("twos", 2.0)):
+        np.save(tmp_path / f"{name}.npy", np.full(held.SIZE, value))
+    forget()
+    return tmp_path
+
+
+@pytest.mark.parametrize("executor", ["map", "vmap"])
+def test_all_runs_get_the_array(held, folder, executor):
+    ds = jd.sweep(held.total, jd.grid(held.Held, gain=[1.0, 3.0]), 2, executor=executor)
+    np.testing.assert_allclose(ds.measured_sum, [[held.SIZE] * 2, [3 * held.SIZE] * 2])
+
+
+def test_the_array_is_an_argument_and_no_constant_of_the_program(held, folder):
+    described = Program(ref_to(held.total), ref_to(held.Held), split(held.Held())[0], "map")
+    with jax.enable_x64(True):
+        compiled = program.compiled_map(described, 2)
+    assert str(held.SIZE) in compiled.as_text().split("ENTRY")[1].split("\n")[0], "the array is a parameter of the entry"
+    arguments = compiled.memory_analysis().argument_size_in_bytes
+    assert held.SIZE * 8 <= arguments < held.SIZE * 8 + 10_000
+
+
+def test_the_array_is_read_once_for_each_static_setting(held, folder):
+    held.LOADED.clear()
+    jd.sweep(held.total, jd.grid(held.Held, gain=[1.0, 2.0], name=["ones", "twos"]), 3)
+    assert sorted(held.LOADED) == ["ones", "twos"]
+
+
+def test_stored_runs_depend_on_what_was_read(held, folder):
+    described = Program(ref_to(held.total), ref_to(held.Held), split(held.Held())[0], "map")
+    before = described.identity()
+    np.save(folder / "ones.npy", np.full(held.SIZE, 1.5))
+    assert described.identity() != before
+
+
+def test_a_claim_without_its_resource_is_skipped(held, folder):
+    (claim,) = held.CLAIMS
+    assert jd.verify(claim).verdict == "upheld"
+    (folder / "twos.npy").unlink()
+    outcome = jd.verify(claim)
+    assert (outcome.verdict, outcome.skipped, outcome.as_expected) == ("skipped", True, False)
+    assert outcome.conclusion.decision.message == "twos is not here: make it" and outcome.data is None
+    entry = outcome.to_json()
+    assert entry["verdict"] == "skipped" and entry["programs"] == 0 and entry["checks"] == []
+    with pytest.raises(pytest.skip.Exception, match="make it"):
+        testing.assert_claim(claim)
+
+
+def test_a_skipped_claim_is_counted_apart_and_is_no_failure(held, folder, tmp_path, capsys):
+    (folder / "twos.npy").unlink()
+    command = ["verify", "held.sum", "--load", str(FILE), "--out", str(tmp_path / "out"), "--workers", "1"]
+    assert main([*command, "--json"]) == 0
+    said = capsys.readouterr()
+    (entry,) = json.loads(said.out)["claims"]
+    assert entry["verdict"] == "skipped" and entry["message"] == "twos is not here: make it"
+    assert "– held.sum" in said.err and "0 of 0 verdicts as expected, 1 claim skipped" in said.err
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "v-skipped" in page and "twos is not here: make it" in page and "1 skipped" in page
+
+
+def test_a_sweep_without_its_resource_is_refused(held, folder, tmp_path):
+    (folder / "ones.npy").unlink()
+    with pytest.raises(jd.UsageError, match="ones is not here: make it"):
+        jd.sweep(held.total, jd.grid(held.Held), 1, out=tmp_path / "out")
+
+
+def test_only_what_is_asked_for_must_be_there(held, folder):
+    (folder / "twos.npy").unlink()
+    assert absence(held.total, [jd.grid(held.Held)]) is None
+    assert absence(held.total, [jd.grid(held.Held, name="twos")]) == "twos is not here: make it"

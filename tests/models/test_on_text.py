@@ -1,0 +1,102 @@
+"""Runs on a published model: pieces are of the text and drawn by the key, weights are the model's, and what is missing is said."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn import models
+from jaxdyn.models.on_text import OnText, on_text, piece
+from jaxdyn.nn.decoder import apply, trunk
+from jaxdyn.nn.inside import nats
+from tests.models.hugging import needs_models
+from tests.models.small import SHAPE, saved
+
+pytestmark = needs_models
+
+
+@on_text
+def reading(s, key, shared):
+    """Nats of a piece, and its tokens."""
+    tokens = piece(s, key, shared)
+    x = trunk(shared.shape, shared.params, tokens[None, :-1])[0]
+    lost = nats(shared.shape, shared.params, x, tokens[1:])
+    return jd.observables(measured={"nats": jd.named(lost, "token")}, recorded={"tokens": jd.named(tokens, "place")})
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    from tokenizers import Tokenizer, pre_tokenizers
+    from tokenizers.models import WordLevel
+
+    folder = tmp_path_factory.mktemp("on_text")
+    inner = Tokenizer(WordLevel({f"w{i}": i for i in range(13)}, "w0"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    saved(folder / "model", tokenizer=models.Tokenizer(inner))
+    ids = np.random.default_rng(1).integers(0, 13, 400)
+    (folder / "text.txt").write_text(" ".join(f"w{i}" for i in ids))
+    return {"model": str(folder / "model"), "text": str(folder / "text.txt")}, ids
+
+
+def test_runs_are_pieces_of_the_text_read_by_the_model(places):
+    fields, ids = places
+    ds = jd.sweep(reading, jd.grid(OnText, length=64, **fields), 3)
+    model = models.load(fields["model"])
+    for run in range(3):
+        tokens = ds.tokens.values[run]
+        assert any(np.array_equal(tokens, ids[i : i + 64]) for i in range(len(ids) - 63))
+        logits = apply(model.shape, model.params, jnp.asarray(tokens)[None, :-1])[0]
+        expected = -np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), tokens[1:, None], 1)[:, 0]
+        np.testing.assert_allclose(ds.measured_nats.values[run], expected, rtol=2e-5, atol=1e-6)
+    assert len({tuple(t) for t in ds.tokens.values}) == 3, "other keys, other pieces"
+
+
+def test_shuffled_words_are_the_same_words(places):
+    fields, _ = places
+    ds = jd.sweep(reading, jd.grid(OnText, length=64, words=["in order", "shuffled"], **fields), 2).tokens
+    one, other = ds.sel(words="in order").values, ds.sel(words="shuffled").values
+    np.testing.assert_array_equal(np.sort(one), np.sort(other))
+    assert (one != other).any(-1).all()
+
+
+def test_shuffled_weights_are_the_same_numbers_layer_by_layer(places):
+    fields, _ = places
+    published, shuffled = (reading.resource.load(OnText(weights=w, length=64, **fields)).params for w in ("published", "shuffled"))
+    leaves = zip(jax.tree.leaves(published), jax.tree.leaves(shuffled), strict=True)
+    for before, after in leaves:
+        assert before.shape == after.shape
+        flat = [np.sort(np.asarray(w).reshape(len(w), -1) if w.ndim > 2 else np.asarray(w).ravel()) for w in (before, after)]
+        np.testing.assert_array_equal(*flat)
+    assert not np.array_equal(published["embed"], shuffled["embed"]) and published["embed"].shape == (SHAPE.vocabulary, 12)
+
+
+def test_a_named_model_that_was_not_fetched_is_absent(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
+    with pytest.raises(jd.Absent, match="the model smollm2 is not in the cache folder: jaxdyn models get smollm2"):
+        reading.resource.identity(OnText())
+
+
+def test_other_weights_and_texts_are_other_resources(places, tmp_path):
+    fields, _ = places
+    which = reading.resource.identity
+    before = which(OnText(**fields))
+    (tmp_path / "other.txt").write_text("w1 " * 100)
+    assert which(OnText(**fields | {"text": str(tmp_path / "other.txt")})) != before
+    saved(tmp_path / "model")
+    assert which(OnText(**fields | {"model": str(tmp_path / "model")})) != before
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"length": 63}, "length=63 is not allowed: length is at least 64"),
+        ({"length": 400}, "length=400 is not allowed: length is at most 399, fewer than the tokens of the text"),
+        ({"model": "nothing"}, "there is no model nothing: it is a folder with config.json"),
+        ({"text": "nothing.txt"}, "nothing.txt"),
+        ({"weights": "mine"}, "weights='mine' is not allowed"),
+    ],
+)
+def test_bad_fields_are_named(places, fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        jd.sweep(reading, jd.grid(OnText, **places[0] | {"length": 64} | fields), 1)
