@@ -1,13 +1,16 @@
-# make verify | make test: on a fresh machine with Python 3.11+ and make, nothing else.
+# make verify | make verify-all | make test: on a fresh machine with Python 3.11+ and make, nothing else.
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: verify test slow lint docs bench clean
+.PHONY: verify verify-all test slow lint docs bench clean
 .DELETE_ON_ERROR:
 
 verify: $(READY)
+	$(BIN)/jaxdyn verify --minutes 10 --out report
+
+verify-all: $(READY)
 	$(BIN)/jaxdyn verify --out report
 
 test: $(READY)

@@ -13,6 +13,7 @@ import hashlib
 import json
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -24,7 +25,7 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.task import Task
 from jaxdyn.errors import StoreError
 
-__all__ = ["basis", "load_conclusion", "save_conclusion"]
+__all__ = ["basis", "is_concluded", "load_conclusion", "save_conclusion"]
 
 PACKAGE = Path(jaxdyn.__file__).parent
 JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
@@ -56,6 +57,12 @@ def _file(folder: Path, claim_id: str) -> Path:
     return folder / "conclusions" / f"{claim_id}.json"
 
 
+def is_concluded(folder: Path, claim_id: str) -> bool:
+    """Whether a conclusion on the claim is stored that this version drew, of whatever runs."""
+    saved = _saved(folder, claim_id)
+    return saved is not None and saved[1] == theory_sources()
+
+
 def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclusion: Conclusion) -> None:
     """Write a conclusion, unless it is an error: failed claims are tried again."""
     if basis_hash is None or conclusion.decision.failure is not None:
@@ -63,18 +70,26 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclus
     with contextlib.suppress(
         TypeError, ValueError, RecursionError, StoreError
     ):  # an unusual value in a check, a full disk: it will be drawn again
-        content = json.dumps([basis_hash, dataclasses.asdict(conclusion)])
+        content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(conclusion)])
         atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
     """The stored conclusion, if it was drawn from the same data and sources."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+    saved = _saved(folder, claim_id)
+    if saved is None or saved[0] != basis_hash:
+        return None
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return Conclusion(decision_from(saved[2]["decision"]), saved[2]["by"], saved[2]["figure"])
+    return None
+
+
+def _saved(folder: Path, claim_id: str) -> tuple[Any, Any, Any] | None:
+    """What a conclusion was drawn from, by which sources, and its fields; None where there is none that is whole."""
+    with contextlib.suppress(OSError, ValueError):
         checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
-        if checksum == _checksum(content):
-            drawn_from, saved = json.loads(content)
-            if drawn_from == basis_hash:
-                return Conclusion(decision_from(saved["decision"]), saved["by"], saved["figure"])
+        if checksum == _checksum(content) and len(saved := json.loads(content)) == 3:
+            return tuple(saved)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -104,6 +105,11 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
+    verify.add_argument(
+        "--minutes",
+        metavar="M",
+        help="Run what M minutes are enough for, every theory and every headline first; a second call resumes with the others.",
+    )
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
     verify.add_argument(
         "--out", default="report", type=filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
@@ -144,6 +150,18 @@ def _whole(text: str, name: str, least: int) -> int:
     if number < least:
         raise UsageError(f"{name} {_typed(text)} is not allowed: it is a whole number of at least {least}")
     return number
+
+
+def _minutes(text: str, scale: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes < math.inf:
+        raise UsageError(f"--minutes {_typed(text)} is not allowed: it is a number of minutes above 0")
+    if scale != "quick":
+        raise UsageError("--minutes is not allowed with --scale: it chooses among claims at quick scale")
+    return minutes
 
 
 def _typed(text: str) -> str:
@@ -297,6 +315,7 @@ def _verify(args: argparse.Namespace) -> int:
             load=args.load,
             fail_fast=args.fail_fast,
             debug=args.debug,
+            minutes=None if args.minutes is None else _minutes(args.minutes, args.scale),
         )
     if args.json:
         print(json.dumps(whole))

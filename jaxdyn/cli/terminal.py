@@ -14,14 +14,15 @@ from jaxdyn.engine.payload import by_chance
 from jaxdyn.engine.task import Plan
 from jaxdyn.report import studies
 
-__all__ = ["announcement", "lines", "summary"]
+__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
-JUDGING, STARTING = 1.2, 8.0  # seconds: to judge a claim and draw its figure; for a worker to import everything
+JUDGING, READING, STARTING = 1.2, 0.2, 8.0  # seconds: to judge a claim and draw it, to read that, for a worker to import everything
 SIGNS = {True: "✓", False: "✗", None: "?"}
+FITTING = 0.85  # share of the minutes given that is planned for: expected seconds are estimates, and no worker is always busy
 
 
-def announcement(plan: Plan, workers: int) -> str:
-    """What a plan will do, and the expected time with this number of workers."""
+def announcement(plan: Plan, workers: int, asked: int) -> str:
+    """What a plan will do, for how many of the claims that were asked for, and the expected time with this number of workers."""
     stored = f", {plan.done} of them stored" if plan.done else ""
     work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
     judging = JUDGING * len(plan.tasks)
@@ -30,7 +31,8 @@ def announcement(plan: Plan, workers: int) -> str:
     parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}{fresh}"
     guessed = plan.guessed()
     doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
-    return f"{plural(len(plan.tasks), 'claim')}: {parts}; {duration(seconds)} expected{doubt}"
+    of = f"{len(plan.tasks)} of {plural(asked, 'claim')}" if len(plan.tasks) < asked else plural(asked, "claim")
+    return f"{of}: {parts}; {duration(seconds)} expected{doubt}"
 
 
 def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
@@ -96,7 +98,7 @@ def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
     return command if seed is None or "--seeds" in command else f"{command} --seeds {seed}:{seed + 1}"
 
 
-def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any) -> str:
+def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
     """The last line: how many verdicts are as expected, or the verdicts of the cells of a map."""
     end = f"{seconds:.0f} s; report: {target}"
     if any(v.by is not None for v in results):
@@ -104,7 +106,11 @@ def summary(results: Sequence[Verified], planned: int, seconds: float, target: A
         return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
     good, skipped = sum(v.as_expected for v in results), sum(v.skipped for v in results)
     left = planned - len(results)
-    stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)" if left else ""
+    stopped = ""
+    if left and limited:
+        stopped = f", {plural(left, 'claim')} not run in the minutes given (the same command resumes with them)"
+    elif left:
+        stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
     aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
     return f"{good} of {len(results) - skipped} verdicts as expected{aside}{stopped}{_by_chance(results)}, {end}"
 

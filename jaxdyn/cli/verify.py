@@ -8,9 +8,10 @@ import dataclasses
 import functools
 import html
 import json
+import math
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import xarray as xr
 
 from jaxdyn import plotting
 from jaxdyn.cli import terminal
-from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
+from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
+from jaxdyn.cli.formatting import plural
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
@@ -32,13 +34,16 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
 from jaxdyn.engine.task import Task
-from jaxdyn.engine.verify import conclude, make_tasks, plan_tasks, program_count, run_plan
+from jaxdyn.engine.verify import cheapest, conclude, make_tasks, plan_tasks, program_count, run_plan, task_costs, tasks_within
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 
 __all__ = ["rebuild", "verify_command"]
 
 RESULT, FIGURES = "result.json", "figures.json"
+OFTEN, SELDOM = 10.0, 20.0  # seconds between two writings of the page at least, and in units of what one takes
+SOON = 5.0  # expected seconds of what is run in this process rather than by workers that have to start
+LAST, TAIL = 15.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
 
 
 def draw(claim: Claim, data: xr.Dataset) -> str:
@@ -101,6 +106,26 @@ def _conclude_task(
     return _conclude_and_save(folder, basis_hash, task.claim, *rest)
 
 
+def _fitting(tasks: list[Task], folder: Path, seconds: float, workers: int) -> list[Task]:
+    """The tasks that so many seconds of all workers together are enough for; stored conclusions are merely read."""
+    done = {task.claim.id for task in tasks if is_concluded(folder, task.claim.id)}
+    each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
+    return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
+
+
+def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Verified], None]) -> None:
+    """The cheapest claim, run and judged in this process while the workers still import: a first verdict within seconds."""
+    task, seconds = cheapest([task for task in tasks if task.missing is None] or tasks)
+    if seconds < SOON:
+        run_plan(
+            plan_tasks([task], scale=scale, store=folder),
+            None,
+            None,
+            functools.partial(_conclude_task, None, folder, same),
+            concluded,
+        )
+
+
 class _Stop(Exception):
     """Raised at the first verdict that differs, with ``--fail-fast``."""
 
@@ -120,9 +145,10 @@ def verify_command(
     load: Sequence[str],
     fail_fast: bool = False,
     debug: bool = False,
+    minutes: float | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Verify the selected claims; returns the JSON object and the exit code."""
-    start = time.perf_counter()
+    """Verify the selected claims, or those that ``minutes`` are enough for; returns the JSON object and the exit code."""
+    began = time.monotonic()
     if cluster is not None:
         check_address(cluster)  # a typing error is reported at once
     if report is not None:
@@ -132,35 +158,90 @@ def verify_command(
         check_device()
         tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load)
         count = worker_count(workers, program_count(tasks))
+        chosen = tasks if minutes is None else _fitting(tasks, folder, count * 60 * minutes, count)
+        if workers is None and sum(task_costs(chosen).values()) < SOON:
+            count = 1  # done before a worker had imported everything
         results: dict[str, Verified] = {}
         same = _same_figures(claims)
+        page = _Page(folder, report or folder / "index.html", claims, results, same, debug, minutes is not None)
         with contextlib.suppress(_Stop), executor(count, cluster) as pool, Progress("verifying") as progress:
-            plan = plan_tasks(tasks, scale=scale, store=folder.resolve(), pool=pool)
-            progress.say(terminal.announcement(plan, count))
-            if (warning := plan.warning()) is not None:
-                progress.say(warning)
 
             def concluded(verified: Verified) -> None:
+                if verified.claim.id in results:
+                    return
                 results[verified.claim.id] = verified
                 for line in terminal.lines(verified, debug=debug):
                     progress.say(line)
                 if fail_fast and _bad(verified):
                     raise _Stop
+                if page.due():
+                    page.write(f"{len(results)} of {plural(len(chosen), 'claim')} judged")
+
+            until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
+            if pool is not None and cluster is None:
+                _first(chosen, folder.resolve(), scale, same, concluded)
+            plan = plan_tasks(chosen, scale=scale, store=folder.resolve(), pool=pool)
+            progress.say(terminal.announcement(plan, count, len(tasks)))
+            if (warning := plan.warning()) is not None:
+                progress.say(warning)
 
             at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
-            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once)
-        outcomes = [results[claim.id] for claim in claims if claim.id in results]
-        whole = payload(outcomes, time.perf_counter() - start)
-        if debug:
+            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once, until)
+        whole = page.write()
+    outcomes = page.outcomes
+    _say(terminal.summary(outcomes, len(claims), whole["seconds"], page.target, limited=minutes is not None))
+    return whole, int(any(map(_bad, outcomes)))
+
+
+@dataclasses.dataclass
+class _Page:
+    """The stored result, the figures and the page, written now and then while claims are judged, and at the end.
+
+    Args:
+        folder: the output folder.
+        target: the page's file.
+        claims: all that were asked for.
+        results: the outcomes so far, by id; others add to it.
+        same: claims whose figure is another's.
+        debug: whether errors have their tracebacks.
+        whole: whether claims that have no outcome yet are named as not run.
+    """
+
+    folder: Path
+    target: Path
+    claims: Sequence[Claim]
+    results: Mapping[str, Verified]
+    same: Mapping[str, str]
+    debug: bool
+    whole: bool
+    start: float = dataclasses.field(default_factory=time.perf_counter)
+    next: float = 0.0
+
+    @property
+    def outcomes(self) -> list[Verified]:
+        """The outcomes so far, in the order of the claims."""
+        return [self.results[claim.id] for claim in self.claims if claim.id in self.results]
+
+    def due(self) -> bool:
+        """Whether it is time to write: soon after the first outcome, later so seldom that it takes a twentieth of the time."""
+        return time.perf_counter() > self.next
+
+    def write(self, unfinished: str = "") -> dict[str, Any]:
+        """Write all; returns the JSON object. ``unfinished`` says how much is done."""
+        began, outcomes = time.perf_counter(), self.outcomes
+        others = [claim for claim in self.claims if claim.id not in self.results] if self.whole or unfinished else []
+        whole = payload(outcomes, began - self.start, others)
+        if unfinished:
+            whole["unfinished"] = unfinished
+        if self.debug:
             _add_tracebacks(whole, outcomes)
         figures = {v.claim.id: v.conclusion.figure for v in outcomes if v.conclusion.figure is not None}
-        figures |= {own: figures[other] for own, other in same.items() if own in results and other in figures}
-        atomic_write(folder / RESULT, json.dumps(whole, indent=1))
-        atomic_write(folder / FIGURES, json.dumps(figures))
-        target = report or folder / "index.html"
-        rebuild(folder, target)
-    _say(terminal.summary(outcomes, len(claims), whole["seconds"], target))
-    return whole, int(any(map(_bad, outcomes)))
+        figures |= {own: figures[other] for own, other in self.same.items() if own in self.results and other in figures}
+        atomic_write(self.folder / RESULT, json.dumps(whole, indent=1))
+        atomic_write(self.folder / FIGURES, json.dumps(figures))
+        rebuild(self.folder, self.target)
+        self.next = time.perf_counter() + max(OFTEN, SELDOM * (time.perf_counter() - began))
+        return whole
 
 
 def _bad(verified: Verified) -> bool:

@@ -25,7 +25,7 @@ from jaxdyn.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Conclusion", "Cost", "Verified", "entry"]
+__all__ = ["Conclusion", "Cost", "Verified", "described", "entry"]
 
 SIGNS = {True: "ok  ", False: "FAIL", None: "?   "}
 OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
@@ -194,14 +194,13 @@ def _settings(verified: Verified) -> dict[str, Any]:
     return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
 
 
-def _entry(verified: Verified) -> dict[str, Any]:
-    claim, decision = verified.claim, verified.conclusion.decision
-    entry = {
+def described(claim: Claim) -> dict[str, Any]:
+    """What a claim's entry says of the claim itself, whether it was run or not."""
+    return {
         "id": claim.id,
         "theory": claim.theory,
         "title": claim.title,
         "statement": claim.statement,
-        "tested": tested(claim, verified.task.main.grid, len(verified.task.main.seeds)),
         "source": claim.source,
         "caption": claim.caption,
         "sibling": claim.sibling,
@@ -211,6 +210,16 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "printed": claim.printed,
         "found": claim.records,
         "expected": claim.expected,
+        "digest": digest(claim),
+        "home": home(claim),
+        "topic": topic(claim),
+    }
+
+
+def _entry(verified: Verified) -> dict[str, Any]:
+    claim, decision = verified.claim, verified.conclusion.decision
+    entry = described(claim) | {
+        "tested": tested(claim, verified.task.main.grid, len(verified.task.main.seeds)),
         "verdict": decision.verdict,
         "resolution": decision.resolution,
         "programs": verified.programs,
@@ -228,13 +237,10 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "scale": verified.task.scale,
         "seeds": len(verified.task.main.seeds),
         "look": verified.task.terms.look,
-        "digest": digest(claim),
         "seed_range": verified.task.main.seed_range,
         "settings": _settings(verified),
         "command": verified.task.command,
         "message": decision.message,
-        "home": home(claim),
-        "topic": topic(claim),
     }
     if decision.failure is not None:
         failure = decision.failure

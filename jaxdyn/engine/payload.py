@@ -15,8 +15,10 @@ from typing import Any
 import jax
 
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.outcome import Cost, Verified, entry
+from jaxdyn.engine.recorded import not_run
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import split
 
@@ -54,10 +56,15 @@ def environment() -> dict[str, Any]:
     }
 
 
-def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
+def payload(results: Sequence[Verified], seconds: float, others: Sequence[Claim] = ()) -> dict[str, Any]:
     """All claims of a call, and the cost of the programs behind them.
 
     ``runs`` of a claim are its own; ``runs`` of the whole are all different runs, those of controls included.
+
+    Args:
+        results: what was run.
+        seconds: how long it took.
+        others: claims that were asked for and not run, with their last recorded verdicts under ``not_run``.
     """
     costs: dict[Program, Cost] = {}
     users: dict[Program, list[str]] = {}
@@ -67,6 +74,7 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
             users.setdefault(cost.program, []).append(verified.claim.id)
     whole = {
         "claims": [entry(v) for v in results],
+        "not_run": [not_run(claim) for claim in others],
         "programs": len(costs),
         "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
         "costs": [_cost(costs[program], ids) for program, ids in users.items()],

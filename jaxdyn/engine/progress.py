@@ -1,8 +1,9 @@
-"""Progress of long work on standard error: runs done, rate, time left; no bar where that is not a terminal."""
+"""Progress of long work on standard error: runs done, rate, time left; where that is no terminal, a line a minute and no bar."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bar
 
 __all__ = ["Progress"]
+
+EVERY = 60.0  # seconds between two lines where there is no bar
 
 
 class Progress:
@@ -29,6 +32,8 @@ class Progress:
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
         self._task = self._bar.add_task(title, total=None, rate="")
         self._compile = 0.0
+        self._began = self._told = time.monotonic()
+        self._work = self._worked = 0.0
 
     def __enter__(self) -> Progress:
         self._bar.start()
@@ -44,14 +49,26 @@ class Progress:
         else:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def start(self, total: int, done: int) -> None:
-        """Set the number of runs, and how many are stored already."""
+    def start(self, total: int, done: int, work: float = 0.0) -> None:
+        """Set the number of runs, how many are stored already, and the seconds expected of the others, over all processes."""
         self._bar.update(self._task, total=total, completed=done)
+        self._began = self._told = time.monotonic()
+        self._work, self._worked = work, 0.0
 
-    def advance(self, runs: int, facts: dict[str, Any]) -> None:
-        """Count a finished chunk."""
+    def advance(self, runs: int, facts: dict[str, Any], work: float = 0.0) -> None:
+        """Count a finished chunk, and the seconds that were expected of it."""
+        self._worked += work
+        self._tell()
         self._compile += facts["compile_seconds"]
         self._bar.update(self._task, advance=runs)
         speed = self._bar.tasks[self._task].speed
         rate = f"{speed:,.1f}/s" if speed else ""
         self._bar.update(self._task, rate=rate + (f"  (compiling {self._compile:.0f} s)" if self._compile else ""))
+
+    def _tell(self) -> None:
+        """Where there is no bar: once a minute the share that is done, by expected seconds, and the time left at this speed."""
+        now = time.monotonic()
+        if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._told >= EVERY:
+            self._told, share = now, min(self._worked / self._work, 1.0)
+            left = (now - self._began) * (1 - share) / share
+            self.say(f"{share:.0%} done, about {max(left / 60, 1):.0f} min left")

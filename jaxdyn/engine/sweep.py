@@ -254,6 +254,7 @@ def execute(
     meanwhile: Callable[[], None] | None = None,
     at_once: int | None = None,
     compiled: Collection[Program] = (),
+    until: float = math.inf,
 ) -> dict[Program, Any]:
     """Run what is not stored yet, in the order given.
 
@@ -268,6 +269,7 @@ def execute(
         meanwhile: called after each chunk, and regularly while none finishes.
         at_once: upper limit on chunks in the pool at a time, so that other work is not queued behind all of them; None: no limit.
         compiled: programs that are in the compilation cache: none of their chunks waits for the first.
+        until: the time (:func:`time.monotonic`) after which no chunk is begun: jobs with others left are not finished.
 
     Returns:
         For each program what it cost (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended
@@ -275,17 +277,19 @@ def execute(
     """
     costs: dict[Program, Any] = {}
     left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
+    number = {program: len(chunks) for program, chunks in left.items()}
 
     def settle(job: Job) -> None:
         if not left[job.program] and finished is not None:
             finished(job, runs, costs.setdefault(job.program, _no_cost()))
 
     if progress is not None:
-        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
+        seconds = {job.program: expected(job) for job in jobs}
+        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done), sum(seconds.values()))
     for job in jobs:
         settle(job)
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
-    for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile):
+    for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile, until):
         if isinstance(costs.get(job.program), Failure):
             continue  # ignore the remaining chunks of a failed program
         if isinstance(outcome, Failure):
@@ -296,7 +300,7 @@ def execute(
             _add_cost(costs, job, chunk, facts)
             left[job.program].remove(chunk)
             if progress is not None:
-                progress.advance(chunk.runs, facts)
+                progress.advance(chunk.runs, facts, seconds[job.program] / number[job.program])
         settle(job)
         if meanwhile is not None:
             meanwhile()
@@ -368,6 +372,7 @@ def _outcomes(
     pool: cf.Executor | None,
     at_once: int | None,
     meanwhile: Callable[[], None] | None,
+    until: float,
     running: Callable[[list[Job]], None],
 ) -> Iterator[tuple[Job, Chunk, Result | dict[str, Any] | Failure]]:
     """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped.
@@ -378,6 +383,10 @@ def _outcomes(
     waiting: dict[Any, Todo] = {}
     changed = True
     while queue or waiting:
+        if time.monotonic() > until:
+            queue.clear()
+            if not waiting:
+                break
         if pool is None:
             job, chunk, rest = queue.popleft()
             running([job])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Job, Program
 
-__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "remember", "runs_within"]
+__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "program_times", "remember", "runs_within"]
 
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")
@@ -139,16 +139,20 @@ def expected(job: Job) -> float:
     runs = sum(c.runs for c in job.chunks if c not in job.done)
     if runs == 0:
         return 0.0
+    compile_seconds, per_run = program_times(job.program)
     times = measured_costs().get(program_name(job.program))
-    if times is not None:
-        compile_seconds, per_run = times.compile_seconds, times.run_seconds
-        if times.compiled == _compiled(job):
-            compile_seconds = TRACING * compile_seconds if times.again is None else times.again
-    else:
-        costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in measured_costs().items()}}
-        known = reference_costs().get(program_name(job.program))
-        compile_seconds, per_run = known or cost_alike(job.program, costs) or (COMPILE, RUN)
+    if times is not None and times.compiled == _compiled(job):
+        compile_seconds = TRACING * compile_seconds if times.again is None else times.again
     return compile_seconds + per_run * runs
+
+
+def program_times(program: Program) -> Times:
+    """What a program is expected to cost on this machine; needs no more than its name."""
+    name = program_name(program)
+    if (times := measured_costs().get(name)) is not None:
+        return times.compile_seconds, times.run_seconds
+    costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in measured_costs().items()}}
+    return reference_costs().get(name) or cost_alike(program, costs) or (COMPILE, RUN)
 
 
 def guessed(job: Job) -> bool:

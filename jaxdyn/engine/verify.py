@@ -5,14 +5,16 @@ from __future__ import annotations
 import concurrent.futures as cf
 import contextlib
 import dataclasses
+import math
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import xarray as xr
 
-from jaxdyn.engine import registry, timings
+from jaxdyn.engine import library, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
@@ -20,9 +22,11 @@ from jaxdyn.engine.decision import Decision, Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.selection import Candidate, within
+from jaxdyn.engine.setting import Grid, split
 from jaxdyn.engine.sweep import check_cluster, execute, load_stored, seed_tuple, wait_for_first
 from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
@@ -153,6 +157,43 @@ def make_plan(
     return plan_tasks(tasks, scale=scale, store=store)
 
 
+def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
+    """Expected seconds of each program that some tasks ask for, with all the runs that they ask for; nothing is traced for it."""
+    runs: dict[Hashable, set[Any]] = {}
+    programs: dict[Hashable, Program] = {}
+    for request in (request for task in tasks for request in task.requests):
+        for cell in request.grid.cells():
+            static, swept = split(cell)
+            key = Runs.key(request, cell)
+            runs.setdefault(key, set()).update((swept, seed) for seed in request.seeds)
+            programs.setdefault(key, Program(ref_to(request.trial), ref_to(request.grid.setting), static))
+    times = {key: timings.program_times(program) for key, program in programs.items()}
+    return {key: compile_seconds + per_run * len(runs[key]) for key, (compile_seconds, per_run) in times.items()}
+
+
+def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
+    """Those tasks that a time is enough for: see :func:`jaxdyn.engine.selection.within`.
+
+    Args:
+        tasks: all tasks.
+        seconds: for all of them together.
+        each: seconds of each task besides its runs.
+        done: ids of claims whose runs are stored.
+    """
+    cost = task_costs(tasks) | {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
+    shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
+    candidates = [Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory]) for t in tasks]
+    return [tasks[i] for i in sorted(within(candidates, cost, each, seconds))]
+
+
+def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
+    """The task with the fewest expected seconds, and how many these are."""
+    cost = task_costs(tasks)
+    seconds = [sum(cost[key] for key in _keys(task.requests)) for task in tasks]
+    best = min(range(len(tasks)), key=seconds.__getitem__)
+    return tasks[best], seconds[best]
+
+
 def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
     """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.sweep.plan`."""
     jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
@@ -196,6 +237,7 @@ def run_plan(
     conclude: Concluding | None = None,
     concluded: Callable[[Verified], None] | None = None,
     at_once: int | None = None,
+    until: float = math.inf,
 ) -> list[Verified]:
     """Run a plan and judge each claim as soon as its runs are done.
 
@@ -206,11 +248,12 @@ def run_plan(
         conclude: judges one claim; may hand the work to other processes and return a future.
         concluded: called with every outcome as it is reached; what it raises ends the call.
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.sweep.execute`.
+        until: the time (:func:`time.monotonic`) after which nothing more is begun.
 
     A claim with a check that is undecided is judged again with twice as many seeds, as long as it allows more (``most``).
 
     Returns:
-        One :class:`Verified` per claim, in the plan's order.
+        One :class:`Verified` per claim, in the plan's order; none for those that were not reached in time.
     """
     tasks, runs = list(plan_.tasks), plan_.stored
     jobs: dict[Program, Job] = {}
@@ -220,7 +263,7 @@ def run_plan(
 
     def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
         task = tasks[i]
-        if conclusion.decision.undecided and (grown := task.grown()) is not None:
+        if conclusion.decision.undecided and time.monotonic() < until and (grown := task.grown()) is not None:
             tasks[i], growing[i] = grown, task
             return
         keys = _keys(task.requests)
@@ -238,14 +281,23 @@ def run_plan(
             growing.clear()
             jobs |= {job.program: job for job in next_jobs if job.program not in jobs}
             _run_round(
-                next_jobs, {i: tasks[i] for i in todo}, runs, costs, pool, progress, conclude or _conclude_here, settle, at_once
+                next_jobs,
+                {i: tasks[i] for i in todo},
+                runs,
+                costs,
+                pool,
+                progress,
+                conclude or _conclude_here,
+                settle,
+                at_once,
+                until,
             )
             todo = sorted(growing)
             next_jobs = plan_.more([(growing[i], tasks[i]) for i in todo])
             load_stored(next_jobs, runs)
     finally:
         timings.remember(list(jobs.values()), costs)
-    return [results[i] for i in range(len(tasks))]
+    return [results[i] for i in sorted(results)]
 
 
 def _keys(requests: Sequence[Request]) -> set[tuple[Any, ...]]:
@@ -263,6 +315,7 @@ def _run_round(
     conclude: Concluding,
     settle: Callable[[int, Conclusion, xr.Dataset | None, dict[str, xr.Dataset]], None],
     at_once: int | None,
+    until: float,
 ) -> None:
     """Run some jobs, and judge each of the tasks as soon as its runs are done; ``costs`` are added to."""
     waiting = {i: _keys(task.requests) for i, task in tasks.items()}
@@ -295,7 +348,7 @@ def _run_round(
     planned = {Runs.program_key(job.program) for job in jobs}
     for key in set().union(*waiting.values()) - planned:
         arrived(key, None)  # of earlier rounds
-    execute(jobs, runs, pool, progress, finished, meanwhile, at_once)
+    execute(jobs, runs, pool, progress, finished, meanwhile, at_once, until=until)
     while judging:
         wait_for_first(judging)
         meanwhile()

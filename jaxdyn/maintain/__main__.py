@@ -36,6 +36,11 @@ def build_parser() -> argparse.ArgumentParser:
     costs = tasks.add_parser("costs", help="Write costs.json, what programs cost, from a verification that compiled everything.")
     costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
+    verdicts = tasks.add_parser(
+        "verdicts", help="Write verdicts.json, the last recorded verdicts, from a verification of all claims."
+    )
+    verdicts.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
     studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
 
@@ -73,6 +78,13 @@ def _costs(args: argparse.Namespace) -> int:
     return 0
 
 
+def _verdicts(args: argparse.Namespace) -> int:
+    from jaxdyn.engine import recorded
+
+    print(f"{recorded.write_verdicts(args.folder)} verdicts written to {recorded.RECORDED.name}")
+    return 0
+
+
 def _studies(args: argparse.Namespace) -> int:
     from jaxdyn.report import studies
 
@@ -87,7 +99,7 @@ def _maps(args: argparse.Namespace) -> int:
     return 0
 
 
-TASKS = {"docs": _docs, "shipped": _shipped, "costs": _costs, "studies": _studies, "maps": _maps}
+TASKS = {"docs": _docs, "shipped": _shipped, "costs": _costs, "verdicts": _verdicts, "studies": _studies, "maps": _maps}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ BLUNT = 0.1  # a claim that would pass with its prediction off by more than this
 
 def differs(claim: Mapping[str, Any]) -> bool:
     """Whether there is a verdict and it is not the expected one."""
-    return claim.get("verdict") not in (claim.get("expected"), "skipped")
+    return claim.get("verdict") not in (claim.get("expected"), "skipped", "not run")
 
 
 def finite(values: Mapping[str, Any] | None) -> dict[str, float]:
@@ -194,6 +194,8 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
             sibling = claim.get("sibling")
             where = Markup(' (<a href="#{}">{}</a>)').format(sibling, breakable(sibling)) if sibling else ""
             parts.append(Markup("The {} form{} is upheld by the same checks on the same runs.").format(form, where))
+    elif verdict == "not run":
+        parts.append(_recorded(claim))
     elif verdict != "upheld" and verdict in VERDICTS and not (verdict in ("toothless", "inconclusive") and claim.get("message")):
         parts.append(Markup(VERDICTS[verdict]))
     elif is_blunt(claim):
@@ -201,6 +203,16 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     if claim.get("message"):
         parts.append(Markup('<span class="message">{}</span>').format(typeset(str(claim["message"]))))
     return {"tone": verdict if verdict in VERDICTS else "unknown", "text": Markup(" ").join(parts)} if parts else None
+
+
+def _recorded(claim: Mapping[str, Any]) -> Markup:
+    """The last recorded verdict of a claim that was not run."""
+    found = claim.get("recorded")
+    if not found:
+        return Markup("Not run here, and never recorded.")
+    text = "Not run here. Last recorded: <b>{}</b>, {}, commit {}, {}{}."
+    stale = " (its checks, controls or rivals have changed since)" if found.get("stale") else ""
+    return Markup(text).format(found["verdict"], found["date"], found["commit"], found["device"], stale)
 
 
 def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:

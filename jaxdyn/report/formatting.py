@@ -16,7 +16,7 @@ __all__ = ["badge", "breakable", "count", "duration", "ended", "number", "percen
 def badge(verdict: str) -> Markup:
     """The verdict as a coloured word; the style sheet adds its sign."""
     known = verdict if verdict in VERDICTS else "unknown"
-    return Markup('<span class="badge v-{}">{}</span>').format(known, verdict)
+    return Markup('<span class="badge v-{}">{}</span>').format(known.replace(" ", "-"), verdict)
 
 
 def breakable(name: Any) -> Markup:

@@ -15,6 +15,7 @@ VERDICTS = {  # verdict -> what it means
     "inside the assumptions, or an interval straddles its bound.",
     "measured": "An open question: the numbers are reported, with what was recorded before, and no theory is judged by them.",
     "error": "The trial or the judge raised an exception; nothing was decided.",
+    "not run": "Not part of this verification; its last recorded verdict is named, with date, commit and machine.",
     "skipped": "Not asked: what the claim needs, such as a published model's weights, is not on this machine.",
 }
 GLOSSARY = {

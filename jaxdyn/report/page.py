@@ -37,8 +37,10 @@ KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("refuted", "refuted as expected", "refuted"),
     ("open", "open", "measured"),
     ("skipped", "skipped", "skipped"),
+    ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
+FIRST = ("upheld", "refuted", "open")  # kinds that are shown where there are none, too
 
 
 def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -54,7 +56,7 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
 
 def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     """The whole report as HTML; arguments as for :func:`write`."""
-    claims = [_showable(claim) for claim in payload.get("claims") or []]
+    claims = [_showable(claim) for name in ("claims", "not_run") for claim in payload.get(name) or []]
     theories = list(dict.fromkeys(_theory(c) for c in claims))
     stored = Figures(figures)
     sections = [_section(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
@@ -72,7 +74,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             rows=[_row(c) for c in claims],
             theories=sections,
             maps=_maps(claims, stored),
-            kinds=[kind for kind in KINDS if kind[0] not in ("differs", "skipped") or _kinds(claims)[kind[0]]],
+            kinds=[kind for kind in KINDS if kind[0] in FIRST or _kinds(claims)[kind[0]]],
             stored=stored,
         )
     )
@@ -135,7 +137,7 @@ def _anchor(theory: str) -> str:
 
 def _kind(claim: Mapping[str, Any]) -> str:
     """The kind of outcome: a verdict that was expected, or not, or none."""
-    kinds = {"upheld": "upheld", "refuted": "refuted", "measured": "open", "skipped": "skipped"}
+    kinds = {"upheld": "upheld", "refuted": "refuted", "measured": "open", "skipped": "skipped", "not run": "elsewhere"}
     return "differs" if differs(claim) else kinds.get(str(claim.get("verdict")), "differs")
 
 
@@ -155,11 +157,12 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
     own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
+    done = [c for c in claims if c.get("verdict") != "not run"]
     excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
     runs = payload.get("runs") or own  # the payload counts every different run once, those of controls included
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     facts = [
-        ("Claims", f"{len(claims):,}"),
+        ("Claims", f"{len(done):,}" + (f" of {len(claims):,}" if len(done) < len(claims) else "")),
         ("Scale", scales),
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
         ("Runs", f"{runs:,}" + (f" ({excluded})" if excluded else "")),
@@ -170,9 +173,10 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     ]
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
+        "unfinished": payload.get("unfinished") or "",
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if differs(c)],
-        "counts": [(v, counts[v]) for v in VERDICTS if counts[v]],
+        "counts": [(v.replace(" ", "-"), counts[v]) for v in VERDICTS if counts[v]],
         "facts": [(k, v) for k, v in facts if v],
         "environment": environment,
     }
@@ -220,6 +224,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
+        "recorded": (claim.get("recorded") or {}).get("verdict"),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
         "title": str(claim.get("title") or claim["id"]),

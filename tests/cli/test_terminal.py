@@ -31,19 +31,21 @@ def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(t
     """The seconds of the programs are given; minutes are read off the words."""
     plan = make_plan([toys.CLAIMS[0], toys.CLAIMS[-1]])
     monkeypatch.setattr(task_module.timings, "guessed", lambda job: True)
-    assert announcement(plan, 1).startswith("2 claims: 2 programs, 38 runs; ")
+    assert announcement(plan, 1, len(plan.tasks)).startswith("2 claims: 2 programs, 38 runs; ")
     for seconds, workers in (([600.0, 600.0], 2), ([600.0, 60.0], 2), ([600.0, 600.0], 1)):
         monkeypatch.setattr(task_module.timings, "expected", lambda job, s=seconds: s[plan.jobs.index(job)])
         shared = (sum(seconds) + 2 * JUDGING) / workers
         minutes = round((max(shared, *seconds) + (STARTING if workers > 1 else 0)) / 60)
-        assert f"; about {minutes} min expected, a guess: 2 programs never ran at this size" in announcement(plan, workers)
+        assert f"; about {minutes} min expected, a guess: 2 programs never ran at this size" in announcement(
+            plan, workers, len(plan.tasks)
+        )
     monkeypatch.setattr(task_module.timings, "guessed", lambda job: False)
-    assert announcement(plan, 1).endswith(" min expected")
+    assert announcement(plan, 1, len(plan.tasks)).endswith(" min expected")
     monkeypatch.undo()
     fresh = make_plan([toys.CLAIMS[0]], fresh=4000)
-    assert "32 runs, on seeds from 4000 on;" in announcement(fresh, 1)
+    assert "32 runs, on seeds from 4000 on;" in announcement(fresh, 1, len(fresh.tasks))
     stored = dataclasses.replace(plan, jobs=[dataclasses.replace(job, done=job.chunks) for job in plan.jobs])
-    assert isinstance(stored, Plan) and "38 runs, 38 of them stored;" in announcement(stored, 1)
+    assert isinstance(stored, Plan) and "38 runs, 38 of them stored;" in announcement(stored, 1, len(stored.tasks))
 
 
 def test_a_verdict_as_expected_is_one_line(toys):

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from jaxdyn import theories
+from jaxdyn.cli import verify
 from jaxdyn.cli.main import main as cli
 
 from ..engine.conftest import TOYS
 
 ONLY = "import sys, jaxdyn.theories\njaxdyn.theories.__path__ = []\nfrom jaxdyn.cli.main import run\nrun()\n"
+CLAIMS = {"toy.decay", "solver.decay"}
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
 
@@ -279,3 +281,64 @@ def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind)
     assert words is None or bad["message"].startswith(words), bad["message"]
     assert "Traceback" not in err and "mine.bad" in Path("report/index.html").read_text(encoding="utf-8")
     assert jaxdyn("report", "report")[0] == 0
+
+
+def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, monkeypatch):
+    """Costs that were never measured are guessed at 4 s a program: in so short a time nothing fits but one claim."""
+    monkeypatch.setattr(verify, "LAST", -1e6)  # only what is planned counts, however slow this machine is now
+    command = ["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out", "--json"]
+    assert cli([*command, "--minutes", "0.01"]) == 0
+    said = capsys.readouterr()
+    whole = json.loads(said.out)
+    assert len(whole["claims"]) == len(whole["not_run"]) == 1
+    (other,) = whole["not_run"]
+    assert other["verdict"] == "not run" and other["recorded"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
+    assert "1 of 2 claims: " in said.err
+    assert "1 of 1 verdicts as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
+    page = Path("out/index.html").read_text()
+    assert "1 of 2" in page and "Not run here, and never recorded." in page and "Still running" not in page
+    assert cli([*command, "--minutes", "5"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert len(again["claims"]) == 2 and again["not_run"] == []
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "soon", "nan", "inf", ""])
+def test_minutes_that_are_none_are_refused(minutes, capsys):
+    assert cli(["verify", "toy.decay", "--load", str(TOYS), f"--minutes={minutes}"]) == 2
+    assert "is not allowed: it is a number of minutes above 0" in capsys.readouterr().err
+
+
+def test_minutes_are_for_the_quick_scale(capsys):
+    assert cli(["verify", "toy.decay", "--load", str(TOYS), "--minutes", "1", "--scale", "paper"]) == 2
+    assert "--minutes is not allowed with --scale" in capsys.readouterr().err
+
+
+def test_the_page_is_written_while_claims_are_judged(monkeypatch):
+    monkeypatch.setattr(verify, "OFTEN", 0.0)
+    monkeypatch.setattr(verify, "SELDOM", 0.0)
+    pages = []
+
+    def noted(folder, target):
+        rebuild(folder, target)
+        pages.append(target.read_text())
+
+    rebuild = verify.rebuild
+    monkeypatch.setattr(verify, "rebuild", noted)
+    assert cli(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out"]) == 0
+    first, last = pages[0], pages[-1]
+    assert "Still running: 1 of 2 claims judged" in first and 'http-equiv="refresh"' in first and "Not run here" in first
+    assert "Still running" not in last and 'http-equiv="refresh"' not in last and "Not run here" not in last
+
+
+def test_a_cheap_claim_is_judged_before_the_workers_have_started(monkeypatch):
+    """In this process, from its own plan; its verdict is said once."""
+    said, planned = [], []
+    monkeypatch.setattr(verify.Progress, "say", lambda self, text: said.append(text))
+    plan = verify.plan_tasks
+    monkeypatch.setattr(verify, "plan_tasks", lambda tasks, **more: planned.append(len(tasks)) or plan(tasks, **more))
+    monkeypatch.setattr(verify, "SOON", 1e9)
+    monkeypatch.setattr(verify, "task_costs", lambda tasks: {"all": 1e10})
+    assert cli(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "2", "--out", "out"]) == 0
+    assert planned == [1, 2]
+    verdicts = [line for line in said if "upheld" in line]
+    assert len(verdicts) == 2 and said.index(verdicts[0]) < next(i for i, line in enumerate(said) if line.startswith("2 claims"))

@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from jaxdyn.engine import progress as module
 from jaxdyn.engine.progress import Progress
 
 FACTS = {"compile_seconds": 2.0, "run_seconds": 0.5}
@@ -41,6 +42,24 @@ def test_runs_are_counted_on_a_terminal(terminal, capsys):
 
 
 def test_silent_where_there_is_no_terminal(capsys):
+    with Progress("a sweep") as progress:
+        count(progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_line_a_minute_where_there_is_no_terminal(capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with Progress("a sweep") as progress:
+        progress.start(total=8, done=0, work=400.0)
+        for seconds in (30, 45, 10, 65):
+            now[0] += seconds
+            progress.advance(1, FACTS, 50.0)
+    assert capsys.readouterr().err.splitlines() == ["25% done, about 4 min left", "50% done, about 2 min left"]
+
+
+def test_no_line_where_nothing_is_expected(capsys, monkeypatch):
+    monkeypatch.setattr(module, "EVERY", 0.0)
     with Progress("a sweep") as progress:
         count(progress)
     assert capsys.readouterr() == ("", "")

@@ -5,7 +5,7 @@ from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
 
 def test_every_verdict_has_a_meaning():
-    assert set(VERDICTS) == {"upheld", "refuted", "toothless", "inconclusive", "measured", "error", "skipped"}
+    assert set(VERDICTS) == {"upheld", "refuted", "toothless", "inconclusive", "measured", "error", "skipped", "not run"}
     assert all(text.endswith(".") for text in VERDICTS.values())
 
 

@@ -221,11 +221,11 @@ CLAIMS = (
         "that of one with twice as many blocks? The last two are not told apart from it.",
         source="arXiv:2402.14905, section 2.3 (immediate block-wise sharing)",
         quick=QUICK.replace(variant=["base", "twice", "again", "deep"]),
+        seeds=24,
         paper=PAPER.replace(variant=["base", "twice", "again", "deep"]),
         expected="measured",
         judge=judge_ls,
         rivals={"using blocks twice makes no difference": {"loss, twice in a row minus base": 0.0}},
         found=FOUND_LS,
-        found_seeds=24,
     ),
 )

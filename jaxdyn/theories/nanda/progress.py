@@ -343,6 +343,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="nanda.trig",
+        quick=jd.grid(Training, p=53),
+        seeds=8,
         title="How much of a grokked transformer's logits is the cosine algorithm",
         statement=r"How much of the logits of a one-layer transformer that has grokked modular addition is $\sum_k \alpha_k "
         r"\cos(w_k(a + b - c))$ with one amplitude per key frequency, fitted on the training pairs: its share of the "
@@ -354,7 +356,6 @@ CLAIMS = (
         controls=UNTRAINED | RENAMED,
         rivals={"half of the variance": {EXPLAINED: 0.5}, "nothing of it": jd.off({EXPLAINED: 0.0})},
         found={EXPLAINED: (0.618, 0.8927, 1.17), GAP: (0.00205, 0.02332, 0.0446)},
-        found_seeds=8,
         plot=plot_trig,
         caption=r"Left: logits of four test pairs of each seed, without their mean, against $\sum_k \alpha_k \cos w_k(a+b-c)$; one "
         "dot for each answer, on the line both agree. Right: restricted loss and loss of the algorithm on test pairs against "

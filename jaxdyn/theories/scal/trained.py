@@ -287,7 +287,7 @@ CLAIMS = (
         paper=jd.grid(
             Rung, width=[16, 24, 32, 48, 64, 96], factor=[0.5, 1.0, 2.0], least=10.3, budgets=6, layers=2, batch=16, length=64
         ),
-        seeds=4,
+        seeds=8,
         paper_seeds=5,
         evidence="network",
         source="arXiv:2203.15556, section 3; arXiv:2404.10102",
