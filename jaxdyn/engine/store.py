@@ -32,6 +32,8 @@ __all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "store
 
 MARKER, FORMAT = "jaxdyn.json", 1
 LOCK, OWNER = ".lock", ".lock-owner"
+LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
+PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 2% more
 SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
@@ -187,9 +189,10 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "program": chunk.program_id,
         "chunk": chunk.identity(),
     }
+    packed = {name: PACKING for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
     with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
-        ds.dump_to_store(file)
+        ds.dump_to_store(file, encoding=packed)
     data = buffer.getvalue()
     target = _folder(chunk.store, chunk.program_id) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
     atomic_write(target, data)

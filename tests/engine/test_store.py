@@ -426,3 +426,17 @@ def test_plan_counts_what_is_stored(toys, tmp_path):
     jd.verify(toys.CLAIMS[0], out=tmp_path)
     plan = verify_module.make_plan([toys.CLAIMS[0], toys.CLAIMS[1]], store=tmp_path)
     assert plan.done == plan.runs and plan.seconds() == 0
+
+
+def test_large_arrays_are_compressed_without_loss(tmp_path):
+    from jaxdyn.engine.chunk import Chunk, Program, Result
+    from jaxdyn.engine.reference import Ref
+
+    smooth = np.linspace(0.0, 1.0, 20_000).reshape(1, 2, -1).round(3)
+    result = Result({"curve": smooth, "one": np.ones((1, 2))}, {"curve": ("time",), "one": ()}, {})
+    chunk = Chunk(Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ()), ((0.5,), (1.5,)), (3,), str(tmp_path), "p" * 20)
+    path = store.write_shard(chunk, result, {})
+    assert path.stat().st_size < smooth.nbytes / 4
+    _, read = store.read_shard(path)
+    np.testing.assert_array_equal(read.arrays["curve"], smooth)
+    np.testing.assert_array_equal(read.arrays["one"], 1.0)
