@@ -9,6 +9,7 @@ The HTML is in ``templates``; what it shows is made here and in ``claim.py``.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -25,7 +26,7 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.claim import differs, is_blunt, resolution_short, section
-from jaxdyn.report.figures import Figures
+from jaxdyn.report.figures import Figures, deflated
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
 __all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
@@ -40,6 +41,7 @@ KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
+MANY = 100  # claims above which a page stores checks and facts compressed
 FIRST = ("upheld", "refuted", "open")  # kinds that are shown where there are none, too
 
 
@@ -58,26 +60,35 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     """The whole report as HTML; arguments as for :func:`write`."""
     claims = [_showable(claim) for name in ("claims", "not_run") for claim in payload.get(name) or []]
     theories = list(dict.fromkeys(_theory(c) for c in claims))
-    stored = Figures(figures)
+    packed = len(claims) > MANY
+    stored = Figures(figures, together=packed)
     sections = [_section(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            policy=POLICY,
-            style=Markup(asset("report.css")),
-            script=Markup(asset("report.js")),
-            headline=headline(claims),
-            summary=_summary(payload, claims),
-            filters=_filters(claims, theories),
-            columns=COLUMNS,
-            rows=[_row(c) for c in claims],
-            theories=sections,
-            maps=_maps(claims, stored),
-            kinds=[kind for kind in KINDS if kind[0] in FIRST or _kinds(claims)[kind[0]]],
-            stored=stored,
-        )
+    env = environment()
+    if packed:
+        for one in sections:
+            one["packed"] = _packed(env, one["chapters"])
+    return env.get_template("page.html").render(
+        policy=POLICY,
+        style=Markup(asset("report.css")),
+        script=Markup(asset("report.js")),
+        headline=headline(claims),
+        summary=_summary(payload, claims),
+        filters=_filters(claims, theories),
+        columns=COLUMNS,
+        rows=[_row(c) for c in claims],
+        theories=sections,
+        maps=_maps(claims, stored),
+        kinds=[kind for kind in KINDS if kind[0] in FIRST or _kinds(claims)[kind[0]]],
+        stored=stored,
+        packed=packed,
     )
+
+
+def _packed(env: jinja2.Environment, chapters: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Sources, checks and facts of a theory's claims, in the order of the page, as JSON that is deflated: alike, they take a tenth so."""
+    parts = [env.get_template(f"claim_{name}.html") for name in ("about", "checks", "facts")]
+    text = json.dumps([part.render(claim=claim) for claims in chapters.values() for claim in claims for part in parts])
+    return deflated(text)
 
 
 def _showable(claim: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -243,6 +254,7 @@ def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures)
     about = library.theory(theory)
     return {
         "prefix": theory,
+        "packed": "",
         "anchor": _anchor(theory),
         "about": about,
         "papers": library.papers(theory),

@@ -132,20 +132,22 @@
   }
 
   // tables that are wider than the screen can be scrolled by keys, and have a name
-  for (const box of all(".scroll")) {
-    const place = box.closest("article, section");
-    const head = place && one("h2, h3, h4", place);
-    Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: box.getAttribute("aria-label") || `${head ? head.textContent : ""}: ${one("th", box)?.textContent || "figure"}` });
-  }
+  const reachable = (from) => {
+    for (const box of all(".scroll", from)) {
+      const place = box.closest("article, section");
+      const head = place && one("h2, h3, h4", place);
+      Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: box.getAttribute("aria-label") || `${head ? head.textContent : ""}: ${one("th", box)?.textContent || "figure"}` });
+    }
+  };
+  reachable(document);
 
   // figures: inflated when they come near the screen
   const glyphs = one("#glyphs");
   const bytes = (packed) => Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
   const common = bytes(glyphs.dataset.common || ""); // how each of many figures starts
-  const inflate = async (packed) => {
-    const stream = new Blob([common, bytes(packed)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return (await new Response(stream).text()).slice(Number(glyphs.dataset.skip || 0));
-  };
+  const inflated = (...parts) => new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+  const together = glyphs.dataset.figures && inflated(bytes(glyphs.dataset.figures)).then(JSON.parse);
+  const inflate = async (packed) => packed[0] === "#" ? (await together)[Number(packed.slice(1))] : (await inflated(common, bytes(packed))).slice(Number(glyphs.dataset.skip || 0));
   let letters = null; // the outlines of all figures' letters, once
   async function show(canvas) {
     const packed = canvas.dataset.figure;
@@ -159,16 +161,31 @@
       canvas.textContent = "This browser cannot inflate the figure.";
     }
   }
-  const canvases = all("[data-figure]");
   const near = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); show(entry.target); }
   }, { rootMargin: "1200px 0px" });
-  for (const canvas of canvases) near.observe(canvas);
-  const showAll = () => Promise.all(canvases.map(show));
+  for (const canvas of all("[data-figure]")) near.observe(canvas);
+
+  // a long page stores checks and facts by theory, compressed; they are put in their places at once
+  const parts = Promise.all(all("[data-parts]").map(async (section) => {
+    const places = all("[data-part]", section);
+    try {
+      const texts = JSON.parse(await inflated(bytes(section.dataset.parts)));
+      delete section.dataset.parts;
+      places.forEach((place, i) => {
+        place.innerHTML = texts[i];
+        delete place.dataset.part;
+        reachable(place);
+        for (const canvas of all("[data-figure]", place)) near.observe(canvas);
+      });
+    } catch {
+      for (const place of places) place.textContent = "This browser cannot inflate what is stored here.";
+    }
+  }));
+  const showAll = () => parts.then(() => Promise.all(all("[data-figure]").map(show)));
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
-  const rest = [...canvases];
-  const next = () => { if (rest.length) show(rest.shift()).then(() => idle(next)); }; // the rest when there is time, for printing
-  window.addEventListener("load", () => setTimeout(() => idle(next), 500));
+  const next = () => { const canvas = one("[data-figure]"); if (canvas) show(canvas).then(() => idle(next)); }; // for printing
+  window.addEventListener("load", () => parts.then(() => setTimeout(() => idle(next), 500)));
 
   // before printing: all figures, and everything that is folded away
   let folded = [];

@@ -606,3 +606,34 @@ def test_browser_typesets_mathematics_and_prints(browser, url):
     browser.js("new Promise(done => setTimeout(done, 1000))")
     assert browser.js("document.querySelectorAll('[data-figure]').length") == 0  # all are inflated, without scrolling
     assert browser.complaints() == []
+
+
+LONG = {"claims": [claim(f"joma.c{i}") for i in range(report.MANY + 1)]}
+DRAWN = {c["id"]: f'<svg class="figure" viewBox="0 0 4 2"><title>α {c["id"]}</title><path d="M1 1"/></svg>' for c in LONG["claims"]}
+
+
+def test_a_long_page_stores_checks_and_figures_compressed():
+    short = {"claims": LONG["claims"][: report.MANY]}
+    long, plain = report.page(LONG, DRAWN), report.page(short, DRAWN)
+    assert 'class="checks"' in plain and 'class="checks"' not in long
+    page = Page(long)
+    (section,) = [a for a in page.all("section") if "data-parts" in a]
+    parts = json.loads(inflate(section["data-parts"]))
+    assert len(parts) == 3 * len(LONG["claims"]) == len(re.findall(r"data-part[ >]", long))
+    assert 'class="checks"' in parts[1] and "<h4>Execution</h4>" in parts[2]
+    drawings = json.loads(inflate(page.all("div", id="glyphs")[0]["data-figures"]))
+    assert sorted(drawings) == sorted(DRAWN.values())
+    assert [drawings[int(a["data-figure"][1:])] for a in page.all("div", class_="canvas")] == list(DRAWN.values())
+    assert len(long) < len(plain)
+
+
+def test_browser_unpacks_a_long_page(browser, tmp_path):
+    report.write(tmp_path / "index.html", LONG, DRAWN)
+    browser.open((tmp_path / "index.html").as_uri())
+    browser.js("new Promise(done => setTimeout(done, 2500))")
+    assert browser.js("document.querySelectorAll('article .checks').length") >= len(LONG["claims"])
+    assert browser.js("document.querySelectorAll('[data-part], [data-parts]').length") == 0
+    assert browser.js("document.querySelector('.canvas title').textContent") == "α joma.c0"
+    assert browser.js("document.querySelector('.scroll:has(.checks)').tabIndex") == 0
+    browser.js("(q => { q.value = 'joma.c7'; q.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector('[name=q]'))")
+    assert browser.complaints() == []
