@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,21 @@ def test_own_claim_works_as_pasted(tmp_path):
     assert all(c.rejected for c in result.controls)
 
 
+@pytest.mark.slow
+def test_the_printed_output_is_what_is_printed(tmp_path):
+    """Word for word, but for the seconds."""
+    command, *printed = re.search(r"<!-- test: printed -->\n```\n\$ (.*?)```", README, re.S)[1].splitlines()
+    words = [sys.executable, "-m", *shlex.split(command)]
+    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True).stderr.splitlines()
+
+    def timeless(lines):
+        return [re.sub(r"\d+ s;|about \d+ min", "N s;", line.rstrip()) for line in lines]
+
+    assert timeless(said) == timeless(printed)
+
+
 def test_every_command_parses():
-    commands = re.findall(r"^jaxdyn (?:list|verify|new|report)\b.*?(?=  #|$)", README, re.M)
+    commands = re.findall(r"`(jaxdyn (?:list|verify|map|probe|show|new)\b[^`]*)`", README)
     assert len(commands) >= 6
     for command in commands:
         build_parser().parse_args(shlex.split(command)[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from jaxdyn.cli.formatting import duration, plural
@@ -100,7 +101,7 @@ def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
 
 def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
     """The last line: how many verdicts are as expected, or the verdicts of the cells of a map."""
-    end = f"{seconds:.0f} s; report: {target}"
+    end = f"{seconds:.0f} s; report: {_near(target)}"
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
         return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
@@ -113,6 +114,12 @@ def summary(results: Sequence[Verified], planned: int, seconds: float, target: A
         stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
     aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
     return f"{good} of {len(results) - skipped} verdicts as expected{aside}{stopped}{_by_chance(results)}, {end}"
+
+
+def _near(path: Any) -> str:
+    """A path as short as it can be named from here."""
+    whole = Path(path).absolute()
+    return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
 
 
 def _by_chance(results: Sequence[Verified]) -> str:

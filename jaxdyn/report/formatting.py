@@ -30,7 +30,7 @@ def number(value: Any) -> Markup:
         return Markup('<span class="nil" title="not a finite number">–</span>')
     if isinstance(value, bool) or not isinstance(value, int | float):
         return escape(str(value))
-    if isinstance(value, int) and abs(value) < 10**7:
+    if isinstance(value, int) and abs(value) < 2**32:  # a seed is shown whole
         return Markup(f"{value:,}".replace("-", "−"))
     if value == 0 or 1e-3 <= abs(value) < 9999.5:
         return Markup(f"{value:.4g}".replace("-", "−"))

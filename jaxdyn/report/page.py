@@ -85,7 +85,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
 
 
 def _packed(env: jinja2.Environment, chapters: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Sources, checks and facts of a theory's claims, in the order of the page, as JSON that is deflated: alike, they take a tenth so."""
+    """Sources, checks and facts of a theory's claims, in the order of the page, as JSON that is deflated."""
     parts = [env.get_template(f"claim_{name}.html") for name in ("about", "checks", "facts")]
     text = json.dumps([part.render(claim=claim) for claims in chapters.values() for claim in claims for part in parts])
     return deflated(text)

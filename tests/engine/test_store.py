@@ -434,7 +434,9 @@ def test_large_arrays_are_compressed_without_loss(tmp_path):
 
     smooth = np.linspace(0.0, 1.0, 20_000).reshape(1, 2, -1).round(3)
     result = Result({"curve": smooth, "one": np.ones((1, 2))}, {"curve": ("time",), "one": ()}, {})
-    chunk = Chunk(Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ()), ((0.5,), (1.5,)), (3,), str(tmp_path), "p" * 20)
+    chunk = Chunk(
+        Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ()), ((0.5,), (1.5,)), (3,), str(tmp_path), "p" * 20
+    )
     path = store.write_shard(chunk, result, {})
     assert path.stat().st_size < smooth.nbytes / 4
     _, read = store.read_shard(path)

@@ -635,5 +635,7 @@ def test_browser_unpacks_a_long_page(browser, tmp_path):
     assert browser.js("document.querySelectorAll('[data-part], [data-parts]').length") == 0
     assert browser.js("document.querySelector('.canvas title').textContent") == "α joma.c0"
     assert browser.js("document.querySelector('.scroll:has(.checks)').tabIndex") == 0
-    browser.js("(q => { q.value = 'joma.c7'; q.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector('[name=q]'))")
+    browser.js(
+        "(q => { q.value = 'joma.c7'; q.dispatchEvent(new Event('input', {bubbles: true})); })(document.querySelector('[name=q]'))"
+    )
     assert browser.complaints() == []
