@@ -53,5 +53,5 @@ def test_the_site_builds(tmp_path):
     done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
-    assert pages >= {".", "quickstart", "write_your_own_claim", "text", "findings", "gallery", "catalogue", "api/claims"}
+    assert pages >= {".", "quickstart", "concepts", "write_your_own_claim", "text", "findings", "gallery", "catalogue", "api/claims"}
     assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text()
