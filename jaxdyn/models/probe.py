@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Int
+from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.progress import Progress
@@ -276,7 +277,10 @@ def _measure(
 
 
 def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar: Progress) -> tuple[xr.Dataset | str, float]:
-    """One instrument's Dataset, or why there is none, and its seconds."""
+    """One instrument's Dataset, or why there is none, and its seconds.
+
+    LAPACK has one thread: an eigenvalue problem of a model's size takes several times as long with two that wait for one another.
+    """
     started, done = time.perf_counter(), 0.0
 
     def tick(share: float) -> None:
@@ -285,7 +289,8 @@ def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar:
         bar.advance(share, {"compile_seconds": 0.0})  # type: ignore[arg-type]  # a share of an instrument
 
     try:
-        result: xr.Dataset | str = one.measure(model, pieces, tick)
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
+            result: xr.Dataset | str = one.measure(model, pieces, tick)
     except NotApplicable as reason:
         result = str(reason)
     bar.advance(1 - done, {"compile_seconds": 0.0})  # type: ignore[arg-type]
