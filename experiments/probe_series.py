@@ -1,7 +1,7 @@
 """A network of Pythia's form is trained on text; its checkpoints, in Hugging Face's layout, are probed as a series.
 
-GPT-NeoX's blocks (parallel residual, LayerNorms, a quarter of each head rotary) on byte pairs that are learned from the first
-nine tenths of it. A checkpoint is written at steps 0, 1, 2, 4, ... as Pythia's were (arXiv 2304.01373), so that `transformers` and
+GPT-NeoX's blocks (parallel residual, LayerNorms, a quarter of each head rotary), on byte pairs learned from the first nine tenths
+of the text. A checkpoint is written at steps 0, 1, 2, 4, ... as Pythia's were (arXiv 2304.01373), so that `transformers` and
 `jaxdyn probe 'out/probe_series/step*'` can read it; the probe reads the last tenth. An interrupted run resumes.
 """
 

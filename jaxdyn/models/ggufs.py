@@ -150,8 +150,8 @@ def _renamed(name: str) -> str:
 def _reader(gguf: Any) -> Any:
     """The library's reader, whose map of the file is a plain array.
 
-    It slices the map several times for each of the tokenizer's 10^5 strings, and a slice of a ``memmap`` costs several times that of
-    an array.
+    It slices the map several times for each of the tokenizer's 10^5 strings, and a slice of a ``memmap`` costs several times
+    that of an array.
     """
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]

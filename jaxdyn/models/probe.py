@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import glob
+import importlib
 import json
 import re
 import time
@@ -280,7 +281,9 @@ def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar:
     """One instrument's Dataset, or why there is none, and its seconds.
 
     LAPACK has one thread: an eigenvalue problem of a model's size takes several times as long with two that wait for one another.
+    JAX takes SciPy's, which is loaded here: what is loaded later is not limited.
     """
+    importlib.import_module("scipy.linalg")
     started, done = time.perf_counter(), 0.0
 
     def tick(share: float) -> None:
