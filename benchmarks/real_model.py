@@ -6,7 +6,7 @@ for whole texts. That both give the same logits is checked first.
 
 Whole texts: logits of all tokens. Decoding: one stream, the likeliest token after each one. Ours has a streaming cache of 256 keys,
 4 of them sinks, which is full, and layers written out; it reads given tokens. transformers has `generate` with its default cache
-and with a static one, and the same weights as a Mistral with a window of 256, from the same number of keys on. Loading: from the
+and, with the same weights as a Mistral with a window of 256, its sliding one, from the same number of keys on. Loading: from the
 GGUF file to parameters in memory, the file read once before; transformers reads the safetensors that were written from it.
 
 ``of peak``: floating-point operations of all products over time, over the machine's matrix-product rate; ``GB/s``: how fast
@@ -34,7 +34,7 @@ MODEL = "smollm2"
 TEXTS, QUICK_TEXTS = ((1, 128), (1, 512), (4, 256)), ((1, 64),)  # how many, of how many tokens
 SIZE, SINKS = 256, 4
 THEIRS, QUICK_TOKENS = 32, 8  # decoded in a timed piece; ours is four times as long: it begins with a copy of the weights by layer
-CACHES = ("dynamic", "static", "sliding")
+CACHES = ("dynamic", "sliding")
 
 
 def tokens(texts: int, length: int, vocabulary: int) -> np.ndarray:
@@ -71,14 +71,13 @@ def torch_whole(folder: str, texts: int, length: int) -> Callable[[int], Any]:
     return run
 
 
-def torch_decode(folder: str, cache: str) -> Callable[[int], Any]:
+def torch_decode(folder: str) -> Callable[[int], Any]:
     """So many tokens by ``generate`` after as many keys as our cache has; reading those is subtracted."""
     import torch
 
     model = torch_model(folder)
     text = torch.tensor(tokens(1, SIZE, model.config.vocab_size))
-    kind = {"cache_implementation": "static"} if cache == "static" else {}
-    more = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None, "attention_mask": torch.ones_like(text)} | kind
+    more = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None, "attention_mask": torch.ones_like(text)}
 
     def run(count: int) -> float:
         spent = []
@@ -102,7 +101,7 @@ def child(kind: str, folder: str, first: str, second: int, threads: int) -> None
         whole = torch_whole(folder, int(first), second)
         whole(1)
     else:
-        decode = torch_decode(folder, first)
+        decode = torch_decode(folder)
     print("ready", flush=True)
     for line in sys.stdin:
         begin = time.perf_counter()
@@ -295,7 +294,7 @@ def main() -> None:
             "whole": lambda: whole_rows(model, llama, QUICK_TEXTS if args.quick else TEXTS, rounds, peak),
             "decoding": lambda: decode_rows(
                 model,
-                {"dynamic": llama, "static": llama, "sliding": mistral},
+                {"dynamic": llama, "sliding": mistral},
                 QUICK_TOKENS if args.quick else THEIRS,
                 rounds,
                 rate,
