@@ -136,8 +136,11 @@ def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:
         bottom, top = float(values.min()), float(values.max())
         if 0 <= bottom <= top / 2:
             ax.set_ylim(0, None if top else 1)
-        if (values.step > 0).any() and values.step.max() > 20 * max(float(values.step.where(values.step > 0).min()), 1.0):
-            ax.set_xscale("symlog", linthresh=max(float(values.step.where(values.step > 0).min()), 1.0))
+        steps = values.step.values
+        least = max(float(steps[steps > 0].min()), 1.0) if (steps > 0).any() else np.inf
+        if steps.max() > 20 * least:
+            ax.set_xscale("symlog", linthresh=least)
+            ax.set_xlim(steps.min() - 0.2 * least, 1.2 * steps.max())  # its own margins would show negative steps
 
 
 def _panel(ax: Axes, values: xr.DataArray) -> None:

@@ -123,7 +123,7 @@ def _written(policy: str, size: int) -> str:
 def table(ds: xr.Dataset) -> Table:
     """Perplexities in the paper's columns, published rows below."""
     mean, low, high = stats.mean_interval(late(ds), "piece")
-    ours = [(float(np.exp(x.sel(policy=p))) for x in (mean, low, high)) for p in (*SINKS, "dense")]
+    ours = [[float(np.exp(x.sel(policy=p))) for x in (mean, low, high)] for p in (*SINKS, "dense")]
     again = exponential(number("", ds.recomputed))
     cells = [_cell(*values) for values in ours] + [_cell(again.value, again.low, again.high)]
     size, names = int(ds.attrs["size"]), (*SINKS, "dense", "recomputed")
@@ -138,7 +138,7 @@ def table(ds: xr.Dataset) -> Table:
 
 def _cell(value: float, low: float, high: float) -> str:
     """A perplexity, and its interval on a line of its own: seven of them stand side by side."""
-    return f"{value:.4g}" + (f"\n{low:.3g} to {high:.3g}" if np.isfinite(low) else "")
+    return f"{value:.4g}" + (f"\n{low:.3g}–{high:.3g}" if np.isfinite(low) else "")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
