@@ -22,7 +22,21 @@ from jaxtyping import Array, Inexact
 
 from jaxdyn.errors import UsageError, number, shown
 
-__all__ = ["dense", "eigh", "eigvalsh", "inv", "lstsq", "qr", "singular_values", "solve", "svd"]
+__all__ = [
+    "dense",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matrix_vector",
+    "qr",
+    "singular_values",
+    "solve",
+    "svd",
+    "vector_matrix",
+]
+
+PARTS, LARGE = 4, 1 << 18  # of a matrix that one vector is multiplied by; entries from which on parts are faster
 
 
 def _one_by_one(function: Callable[..., Any], *arrays: Inexact[Array, "..."]) -> Any:
@@ -150,6 +164,25 @@ def lstsq(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m k"], rcon
     """
     a, rcond = _matrices(a), number("rcond", rcond, least=0, most=1)
     return _one_by_one(_finite(lambda x, y: jnp.linalg.lstsq(x, y, rcond=rcond)[0]), a, _right_side(a, b))
+
+
+def vector_matrix(x: Inexact[Array, " m"], w: Inexact[Array, "m n"]) -> Inexact[Array, " n"]:
+    """The product x w, for decoding on CPUs: XLA (JAX 0.10) reads a matrix by one thread, the parts of a large one by all."""
+    if (parts := _parts(w)) == 1:
+        return dense(x, w)
+    return jnp.sum(jnp.einsum("pm,pmn->pn", x.reshape(parts, -1), w.reshape(parts, -1, w.shape[1])), 0)
+
+
+def matrix_vector(w: Inexact[Array, "n m"], x: Inexact[Array, " m"]) -> Inexact[Array, " n"]:
+    """The product w x, as :func:`vector_matrix`."""
+    if (parts := _parts(w)) == 1:
+        return dense(x, w.T)
+    return jnp.einsum("pnm,pm->pn", w.reshape(parts, -1, x.size), jnp.broadcast_to(x, (parts, x.size))).reshape(-1)
+
+
+def _parts(w: Inexact[Array, "m n"]) -> int:
+    """In how many parts of equally many rows a matrix is read."""
+    return next((parts for parts in (PARTS, 2) if w.shape[0] % parts == 0), 1) if w.size >= LARGE else 1
 
 
 def dense(x: Inexact[Array, "*batch m"], w: Inexact[Array, "m n"]) -> Inexact[Array, "*batch n"]:

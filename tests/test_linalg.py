@@ -91,6 +91,17 @@ def test_dense_is_the_product_and_has_its_gradients(x64, shape, dtype):
     np.testing.assert_allclose(np.asarray(of_w, np.float64), numbers[0].reshape(-1, 5).T @ numbers[2].reshape(-1, 4), **close)
 
 
+@pytest.mark.parametrize("size", [(1024, 256), (1026, 256), (1025, 257), (5, 3)])  # in four parts, in two, whole, and small
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_with_one_vector_are_products(x64, size, dtype):
+    x, w = (np.random.default_rng(i).normal(size=s) for i, s in enumerate([size[:1], size]))
+    x, w = x.astype(dtype), w.astype(dtype)
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    for ours in (jax.jit(linalg.vector_matrix)(x, jnp.asarray(w)), jax.jit(linalg.matrix_vector)(jnp.asarray(w.T), x)):
+        assert ours.dtype == dtype
+        np.testing.assert_allclose(ours, exact, atol=size[0] * np.finfo(dtype).eps * 4)
+
+
 @pytest.mark.slow
 def test_dense_for_many_weights_and_twice_differentiated(x64):
     x, w = jax.random.normal(jax.random.key(0), (3, 6, 5)), jax.random.normal(jax.random.key(1), (3, 5, 4))

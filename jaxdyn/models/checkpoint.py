@@ -11,7 +11,7 @@ from jaxdyn.models import folder, ggufs, hub
 from jaxdyn.models.archive import Archive
 from jaxdyn.models.families import Family, family_of
 from jaxdyn.models.fetching import PACKAGES, fetched
-from jaxdyn.models.gguf_tokenizer import UNSUPPORTED, gguf_tokenizer
+from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
 from jaxdyn.models.piece import Piece
 from jaxdyn.models.reading import located
 from jaxdyn.models.tokenizer import Tokenizer, fits, read_tokenizer
@@ -95,4 +95,5 @@ def _of_gguf(path: Path, dtype: str) -> Checkpoint:
     if tokenizer is not None:
         fits(tokenizer, path, shape.vocabulary)
     context = gguf.config.whole("max_position_embeddings", None)
-    return Checkpoint(path, gguf.family, shape, gguf.archive, pieces, tokenizer, context, "" if tokenizer else UNSUPPORTED)
+    note = "" if tokenizer else unsupported(gguf.metadata)
+    return Checkpoint(path, gguf.family, shape, gguf.archive, pieces, tokenizer, context, note)

@@ -2,10 +2,15 @@
 
 The metadata hold tokens, their kinds and merges, and name the rule by which a text is first split. Rules: those of the published
 tokenizer.json of the models named.
+
+Files of LLaMA 2's kind ("llama") hold a sentencepiece model instead, with scores and without merges. There, whichever neighbours
+make the token with the highest score are joined first, the leftmost of equals: every way to cut a token in two is a merge, and
+merges are ordered by the score of what they make. A letter that is no token is written as its bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +18,9 @@ from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.extras import library
 from jaxdyn.models.tokenizer import Tokenizer
 
-__all__ = ["UNSUPPORTED", "gguf_tokenizer"]
+__all__ = ["gguf_tokenizer", "unsupported"]
 
-CONTROL, OWN = 3, 4  # kinds of tokens: never in a text by themselves; added by the model's authors
+UNKNOWN, CONTROL, OWN = 2, 3, 4  # kinds of tokens: for any other letter; never in a text by themselves; added by the authors
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -25,7 +30,7 @@ SPLITS = {  # name of the rule -> a regular expression, "" for GPT-2's; digits o
     "llama-bpe": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}{{1,3}}|{REST}", False, False),
     "qwen2": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}|{REST}", False, True),
 }
-UNSUPPORTED = "its tokenizer is of a kind that is not supported"
+SPACE = "\u2581"  # in tokens of sentencepiece
 
 
 def gguf_tokenizer(file: Path, metadata: dict[str, Any]) -> Tokenizer | None:
@@ -34,21 +39,53 @@ def gguf_tokenizer(file: Path, metadata: dict[str, Any]) -> Tokenizer | None:
     Raises:
         UsageError: for metadata that are no tokenizer.
     """
-    rule = SPLITS.get(metadata.get("tokenizer.ggml.pre", ""))
-    if metadata.get("tokenizer.ggml.model") != "gpt2" or rule is None:
+    pieces, rule = metadata.get("tokenizer.ggml.model") == "llama", SPLITS.get(metadata.get("tokenizer.ggml.pre", ""))
+    if not pieces and (metadata.get("tokenizer.ggml.model") != "gpt2" or rule is None):
         return None
-    tokens, merges = metadata.get("tokenizer.ggml.tokens"), metadata.get("tokenizer.ggml.merges")
+    tokens = metadata.get("tokenizer.ggml.tokens") or ()
     try:
-        pairs = [tuple(merge.split(" ", 1)) for merge in merges or ()]
-        vocabulary = {token: number for number, token in enumerate(tokens or ())}
-        inner = library("tokenizers").Tokenizer(library("tokenizers.models").BPE(vocabulary, pairs))
+        inner = _pieces(metadata, tokens) if pieces else _bytes(metadata, tokens)
     except UsageError:
         raise
     except Exception as error:  # the library raises nothing narrower
         raise UsageError(f"{file}: its tokenizer cannot be read: {shown(error)}") from None
-    _split(inner, *rule)
-    _add(inner, metadata, list(vocabulary))
+    if not pieces and rule is not None:
+        _split(inner, *rule)
+    _add(inner, metadata, list(tokens), begins=pieces)
     return Tokenizer(inner)
+
+
+def unsupported(metadata: dict[str, Any]) -> str:
+    """Why there is no tokenizer, and what works."""
+    kind = metadata.get("tokenizer.ggml.model")
+    if kind is None:
+        return "the file has none"
+    name = f"{kind}, {metadata['tokenizer.ggml.pre']}" if kind == "gpt2" and "tokenizer.ggml.pre" in metadata else str(kind)
+    known = f"gpt2 with the rule {', '.join(SPLITS)}, and llama"
+    return f"its kind, {name}, is not supported ({known}); the model's folder with tokenizer.json works"
+
+
+def _bytes(metadata: dict[str, Any], tokens: Sequence[str]) -> Any:
+    """Byte-level pairs."""
+    pairs = [tuple(merge.split(" ", 1)) for merge in metadata.get("tokenizer.ggml.merges") or ()]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    return library("tokenizers").Tokenizer(library("tokenizers.models").BPE(vocabulary, pairs))
+
+
+def _pieces(metadata: dict[str, Any], tokens: Sequence[str]) -> Any:
+    """Pairs of a sentencepiece model, and how spaces are written."""
+    scores, kinds = metadata["tokenizer.ggml.scores"], metadata["tokenizer.ggml.token_type"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    order = sorted(range(len(tokens)), key=lambda number: -scores[number])
+    cuts = ((token[:i], token[i:]) for token in (tokens[number] for number in order) for i in range(1, len(token)))
+    pairs = [(a, b) for a, b in cuts if a in vocabulary and b in vocabulary]
+    unknown = next((token for token, kind in zip(tokens, kinds, strict=True) if kind == UNKNOWN), None)
+    model = library("tokenizers.models").BPE(vocabulary, pairs, unk_token=unknown, fuse_unk=True, byte_fallback=True)
+    inner, before = library("tokenizers").Tokenizer(model), metadata.get("tokenizer.ggml.add_space_prefix", True)
+    rules, back = library("tokenizers.normalizers"), library("tokenizers.decoders")
+    inner.normalizer = rules.Sequence([rules.Prepend(SPACE)] * before + [rules.Replace(" ", SPACE)])
+    inner.decoder = back.Sequence([back.Replace(SPACE, " "), back.ByteFallback(), back.Fuse()] + [back.Strip(" ", 1, 0)] * before)
+    return inner
 
 
 def _split(inner: Any, pattern: str, digits: bool, normal: bool) -> None:
@@ -64,14 +101,14 @@ def _split(inner: Any, pattern: str, digits: bool, normal: bool) -> None:
         inner.normalizer = library("tokenizers.normalizers").NFC()
 
 
-def _add(inner: Any, metadata: dict[str, Any], tokens: list[str]) -> None:
-    """Control tokens, and the token that begins a text if the model has one."""
+def _add(inner: Any, metadata: dict[str, Any], tokens: list[str], begins: bool) -> None:
+    """Control tokens, and the token that begins a text if the model has one; ``begins`` unless the metadata say otherwise."""
     added = library("tokenizers").AddedToken
     for token, kind in zip(tokens, metadata.get("tokenizer.ggml.token_type") or (), strict=False):
         if kind in (CONTROL, OWN):
             inner.add_tokens([added(token, special=kind == CONTROL, normalized=False)])
     number = metadata.get("tokenizer.ggml.bos_token_id")
-    if metadata.get("tokenizer.ggml.add_bos_token") and number is not None and number < len(tokens):
+    if metadata.get("tokenizer.ggml.add_bos_token", begins) and number is not None and number < len(tokens):
         name = tokens[number]
         template = library("tokenizers.processors").TemplateProcessing
         inner.post_processor = template(single=f"{name} $A", special_tokens=[(name, int(number))])

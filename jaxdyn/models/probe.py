@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import glob
+import importlib
 import json
 import re
 import time
@@ -22,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Int
+from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.progress import Progress
@@ -276,7 +278,12 @@ def _measure(
 
 
 def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar: Progress) -> tuple[xr.Dataset | str, float]:
-    """One instrument's Dataset, or why there is none, and its seconds."""
+    """One instrument's Dataset, or why there is none, and its seconds.
+
+    LAPACK has one thread: an eigenvalue problem of a model's size takes several times as long with two that wait for one another.
+    JAX takes SciPy's, which is loaded here: what is loaded later is not limited.
+    """
+    importlib.import_module("scipy.linalg")
     started, done = time.perf_counter(), 0.0
 
     def tick(share: float) -> None:
@@ -285,7 +292,8 @@ def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar:
         bar.advance(share, {"compile_seconds": 0.0})  # type: ignore[arg-type]  # a share of an instrument
 
     try:
-        result: xr.Dataset | str = one.measure(model, pieces, tick)
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
+            result: xr.Dataset | str = one.measure(model, pieces, tick)
     except NotApplicable as reason:
         result = str(reason)
     bar.advance(1 - done, {"compile_seconds": 0.0})  # type: ignore[arg-type]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,6 +19,8 @@ from jaxdyn.models.piece import Piece, extracted, sizes
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["located", "parameters"]
+
+ALIGNMENT = 64  # bytes
 
 
 def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, Piece]:
@@ -62,7 +67,9 @@ def _names(shape: Decoder, ours: str, piece: Piece) -> list[str]:
 def parameters(
     shape: Decoder, pieces: Mapping[str, Piece], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
 ) -> PyTree:
-    """The decoder's parameters; at any time one of them is in memory twice.
+    """The decoder's parameters; at any time one of them is in memory twice, if devices cannot use its bytes as they are.
+
+    A thread for each processor reads tensors: most of the time NumPy calculates and copies without the interpreter.
 
     Args:
         shape: the decoder.
@@ -74,13 +81,25 @@ def parameters(
         UsageError: as of :meth:`Archive.read`.
     """
     params: dict[str, Any] = {"blocks": {}}
-    for path, size in sizes(shape).items():
-        names = _names(shape, path, pieces[path])
-        array = np.empty((len(names), *size), jnp.dtype(shape.dtype))
-        for layer, name in enumerate(names):
-            array[layer] = extracted(pieces[path], archive.read(name, pieces[path].size), size)
-        if path.startswith("blocks/"):
-            params["blocks"][path.removeprefix("blocks/")] = place(path, array)
-        else:
-            params[path] = place(path, array[0])
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for path, size in sizes(shape).items():
+            piece, names = pieces[path], _names(shape, path, pieces[path])
+            array = _aligned((len(names), *size), jnp.dtype(shape.dtype))
+
+            def fill(part: Shaped[np.ndarray, "..."], name: str, piece: Piece = piece) -> None:
+                part[...] = extracted(piece, archive.read(name, piece.size), part.shape)
+
+            list(threads.map(fill, array, names))
+            if path.startswith("blocks/"):
+                params["blocks"][path.removeprefix("blocks/")] = place(path, array)
+            else:
+                params[path] = place(path, array[0])
     return params
+
+
+def _aligned(size: tuple[int, ...], dtype: np.dtype) -> Shaped[np.ndarray, "..."]:
+    """An array that begins where JAX's CPU backend wants arrays to begin; others it would copy."""
+    count = math.prod(size) * dtype.itemsize
+    room = np.empty(count + ALIGNMENT, np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    return room[first : first + count].view(dtype).reshape(size)

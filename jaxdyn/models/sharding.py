@@ -50,7 +50,7 @@ def placer(over: Mesh | None) -> Any:
         UsageError: for a mesh without the axis ``model``.
     """
     if over is None:
-        return lambda path, array: jax.numpy.asarray(array)
+        return lambda path, array: jax.device_put(array)
     if AXIS not in over.axis_names:
         raise UsageError(f"mesh with the axes {', '.join(map(str, over.axis_names))} is not allowed: it has an axis called {AXIS}")
     count = over.shape[AXIS]

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.errors import UsageError, require
-from jaxdyn.linalg import dense
+from jaxdyn.linalg import dense, matrix_vector, vector_matrix
 from jaxdyn.nn import attention
 from jaxdyn.nn.norms import layer_norm, rms_norm
 from jaxdyn.nn.rotary import Scaling
@@ -248,7 +248,8 @@ def apply(
 
 def read(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest V"]:
     """Logits of the last residual stream."""
-    return dense(x, params["embed" if shape.tied else "head"].T)
+    rows = params["embed" if shape.tied else "head"]
+    return matrix_vector(jnp.asarray(rows), x) if x.ndim == 1 else dense(x, rows.T)
 
 
 def embedded(
@@ -397,7 +398,7 @@ def heads(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[
 
 def product(s: Decoder, w: dict[str, Array], name: str, z: Float[Array, "*rest m"]) -> Float[Array, "*rest n"]:
     """The product with a block's matrix, and its bias if it has one."""
-    out = dense(z, w[name])
+    out = (vector_matrix if z.ndim == 1 else dense)(z, w[name])
     return out + w[f"{name}_bias"] if name in s.biases else out
 
 

@@ -6,6 +6,7 @@ along training; the last checkpoint's own figure follows.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGE", "along", "page", "probe", "traces"]
 
 PAGE = "index.html"
+WRAP = 30  # letters of a line of an axis' label
 
 
 def probe(
@@ -59,7 +61,7 @@ def page(probe: Probe) -> str:
     sections = [_section(probe, number, outcome) for number, outcome in enumerate(last.outcomes)]
     title = f"{len(probe.checkpoints)} checkpoints, up to {_short(last.name)}" if series else _short(last.name)
     facts = [
-        ("Text", probe.text),
+        ("Text", Path(probe.text).name),
         ("Tokens", f"{probe.tokens:,} in pieces of {probe.length}"),
         ("Steps", f"{probe.checkpoints[0].step:,} to {last.step:,}" if series else ""),
         ("Wall time", formatting.duration(sum(o.seconds for one in probe.checkpoints for o in one.outcomes))),
@@ -129,9 +131,16 @@ def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:
         fig.set_size_inches(9, 3.2)
     for ax, (label, values) in zip(panels, drawn.items(), strict=False):
         _panel(ax, values)
-        ax.set(xlabel="training step", ylabel=label)
-        if (values.step > 0).any() and values.step.max() > 20 * max(float(values.step.where(values.step > 0).min()), 1.0):
-            ax.set_xscale("symlog", linthresh=max(float(values.step.where(values.step > 0).min()), 1.0))
+        ax.set(xlabel="training step", ylabel="\n".join(textwrap.wrap(label, WRAP)))
+        ax.ticklabel_format(axis="y", useOffset=False)
+        bottom, top = float(values.min()), float(values.max())
+        if 0 <= bottom <= top / 2:
+            ax.set_ylim(0, None if top else 1)
+        steps = values.step.values
+        least = max(float(steps[steps > 0].min()), 1.0) if (steps > 0).any() else np.inf
+        if steps.max() > 20 * least:
+            ax.set_xscale("symlog", linthresh=least)
+            ax.set_xlim(steps.min() - 0.2 * least, 1.2 * steps.max())  # its own margins would show negative steps
 
 
 def _panel(ax: Axes, values: xr.DataArray) -> None:
@@ -148,5 +157,6 @@ def _panel(ax: Axes, values: xr.DataArray) -> None:
     if names.dtype.kind in "iuf" and others[0] == "layer":
         plotting.lines(ax, values.step.values, rows, color_by=names.tolist(), name="layer", linewidth=1.2)
         return
-    for name, row, color in zip(names, rows, CYCLE, strict=False):
+    colors = [COLORS[name] for name in values.attrs["colors"]] if "colors" in values.attrs else CYCLE
+    for name, row, color in zip(names, rows, colors, strict=False):
         ax.plot(values.step, row, "o-", label=f"{name:g}" if names.dtype.kind in "iuf" else str(name), color=color, markersize=3)

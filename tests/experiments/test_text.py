@@ -1,6 +1,7 @@
-"""The scripts of JoMA's figure 6 and Scan & Snap's figure 7, on a tiny text and as a user types them; numbers on known curves."""
+"""The scripts of JoMA's figure 6, Scan & Snap's figure 7 and a series of checkpoints, on a tiny text and as a user types them."""
 
 import csv
+import shutil
 import sys
 
 import numpy as np
@@ -156,4 +157,24 @@ def test_fig7_trains_tabulates_and_draws(script, small_text, monkeypatch, tmp_pa
     moved = [name for name in trained if name.startswith("moved ")]
     assert all(float(trained[name]) > float(fixed[name]) for name in moved) and moved, "fixed queries and keys move less"
     assert (tmp_path / "snap_fig7.png").stat().st_size > 10_000
+    capsys.readouterr()
+
+
+def test_steps_of_a_series_are_those_of_pythia(script):
+    series = script("probe_series")
+    assert series.steps_of(6) == [0, 1, 2, 4, 6] and series.steps_of(8) == [0, 1, 2, 4, 8]
+
+
+@pytest.mark.slow
+def test_a_series_is_written_resumed_and_probed(script, tmp_path, capsys):
+    series = script("probe_series")
+    words = ["--out", str(tmp_path), "--steps", "2", "--width", "16", "--layers", "1", "--vocabulary", "300"]
+    assert experiment.main(series.run, None, words, series.OPTIONS) == 0
+    before = (tmp_path / "step2" / "model.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "step2")
+    assert experiment.main(series.run, None, words, series.OPTIONS) == 0
+    assert (tmp_path / "step2" / "model.safetensors").read_bytes() == before, "resumed from the run's file"
+    assert {row["instrument"] for row in read(tmp_path / "table.csv")} > {"sinks", "streaming", "gradients"}
+    page = (tmp_path / "probe" / "index.html").read_text()
+    assert "3 checkpoints, up to step2" in page and "unseen.txt" in page
     capsys.readouterr()

@@ -1,9 +1,14 @@
-"""Small random models that transformers itself builds, writes and runs; tests that need it skip where it is missing."""
+"""Small random models that transformers itself builds, writes and runs; tests that need it skip where it is missing.
+
+``python -m tests.models.hugging`` writes one of each family into ``reference/``, with its logits in float64: by these, parity is
+tested where transformers is not installed, too.
+"""
 
 import contextlib
 import importlib.util
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +55,15 @@ FAMILIES = {  # class of the configuration, its fields
         | {"max_position_embeddings": 24, "word_embed_proj_dim": 16},
     ),
 }
+
+
+REFERENCE = Path(__file__).parent / "reference"
+TEXT = np.random.default_rng(0).integers(0, 29, (2, 20))
+
+
+def stored(name):
+    """Where the stored model of a family is."""
+    return REFERENCE / name.replace(", ", "-").replace(" ", "")
 
 
 @contextlib.contextmanager
@@ -105,3 +119,10 @@ def edit_config(folder, **changes):
     file = folder / "config.json"
     fields = json.loads(file.read_text()) | changes
     file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}))
+
+
+if __name__ == "__main__":
+    for name, (config, fields) in FAMILIES.items():
+        folder = written(stored(name), config, fields)
+        (folder / "generation_config.json").unlink(missing_ok=True)
+        np.save(folder / "logits.npy", logits(folder, TEXT, "float64"))

@@ -28,6 +28,7 @@ def test_mobilellm_shares_layers_and_embedding():
     s = shape("mobilellm", layer_sharing=True, share_embedding=True)
     assert (s.repeats, s.tied, s.depth, s.walk) == (2, True, 6, (0, 0, 1, 1, 2, 2))
     assert shape("mobilellm", tie_word_embeddings=True).repeats == 1
+    assert shape("llama", layer_sharing=True, share_embedding=True) == s, "what its released training code writes"
 
 
 def test_mistral_and_its_window():

@@ -1,11 +1,15 @@
 """Tokenizers of GGUF files: rules of splitting against published ones, the real SmolLM2's against transformers."""
 
+import io
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
-from jaxdyn.models.gguf_tokenizer import gguf_tokenizer
+from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
 from jaxdyn.models.ggufs import open_gguf
 from tests.models.ggufs import MERGES, TOKENS, write
 from tests.models.hugging import REAL, needs_models, needs_smollm2, quiet
@@ -45,10 +49,50 @@ def test_rules_of_splitting():
 
 
 def test_other_kinds_have_none_and_say_so(tmp_path):
-    assert gguf_tokenizer("model.gguf", METADATA | {"tokenizer.ggml.model": "llama"}) is None
+    assert gguf_tokenizer("model.gguf", METADATA | {"tokenizer.ggml.model": "t5"}) is None
     assert gguf_tokenizer("model.gguf", METADATA | {"tokenizer.ggml.pre": "viking"}) is None
     summary = models.describe(write(tmp_path / "model.gguf", "llama", "F32", pre="viking"))
-    assert summary.tokens is None and "tokenizer  none: its tokenizer is of a kind that is not supported" in summary.lines()
+    note = next(line for line in summary.lines() if line.startswith("tokenizer"))
+    assert summary.tokens is None and "none: its kind, gpt2, viking, is not supported (gpt2 with the rule gpt-2, smollm" in note
+    assert note.endswith("the model's folder with tokenizer.json works") and unsupported({}) == "the file has none"
+    assert unsupported({"tokenizer.ggml.model": "t5"}).startswith("its kind, t5, is not supported")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A sentencepiece model of LLaMA 2's kind, and what a GGUF file holds of it."""
+    import sentencepiece
+
+    text = " ".join(f"{a}{b} {b}{a}a the {a} théâtre, 12{a}3" for a in "abc hello world".split() for b in ("ing", "ed", "ßen"))
+    model = io.BytesIO()
+    more = {"model_type": "bpe", "byte_fallback": True, "normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text] * 3), model_writer=model, vocab_size=330, split_digits=True, minloglevel=2, **more
+    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    count = range(theirs.vocab_size())
+    kinds = [2 if theirs.is_unknown(i) else 3 if theirs.is_control(i) else 6 if theirs.is_byte(i) else 1 for i in count]
+    metadata = {"tokens": [theirs.id_to_piece(i) for i in count], "scores": [theirs.get_score(i) for i in count]}
+    metadata |= {"model": "llama", "token_type": kinds, "bos_token_id": theirs.bos_id()}
+    return theirs, {f"tokenizer.ggml.{name}": value for name, value in metadata.items()}
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.text(st.sampled_from("abcdehilnortw ßéâ,.123\n\t😀漢"), max_size=30))
+def test_pieces_are_those_of_sentencepiece(trained, text):
+    theirs, metadata = trained
+    ours = gguf_tokenizer("model.gguf", metadata)
+    assert ours.encode(text, special=False).tolist() == theirs.encode(text)
+    assert ours.encode(text).tolist() == [theirs.bos_id(), *theirs.encode(text)]
+    assert ours.decode(ours.encode(text), special=False) == text
+
+
+def test_pieces_without_a_space_before_the_text_or_scores(trained):
+    bare = gguf_tokenizer("model.gguf", trained[1] | {"tokenizer.ggml.add_space_prefix": False})
+    assert bare.decode(bare.encode("hello", special=False)) == "hello"
+    assert bare.encode("hello", special=False)[0] != gguf_tokenizer("model.gguf", trained[1]).encode("hello", special=False)[0]
+    with pytest.raises(UsageError, match="model.gguf: its tokenizer cannot be read"):
+        gguf_tokenizer("model.gguf", {name: x for name, x in trained[1].items() if not name.endswith("scores")})
 
 
 def test_damaged_metadata_are_refused(tmp_path):

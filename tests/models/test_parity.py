@@ -1,4 +1,7 @@
-"""Every family against transformers: whole sequences, and token by token through every kind of cache."""
+"""Every family against transformers: whole sequences, and token by token through every kind of cache.
+
+What transformers gave for the stored models (``reference/``) is compared everywhere; drawn models need it installed.
+"""
 
 import dataclasses
 
@@ -11,10 +14,10 @@ from hypothesis import strategies as st
 from jaxdyn import models
 from jaxdyn.nn.cache import Policy, decode, global_scores, prefill, recompute
 from jaxdyn.nn.decoder import apply
-from tests.models.hugging import FAMILIES, GROUPED, LLAMA3, ROTARY, logits, needs_torch, written
+from tests.models.hugging import FAMILIES, GROUPED, LLAMA3, ROTARY, TEXT, logits, needs_models, needs_torch, stored, written
 
-pytestmark = needs_torch
-TOKENS = np.random.default_rng(0).integers(0, 29, (2, 20))
+pytestmark = needs_models
+TOKENS = TEXT
 WORST = {"float32": 1e-5, "float64": 1e-10}  # of logits of size 10: 20 and 5 million roundings of their size
 apply = jax.jit(apply, static_argnums=0)
 CACHES = [  # with room for the whole text, so that none of them forgets
@@ -28,17 +31,9 @@ CACHES = [  # with room for the whole text, so that none of them forgets
 ]
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A model of each family, written once."""
-    root, made = tmp_path_factory.mktemp("models"), {}
-
-    def folder(name):
-        if name not in made:
-            made[name] = written(root / name.replace(", ", "-").replace(" ", ""), *FAMILIES[name])
-        return made[name]
-
-    return folder
+def reference(name):
+    """What transformers gave for a stored model."""
+    return np.load(stored(name) / "logits.npy")
 
 
 def close(ours, theirs, dtype):
@@ -51,12 +46,27 @@ def close(ours, theirs, dtype):
 
 @pytest.mark.parametrize("dtype", WORST)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_whole_sequences(name, dtype, folders, record_property):
+def test_whole_sequences(name, dtype, record_property):
     with jax.enable_x64(dtype == "float64"):
-        model = models.load(folders(name), dtype=dtype)
+        model = models.load(stored(name), dtype=dtype)
         ours = np.asarray(apply(model.shape, model.params, TOKENS))
     assert ours.dtype == dtype
-    record_property("largest difference", close(ours, logits(folders(name), TOKENS, dtype), dtype))
+    record_property("largest difference", close(ours, reference(name), dtype))
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", WORST)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_stored_logits_are_those_of_the_installed_transformers(name, dtype):
+    close(logits(stored(name), TOKENS, dtype), reference(name), dtype)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["llama 3", "neox", "opt"])
+def test_models_just_written(name, tmp_path, x64):
+    folder = written(tmp_path / "model", *FAMILIES[name], seed=1)
+    model = models.load(folder, dtype="float64")
+    close(np.asarray(apply(model.shape, model.params, TOKENS)), logits(folder, TOKENS, "float64"), "float64")
 
 
 def cached(model, fields, tokens):
@@ -73,30 +83,29 @@ SLOW = [pytest.param(n, c, marks=pytest.mark.slow) for n in NAMES for c in CACHE
 
 
 @pytest.mark.parametrize(("name", "fields"), [*QUICK, *SLOW], ids=str)
-def test_token_by_token(name, fields, folders, x64):
-    model = models.load(folders(name), dtype="float64")
-    close(cached(model, fields, TOKENS[0]), logits(folders(name), TOKENS[:1], "float64")[0], "float64")
+def test_token_by_token(name, fields, x64):
+    model = models.load(stored(name), dtype="float64")
+    close(cached(model, fields, TOKENS[0]), reference(name)[0], "float64")
 
 
 @pytest.mark.parametrize("name", ["mistral", "neox", "opt"])
-def test_whole_texts_by_prefill_and_recomputation(name, folders, x64):
-    model, theirs = models.load(folders(name), dtype="float64"), logits(folders(name), TOKENS[:1], "float64")
+def test_whole_texts_by_prefill_and_recomputation(name, x64):
+    model, theirs = models.load(stored(name), dtype="float64"), reference(name)[:1]
     policy = Policy(kind="streaming", size=20, sinks=1)
     close(np.asarray(jax.jit(lambda p: prefill(model.shape, p, policy, TOKENS[:1]))(model.params)), theirs, "float64")
     again = jax.jit(lambda p: recompute(model.shape, p, 20, TOKENS[0]))(model.params)
     close(np.asarray(again), theirs[0], "float64")
 
 
-def test_layers_written_out(folders, x64):
-    model = models.load(folders("neox"), dtype="float64")
+def test_layers_written_out(x64):
+    model = models.load(stored("neox"), dtype="float64")
     shape = dataclasses.replace(model.shape, scan=False)
-    close(np.asarray(apply(shape, model.params, TOKENS)), logits(folders("neox"), TOKENS, "float64"), "float64")
+    close(np.asarray(apply(shape, model.params, TOKENS)), reference("neox"), "float64")
 
 
-def test_bfloat16_is_near(folders):
-    model = models.load(folders("llama"), dtype="bfloat16")
-    ours = np.asarray(apply(model.shape, model.params, TOKENS), np.float32)
-    theirs = logits(folders("llama"), TOKENS)
+def test_bfloat16_is_near():
+    model = models.load(stored("llama"), dtype="bfloat16")
+    ours, theirs = np.asarray(apply(model.shape, model.params, TOKENS), np.float32), reference("llama")
     assert {leaf.dtype.name for leaf in jax.tree.leaves(model.params)} == {"bfloat16"}
     assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.05 * np.std(theirs)
 
@@ -129,6 +138,7 @@ def rotary_models(draw):
     return family, GROUPED | fields
 
 
+@needs_torch
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_drawn_configurations(examples, tmp_path_factory, x64):
     @settings(deadline=None, max_examples=examples, derandomize=True)

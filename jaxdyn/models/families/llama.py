@@ -2,7 +2,7 @@
 
 MobileLLM may use each block twice in a row; Mistral has a window and heads of any size; Qwen2 has biases of q, k and v.
 Source: arXiv:2302.13971, arXiv:2407.21783, arXiv:2402.14905, arXiv:2310.06825, arXiv:2407.10671; names of fields and tensors are
-those of the library transformers.
+those of the library transformers, and of MobileLLM's released code and config.json.
 """
 
 from __future__ import annotations
@@ -55,10 +55,7 @@ def _biases(config: Config) -> tuple[str, ...]:
 
 
 def _llama(config: Config, dtype: str) -> Decoder:
-    return make(config, _fields(config, dtype) | {"biases": _biases(config)})
-
-
-def _mobilellm(config: Config, dtype: str) -> Decoder:
+    """LLaMA and MobileLLM, whose released training code calls itself LLaMA, too, and adds the first two fields."""
     repeats = 2 if config.flag("layer_sharing", False) else 1
     tied = config.flag("share_embedding", config.flag("tie_word_embeddings", False))
     return make(config, _fields(config, dtype) | {"biases": _biases(config), "repeats": repeats, "tied": tied})
@@ -136,6 +133,6 @@ def _qwen2_config(shape: Decoder) -> dict[str, Any]:
 
 
 LLAMA = Family("llama", _llama, _pieces, "model.", BUFFERS, _llama_config)
-MOBILELLM = Family("mobilellm", _mobilellm, _pieces, "model.", BUFFERS)
+MOBILELLM = Family("mobilellm", _llama, _pieces, "model.", BUFFERS)
 MISTRAL = Family("mistral", _mistral, _pieces, "model.", BUFFERS, _mistral_config)
 QWEN2 = Family("qwen2", _qwen2, _pieces, "model.", BUFFERS, _qwen2_config)

@@ -12,6 +12,7 @@ from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["curve", "expected", "heads", "layers_axis"]
 
@@ -46,9 +47,18 @@ def heads(ax: Axes, values: xr.DataArray, label: str) -> None:
     mesh = ax.pcolormesh(layer, head, mean.values, vmin=0, vmax=1, cmap="viridis", shading="flat")
     ax.grid(False)
     ax.set(xlabel="layer", ylabel="head")
+    _whole_ticks(ax.xaxis, ax.yaxis)
     ax.figure.colorbar(mesh, ax=ax, label=label)
 
 
 def layers_axis(ax: Axes, ylabel: str, **more: Any) -> None:
-    """Labels of a panel of curves by layer."""
+    """Labels of a panel of curves by layer, and ticks at whole layers."""
     ax.set(xlabel="layer", ylabel=ylabel, **more)
+    _whole_ticks(ax.xaxis)
+
+
+def _whole_ticks(*axes: Axis) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))

@@ -55,17 +55,18 @@ def received(b: Float[Array, "1 h n n"]) -> Float[Array, "h n"]:
 
 
 def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict[str, Array]:
-    """What every layer shows of each variant of a piece."""
+    """What every layer shows of each variant of a piece: the weights; of the piece as it is, what goes with them, too."""
     middle = variants.shape[-1] // 2 + shape.sink_token
 
-    def reduce(block: Inside) -> dict[str, Array]:
+    def weights(block: Inside) -> dict[str, Array]:
         alpha = received(block.attention).astype(jnp.float32)
+        return {"weight": alpha[:, :FIRST], "middle": alpha[:, middle]}
+
+    def companions(block: Inside) -> dict[str, Array]:
         value = jnp.linalg.norm(block.value[0].astype(jnp.float32), axis=-1)  # [n, k]
         stream = jnp.abs(block.after[0].astype(jnp.float32))
         length = jnp.linalg.norm(stream, axis=-1)
-        return {
-            "weight": alpha[:, :FIRST],
-            "middle": alpha[:, middle],
+        return weights(block) | {
             "drain": value[0] / jnp.mean(value[1:], 0),
             "largest": jnp.max(stream),
             "typical": jnp.median(stream),
@@ -73,7 +74,9 @@ def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict
             "length": length[0] / jnp.median(length[1:]),
         }
 
-    return jax.lax.map(lambda one: watch(shape, params, one[None], reduce)[1], variants)
+    own = watch(shape, params, variants[:1], companions)[1]
+    others = jax.lax.map(lambda one: watch(shape, params, one[None], weights)[1], variants[1:])
+    return own | {name: jnp.concatenate([own[name][None], others[name]]) for name in others}
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
@@ -82,7 +85,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     names, others = _replacements(model)
     variants = np.stack([_variants(piece, others) for piece in used])
     seen = each_piece(model, observe, variants, tick)
-    own = {name: x[:, 0] for name, x in seen.items() if name not in ("weight", "middle")}
+    own = {name: x for name, x in seen.items() if name not in ("weight", "middle")}
     dims = {"drain": ("piece", "layer", "group")}
     data: dict[str, Any] = {name: (dims.get(name, ("piece", "layer")), x) for name, x in own.items()}
     data["weight"] = (("piece", "variant", "layer", "head", "token"), seen["weight"])

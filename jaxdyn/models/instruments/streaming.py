@@ -40,6 +40,7 @@ SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4, "8 sinks": 8}
 POLICIES = ("dense", *SINKS)
 SPOTS = 8  # tokens of a piece that are predicted with recomputation
 BINS = 16  # stretches of a piece in the figure
+DRAWN = {"window": "theory", "1 sink": "third", "4 sinks": "measured"}
 
 
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
@@ -122,7 +123,7 @@ def _written(policy: str, size: int) -> str:
 def table(ds: xr.Dataset) -> Table:
     """Perplexities in the paper's columns, published rows below."""
     mean, low, high = stats.mean_interval(late(ds), "piece")
-    ours = [(float(np.exp(x.sel(policy=p))) for x in (mean, low, high)) for p in (*SINKS, "dense")]
+    ours = [[float(np.exp(x.sel(policy=p))) for x in (mean, low, high)] for p in (*SINKS, "dense")]
     again = exponential(number("", ds.recomputed))
     cells = [_cell(*values) for values in ours] + [_cell(again.value, again.low, again.high)]
     size, names = int(ds.attrs["size"]), (*SINKS, "dense", "recomputed")
@@ -136,15 +137,15 @@ def table(ds: xr.Dataset) -> Table:
 
 
 def _cell(value: float, low: float, high: float) -> str:
-    return f"{value:.2f}" + (f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else "")
+    """A perplexity, and its interval on a line of its own: seven of them stand side by side."""
+    return f"{value:.4g}" + (f"\n{low:.3g}–{high:.3g}" if np.isfinite(low) else "")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Nats along the text over those of the dense cache; perplexities by the number of sinks next to the published ones."""
     left, right = fig.subplots(1, 2)
     nat = ds.nats.coarsen(token=max(ds.sizes["token"] // BINS, 1), boundary="trim").mean()
-    styles = {"window": "theory", "1 sink": "third", "4 sinks": "measured"}
-    for name, color in styles.items():
+    for name, color in DRAWN.items():
         curve(left, nat.sel(policy=name) - nat.sel(policy="dense"), "token", _written(name, int(ds.attrs["size"])), color)
     left.axvline(ds.attrs["size"], color="#868c95", linewidth=1, linestyle=":", label="size of the cache")
     left.set(xlabel="token of the piece", ylabel="nats more than with the dense cache")
@@ -162,9 +163,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: the loss, and what a window and four sinks cost."""
     nat = late(ds)
+    more = (nat - nat.sel(policy="dense", drop=True)).sel(policy=list(DRAWN))
     return {
         "nats per token, dense": nat.sel(policy="dense", drop=True),
-        "nats more than dense": (nat - nat.sel(policy="dense", drop=True)).sel(policy=["window", "1 sink", "4 sinks"]),
+        "nats more than dense": more.assign_attrs(colors=list(DRAWN.values())),
     }
 
 

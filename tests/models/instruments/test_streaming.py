@@ -52,6 +52,9 @@ def test_a_window_breaks_once_the_sink_is_gone(planted):
 def test_the_table_begins_with_the_model(planted):
     table = STREAMING.table(planted)
     assert table.rows[0][0] == "this model, L = 20" and len(table.rows[0][1]) == len(table.columns) == 7
+    for name, cell in zip((*SINKS, "dense"), table.rows[0][1], strict=False):
+        nats = planted.nats.sel(policy=name, token=slice(21, None)).mean()
+        assert float(cell.split("\n")[0]) == pytest.approx(np.exp(float(nats)), rel=1e-3), name
     rows = dict(table.rows)
     assert rows["Llama-2-7B, PG19"][:5] == ("3359.95", "11.88", "10.51", "9.59", "9.54")
     ratio = {n.name: n for n in STREAMING.numbers(planted)}["perplexity over 4 sinks, 0+20"]
