@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from jaxdyn.cli import streams
 from jaxdyn.cli.arguments import Parser, add_models, add_probe, filled, help_texts
 from jaxdyn.cli.formatting import plural
-from jaxdyn.errors import UsageError, shown
+from jaxdyn.errors import UsageError, missing, shown
 
 __all__ = ["main", "run"]
 
@@ -259,8 +259,10 @@ def _new(args: argparse.Namespace) -> int:
 
 
 def _completion(args: argparse.Namespace) -> int:
-    import shtab
-
+    try:
+        import shtab
+    except ImportError:
+        raise missing("completion", "shtab", "completion") from None
     parser = build_parser()
     for action in (a for command in _commands(parser) for a in command._actions):
         kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
