@@ -44,6 +44,15 @@ def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "my.run").exists()
 
 
+def test_code_on_galore_runs_as_pasted(capsys):
+    text = (DOCS / "galore.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict = {}
+    exec("\n".join(blocks), names)
+    printed = re.search(r"```\n(parameter .*?)```", text, re.S)[1]
+    assert capsys.readouterr().out == printed and names["tx"].init
+
+
 @pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Every page is there, every link leads somewhere, the API pages have their functions."""
