@@ -89,8 +89,8 @@ def apollo(
 ) -> optax.GradientTransformation:
     r"""APOLLO around an elementwise transformation that points uphill.
 
-    Arguments are those of :func:`jaxdyn.optim.projection.galore`. The published bases are Gaussian (``finder="gaussian"``). APOLLO-Mini: ``tensor=True`` with rank 1, and a scale of
-    :math:`\sqrt{128}`.
+    Arguments are those of :func:`jaxdyn.optim.projection.galore`. The published bases are Gaussian (``finder="gaussian"``).
+    APOLLO-Mini: ``tensor=True`` with rank 1, and a scale of :math:`\sqrt{128}`.
 
     Raises:
         UsageError: for bases on both sides, where the factors have no column; for numbers outside their range.
