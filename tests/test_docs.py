@@ -56,6 +56,13 @@ def test_code_on_galore_runs_as_pasted(capsys):
 
 
 @pytest.mark.slow
+def test_code_on_caches_runs_as_pasted():
+    names: dict = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", (DOCS / "cache.md").read_text(), re.S)), names)
+    assert names["new"].shape == (20,) and names["more"].shape == (10,)
+
+
+@pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Every page is there, every link leads somewhere, the API pages have their functions."""
     site = tmp_path / "site"
