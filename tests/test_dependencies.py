@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 IMPORTED = {"math-core": "math_core", "scikit-learn": "sklearn"}  # the name under which a distribution is imported, if it differs
 WITH = {"PIL": "matplotlib", "markupsafe": "jinja2", "equinox": "diffrax", "optimistix": "diffrax"}  # they come with it
-EXTRAS = ("completion", "dask", "models", "suite", "text")
+EXTRAS = ("completion", "dask", "models", "suite", "testing", "text")
 
 
 def names(requirements):
@@ -27,7 +27,7 @@ def names(requirements):
 
 
 HARD = names(PROJECT["dependencies"])
-SOFT = set().union(*(names(PROJECT["optional-dependencies"][extra]) for extra in EXTRAS)) | {"chex", "hypothesis", "pytest"}
+SOFT = set().union(*(names(PROJECT["optional-dependencies"][extra]) for extra in EXTRAS))
 
 
 def imports(file, top_level):

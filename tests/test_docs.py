@@ -63,6 +63,19 @@ def test_code_on_caches_runs_as_pasted():
 
 
 @pytest.mark.slow
+def test_the_tests_of_the_documents_pass_in_a_project_of_ones_own(tmp_path):
+    """With the claim of the documents as the project's module: its own setting and trial, by the names that the page uses."""
+    (claim,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(), re.S)
+    (tests,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.S)
+    (tmp_path / "my_claims.py").write_text(claim)
+    (tmp_path / "test_mine.py").write_text(tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_mine.py"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Every page is there, every link leads somewhere, the API pages have their functions."""
     site = tmp_path / "site"

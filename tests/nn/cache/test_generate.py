@@ -16,7 +16,7 @@ jitted = jax.jit(generate, static_argnums=(0, 4))
 
 
 def test_greedy_text_is_that_of_the_whole_network():
-    """With a cache that holds everything: each new token is the argmax of the logits of the whole text before it, without a cache."""
+    """With a cache that holds everything: each new token is the argmax of the logits after the whole text before it."""
     params, tokens = params_of(SMALL), jnp.asarray(text(4))
     _, new = jitted(SMALL, params, Policy(kind="dense", size=12), tokens, 5)
     logits = apply(SMALL, params, jnp.concatenate([tokens, new])[None])[0]
