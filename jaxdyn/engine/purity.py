@@ -6,7 +6,7 @@ Static checks read the program (its jaxpr): nothing is compiled. The others run 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdyn.engine.observables import Observables
+from jaxdyn.engine.program import subjaxprs
 from jaxdyn.engine.setting import columns, join, split
 
 __all__ = ["check_bits", "check_loops", "check_program", "check_traces", "traced"]
@@ -45,7 +46,14 @@ def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: b
     closed, out = jax.make_jaxpr(trial, return_shape=True)(traced(setting), key)
     assert isinstance(out, Observables), "the trial does not return jd.observables(...)"
     if not wide and jnp.dtype(getattr(setting, "dtype", "float64")).itemsize < 8:
-        found = sorted({str(eqn.primitive) for eqn in _equations(closed.jaxpr) if any(_is_wide(v.aval) for v in eqn.outvars)})
+        found = sorted(
+            {
+                str(eqn.primitive)
+                for part in subjaxprs(closed.jaxpr)
+                for eqn in part.eqns
+                if any(_is_wide(v.aval) for v in eqn.outvars)
+            }
+        )
         assert not found, f"arrays of float64 arise where dtype={setting.dtype}: in {', '.join(found)}"
     fields = [name for name in type(setting).swept_fields if name not in set(noise)]
     for name in fields:
@@ -56,14 +64,6 @@ def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: b
 
 def _is_wide(aval: Any) -> bool:
     return getattr(aval, "dtype", None) == jnp.float64 and len(aval.shape) > 0
-
-
-def _equations(jaxpr: Any) -> Iterator[Any]:
-    """All equations, those of inner programs included."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for inner in _inner(eqn):
-            yield from _equations(inner)
 
 
 def _inner(eqn: Any) -> list[Any]:
@@ -125,8 +125,8 @@ def _loop(body: Any, inputs: list[bool], consts: int, carry: int) -> tuple[list[
         inputs[consts : consts + carry] = merged
 
 
-def check_bits(trial: Trial, setting: Any, seed: int) -> Observables:
-    """The same bits for the same key; returns the run.
+def check_bits(trial: Trial, setting: Any, seed: int) -> None:
+    """The same bits for the same key.
 
     Raises:
         AssertionError: an array that differs.
@@ -138,7 +138,6 @@ def check_bits(trial: Trial, setting: Any, seed: int) -> Observables:
         assert np.array_equal(a, b, equal_nan=np.issubdtype(np.asarray(a).dtype, np.inexact)), (
             f"two runs of one key differ in {name}"
         )
-    return first
 
 
 def check_loops(trial: Trial, setting: Any, seeds: Iterable[int], rtol: float | None, eager: bool) -> None:

@@ -107,7 +107,7 @@ def test_silent_double_precision():
 def test_what_is_returned():
     with pytest.raises(AssertionError, match="the trial does not return jd.observables"):
         assert_trial(lambda s, key: 1.0, Walk(), run=False)
-    with pytest.raises(UsageError, match="axis names"):
+    with pytest.raises(UsageError, match="name its axes"):
         assert_trial(lambda s, key: jd.observables(recorded={"x": jnp.zeros(3)}), Walk(), run=False)
 
 
