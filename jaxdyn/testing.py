@@ -113,13 +113,13 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
             drawn[name] = _floats(st, fields[name])
     drawn |= {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
 
-    def made(**values: Any) -> Any:
+    def allowed_or_none(**values: Any) -> Any:
         try:
             return cls(**values)
         except ValueError:
             return None
 
-    return st.builds(made, **drawn).filter(lambda one: one is not None)
+    return st.builds(allowed_or_none, **drawn).filter(lambda one: one is not None)
 
 
 def _floats(st: Any, field: Any) -> Any:

@@ -72,16 +72,16 @@ def activations(shape: Decoder, batch: int, length: int) -> tuple[int, int]:
 
 @functools.cache
 def _activations(shape: Decoder, batch: int, length: int) -> tuple[int, int]:
-    one, two = (_kept(dataclasses.replace(shape, layers=layers), batch, length) for layers in (1, 2))
+    one, two = (_residual_bytes(dataclasses.replace(shape, layers=layers), batch, length) for layers in (1, 2))
     each, rest = two - one, 2 * one - two
     inputs = shape.depth * batch * length * shape.width * jnp.dtype(shape.dtype).itemsize
     return rest + shape.layers * each, rest + inputs + each
 
 
-def _kept(shape: Decoder, batch: int, length: int) -> int:
+def _residual_bytes(shape: Decoder, batch: int, length: int) -> int:
     """Bytes of the arrays between the forward and the backward pass that are no weights."""
 
-    def kept(params: PyTree, tokens: Any) -> list[Any]:
+    def residuals(params: PyTree, tokens: Any) -> list[Any]:
         def loss(p: PyTree) -> Any:
             logits = apply(shape, p, tokens)[:, :-1].astype(jnp.float32)
             return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]))
@@ -90,7 +90,7 @@ def _kept(shape: Decoder, batch: int, length: int) -> int:
         own = {id(x) for x in jax.tree.leaves(params)}
         return [x for x in jax.tree.leaves(pull) if id(x) not in own]
 
-    return nbytes(jax.eval_shape(kept, shapes(shape), jax.ShapeDtypeStruct((batch, length), jnp.int32)))
+    return nbytes(jax.eval_shape(residuals, shapes(shape), jax.ShapeDtypeStruct((batch, length), jnp.int32)))
 
 
 def footprint(
