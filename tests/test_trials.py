@@ -32,14 +32,8 @@ WIDE = set(  # they measure or solve something in float64 on purpose, next to a 
     "xu.spectral:trial".split()
 )
 NOISE = dict.fromkeys(  # keys of bases are folded with GaLore's count of steps, which wraps at a multiple of the period
-    [
-        "galore.projection:switching_trial",
-        "galore.optimizer:full_rank_trial",
-        "galore.optimizer:sides_trial",
-        "galore.text.trial:trial",
-    ],
-    ("every",),
-)
+    ["galore.projection:switching_trial", "galore.optimizer:full_rank_trial", "galore.optimizer:sides_trial"], ("every",)
+) | {"galore.text.trial:trial": ("every", "optimizer")}  # a switch between optimizers, each with a count of its own
 RUN = (  # of the programs that are compiled fastest
     "scal.rounding:trial mobile.counts:trial galore.memory_table:trial snap.scan.overlap:overlap_trial stream.cost:trial "
     "dejavu.mean_shift:trial joma.hierarchy.hblt:limit_trial scal.random_laws:parabola_trial kumar.moments:trial "
