@@ -31,9 +31,11 @@ WIDE = set(  # they measure or solve something in float64 on purpose, next to a 
     "power.transformer:trial rev.mlt.trial:trial scal.trained:trial sln.model_paths:trial snap.synthetic.syn:medium_trial "
     "xu.spectral:trial".split()
 )
-NOISE = dict.fromkeys(  # keys of bases are folded with GaLore's count of steps, which wraps at a multiple of the period
+# Keys of bases are folded with GaLore's count of steps, which wraps at a multiple of the period, and is another one for each
+# optimizer of a switch; an epoch's order is drawn with its number, and its length is that of the texts that are shown.
+NOISE = dict.fromkeys(
     ["galore.projection:switching_trial", "galore.optimizer:full_rank_trial", "galore.optimizer:sides_trial"], ("every",)
-) | {"galore.text.trial:trial": ("every", "optimizer")}  # a switch between optimizers, each with a count of its own
+) | {"galore.text.trial:trial": ("every", "optimizer"), "rev.mlt.trial:trial": ("shown", "validation")}
 RUN = (  # of the programs that are compiled fastest
     "scal.rounding:trial mobile.counts:trial galore.memory_table:trial snap.scan.overlap:overlap_trial stream.cost:trial "
     "dejavu.mean_shift:trial joma.hierarchy.hblt:limit_trial scal.random_laws:parabola_trial kumar.moments:trial "
