@@ -146,7 +146,7 @@ def our_galore(rank: int, finder: str = "svd", stored: str = "parameter") -> Any
     import optax
 
     from jaxdyn.optim.adam import adam_direction
-    from jaxdyn.optim.galore import galore
+    from jaxdyn.optim.projection import galore
     from jaxdyn.optim.subspace import Subspace
 
     inner = adam_direction(stored=stored)

@@ -11,7 +11,7 @@ import operator
 import sys
 from typing import Any
 
-__all__ = ["Inconclusive", "StoreError", "UsageError", "flag", "is_traced", "number", "require", "shown", "whole"]
+__all__ = ["Inconclusive", "StoreError", "UsageError", "flag", "is_traced", "missing", "number", "require", "shown", "whole"]
 
 LONGEST = 60  # characters of a value in a message
 
@@ -45,6 +45,17 @@ def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
     if not condition:
         values = ", ".join(f"{name}={getattr(setting, name)}" for name in names)
         raise UsageError(f"{values} {'is' if len(names) == 1 else 'are'} not allowed: {allowed}")
+
+
+def missing(what: str, library: str, extra: str) -> UsageError:
+    """The error to raise where a library of one of the extras is not installed.
+
+    Args:
+        what: what needs it, as the subject of a sentence in the singular.
+        library: its name.
+        extra: the extra of jaxdyn that installs it.
+    """
+    return UsageError(f"{what} needs the library {library}: pip install 'jaxdyn[{extra}]'")
 
 
 def is_traced(value: Any) -> bool:

@@ -97,8 +97,15 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
     atomic_write(out / f"{name}.csv", text.getvalue())
 
 
-def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[float, float] = (7.0, 3.5)) -> None:
+def figure(
+    out: Path,
+    name: str,
+    draw: Callable[[Figure], None],
+    size: tuple[float, float] = (7.0, 3.5),
+    kinds: Sequence[str] = ("svg", "png"),
+) -> None:
     """Draw on a Figure, with a legend wherever something has a label, and write ``out/name.svg`` and ``out/name.png``."""
+    options: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 160}}
     import matplotlib
 
     style: Any = STYLE
@@ -106,10 +113,10 @@ def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[flo
         fig = Figure(figsize=size, layout="constrained")
         draw(fig)
         finish(fig)
-        for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
+        for kind in kinds:
             buffer = io.BytesIO()
-            fig.savefig(buffer, format=suffix, facecolor="white", **options)
-            atomic_write(out / f"{name}.{suffix}", buffer.getvalue())
+            fig.savefig(buffer, format=kind, facecolor="white", **options[kind])
+            atomic_write(out / f"{name}.{kind}", buffer.getvalue())
 
 
 def record(out: Path, name: str, question: str, **facts: Any) -> None:

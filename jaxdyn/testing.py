@@ -1,20 +1,23 @@
 """Claims as tests: a pytest plugin (``pytest --jaxdyn 'theory.*'``) and helpers for tests of one's own.
 
-Nothing of JAX is imported until claims are asked for.
+Nothing of JAX, chex or hypothesis is imported until it is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, missing
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["assert_claim"]
+__all__ = ["assert_claim", "assert_trial", "settings"]
+
+WIDEST = 10.0  # a range without a bound ends at this many times the default
 
 
 def assert_claim(claim: str | Claim, **options: Any) -> None:
@@ -33,6 +36,121 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
     if outcome.skipped:
         pytest.skip(str(outcome.conclusion.decision.message))
     assert outcome.as_expected, repr(outcome)
+
+
+def assert_trial(
+    trial: Callable[..., Any],
+    setting: Any,
+    *,
+    run: bool = True,
+    eager: bool = False,
+    seeds: Iterable[int] = (0, 1),
+    others: Iterable[Any] = (),
+    noise: Iterable[str] = (),
+    wide: bool = False,
+    rtol: float | None = None,
+) -> None:
+    """Hold a trial to its contract, for a test of one's own: ``assert_trial(trial, MySetting())``.
+
+    From its program alone: it returns ``jd.observables``, whose arrays have named axes; no array of float64 arises where the
+    setting asks for less; random numbers depend on the key and not on swept fields. With ``run`` also: the same bits for the same
+    key, a batch of seeds equals a loop over them, and one trace serves all settings that differ in swept fields alone.
+
+    Args:
+        trial: ``(setting, key) -> jd.observables(...)``.
+        setting: of one run, the smaller the better.
+        run: whether to compile and run it.
+        eager: whether to run it without jit as well, operation by operation.
+        seeds: of the batch.
+        others: settings with the same static fields, which must not be traced again; drawn by :func:`settings`.
+        noise: swept fields on which random numbers may depend.
+        wide: whether arrays of float64 are meant where the setting asks for less.
+        rtol: allowed difference between ways to run it, relative to an array's largest entry; None: 1e-7 in
+            float64, 1e-2 in float32.
+
+    Raises:
+        AssertionError: what is not as promised, in one sentence.
+        UsageError: if chex is not installed and the trial is to be run.
+    """
+    import jax
+
+    from jaxdyn.engine import purity
+
+    if run:
+        _library("chex")
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        purity.check_program(trial, setting, noise, wide)
+        if run:
+            seeds = tuple(seeds)
+            purity.check_bits(trial, setting, seeds[0])
+            purity.check_loops(trial, setting, seeds, rtol, eager)
+            purity.check_traces(trial, setting, others)
+
+
+def settings(cls: type[Any], **fixed: Any) -> Any:
+    """A hypothesis strategy of settings: swept fields over the ranges that ``jd.field`` declares, switches over their names.
+
+    A range without an upper bound ends at ten times the default (or ten, if that is more), one without a lower bound at minus that.
+    Fields without a range, and all static ones, keep their defaults: each combination of static fields is another program. Settings
+    that ``__post_init__`` refuses are not drawn.
+
+    Args:
+        cls: a class made by ``jd.setting``.
+        **fixed: values of further fields, or strategies for them.
+
+    Raises:
+        UsageError: for a field that there is not, or if hypothesis is not installed.
+    """
+    import dataclasses
+
+    st = _library("hypothesis.strategies")
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if unknown := sorted(set(fixed) - set(fields)):
+        raise UsageError(f"{unknown[0]} is not allowed: fields of {cls.__name__} are {', '.join(fields)}")
+    drawn: dict[str, Any] = {}
+    for name in cls.swept_fields:
+        if names := cls.code_names.get(name):
+            drawn[name] = st.sampled_from(list(names))
+        elif "range" in fields[name].metadata:
+            drawn[name] = _floats(st, fields[name])
+    drawn |= {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
+
+    def allowed_or_none(**values: Any) -> Any:
+        try:
+            return cls(**values)
+        except ValueError:
+            return None
+
+    return st.builds(allowed_or_none, **drawn).filter(lambda one: one is not None)
+
+
+def _floats(st: Any, field: Any) -> Any:
+    """Numbers in a field's range, in float32's numbers, which every precision has."""
+    import math
+
+    import numpy as np
+
+    bounds = field.metadata["range"].as_dict()
+    default = field.default if isinstance(field.default, int | float) else 1.0
+    reach = WIDEST * max(1.0, abs(default))
+    low, high = bounds.get("above", bounds.get("at_least")), bounds.get("below", bounds.get("at_most"))
+    low, high = -reach if low is None else float(low), reach if high is None else float(high)
+    first, last = np.float32(low), np.float32(high)
+    if "above" in bounds or first < low:
+        first = np.nextafter(np.maximum(first, np.float32(low)), np.float32(math.inf))
+    if "below" in bounds or last > high:
+        last = np.nextafter(np.minimum(last, np.float32(high)), np.float32(-math.inf))
+    return st.floats(float(first), float(last), width=32, allow_subnormal=False)
+
+
+def _library(name: str) -> Any:
+    """A library of the tests, imported when it is first used."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise missing("jaxdyn.testing", name.partition(".")[0], "testing") from None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

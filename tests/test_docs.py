@@ -26,7 +26,9 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 
 def test_commands_of_the_documents_are_commands():
     lines = [
-        line for name in ("quickstart", "write_your_own_claim", "text") for line in (DOCS / f"{name}.md").read_text().splitlines()
+        line
+        for name in ("quickstart", "write_your_own_claim", "text", "galore")
+        for line in (DOCS / f"{name}.md").read_text().splitlines()
     ]
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jaxdyn ")]
     assert len(commands) >= 10
@@ -44,6 +46,35 @@ def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "my.run").exists()
 
 
+def test_code_on_galore_runs_as_pasted(capsys):
+    text = (DOCS / "galore.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict = {}
+    exec("\n".join(blocks), names)
+    printed = re.search(r"```\n(parameter .*?)```", text, re.S)[1]
+    assert capsys.readouterr().out == printed and names["tx"].init
+
+
+@pytest.mark.slow
+def test_code_on_caches_runs_as_pasted():
+    names: dict = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", (DOCS / "cache.md").read_text(), re.S)), names)
+    assert names["new"].shape == (20,) and names["more"].shape == (10,)
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_documents_pass_in_a_project_of_ones_own(tmp_path):
+    """With the claim of the documents as the project's module: its own setting and trial, by the names that the page uses."""
+    (claim,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(), re.S)
+    (tests,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.S)
+    (tmp_path / "my_claims.py").write_text(claim)
+    (tmp_path / "test_mine.py").write_text(tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_mine.py"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Every page is there, every link leads somewhere, the API pages have their functions."""
@@ -53,5 +84,15 @@ def test_the_site_builds(tmp_path):
     done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
-    assert pages >= {".", "quickstart", "concepts", "write_your_own_claim", "text", "findings", "gallery", "catalogue", "api/claims"}
+    assert pages >= {
+        ".",
+        "quickstart",
+        "concepts",
+        "write_your_own_claim",
+        "text",
+        "findings",
+        "gallery",
+        "catalogue",
+        "api/claims",
+    }
     assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text()

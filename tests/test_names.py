@@ -54,7 +54,7 @@ def test_what_counts_as_a_name():
         f"'{name}.*'",
     ):
         assert named(line), line
-    for line in ("from jaxdyn.optim.galore import project", "power = 2", "theory.claim", f"{name}d", f"x.{name}"):
+    for line in ("from jaxdyn.optim.projection import project", "power = 2", "theory.claim", f"{name}d", f"x.{name}"):
         assert not named(line), line
 
 

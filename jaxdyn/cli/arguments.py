@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Parser", "add_models", "add_probe", "filled", "help_texts"]
+__all__ = ["Parser", "add_memory", "add_models", "add_probe", "filled", "help_texts"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,3 +67,21 @@ def add_probe(commands: Any) -> None:
     )
     probe.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     probe.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
+
+
+def add_memory(commands: Any) -> None:
+    """The options of ``jaxdyn memory``."""
+    memory = commands.add_parser("memory", **help_texts("Count the bytes that training a model takes with each method."))
+    memory.add_argument("model", type=filled, metavar="MODEL", help="llama-60M to llama-7B, or a config.json, or its folder.")
+    memory.add_argument("--method", type=filled, metavar="NAME", help="Show this method next to full Adam (default: all).")
+    memory.add_argument("--rank", default="128", metavar="R", help="Use bases and factors of rank R (default: 128).")
+    memory.add_argument("--dtype", default="bf16", metavar="DTYPE", help="Weights and activations in bf16 (the default), f32, …")
+    memory.add_argument(
+        "--stored", default="parameter", metavar="HOW", help="Adam's moments: parameter (as weights), float32, 8bit."
+    )
+    memory.add_argument("--side", default="short", metavar="SIDE", help="Project the short side (the default), long, left, …")
+    memory.add_argument("--batch", default="1", metavar="B", help="Train on B sequences at a time (default: 1).")
+    memory.add_argument("--length", default="1024", metavar="N", help="Sequences have N tokens (default: 1024).")
+    memory.add_argument("--out", type=filled, metavar="FILE", help="Draw a figure, FILE.png or FILE.svg.")
+    memory.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    memory.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")

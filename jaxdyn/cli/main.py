@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | map | models | probe | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | map | models | memory | probe | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxdyn.cli import streams
-from jaxdyn.cli.arguments import Parser, add_models, add_probe, filled, help_texts
+from jaxdyn.cli.arguments import Parser, add_memory, add_models, add_probe, filled, help_texts
 from jaxdyn.cli.formatting import plural
-from jaxdyn.errors import UsageError, shown
+from jaxdyn.errors import UsageError, missing, shown
 
 __all__ = ["main", "run"]
 
@@ -47,7 +47,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{list,show,verify,map,models,probe,new,report,completion}", parser_class=Parser
+        dest="command",
+        required=True,
+        metavar="{list,show,verify,map,models,memory,probe,new,report,completion}",
+        parser_class=Parser,
     )
     load = Parser(add_help=False)
     load.add_argument(
@@ -81,6 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
     add_models(commands)
+    add_memory(commands)
     add_probe(commands)
 
     new = commands.add_parser("new", **help_texts("Write a working claim of your own to start from."))
@@ -277,8 +281,10 @@ def _new(args: argparse.Namespace) -> int:
 
 
 def _completion(args: argparse.Namespace) -> int:
-    import shtab
-
+    try:
+        import shtab
+    except ImportError:
+        raise missing("completion", "shtab", "completion") from None
     parser = build_parser()
     for action in (a for command in _commands(parser) for a in command._actions):
         kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
@@ -353,6 +359,18 @@ def _models(args: argparse.Namespace) -> int:
     return 0
 
 
+def _memory(args: argparse.Namespace) -> int:
+    sizes = {name: _whole(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))}
+    from jaxdyn.cli.memory import memory_command
+
+    out = Path(args.out) if args.out else None
+    facts, lines = memory_command(
+        args.model, only=args.method, dtype=args.dtype, stored=args.stored, side=args.side, out=out, **sizes
+    )
+    print(json.dumps(facts) if args.json else "\n".join(lines))
+    return 0
+
+
 def _probe(args: argparse.Namespace) -> int:
     tokens, length = _whole(args.tokens, "--tokens", 256), _whole(args.length, "--length", 64)
     from jaxdyn.cli.probe import probe_command
@@ -378,6 +396,7 @@ COMMANDS = {
     "verify": _verify,
     "map": _map,
     "models": _models,
+    "memory": _memory,
     "probe": _probe,
     "new": _new,
     "report": _report,

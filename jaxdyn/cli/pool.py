@@ -16,7 +16,7 @@ from multiprocessing import resource_tracker
 
 import jax
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, missing
 
 __all__ = ["check_address", "executor", "worker_count"]
 
@@ -103,7 +103,7 @@ def _dask(url: str) -> Iterator[cf.Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise UsageError("--cluster needs Dask: install jaxdyn[dask]") from None
+        raise missing("--cluster", "distributed", "dask") from None
     for name in [n for n in logging.root.manager.loggerDict if n.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # each has a level of its own
     try:

@@ -10,6 +10,8 @@ import functools
 
 import numpy as np
 
+from jaxdyn.errors import missing
+
 __all__ = ["CLASSES", "PIXELS", "load"]
 
 CLASSES, PIXELS = 10, 64
@@ -17,9 +19,15 @@ CLASSES, PIXELS = 10, 64
 
 @functools.cache
 def load() -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 64), minus their common mean, divided by their common standard deviation, and labels (n,)."""
-    from sklearn.datasets import load_digits  # takes a second
+    """Images (n, 64), minus their common mean, divided by their common standard deviation, and labels (n,).
 
+    Raises:
+        UsageError: if scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits  # takes a second
+    except ImportError:
+        raise missing("the set of handwritten digits", "scikit-learn", "suite") from None
     x, y = load_digits(return_X_y=True)
     x = ((x - x.mean()) / x.std()).astype(np.float32)
     y = y.astype(np.int32)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError, is_traced, number, whole
+from jaxdyn.errors import UsageError, is_traced, missing, number, whole
 
 __all__ = [
     "KINDS",
@@ -63,16 +63,14 @@ def connected(vertices: int) -> tuple[np.ndarray, ...]:
 def _connected(vertices: int) -> tuple[np.ndarray, ...]:
     if vertices > ATLAS:
         return extended(_connected(vertices - 1))
-    import networkx as nx
-
+    nx = _networkx()
     atlas = (g for g in nx.graph_atlas_g() if len(g) == vertices and nx.is_connected(g))
     return tuple(nx.to_numpy_array(g, dtype=bool) for g in atlas)
 
 
 def extended(smaller: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """One of each class of graphs with one vertex more, by invariants and then tests of isomorphism."""
-    import networkx as nx
-
+    nx = _networkx()
     n = len(smaller[0])
     subsets = np.array(list(itertools.product([False, True], repeat=n)))[1:]
     classes: dict[bytes, list[np.ndarray]] = {}
@@ -109,9 +107,16 @@ def trees(vertices: int) -> tuple[np.ndarray, ...]:
 
 @functools.cache
 def _trees(vertices: int) -> tuple[np.ndarray, ...]:
-    import networkx as nx
-
+    nx = _networkx()
     return tuple(nx.to_numpy_array(g, nodelist=range(vertices), dtype=bool) for g in nx.nonisomorphic_trees(vertices))
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError:
+        raise missing("listing graphs or trees up to isomorphism", "networkx", "suite") from None
+    return networkx
 
 
 def stacked(graphs: tuple[np.ndarray, ...], size: int) -> np.ndarray:

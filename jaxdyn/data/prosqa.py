@@ -30,7 +30,7 @@ import numpy as np
 
 from jaxdyn.errors import UsageError, shown, whole
 
-__all__ = ["HOPS", "VARIANTS", "Problem", "draw", "fault", "load", "shortcuts", "statistics"]
+__all__ = ["HOPS", "VARIANTS", "Problem", "draw", "fault", "load", "records", "shortcuts", "statistics"]
 
 VARIANTS = ("released", "printed", "balanced")
 NODES = {"released": 28, "printed": 26, "balanced": 28}  # before isolated ones are dropped
@@ -74,12 +74,11 @@ def draw(seed: int, count: int, variant: str = "released", nodes: int | None = N
     return [_one(np.random.default_rng((seed, i)), variant, size) for i in range(count)]
 
 
-def load(path: str | Path) -> list[Problem]:
-    """The problems of a released file; the roots of its graphs are nodes 0 and 1.
+def records(path: str | Path) -> list[Any]:
+    """The records of a released file.
 
     Raises:
-        UsageError: if there is no such file, it is no list of records in JSON, or a record is no problem; the sentence has the
-            record's number, counted from 1.
+        UsageError: if there is no such file, or it is no list of records in JSON.
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"path={shown(path)} is not allowed: it is the path of a file")
@@ -96,7 +95,17 @@ def load(path: str | Path) -> list[Problem]:
         raise UsageError(f"{file} is no released file of ProsQA: it is not JSON ({error})") from None
     if not isinstance(entries, list) or not entries:
         raise UsageError(f"{file} is no released file of ProsQA: it holds {_kind(entries)}, and not a list of records")
-    return [_read(entry, f"{file} is no released file of ProsQA: record {i}") for i, entry in enumerate(entries, 1)]
+    return entries
+
+
+def load(path: str | Path) -> list[Problem]:
+    """The problems of a released file; the roots of its graphs are nodes 0 and 1.
+
+    Raises:
+        UsageError: as :func:`records`, or if a record is no problem; the sentence has the record's number, counted from 1.
+    """
+    source = f"{path} is no released file of ProsQA: record"
+    return [_read(entry, f"{source} {i}") for i, entry in enumerate(records(path), 1)]
 
 
 def fault(problem: Problem) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import missing
 
 __all__ = ["library"]
 
@@ -19,4 +19,4 @@ def library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise UsageError(f"published models need the library {name}: pip install 'jaxdyn[models]'") from None
+        raise missing("reading or writing published models", name, "models") from None

@@ -1,8 +1,9 @@
 """Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them.
 
-Decoding with a cache is :mod:`jaxdyn.nn.cache`.
+Decoding with a cache, and generating text, is :mod:`jaxdyn.nn.cache`.
 """
 
+from jaxdyn.nn import cache
 from jaxdyn.nn.attention import KINDS, alibi, attend, causal_mask, rotate, weights
 from jaxdyn.nn.decoder import LLAMA, Decoder, decoder, llama
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
@@ -19,6 +20,7 @@ __all__ = [
     "Shape",
     "alibi",
     "attend",
+    "cache",
     "causal_mask",
     "count",
     "decoder",

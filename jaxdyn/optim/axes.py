@@ -6,9 +6,10 @@ columns.
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,20 @@ from jaxtyping import Array, Float, PyTree
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["EXCLUDED", "Dims", "Matrix", "as_matrices", "as_parameter", "hidden_matrices", "matrix_shape", "specs"]
+__all__ = [
+    "EXCLUDED",
+    "HEADS_IN",
+    "HEADS_OUT",
+    "Dims",
+    "Matrix",
+    "as_matrices",
+    "as_parameter",
+    "hidden_matrices",
+    "matching",
+    "matrix_shape",
+    "place",
+    "specs",
+]
 
 EXCLUDED = frozenset(
     "embed embedder embedding embeddings unembed unembedding head norm norms normalization layernorm rmsnorm batchnorm groupnorm "
@@ -33,6 +47,11 @@ class Matrix(NamedTuple):
     cols: tuple[int, ...] = (-1,)
 
 
+HEADS_IN, HEADS_OUT = Matrix((-3,), (-2, -1)), Matrix((-3, -2), (-1,))
+"""Weights split into heads: [d, H, e] of queries, keys and values, and [H, e, d] of the output."""
+
+SPLIT = re.compile(r"(?:^|/)(?:MultiHeadDotProduct|MultiHead|Self)Attention_\d+/(query|key|value|out)/kernel$")
+
 Dims = Callable[[PyTree], PyTree] | PyTree
 """A tree like the parameters with :class:`Matrix` or None at its leaves, or a function of the parameters that returns one."""
 
@@ -42,14 +61,61 @@ def hidden_matrices(params: PyTree) -> PyTree:
 
     They are recognised by whole words of their path, which are those of :data:`EXCLUDED`: ``lm_head``, ``LayerNorm_0`` and
     ``norm1`` have one, ``enormous``, ``heads`` and ``MultiHeadDotProductAttention_0`` ("multi head" is one word) have none. Other
-    names need a tree of their own. Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are projected.
+    names, such as ``Dense_3`` of a read-out that was given none, need :func:`matching`; what is chosen is shown by
+    :func:`jaxdyn.optim.memory.listing`. Kernels with heads of an attention that flax has named (``SelfAttention_0/query/kernel``,
+    [d, H, e]) are one matrix; under other names they are taken for d matrices, from which nothing can be saved.
+    Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are projected.
     """
 
     def spec(path: tuple[Any, ...], x: Any) -> Matrix | None:
-        words = {word for part in path for word in _words(str(getattr(part, "key", getattr(part, "name", ""))))}
-        return None if x.ndim < 2 or words & EXCLUDED else Matrix()
+        name = place(path)
+        if x.ndim < 2 or {word for part in name.split("/") for word in _words(part)} & EXCLUDED:
+            return None
+        split = SPLIT.search(name) if x.ndim > 2 else None
+        return Matrix() if split is None else HEADS_OUT if split[1] == "out" else HEADS_IN
 
     return jax.tree_util.tree_map_with_path(spec, params)
+
+
+def matching(choices: Mapping[str, Matrix | None], *, otherwise: Dims = None) -> Callable[[PyTree], PyTree]:
+    """An explicit choice by the names of leaves: of the first pattern that fits, which matrices the leaf holds, or None.
+
+    ``matching({"*/attn/out/kernel": HEADS_OUT, "*/attn/*/kernel": HEADS_IN, "*/mlp/*/kernel": Matrix()})``. A name is the path of
+    the leaf joined by "/", as :func:`place` gives it; in a pattern * stands for any characters, "/" included.
+
+    Args:
+        choices: patterns in the order in which they are tried.
+        otherwise: for leaves that no pattern fits: None, they are not projected, or e.g. :func:`hidden_matrices`.
+
+    Raises:
+        UsageError: when used, for a pattern that fits no leaf: it is misspelt, or of another network.
+    """
+
+    def dims(params: PyTree) -> PyTree:
+        named, treedef = jax.tree_util.tree_flatten_with_path(params)
+        names = [place(path) for path, _ in named]
+        for pattern in choices:
+            if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                raise UsageError(f"pattern {pattern!r} is not allowed: no leaf has such a name; names are {_some(names)}")
+        rest = [None] * len(names) if otherwise is None else specs(otherwise, params)
+        fitting = [
+            next((c for p, c in choices.items() if fnmatch.fnmatchcase(name, p)), plain)
+            for name, plain in zip(names, rest, strict=True)
+        ]
+        chosen = [None if x.ndim < 2 else c for c, (_, x) in zip(fitting, named, strict=True)]
+        return treedef.unflatten(chosen)
+
+    return dims
+
+
+def place(path: tuple[Any, ...]) -> str:
+    """The name of a leaf: keys and attributes of its path joined by "/", as flax, haiku and equinox name their parameters."""
+    parts = [str(getattr(part, "key", getattr(part, "name", getattr(part, "idx", part)))) for part in path]
+    return "/".join(parts[:-1] if parts and parts[-1] == "value" and getattr(path[-1], "name", None) == "value" else parts)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:6]) + ", …" * (len(names) > 6)
 
 
 def _words(name: str) -> list[str]:

@@ -27,12 +27,12 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from jaxdyn.errors import require, whole
-from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, specs
+from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, place, specs
 from jaxdyn.optim.blocks import BLOCK, SMALL
 from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
 from jaxdyn.optim.trees import check_dtype
 
-__all__ = ["METHODS", "Bytes", "Plan", "account", "compiled_bytes", "estimate", "nbytes"]
+__all__ = ["METHODS", "Bytes", "Plan", "Row", "Table", "account", "compiled_bytes", "estimate", "listing", "nbytes"]
 
 METHODS = ("full", "low_rank", "lora", "galore")
 
@@ -117,6 +117,64 @@ def _moments(plan: Plan, size: int, dtype: Any) -> int:
     if plan.moments == "8bit":
         return 2 * (size + 4 * -(-size // BLOCK) if size >= SMALL else 4 * size)
     return 2 * size * jnp.dtype(plan.moments or dtype).itemsize
+
+
+class Row(NamedTuple):
+    """One parameter: its name and shape, the shape [*batch, m, n] of its matrices (None: not chosen), and bytes of states."""
+
+    name: str
+    shape: tuple[int, ...]
+    matrices: tuple[int, ...] | None
+    full: int
+    states: int
+
+    @property
+    def saved(self) -> int:
+        """Bytes that the method saves of full Adam's states; what its factors add is counted."""
+        return self.full - self.states
+
+
+class Table(tuple[Row, ...]):
+    """A row for each parameter; printed with bytes saved."""
+
+    @property
+    def chosen(self) -> tuple[Row, ...]:
+        """The parameters that the method projects or factorises."""
+        return tuple(row for row in self if row.matrices is not None)
+
+    @property
+    def useless(self) -> tuple[Row, ...]:
+        """Those of them from which nothing is saved."""
+        return tuple(row for row in self.chosen if row.saved <= 0)
+
+    def __str__(self) -> str:
+        """The table."""
+        lines = [("parameter", "shape", "matrices", "Adam's bytes", "bytes", "saved")]
+        for row in self:
+            *batch, m, n = row.matrices or (0, 0)
+            count = math.prod(batch)
+            held = "-" if row.matrices is None else f"{m} x {n}" if count == 1 else f"{count} of {m} x {n}"
+            lines.append((row.name, str(list(row.shape)), held, f"{row.full:,}", f"{row.states:,}", f"{row.saved:,}"))
+        full, states = sum(row.full for row in self), sum(row.states for row in self)
+        lines.append((f"{len(self.chosen)} of {len(self)} chosen", "", "", f"{full:,}", f"{states:,}", f"{full - states:,}"))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        cells = [[c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))] for line in lines]
+        return "\n".join("  ".join(line).rstrip() for line in cells)
+
+
+def listing(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Table:
+    """What a method does with each parameter, and the bytes that it saves; arguments as those of :func:`estimate`."""
+    named, _ = jax.tree_util.tree_flatten_with_path(params)
+    rows = []
+    for spec, (path, x) in zip(specs(dims, params), named, strict=True):
+        full = _moments(plan, x.size, x.dtype)
+        if spec is None:
+            rows.append(Row(place(path), x.shape, None, full, full))
+            continue
+        weights, moments, bases = _matrix(plan, spec, x)
+        states = weights - x.size * x.dtype.itemsize + moments + bases
+        rows.append(Row(place(path), x.shape, matrix_shape(spec, x.shape), full, states))
+    return Table(rows)
 
 
 def nbytes(tree: PyTree) -> int:

@@ -13,12 +13,12 @@ import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import UsageError, number, require, whole
+from jaxdyn.errors import UsageError, is_traced, number, require, whole
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
-from jaxdyn.optim.fira import apollo, fira
-from jaxdyn.optim.galore import MOMENTS, Lazy, galore, golore
-from jaxdyn.optim.lora import lora, low_rank, relora, spectral_start
+from jaxdyn.optim.factors import lora, low_rank, relora, spectral_start
+from jaxdyn.optim.limited import apollo, fira
+from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.subspace import Subspace
 
 __all__ = ["METHODS", "Method", "Options", "method"]
@@ -46,6 +46,7 @@ class Options:
         switch: step from which GoLore's bases are random.
         stored: how Adam's moments are stored.
         b1, b2, eps: of Adam.
+        weight_decay: decoupled, times the rate, as optax.adamw's; of all leaves or, for LoRA and its like, of the factors.
     """
 
     rank: int = 16
@@ -60,6 +61,7 @@ class Options:
     b1: float = 0.9
     b2: float = 0.999
     eps: float = 1e-6
+    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         for name, least in (("rank", 1), ("every", 1), ("switch", 0)):
@@ -67,6 +69,7 @@ class Options:
                 object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         number("scale", self.scale, least=0, traced=True)
         number("alpha", self.alpha, above=0, traced=True)
+        number("weight_decay", self.weight_decay, least=0, traced=True)
         require(self, self.moments in MOMENTS, f"moments is one of {', '.join(MOMENTS)}", "moments")
         _ = self.subspace, self.adam  # what they refuse is refused here
 
@@ -86,12 +89,18 @@ Builder = Callable[[Options, Any, dict[str, Any]], optax.GradientTransformation]
 
 def _uphill(make: Callable[[Options, dict[str, Any]], optax.GradientTransformation]) -> Builder:
     """A method that gives a direction: the rate comes after it."""
-    return lambda o, lr, places: optax.chain(make(o, places), _rate(lr))
+    return lambda o, lr, places: optax.chain(make(o, places), *_decay(o), _rate(lr))
 
 
 def _factors(o: Options, lr: Any) -> optax.GradientTransformation:
     """Adam with its rate, for methods that train factors."""
-    return optax.chain(o.adam, _rate(lr))
+    return optax.chain(o.adam, *_decay(o), _rate(lr))
+
+
+def _decay(o: Options) -> list[optax.GradientTransformation]:
+    """Decoupled weight decay, if there is any."""
+    none = not is_traced(o.weight_decay) and o.weight_decay == 0
+    return [] if none else [optax.add_decayed_weights(o.weight_decay)]
 
 
 def _rate(lr: Any) -> optax.GradientTransformation:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from jaxdyn.errors import UsageError, whole
+from jaxdyn.errors import UsageError, missing, whole
 
 __all__ = ["PIECES", "number_subwords"]
 
@@ -61,7 +61,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("sentencepiece")
     except ImportError:
-        raise UsageError("level=bpe needs the library sentencepiece: install jaxdyn[text], or use level=bytes") from None
+        raise missing("level=bpe", "sentencepiece", "text") from None
 
 
 def _refuse_reserved(parts: Sequence[Sequence[str]]) -> None:

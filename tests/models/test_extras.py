@@ -14,7 +14,7 @@ from tests.models.small import saved
 
 def test_a_missing_library_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(UsageError, match=r"published models need the library gguf: pip install 'jaxdyn\[models\]'"):
+    with pytest.raises(UsageError, match=r"published models needs the library gguf: pip install 'jaxdyn\[models\]'"):
         library("gguf")
     assert library("json").loads("1") == 1
 
@@ -23,7 +23,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch):
 def test_a_folder_says_what_is_missing(tmp_path, monkeypatch):
     folder = saved(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(UsageError, match="need the library safetensors"):
+    with pytest.raises(UsageError, match="needs the library safetensors"):
         models.load(tmp_path / folder)
 
 

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.optim.axes import Matrix, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
+from jaxdyn.optim.axes import (
+    HEADS_IN,
+    HEADS_OUT,
+    Matrix,
+    as_matrices,
+    as_parameter,
+    hidden_matrices,
+    matching,
+    matrix_shape,
+    specs,
+)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +131,21 @@ def test_specifications_are_checked():
             specs({"a": wrong, "b": None}, params)
     with pytest.raises(UsageError, match="a tree like the parameters"):
         specs({"a": Matrix()}, params)
+
+
+def test_an_explicit_choice_takes_the_first_pattern_that_fits():
+    params = {
+        "mlp": {"up": jnp.zeros((4, 6)), "gain": jnp.zeros(4)},
+        "attn": {"q": jnp.zeros((4, 2, 3))},
+        "head": jnp.zeros((4, 4)),
+    }
+    assert specs(matching({"mlp/*": Matrix()}), params) == [None, None, None, Matrix()]
+    chosen = matching({"attn/q": HEADS_IN, "mlp/up": None}, otherwise=Matrix())
+    assert specs(matching({"attn/q": HEADS_IN, "mlp/up": None}, otherwise=hidden_matrices), params) == [HEADS_IN, None, None, None]
+    with pytest.raises(UsageError, match="with 1 axes"):
+        specs(chosen, params)
+    with pytest.raises(
+        UsageError, match=r"pattern 'mlp/down' is not allowed: no leaf has such a name; names are attn/q, head, mlp"
+    ):
+        specs(matching({"mlp/down": Matrix()}), params)
+    assert matrix_shape(HEADS_IN, (4, 2, 3)) == (4, 6) and matrix_shape(HEADS_OUT, (2, 3, 4)) == (6, 4)

@@ -11,9 +11,9 @@ import pytest
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.decoder import Decoder, apply, init, parts
 from jaxdyn.optim.adam import adam_direction
-from jaxdyn.optim.galore import galore
 from jaxdyn.optim.layerwise import Layers, layerwise
 from jaxdyn.optim.memory import compiled_bytes, nbytes
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 
 SMALL = Decoder(vocabulary=11, width=8, layers=3, heads=2, hidden=10, std=0.4, dtype="float64")

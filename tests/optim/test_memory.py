@@ -11,9 +11,9 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn.decoder import Decoder, apply, init, llama
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Matrix, hidden_matrices
-from jaxdyn.optim.galore import galore
-from jaxdyn.optim.lora import lora, low_rank
-from jaxdyn.optim.memory import Plan, compiled_bytes, estimate, nbytes
+from jaxdyn.optim.factors import lora, low_rank
+from jaxdyn.optim.memory import Plan, compiled_bytes, estimate, listing, nbytes
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import SIDES, Subspace
 
 STORED = {None: "parameter", "float32": "float32", "8bit": "8bit"}
@@ -150,3 +150,14 @@ def test_the_compiled_step_needs_less_by_what_the_states_do(moments):
         counted[name] = nbytes((params, state))
     saved = counted["full"] - counted["less"]
     assert peaks["full"] - peaks["less"] > 0.6 * saved > 0
+
+
+@pytest.mark.parametrize("plan", [Plan(rank=4), Plan(method="lora", rank=4), Plan(method="full"), Plan(rank=64)])
+def test_the_listing_adds_up_to_the_estimate(plan):
+    params = {"w": jnp.zeros((3, 16, 24)), "head": jnp.zeros((16, 8)), "gain": jnp.zeros(16, jnp.bfloat16)}
+    table, whole = listing(params, plan), estimate(params, plan)
+    assert sum(row.states for row in table) == whole.weights - nbytes(params) + whole.states
+    assert [row.name for row in table.chosen] == ["w"] and table[2].matrices == (3, 16, 24)
+    assert [row.name for row in table.useless] == (["w"] if plan.rank == 64 or plan.method == "full" else [])
+    lines = str(table).splitlines()
+    assert len(lines) == 5 and "3 of 16 x 24" in lines[3] and lines[-1].startswith("1 of 3 chosen")

@@ -21,7 +21,7 @@ def joined(numbers, pieces):
 
 def test_says_which_library_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(UsageError, match=r"level=bpe needs the library sentencepiece: install jaxdyn\[text\], or use level=bytes"):
+    with pytest.raises(UsageError, match=r"level=bpe needs the library sentencepiece: pip install 'jaxdyn\[text\]'"):
         number_subwords([b"a text"])
 
 

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.optim.adam import adam_direction
-from jaxdyn.optim.galore import galore
-from jaxdyn.optim.lora import factorised
+from jaxdyn.optim.factors import factorised
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.drawings import plot_changes, plot_noise, plot_rank

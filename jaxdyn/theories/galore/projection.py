@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, train
-from jaxdyn.optim.galore import galore
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay, projected

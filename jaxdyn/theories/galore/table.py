@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 
-import jax
-
-from jaxdyn.nn.decoder import init, llama
+from jaxdyn.nn.decoder import llama
+from jaxdyn.optim import footprint
 from jaxdyn.optim.memory import Bytes, Plan, estimate
 from jaxdyn.theories.galore.published import RANKS
 
@@ -19,8 +18,7 @@ EIGHT_BIT = "8bit"
 @functools.cache
 def shapes(model: str) -> dict:
     """The shapes of a model's weights, bfloat16; nothing is allocated."""
-    shape = llama(model, dtype="bfloat16")
-    return jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+    return footprint.shapes(llama(model, dtype="bfloat16"))
 
 
 def memory(model: str, method: str, *, side: str = "long", moments: str | None = None) -> Bytes:

@@ -53,16 +53,6 @@ def test_the_scalar_problem_sits_in_the_first_entries(x64):
     assert [int(jnp.count_nonzero(x)) for x in (w1, w2, m)] == [1, 1, 1]
 
 
-def test_starts_depend_on_the_key_alone(x64):
-    """Runs that differ in step size and optimizer are compared from the same start."""
-    one, other = (
-        modified_flow.problem(dataclasses.replace(S, **f), jax.random.key(3)) for f in ({}, {"eta": 0.01, "optimizer": "adam"})
-    )
-    jax.tree.map(np.testing.assert_array_equal, one, other)
-    again = modified_flow.problem(S, jax.random.key(4))
-    assert not np.array_equal(again[1], one[1])
-
-
 @pytest.mark.slow
 def test_reference_numbers_of_finite_steps():
     end = steps_data().sel(start="uv").isel(seed=0, time=-1)

@@ -12,8 +12,8 @@ from jaxdyn import metrics, nn, train
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.blocks import decode
-from jaxdyn.optim.galore import galore
-from jaxdyn.optim.lora import low_rank, relora
+from jaxdyn.optim.factors import low_rank, relora
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import published
 from jaxdyn.theories.galore.text import claims

@@ -22,8 +22,8 @@ import jaxdyn as jd
 from jaxdyn import metrics, nn, train
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.blocks import decode, encode
-from jaxdyn.optim.galore import galore
-from jaxdyn.optim.lora import low_rank, relora, spectral_start
+from jaxdyn.optim.factors import low_rank, relora, spectral_start
+from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Basis, Subspace, find
 from jaxdyn.text import pretraining
 from jaxdyn.theories.galore import published

@@ -193,13 +193,6 @@ def test_training_learns_the_classes_and_at_rate_zero_nothing():
     np.testing.assert_array_equal(ds.step, np.broadcast_to([0, 60], ds.step.shape))
 
 
-def test_single_precision_stays():
-    s = Table1(classes=6, latents=(5, 6), width=8)
-    with jax.enable_x64(True):
-        state, curves = jax.eval_shape(lambda k: training.trained(s, k), jax.random.key(0))
-    assert {x.dtype for x in jax.tree.leaves((state.params, curves))} == {jnp.dtype("float32")}
-
-
 @pytest.mark.parametrize(
     "fields",
     [

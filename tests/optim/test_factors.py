@@ -8,7 +8,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Matrix
-from jaxdyn.optim.lora import factorised, lora, low_rank, relora, spectral_start
+from jaxdyn.optim.factors import factorised, lora, low_rank, relora, spectral_start
 
 DIMS = {"w": Matrix(), "v": None}
 KEY = jax.random.key(3)

@@ -8,7 +8,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.adam import adam_direction
-from jaxdyn.optim.fira import apollo, fira, limited
+from jaxdyn.optim.limited import apollo, fira, limited
 from jaxdyn.optim.subspace import Subspace
 
 

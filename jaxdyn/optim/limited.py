@@ -21,8 +21,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, number
 from jaxdyn.optim.axes import Dims, as_parameter, hidden_matrices, specs
-from jaxdyn.optim.galore import Projected, project
 from jaxdyn.optim.periodic import following
+from jaxdyn.optim.projection import Projected, project
 from jaxdyn.optim.sizes import norm
 from jaxdyn.optim.subspace import Subspace, lift
 from jaxdyn.optim.trees import flat
@@ -59,7 +59,7 @@ def fira(
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
-    """Fira around an elementwise transformation that points uphill; arguments as those of :func:`jaxdyn.optim.galore.galore`.
+    """Fira around an elementwise transformation that points uphill; arguments as those of :func:`jaxdyn.optim.projection.galore`.
 
     ``growth`` limits the norm of the part outside the basis from step to step.
 
@@ -87,10 +87,10 @@ def apollo(
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
-    r"""APOLLO around an elementwise transformation that points uphill; arguments as those of :func:`jaxdyn.optim.galore.galore`.
+    r"""APOLLO around an elementwise transformation that points uphill.
 
-    The published bases are Gaussian (``finder="gaussian"``). APOLLO-Mini: ``tensor=True`` with rank 1, and a scale of
-    :math:`\sqrt{128}`.
+    Arguments are those of :func:`jaxdyn.optim.projection.galore`. The published bases are Gaussian (``finder="gaussian"``).
+    APOLLO-Mini: ``tensor=True`` with rank 1, and a scale of :math:`\sqrt{128}`.
 
     Raises:
         UsageError: for bases on both sides, where the factors have no column; for numbers outside their range.

@@ -13,7 +13,7 @@ from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Matrix
-from jaxdyn.optim.galore import Lazy, galore, golore
+from jaxdyn.optim.projection import Lazy, galore, golore
 from jaxdyn.optim.subspace import Subspace, overlap
 from tests.optim.numpy_galore import galore_adam
 

@@ -1,0 +1,96 @@
+"""GaLore, its followers and its rivals by one line each, in the manner of ``optax.adamw``: a rate, a rank, and options by name.
+
+``galore(3e-3, rank=128)`` is ``method("galore", 3e-3, Options(rank=128)).tx`` (:mod:`jaxdyn.optim.methods`). It warns when its
+state is made for parameters from which nothing is saved.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import optax
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from jaxdyn.optim.axes import Dims, hidden_matrices
+from jaxdyn.optim.memory import Plan, listing
+from jaxdyn.optim.methods import Options, method
+
+__all__ = ["NothingSaved", "apollo", "apollo_mini", "fira", "galore", "golore", "lora", "q_galore", "relora"]
+
+SHOWN = 4  # names in a warning
+
+
+class NothingSaved(UserWarning):
+    """No parameter is projected, or some are in a way that saves nothing."""
+
+
+def _alias(
+    name: str,
+    learning_rate: float | Array | optax.Schedule,
+    rank: int,
+    *,
+    dims: Dims = hidden_matrices,
+    key: PRNGKeyArray | None = None,
+    **options: Any,
+) -> optax.GradientTransformationExtraArgs:
+    """A method of :mod:`jaxdyn.optim.methods` as one optax transformation.
+
+    Args:
+        name: the method.
+        learning_rate: a number, which may be traced, or a schedule.
+        rank: of bases or factors; at most the smaller side of a matrix is used.
+        dims: which parameters are matrices, and how: :func:`hidden_matrices`, :func:`jaxdyn.optim.axes.matching`, or a tree.
+        key: of random bases and of LoRA's factors.
+        **options: further fields of :class:`Options`: ``every``, ``scale``, ``alpha``, ``weight_decay``, ``stored``, ``b1``, …
+
+    Raises:
+        UsageError: for an option that is not allowed.
+    """
+    given = Options(rank=rank, **options)
+    tx = method(name, learning_rate, given, dims=dims, key=key).tx
+
+    def init(params: PyTree) -> Any:
+        arrays = _arrays(params)
+        _look(name, given, arrays, dims)
+        return tx.init(arrays)
+
+    return optax.with_extra_args_support(optax.GradientTransformation(init, tx.update))
+
+
+def _arrays(params: PyTree) -> PyTree:
+    """The parameters without flax's variables around them: what nnx gives to a transformation at an update."""
+
+    def is_variable(x: Any) -> bool:
+        return hasattr(x, "get_value") and hasattr(x, "get_metadata")
+
+    return jax.tree.map(lambda x: x.get_value() if is_variable(x) else x, params, is_leaf=is_variable)
+
+
+def _look(name: str, options: Options, params: PyTree, dims: Dims) -> None:
+    """Warn if the method saves nothing."""
+    kind = "lora" if name in ("lora", "relora") else "galore"
+    rank = 1 if name == "apollo_mini" else options.rank
+    table = listing(params, Plan(method=kind, rank=rank, side=options.side), dims)
+    advice = "see jaxdyn.optim.listing, and choose matrices by jaxdyn.optim.matching"
+    if not table.chosen:
+        warnings.warn(f"{name} projects none of the {len(table)} parameters: {advice}", NothingSaved, stacklevel=4)
+    elif table.useless:
+        shown = ", ".join(f"{row.name} {list(row.shape)}" for row in table.useless[:SHOWN])
+        more = ", …" * (len(table.useless) > SHOWN)
+        warnings.warn(f"{name} at rank {rank} saves nothing on {shown}{more}: {advice}", NothingSaved, stacklevel=4)
+
+
+Alias = Callable[..., optax.GradientTransformationExtraArgs]
+
+galore: Alias = functools.partial(_alias, "galore")
+golore: Alias = functools.partial(_alias, "golore")
+q_galore: Alias = functools.partial(_alias, "q_galore")
+fira: Alias = functools.partial(_alias, "fira")
+apollo: Alias = functools.partial(_alias, "apollo")
+apollo_mini: Alias = functools.partial(_alias, "apollo_mini", rank=1)
+lora: Alias = functools.partial(_alias, "lora")
+relora: Alias = functools.partial(_alias, "relora")

@@ -1,0 +1,43 @@
+"""``jaxdyn memory`` as a user types it."""
+
+import json
+
+import pytest
+
+
+def test_the_table_has_all_methods(jaxdyn):
+    code, out, err = jaxdyn("memory", "llama-9M", "--rank", "16", "--length", "64")
+    lines = out.splitlines()
+    assert (code, err) == (0, "") and lines[0] == "GB for llama-9M in bfloat16, rank 16:"
+    rows = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in lines[2:13]}
+    assert (
+        len(rows) == 11 and rows["full"][1] == rows["full"][0] and rows["full"][2] == pytest.approx(2 * rows["full"][0], abs=1e-3)
+    )
+    assert rows["galore"][2] < rows["full"][2] and "work space is not counted" in lines[-1]
+
+
+def test_a_config_and_a_figure(jaxdyn, tmp_path):
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 50}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes))
+    command = ("memory", str(tmp_path), "--method", "galore", "--rank", "4", "--dtype", "f32", "--length", "8", "--json")
+    code, out, _ = jaxdyn(*command, "--out", str(tmp_path / "new" / "bytes.svg"))
+    facts = json.loads(out)
+    assert code == 0 and facts["dtype"] == "float32" and set(facts["bytes"]) == {"full", "galore"}
+    assert facts["bytes"]["full"]["weights"] == 4 * (2 * 50 * 64 + 64 + 2 * (4 * 64 * 64 + 3 * 64 * 96 + 2 * 64))
+    assert (tmp_path / "new" / "bytes.svg").read_text().count("<svg") == 1 and not (tmp_path / "new" / "bytes.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["llama-8B"], "model llama-8B is not allowed: it is one of llama-9M"),
+        (["llama-9M", "--method", "adamw"], "--method adamw is not allowed: it is one of full, galore"),
+        (["llama-9M", "--out", "bytes.pdf"], "the figure's name ends in .png or .svg"),
+        (["llama-9M", "--rank", "0"], "--rank 0 is not allowed"),
+        (["llama-9M", "--dtype", "int4"], "dtype='int4' is not allowed"),
+        (["llama-9M", "--side", "up"], "side is one of"),
+    ],
+)
+def test_what_is_not_allowed(jaxdyn, words, sentence):
+    code, out, err = jaxdyn("memory", *words)
+    assert (code, out) == (2, "") and sentence in err and len(err.splitlines()) == 1

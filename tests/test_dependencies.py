@@ -1,0 +1,85 @@
+"""What an installation needs: every import is declared, extras are imported late, ``import jaxdyn`` loads nothing heavy."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from jaxdyn.cli.main import main as cli
+from jaxdyn.data import digits, graphs
+from jaxdyn.errors import UsageError, missing
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+IMPORTED = {"math-core": "math_core", "scikit-learn": "sklearn"}  # the name under which a distribution is imported, if it differs
+WITH = {"PIL": "matplotlib", "markupsafe": "jinja2", "equinox": "diffrax", "optimistix": "diffrax"}  # they come with it
+EXTRAS = ("completion", "dask", "models", "suite", "testing", "text")
+
+
+def names(requirements):
+    """The import names of a list of requirements."""
+    found = [re.match(r"[\w.-]+", one)[0] for one in requirements]
+    return {IMPORTED.get(name, name) for name in found}
+
+
+HARD = names(PROJECT["dependencies"])
+SOFT = set().union(*(names(PROJECT["optional-dependencies"][extra]) for extra in EXTRAS))
+
+
+def imports(file, top_level):
+    """Packages that a file imports, when it is imported itself or anywhere."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level else list(ast.walk(tree))
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {module.partition(".")[0] for module in modules} - set(sys.stdlib_module_names) - {"jaxdyn"}
+
+
+def test_what_the_package_imports_is_declared():
+    files = sorted((ROOT / "jaxdyn").rglob("*.py"))
+    eager = set().union(*(imports(file, top_level=True) for file in files if file.name != "testing.py"))
+    assert {WITH.get(name, name) for name in eager} <= HARD
+    assert {WITH.get(name, name) for file in files for name in imports(file, top_level=False)} <= HARD | SOFT
+
+
+def test_every_hard_dependency_is_imported():
+    """With the engine through which xarray reads and writes files."""
+    assert HARD - {"h5netcdf", "h5py"} <= set().union(*(imports(f, top_level=False) for f in (ROOT / "jaxdyn").rglob("*.py")))
+
+
+def test_importing_jaxdyn_imports_nothing_else():
+    """Less than a second of CPU: the standard library alone, and neither JAX nor NumPy."""
+    code = (
+        "import sys\nbefore = set(sys.modules)\nimport jaxdyn\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)\n"
+        "assert new == {'jaxdyn'}, new\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_verifying_imports_no_network_library():
+    """``jd.verify`` by itself takes JAX and xarray; networks, optimizers, solvers and pages are imported by what uses them."""
+    late = {"flax", "optax", "diffrax", "equinox", "matplotlib", "jinja2", "math_core", "sklearn", "networkx", "chex", "hypothesis"}
+    code = f"import sys\nimport jaxdyn as jd\njd.verify\nassert not {late!r} & set(sys.modules), {late!r} & set(sys.modules)\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_library_is_one_sentence(monkeypatch, capsys):
+    assert str(missing("this", "that", "extra")) == "this needs the library that: pip install 'jaxdyn[extra]'"
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    digits.load.cache_clear()
+    with pytest.raises(UsageError, match=r"listing graphs .* needs the library networkx: pip install 'jaxdyn\[suite\]'"):
+        graphs.trees(18)  # of a size that no other test lists
+    with pytest.raises(UsageError, match=r"digits needs the library scikit-learn: pip install 'jaxdyn\[suite\]'"):
+        digits.load()
+    assert cli(["completion", "bash"]) == 2
+    assert capsys.readouterr().err == "jaxdyn: completion needs the library shtab: pip install 'jaxdyn[completion]'\n"
