@@ -72,7 +72,6 @@ def _load(s: OnText) -> ModelAndText:
     """The model's weights and the text in its tokens."""
     model = load(s.model, dtype=s.dtype)
     tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
-    require(s, tokens.size > s.length, f"length is at most {tokens.size - 1}, fewer than the tokens of the text", "length")
     params = model.params if s.weights == "published" else jax.tree.map(_shuffled, model.params)
     return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
 
@@ -85,7 +84,7 @@ def _shuffled(weight: Array) -> Array:
 
 
 def _identity(s: OnText) -> str:
-    """The model's checksum, or where its files are, how large and how old; the text's digest; what is done to both."""
+    """The model's checksum, or where its files are, how large and how old; the text's digest; what is done to the weights."""
     if s.model in PACKAGES and not Path(s.model).exists():
         try:
             library("gguf"), library("tokenizers")
@@ -98,14 +97,20 @@ def _identity(s: OnText) -> str:
         path = place_of(s.model)
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         weights = repr([(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
-    return repr((weights, open_text(s.text).digest))
+    return repr((weights, s.weights, s.dtype, open_text(s.text).digest))
 
 
 on_text = resource(_load, _identity)
 
 
 def piece(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> Int[Array, " n"]:
-    """A piece of the text from a random place, after the tokens that begin a text."""
+    """A piece of the text from a random place, after the tokens that begin a text.
+
+    Raises:
+        UsageError: for a text with no more tokens than a piece.
+    """
+    total = shared.tokens.size
+    require(s, total > s.length, f"length is at most {total - 1}, fewer than the tokens of the text", "length")
     place, order = jax.random.split(key)
     body = s.length - shared.begin.size
     start = jax.random.randint(place, (), 0, shared.tokens.size - body)
