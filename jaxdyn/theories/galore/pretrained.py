@@ -91,7 +91,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def kept(ds: xr.Dataset) -> float:
+def kept_share(ds: xr.Dataset) -> float:
     """Share that a quarter of an unstructured gradient's ranks keeps, the largest of all matrices."""
     return float(ds.predicted_share.max())
 
@@ -100,9 +100,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Stable rank by layer and matrix, and of unstructured gradients."""
     ax = fig.subplots()
     colors = dict(zip(ds.matrix.values, ("measured", "third", "fourth", "fifth", "theory", "failed", "control"), strict=False))
+    ax.set_xticks(ds.layer.values)
     for name, color in colors.items():
         ranks = ds.measured_rank.sel(matrix=name).transpose(..., "layer")
-        plotting.band(ax, ds.layer, ranks, str(name), color)
+        plotting.band(ax, ds.layer, ranks, str(name), color, marker="o")
     random = ds.predicted_rank.mean([d for d in ds.predicted_rank.dims if d != "matrix"])
     ax.axhspan(float(random.min()), float(random.max()), color=plotting.COLORS["control"], alpha=0.3, linewidth=0)
     ax.text(float(ds.layer[0]), float(random.max()) * 1.15, "no structure", va="bottom")
@@ -123,7 +124,7 @@ CLAIMS = (
         source="arXiv:2403.03507, section 3 (low-rank gradients) and table 2 (a quarter of the ranks)",
         plot=plot,
         caption="Stable rank of the gradient of each matrix of a block by layer: median and central 90% of the pieces of text; "
-        "grey: products of Gaussian matrices, one row a token.",
+        "grey: products of Gaussian matrices, one row per token.",
     ).claim(
         id="galore.model_gradients",
         title="Gradients of SmolLM2's own loss have low rank",
@@ -131,6 +132,6 @@ CLAIMS = (
         "keeps at least 95% of the squared norm, and the stable rank is below a quarter of that of the product of Gaussian inputs "
         "and errors, for every matrix, layer and piece.",
         controls={"a random network: the same weights in random order": {"weights": "shuffled"}},
-        rivals={"neither inputs nor errors have structure": jd.off({SHARE: kept, RANK: 1.0})},
+        rivals={"neither inputs nor errors have structure": jd.off({SHARE: kept_share, RANK: 1.0})},
     ),
 )
