@@ -227,8 +227,9 @@ CLAIMS = (
         id="stream.model_window",
         title="A window breaks SmolLM2, and four first tokens mend it",
         statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.35 to 50 times that of a "
-        "cache of the same size which keeps the first four tokens, in every piece of text. With these it stays within a factor of 3 "
-        "of encoding each window anew, on the few tokens for which that is done, and below twice that with a cache for everything.",
+        "cache of the same size which keeps the first four tokens, in every piece of text. With these it stays within a factor of "
+        "3 of encoding each window anew, on the few tokens for which that is done, and below twice that with a cache for "
+        "everything.",
         form="one",
         judge=judge_window,
         controls={"a window in place of four sinks": as_window("4 sinks")},
