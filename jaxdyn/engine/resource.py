@@ -35,7 +35,7 @@ class Resource:
 
     Args:
         load: ``setting -> pytree`` of arrays; may read static fields only.
-        identity: ``setting -> str``: which arrays these are, without reading them all; raises :class:`Absent`.
+        identity: ``setting -> str``: which arrays ``load`` gives, without reading them all; raises :class:`Absent`.
     """
 
     load: Callable[[Any], Any]
@@ -46,9 +46,10 @@ def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Call
     """Decorator of a trial ``(setting, key, shared) -> Observables``; all runs get what ``load(setting)`` returns.
 
     Args:
-        load: ``setting -> pytree`` of arrays; it may read static fields only, and is called once in each process.
-        identity: ``setting -> str``: which arrays these are, such as a checksum; stored runs depend on it. It raises
-            :class:`Absent` where they are not on this machine: claims on the trial are then skipped.
+        load: ``setting -> pytree`` of arrays; it may read static fields only.
+        identity: ``setting -> str``: which arrays these are, such as a checksum and what is done to them; stored runs depend on it,
+            and all trials with this ``load`` share the arrays of one identity. It raises :class:`Absent` where they are not on
+            this machine: claims on the trial are then skipped.
     """
 
     def decorate(trial: T) -> T:
@@ -93,20 +94,28 @@ def identity_of(program: Program) -> str:
     return "" if needed is None else needed.identity(_default(program))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """Arrays to be read: the same ones for all trials and settings that name them so."""
+
+    load: Callable[[Any], Any]
+    identity: str
+    setting: Any = dataclasses.field(compare=False)
+
+
 @remembered
 @functools.lru_cache(maxsize=KEPT)
-def _loaded(program: Program) -> Any:
-    """What the runs of a program share; of programs that differ in how they are executed once."""
-    needed = _of(resolve(program.trial))
+def _loaded(wanted: _Wanted) -> Any:
     with jax.enable_x64(True):
-        return () if needed is None else jax.device_put(needed.load(_default(program)))
+        return jax.device_put(wanted.load(wanted.setting))
 
 
 def shared_by(program: Program) -> Any:
-    """What all runs of a program share; an empty tuple for those that share nothing."""
-    if _of(resolve(program.trial)) is None:
+    """What all runs of a program share; an empty tuple for those that share nothing. Programs that share the same hold it once."""
+    if (needed := _of(resolve(program.trial))) is None:
         return ()
-    return _loaded(dataclasses.replace(program, executor="auto", compiler="full", values=""))
+    setting = _default(program)
+    return _loaded(_Wanted(needed.load, needed.identity(setting), setting))
 
 
 def shapes(program: Program) -> Any:

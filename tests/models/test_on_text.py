@@ -11,7 +11,7 @@ from jaxdyn.models.on_text import OnText, on_text, piece
 from jaxdyn.nn.decoder import apply, trunk
 from jaxdyn.nn.inside import nats
 from tests.models.hugging import needs_models
-from tests.models.small import SHAPE, saved
+from tests.models.small import SHAPE, saved, spoken
 
 pytestmark = needs_models
 
@@ -27,16 +27,7 @@ def reading(s, key, shared):
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    from tokenizers import Tokenizer, pre_tokenizers
-    from tokenizers.models import WordLevel
-
-    folder = tmp_path_factory.mktemp("on_text")
-    inner = Tokenizer(WordLevel({f"w{i}": i for i in range(13)}, "w0"))
-    inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    saved(folder / "model", tokenizer=models.Tokenizer(inner))
-    ids = np.random.default_rng(1).integers(0, 13, 400)
-    (folder / "text.txt").write_text(" ".join(f"w{i}" for i in ids))
-    return {"model": str(folder / "model"), "text": str(folder / "text.txt")}, ids
+    return spoken(tmp_path_factory.mktemp("on_text"))
 
 
 def test_runs_are_pieces_of_the_text_read_by_the_model(places):

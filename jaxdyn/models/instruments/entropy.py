@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["ENTROPY", "measure", "predict", "uniform"]
+__all__ = ["ENTROPY", "measure", "observe", "predict", "uniform"]
 
 PIECES, LENGTH = 8, 256
 COLORS = {"q": "measured", "k": "third", "v": "fourth", "o": "fifth", "gate": "theory", "up": "failed", "down": "control"}

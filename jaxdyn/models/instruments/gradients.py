@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["GRADIENTS", "backwards", "ends", "inputs", "measure", "predict"]
+__all__ = ["GRADIENTS", "SHARES", "backwards", "block_gradients", "ends", "inputs", "measure", "predict", "summary"]
 
 PIECES, LENGTH = 4, 256
 RANKS = {"60M": (128, 512), "130M": (256, 768), "350M": (256, 1024), "1B": (512, 2048)}  # rank and width, table 2
@@ -64,19 +64,23 @@ def ends(
     return jax.lax.map(lambda pair: jax.value_and_grad(loss)(*pair), (x, tokens[:, 1:]))
 
 
+def block_gradients(
+    shape: Decoder, w: dict[str, Array], x: Float[Array, "n d"], cotangent: Float[Array, "n d"]
+) -> tuple[dict[str, Array], Float[Array, "n d"]]:
+    """The gradients of one block's matrices for one piece, and that at its input."""
+    block = parts(shape)[1]
+    others = {name: value for name, value in w.items() if name not in shape.weights}
+    matrices = {name: w[name] for name in shape.weights}
+    _, back = jax.vjp(lambda own, one: block(others | own, one[None])[0], matrices, x)
+    gradients, before = back(cotangent)
+    return gradients, before
+
+
 def backwards(
     shape: Decoder, w: dict[str, Array], x: Float[Array, "P n d"], cotangent: Float[Array, "P n d"]
 ) -> tuple[dict[str, Float[Array, "P1 m"]], Float[Array, "P n d"]]:
     """Energies of one block's gradients (of every piece, then of their mean), and the gradient at its input."""
-    block = parts(shape)[1]
-    others = {name: value for name, value in w.items() if name not in shape.weights}
-
-    def piece(pair: tuple[Array, Array]) -> tuple[dict[str, Array], Array]:
-        matrices = {name: w[name] for name in shape.weights}
-        _, back = jax.vjp(lambda own, one: block(others | own, one[None])[0], matrices, pair[0])
-        return back(pair[1])
-
-    gradients, before = jax.lax.map(piece, (x, cotangent))
+    gradients, before = jax.lax.map(lambda pair: block_gradients(shape, w, *pair), (x, cotangent))
     whole = {name: jnp.concatenate([g, jnp.mean(g, 0, keepdims=True)]) for name, g in gradients.items()}
     return {name: energies(g) for name, g in whole.items()}, before
 
@@ -88,14 +92,14 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, "P n"]) -> tuple[
 
     def one(cotangent: Array, pair: tuple[dict[str, Array], Array]) -> tuple[Array, dict[str, dict[str, Array]]]:
         found, cotangent = backwards(shape, *pair, cotangent)
-        return cotangent, {name: _summary(energy) for name, energy in found.items()}
+        return cotangent, {name: summary(energy) for name, energy in found.items()}
 
     layers = (expanded(shape, blocks_of(shape, params)), before)
     _, seen = jax.lax.scan(one, cotangent, layers, reverse=True)
     return losses, seen
 
 
-def _summary(energy: Float[Array, "P1 m"]) -> dict[str, Array]:
+def summary(energy: Float[Array, "P1 m"]) -> dict[str, Array]:
     """What is stored of a spectrum: the energy, the shares that ranks keep, and singular values over the largest at some places."""
     m = energy.shape[-1]
     total = jnp.sum(energy, -1)

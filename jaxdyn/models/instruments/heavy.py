@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["BUDGETS", "HEAVY", "TOP", "measure", "predict", "uniform"]
+__all__ = ["BUDGETS", "HEAVY", "TOP", "evicted", "measure", "predict", "shares", "uniform"]
 
 TOP = 0.2  # of the keys
 BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.6)  # of the piece
 POLICIES = {"H2O": "sum", "recent": "recent", "random": "random", "H2O's opposite": "anti"}
+SINKS = 4  # first tokens that the policy "streaming" holds
 PIECES, LENGTH = 4, 192
 DRAWN = {"H2O": "measured", "recent": "third", "random": "fifth", "H2O's opposite": "theory"}
 
@@ -56,26 +57,40 @@ def top_share(gets: Float[Array, "h n"]) -> Float[Array, " h"]:
     return jnp.sum(jax.lax.top_k(gets, _count(gets.shape[-1]))[0], -1) / jnp.sum(gets, -1)
 
 
-def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
-    """Shares by layer and head, nats with everything, and nats of every policy and budget."""
-    read = tokens[:-1]
+def shares(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> tuple[Float[Array, "n d"], dict[str, Array]]:
+    """The last residual stream, and shares by layer and head: of all keys, and without the first."""
 
     def reduce(block: Inside) -> dict[str, Array]:
         gets = jnp.sum(block.attention[0].astype(jnp.float32), -2)
         return {"share": top_share(gets), "rest": top_share(gets[:, 1:])}
 
-    x, seen = watch(shape, params, read[None], reduce)
-    kinds = jnp.asarray([budgets.POLICIES.index(name) for name in POLICIES.values()], jnp.int32)[:, None]
-    sizes = jnp.maximum(2, jnp.round(jnp.asarray(BUDGETS, jnp.float32) * read.size)).astype(jnp.int32)[None]
+    x, seen = watch(shape, params, tokens[None], reduce)
+    return x[0], seen
+
+
+def evicted(
+    shape: Decoder, params: PyTree, tokens: Int[Array, " n"], policies: tuple[str, ...], parts: tuple[float, ...]
+) -> Float[Array, "p B n1"]:
+    """Nats of every token but the first, with a cache that holds a share of the piece, half of it for the last keys."""
+    read = tokens[:-1]
+    kinds = jnp.asarray([budgets.POLICIES.index(name) for name in policies], jnp.int32)[:, None]
+    sizes = jnp.maximum(2, jnp.round(jnp.asarray(parts, jnp.float32) * read.size)).astype(jnp.int32)[None]
     kind, keys = jnp.broadcast_arrays(kinds, sizes)
-    plan = budgets.Plan(kind, keys, keys // 2, jnp.zeros_like(keys))
+    sinks = jnp.where(kind == budgets.POLICIES.index("streaming"), jnp.minimum(SINKS, keys // 2), 0)
+    plan = budgets.Plan(kind, keys, keys // 2, sinks)
     given = jnp.zeros((shape.depth, shape.key_heads, read.size), jnp.float32)
 
     def each(plan: budgets.Plan) -> Float[Array, " n1"]:
         return nats(shape, params, budgets.trunk(shape, params, plan, read, given, jax.random.key(0))[0], tokens[1:])
 
-    losses = jax.lax.map(jax.vmap(each), plan)  # the budgets of one policy at a time
-    return seen | {"full": nats(shape, params, x[0], tokens[1:]), "nats": losses}
+    return jax.lax.map(jax.vmap(each), plan)  # the budgets of one policy at a time
+
+
+def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+    """Shares by layer and head, nats with everything, and nats of every policy and budget."""
+    x, seen = shares(shape, params, tokens[:-1])
+    losses = evicted(shape, params, tokens, tuple(POLICIES.values()), BUDGETS)
+    return seen | {"full": nats(shape, params, x, tokens[1:]), "nats": losses}
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:

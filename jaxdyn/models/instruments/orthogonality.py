@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["ORTHOGONALITY", "cosine", "measure", "predict"]
+__all__ = ["ORTHOGONALITY", "cosine", "measure", "observe", "predict", "rows"]
 
 PIECES, LENGTH = 8, 512
 
@@ -62,9 +62,13 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
     return {"raw": found[:, 0], "centred": found[:, 1], "words": jnp.sum(new)}
 
 
-def rows(shape: Decoder, params: PyTree) -> Array:
-    """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream."""
-    return jax.lax.map(lambda w: mean_cosine(w.astype(jnp.float32)), blocks_of(shape, params)["down"])
+def rows(shape: Decoder, params: PyTree, units: Int[Array, " k"] | None = None) -> Array:
+    """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream; of some units or of all."""
+
+    def one(w: Float[Array, "f d"]) -> Array:
+        return mean_cosine((w if units is None else w[units]).astype(jnp.float32))
+
+    return jax.lax.map(one, blocks_of(shape, params)["down"])
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["EPSILON", "SINKS", "measure", "predict", "uniform"]
+__all__ = ["EPSILON", "SINKS", "measure", "observe", "predict", "uniform"]
 
 EPSILON = 0.3
 FIRST = 8  # first tokens whose weights are shown one by one

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "carrying", "measure", "overlaps", "predict"]
+__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "carrying", "measure", "observe", "overlaps", "predict"]
 
 CARRIED = 0.95  # of the sum of squares
 TOP = 0.1  # share of the units in a token's own set

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["SHARE", "STREAMING", "measure", "predict"]
+__all__ = ["POLICIES", "SHARE", "SINKS", "STREAMING", "measure", "observe", "predict", "spots"]
 
 PIECES, LENGTH = 4, 2048
 SHARE = 4  # a piece is this many times as long as the cache

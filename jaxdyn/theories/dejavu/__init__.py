@@ -23,6 +23,7 @@ THEORY = jd.Theory(
         "relu_zeros",
         "mean_shift",
         "contextual",
+        "pretrained",
     ),
     shown=("dejavu.contextual_gt_static",),
 )

@@ -35,6 +35,7 @@ THEORY = jd.Theory(
         "optimizer",
         "memory_table",
         "text",
+        "pretrained",
     ),
     shown=("galore.ppl_order",),
 )

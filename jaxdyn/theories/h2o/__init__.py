@@ -23,6 +23,7 @@ THEORY = jd.Theory(
         "greedy",
         "frozen_cache",
         "ppl_budget",
+        "pretrained",
     ),
     shown=("h2o.ppl_budget",),
 )

@@ -47,6 +47,7 @@ THEORY = jd.Theory(
         "Latents and text in trained networks": (
             "experiments.table1",
             "experiments.text",
+            "pretrained",
         ),
     },
     shown=("joma.fig2",),

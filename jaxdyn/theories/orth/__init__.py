@@ -15,6 +15,7 @@ THEORY = jd.Theory(
         "init_directions",
         "trained",
         "sensitivity",
+        "pretrained",
     ),
     shown=("orth.trained",),
 )

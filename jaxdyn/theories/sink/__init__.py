@@ -31,6 +31,7 @@ THEORY = jd.Theory(
         "bb_growth",
         "reduced_log",
         "lm_emerge",
+        "pretrained",
     ),
     shown=("sink.bb_forms",),
 )

@@ -24,6 +24,7 @@ THEORY = jd.Theory(
         "cost",
         "window",
         "text",
+        "pretrained",
     ),
     shown=("stream.text_dense",),
 )

@@ -1,0 +1,276 @@
+r"""Caches of fixed size in a published language model: what a window breaks, how many first tokens mend it, and bytes held.
+
+Perplexities are those of the tokens beyond the size of the caches, the same ones for all policies; keys have positions within the
+cache. Bytes are counted in the caches themselves, places that hold a key, while the model decodes the beginning of the text:
+:math:`2 \cdot \text{depth} \cdot g\, e \min(t, L)` numbers after t tokens.
+Letters: L keys of a cache, g heads of keys with e numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Int, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.models.instruments import streaming
+from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
+from jaxdyn.nn import cache
+from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K
+
+__all__ = ["CACHES", "CLAIMS", "FORMS", "bytes_by_token", "judge_bytes", "judge_sinks", "judge_window", "trial"]
+
+FORMS = ("one", "four")  # first tokens that are needed
+COUNTS = (1, 2, 8)  # first tokens in caches that are compared with four
+NAMES = ("1 sink", "2 sinks", "8 sinks")
+STRETCHES = 6  # of the tokens beyond the size of the caches
+HALF = slice(STRETCHES // 2, None)
+SMALL, DECODED = 6, 12  # keys of the cache, and tokens, while bytes are counted
+CACHES = {
+    "streaming": cache.Policy(kind="streaming", size=SMALL, sinks=4),
+    "dense": cache.Policy(kind="dense", size=DECODED),
+}
+LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 sinks"] for name in NAMES]
+BREAKS = "log perplexity, window minus 4 sinks, every piece"
+AGAIN = "log perplexity, 4 sinks minus recomputation, every piece"
+OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
+RATIO = "log of perplexity over that with 4 sinks, over predicted, every piece"
+ONE = "log perplexity, window minus 1 sink, every piece"
+COUNTED = "bytes in the caches / formula, minus 1, every token"
+FLAT = "bytes of the streaming cache, end / when full"
+LINEAR = "bytes of the dense cache, the same"
+LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, every piece"
+LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.2)  # of ratios of perplexities
+NEAR, CLOSE, LATE = np.log(3.0), np.log(2.0), np.log(3.3)
+
+
+def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
+    """Bytes of the places that hold a key and a value, in all layers, after each token."""
+
+    def one(state: cache.State, token: Int[Array, ""]) -> tuple[cache.State, Int[Array, ""]]:
+        state, _ = cache.step(shared.shape, shared.params, policy, state, token)
+        layers = state.layers
+        place = (layers.key.nbytes + layers.value.nbytes) // layers.born.size
+        return state, place * jnp.sum(layers.born >= 0, dtype=jnp.int32)
+
+    return jax.lax.scan(one, cache.start(shared.shape, policy), tokens)[1]
+
+
+@on_text
+def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
+    """Nats beyond the size of the caches with every policy, ratios of perplexities, and bytes in two caches by token."""
+    # perplexities
+    tokens = piece(s, key, shared)
+    seen = streaming.observe(shared.shape, shared.params, tokens)
+    spots = streaming.spots(s.length)
+    late = seen["nats"][:, spots[0] :]
+    part = late.shape[1] // STRETCHES
+    stretches = jnp.mean(late[:, : STRETCHES * part].reshape(len(late), STRETCHES, part), -1)
+    nats = jnp.mean(late, -1)
+    at = {name: streaming.POLICIES.index(name) for name in streaming.POLICIES}
+    counted = jnp.asarray([at[name] for name in NAMES])
+    # bytes
+    begun = tokens[:DECODED]
+    bytes_ = jnp.stack([bytes_by_token(shared, policy, begun) for policy in CACHES.values()])
+    shape = shared.shape
+    number = 2 * shape.depth * shape.key_heads * shape.entries * jnp.dtype(shape.dtype).itemsize
+    steps = np.arange(1, DECODED + 1)
+    formula = number * np.stack([np.minimum(steps, SMALL), steps])
+    return jd.observables(
+        predicted={
+            "ratio": jd.named(jnp.asarray([[1.0] * len(COUNTS), LLAMA], jnp.float32), "form sinks"),
+            "bytes": jd.named(jnp.asarray(formula, jnp.float32), "cache token"),
+        },
+        measured={
+            "ratio": jd.named(jnp.exp(nats[counted] - nats[at["4 sinks"]]), "sinks"),
+            "bytes": jd.named(bytes_.astype(jnp.float32), "cache token"),
+        },
+        recorded={
+            "nats": jd.named(nats, "policy"),
+            "stretches": jd.named(stretches, "policy stretch"),
+            "again": jnp.mean(seen["nats"][at["4 sinks"], spots] - seen["recomputed"]),
+            "again_window": jnp.mean(seen["nats"][at["window"], spots] - seen["recomputed"]),
+            "begins": jd.named(jnp.asarray(spots[0] + part * np.arange(STRETCHES), jnp.int32), "stretch"),
+        },
+        coords={"form": FORMS, "sinks": COUNTS, "cache": tuple(CACHES), "token": steps.tolist(), "policy": streaming.POLICIES},
+    )
+
+
+def more(ds: xr.Dataset, policy: str, than: str, name: str = "nats") -> xr.DataArray:
+    """Log perplexity with one policy minus that with another, piece by piece."""
+    return ds[name].sel(policy=policy, drop=True) - ds[name].sel(policy=than, drop=True)
+
+
+def judge_window(ds: xr.Dataset) -> list[jd.Check]:
+    """A window against four sinks; these against recomputation and a cache for everything."""
+    return [
+        jd.within(BREAKS, more(ds, "window", "4 sinks"), LEAST, MOST),
+        jd.within(AGAIN, ds.again, -NEAR, NEAR),
+        jd.at_most(OVER, more(ds, "4 sinks", "dense"), CLOSE),
+    ]
+
+
+def judge_sinks(ds: xr.Dataset) -> list[jd.Check]:
+    """One, two and eight first tokens against four, next to what is predicted; one against none."""
+    return [
+        jd.within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), -SAME, SAME),
+        jd.at_least(ONE, more(ds, "window", "1 sink"), LEAST),
+    ]
+
+
+def judge_bytes(ds: xr.Dataset) -> list[jd.Check]:
+    """Bytes against the formula, their growth once the smaller cache is full, and the perplexity at the end of the pieces."""
+    grown = ds.measured_bytes.isel(token=-1) / ds.measured_bytes.sel(token=SMALL, drop=True)
+    return [
+        jd.within(COUNTED, ds.measured_bytes / ds.predicted_bytes - 1, -1e-6, 1e-6),
+        jd.within(FLAT, grown.sel(cache="streaming", drop=True), 1, 1),
+        jd.within(LINEAR, grown.sel(cache="dense", drop=True), DECODED / SMALL, DECODED / SMALL),
+        jd.at_most(LEVEL, more(ds, "4 sinks", "dense", "stretches").isel(stretch=HALF).mean("stretch"), LATE),
+    ]
+
+
+def published(ds: xr.Dataset) -> xr.DataArray:
+    """Perplexities of Llama-2-7B over that with four first tokens."""
+    return xr.DataArray(np.asarray(LLAMA, np.float32), {"sinks": ds.sinks.values}, "sinks")
+
+
+def as_window(*policies: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """What is named as these policies is read with a window."""
+
+    def by(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+        return lambda ds: xr.where(ds.policy.isin(policies), ds[name].sel(policy="window", drop=True), ds[name])
+
+    def ratio(ds: xr.Dataset) -> xr.DataArray:
+        window = np.exp(more(ds, "window", "4 sinks")).astype(np.float32)
+        one = (ds.sinks == 1) & ("1 sink" in policies)
+        return xr.where(one, window, ds.measured_ratio)
+
+    return jd.swap(nats=by("nats"), stretches=by("stretches"), measured_ratio=ratio, again="again_window")
+
+
+def plot_text(ds: xr.Dataset, fig: Figure) -> None:
+    """Log perplexity over that with a cache for everything, along the pieces."""
+    ax = fig.subplots()
+    along = ds.stretches - ds.stretches.sel(policy="dense", drop=True)
+    x = ds.begins.values.reshape(-1, ds.sizes["stretch"])[0]
+    x = x + (x[1] - x[0]) / 2
+    for name, color in (("window", "theory"), ("1 sink", "third"), ("4 sinks", "measured")):
+        plotting.band(ax, x, along.sel(policy=name).transpose(..., "stretch"), name, color)
+    ax.axhline(0, color=plotting.COLORS["control"], linewidth=1)
+    ax.set(xlabel="token of the piece", ylabel="nats, minus those with everything")
+
+
+def plot_sinks(ds: xr.Dataset, fig: Figure) -> None:
+    """Perplexity by the number of first tokens, over that with four, next to published rows."""
+    ax = fig.subplots()
+    names = list(streaming.SINKS)
+    own = np.exp(ds.nats.sel(policy=names) - ds.nats.sel(policy="4 sinks", drop=True))
+    plotting.band(ax, range(len(names)), own.transpose(..., "policy"), "SmolLM2-135M-Instruct", marker="o")
+    for (model, row), color in zip(FOUR_HUNDRED_K.items(), ("fourth", "fifth", "third", "theory"), strict=True):
+        ax.plot(range(len(names)), [row[n] / row["4 sinks"] for n in names], "--", color=plotting.COLORS[color], label=model)
+    ax.set_xticks(range(len(names)), [str(n) for n in streaming.SINKS.values()])
+    ax.set(xlabel="first tokens in the cache", ylabel="perplexity over that with 4", yscale="log")
+
+
+def plot_bytes(ds: xr.Dataset, fig: Figure) -> None:
+    """Bytes by token, and the perplexity along the pieces."""
+    left, right = fig.subplots(1, 2)
+    one = plotting.first_run(ds)
+    for name, color in (("dense", "theory"), ("streaming", "measured")):
+        left.plot(ds.token, one.measured_bytes.sel(cache=name) / 2**20, "o", color=plotting.COLORS[color], label=name)
+        left.plot(ds.token, one.predicted_bytes.sel(cache=name) / 2**20, "--", color=plotting.COLORS[color])
+    left.set_xticks(range(0, DECODED + 1, 3))
+    left.set(xlabel="tokens decoded", ylabel="MiB of keys and values", ylim=(0, None))
+    along = ds.stretches - ds.stretches.sel(policy="dense", drop=True)
+    for name, color in (("window", "theory"), ("4 sinks", "measured")):
+        plotting.band(right, one.begins, along.sel(policy=name).transpose(..., "stretch"), name, color)
+    right.set(xlabel="token of the piece", ylabel="nats, minus those with everything")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(OnText, length=256),
+    seeds=5,
+    paper_seeds=24,
+    evidence="model",
+    bounds=jd.looked(at="5000:5005", confirmed="6000:6005"),
+    tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
+    source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
+)
+BANDS = "Lines and bands: median and central 90% of the pieces of text"
+SINKS = STUDY.claim(
+    id="stream.model_sinks",
+    title="One first token in the cache is enough for SmolLM2",
+    statement="For SmolLM2-135M-Instruct one first token in the cache does what it needs: with one, two and eight the perplexity "
+    "is within 20% of that with four, in caches of equal size and in every piece of text. Without any it is at least 1.35 times "
+    "that with one.",
+    form="one",
+    judge=judge_sinks,
+    controls={"a window in place of one sink": as_window("1 sink")},
+    rivals={
+        "first tokens do not matter": jd.off({ONE: 0.0}),
+        "more first tokens help as in Llama-2-7B": jd.swap(predicted_ratio=published),
+    },
+    plot=plot_sinks,
+    caption=f"Perplexity by the number of first tokens in a cache of 64 keys, over that with four. {BANDS}; dashed: published rows "
+    f"of "
+    "larger models.",
+)
+CLAIMS = (
+    STUDY.claim(
+        id="stream.model_window",
+        title="A window breaks SmolLM2, and four first tokens mend it",
+        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.35 to 50 times that of a "
+        "cache of the same size which keeps the first four tokens, in every piece of text. With these it stays within a factor of "
+        "3 of encoding each window anew, on the few tokens for which that is done, and below twice that with a cache for "
+        "everything.",
+        form="one",
+        judge=judge_window,
+        controls={"a window in place of four sinks": as_window("4 sinks")},
+        rivals={
+            "first tokens do not matter": jd.off({BREAKS: 0.0}),
+            "it breaks as Llama-2-13B does": {BREAKS: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
+        },
+        plot=plot_text,
+        caption="Cross-entropy with caches of 64 keys minus that with a cache for everything, along the pieces. " + BANDS + ".",
+    ),
+    SINKS,
+    SINKS.as_printed(
+        id="stream.model_sinks_beyond",
+        title="SmolLM2 needs four first tokens in the cache, as Llama-2 does",
+        statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities with "
+        "one, two and eight are to that with four as those of Llama-2-7B, within 20% in every piece of text.",
+        form="four",
+    ),
+    STUDY.claim(
+        id="stream.model_constant_memory",
+        title="SmolLM2 decodes with four first tokens in constant memory",
+        statement=r"While SmolLM2-135M-Instruct decodes, its streaming cache of $L$ keys holds $2 \cdot 30 \cdot 3 \cdot 64 "
+        r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. At "
+        r"the end of "
+        "a text of four such lengths its perplexity is at most 3.3 times that with everything.",
+        tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
+        "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "
+        "the 64th.",
+        form="one",
+        judge=judge_bytes,
+        controls={"a window in place of four sinks": as_window("4 sinks")},
+        rivals={
+            "nothing is dropped": jd.off(
+                jd.swap(predicted_bytes=lambda ds: ds.predicted_bytes.sel(cache="dense", drop=True) + 0 * ds.predicted_bytes)
+            ),
+            "the streaming cache grows, too": {FLAT: DECODED / SMALL},
+            "the dense cache does not grow": {LINEAR: 1.0},
+        },
+        plot=plot_bytes,
+        caption="Left: bytes of keys and values in the cache after each token; dashed: formula. Right: cross-entropy minus that "
+        "with "
+        f"a cache for everything, along the pieces. {BANDS}.",
+    ),
+)
