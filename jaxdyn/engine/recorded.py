@@ -1,6 +1,6 @@
 """The last recorded verdict of each claim: what a page shows of claims that were not run.
 
-``python -m jaxdyn.maintain verdicts`` writes the shipped file, ``verdicts.json``, from a verification of all claims.
+``python -m jaxdyn.maintain verdicts`` adds those of a verification to the shipped file, ``verdicts.json``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ WHEN = ("date", "commit", "device")
 
 
 @functools.cache
-def recorded_verdicts() -> dict[str, Any]:
-    """``{"date", "commit", "device", "verdicts": {id: [verdict, digest]}}``; empty where the file is missing or damaged."""
+def recorded_verdicts() -> dict[str, dict[str, Any]]:
+    """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty where the file is missing or damaged."""
     try:
         read = json.loads(RECORDED.read_text())
-        return read if {*WHEN, "verdicts"} <= read.keys() else {}
-    except (OSError, ValueError, AttributeError):
+        calls = [dict(zip(WHEN, call, strict=True)) for call in read["calls"]]
+        return {name: {"verdict": verdict, "digest": own, **calls[i]} for name, (verdict, own, i) in read["verdicts"].items()}
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return {}
 
 
@@ -37,29 +38,33 @@ def not_run(claim: Claim) -> dict[str, Any]:
 
     ``recorded`` is None for a claim that has none; its ``stale`` says that checks, controls or rivals have changed since.
     """
-    found = recorded_verdicts()
-    verdict, then = found.get("verdicts", {}).get(claim.id, (None, None))
-    recorded = verdict and {"verdict": verdict, "stale": then != digest(claim), **{name: found[name] for name in WHEN}}
+    found = recorded_verdicts().get(claim.id)
+    recorded = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
     return {**described(claim), "verdict": "not run", "recorded": recorded, "command": f"jaxdyn verify {claim.id}"}
 
 
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
-    """Write the verdicts of a verification, given by its output folder; returns how many there are.
+    """Add the verdicts of a verification on the claims' own seeds, given by its output folder; returns how many these are.
 
     Raises:
-        UsageError: no results, or claims that were not run.
+        UsageError: no results, or results on other seeds or settings.
     """
     try:
         result = json.loads((folder / "result.json").read_text())
     except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
-    if result.get("not_run"):
-        raise UsageError(f"claims were left out ({len(result['not_run'])} not run): it takes a verification of all claims")
+    claims = [c for c in result["claims"] if c["verdict"] != "skipped"]
+    changed = (" --set ", " --scale ", " --by ", " --fresh ")
+    if other := [c["id"] for c in claims if any(word in c["command"] for word in changed)]:
+        raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
     environment = result["environment"]
-    lines = [
-        f"{json.dumps(c['id'])}: {json.dumps([c['verdict'], c['digest']])}" for c in result["claims"] if c["verdict"] != "skipped"
+    now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **{n: environment[n] for n in WHEN}} for c in claims}
+    whole = recorded_verdicts() | now
+    calls = list(dict.fromkeys(tuple(entry[n] for n in WHEN) for entry in whole.values()))
+    rows = [
+        [whole[name]["verdict"], whole[name]["digest"], calls.index(tuple(whole[name][n] for n in WHEN))] for name in sorted(whole)
     ]
-    head = "".join(f'"{name}": {json.dumps(environment[name])},\n' for name in WHEN)
-    atomic_write(target, f'{{\n{head}"verdicts": {{\n' + ",\n".join(lines) + "\n}}\n")
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in zip(sorted(whole), rows, strict=True))
+    atomic_write(target, f'{{\n"calls": {json.dumps(calls)},\n"verdicts": {{\n{lines}\n}}\n}}\n')
     recorded_verdicts.cache_clear()
-    return len(lines)
+    return len(now)

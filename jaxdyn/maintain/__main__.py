@@ -36,9 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     costs = tasks.add_parser("costs", help="Write costs.json, what programs cost, from a verification that compiled everything.")
     costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
-    verdicts = tasks.add_parser(
-        "verdicts", help="Write verdicts.json, the last recorded verdicts, from a verification of all claims."
-    )
+    verdicts = tasks.add_parser("verdicts", help="Add the verdicts of a verification to verdicts.json, the last recorded ones.")
     verdicts.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")

@@ -9,6 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine import recorded
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.recorded import not_run, recorded_verdicts, write_verdicts
+from jaxdyn.engine.verify import make_plan, run_plan
 
 
 @pytest.fixture
@@ -40,11 +41,28 @@ def test_a_verdict_by_other_checks_is_stale(made):
     assert not_run(other)["recorded"]["stale"]
 
 
-def test_only_a_whole_verification_is_recorded(made):
+def test_verdicts_of_another_call_are_added(made):
     one, folder = made
-    (folder / "result.json").write_text(json.dumps(payload([], 1.0, [one])))
-    with pytest.raises(jd.UsageError, match=r"claims were left out \(1 not run\): it takes a verification of all claims"):
-        write_verdicts(folder)
+    write_verdicts(folder, recorded.RECORDED)
+    result = json.loads((folder / "result.json").read_text())
+    result["claims"][0] |= {"id": "toy.other", "verdict": "refuted"}
+    result["environment"]["date"] = "later"
+    (folder / "result.json").write_text(json.dumps(result))
+    assert write_verdicts(folder, recorded.RECORDED) == 1
+    both = recorded_verdicts()
+    assert (both["toy.other"]["verdict"], both["toy.other"]["date"]) == ("refuted", "later")
+    assert both[one.id]["date"] != "later" and not_run(one)["recorded"]["stale"] is False
+
+
+def test_skipped_claims_and_other_seeds_are_not_recorded(made):
+    one, folder = made
+    result = json.loads((folder / "result.json").read_text())
+    result["claims"][0]["verdict"] = "skipped"
+    (folder / "result.json").write_text(json.dumps(result))
+    assert write_verdicts(folder, recorded.RECORDED) == 0
+    (folder / "result.json").write_text(json.dumps(payload(run_plan(make_plan([one], fresh=4000), None), 1.0)))
+    with pytest.raises(jd.UsageError, match="toy.made was run with other seeds or settings than its own"):
+        write_verdicts(folder, recorded.RECORDED)
     with pytest.raises(jd.UsageError, match="holds no results of `jaxdyn verify`"):
         write_verdicts(folder / "nowhere")
 
