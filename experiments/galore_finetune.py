@@ -132,7 +132,7 @@ def run(
             "seconds a step": seconds,
         }
         rows.append(row | bytes_of(name, step, done.state, stream) | {"process, GiB": peak_of_process()})
-        runs[name] = done
+        runs[name] = done._replace(state=None)  # gigabytes each
     experiment.table(out, "finetune", rows, f"{model}, fine-tuned: loss in nats a token on held-out sequences, and memory")
     experiment.figure(out, "galore_finetune", lambda fig: draw(runs, rows, fig))
     curves = {name: {"step": r.steps.tolist(), "loss": r.records["loss"].tolist()} for name, r in runs.items()}

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import serialization
 from jaxtyping import Array, Float, UInt8
 
 __all__ = ["BLOCK", "SMALL", "Blocks", "codes", "decode", "encode"]
@@ -45,6 +46,14 @@ class Blocks:
     largest: Any
     shape: tuple[int, ...] = dataclasses.field(metadata={"static": True})
     signed: bool = dataclasses.field(metadata={"static": True})
+
+
+def _restored(target: Blocks, state: dict[str, Any]) -> Blocks:
+    """Stored blocks of an array like the target."""
+    return dataclasses.replace(target, code=state["code"], largest=state["largest"])
+
+
+serialization.register_serialization_state(Blocks, lambda x: {"code": x.code, "largest": x.largest}, _restored)
 
 
 def encode(x: Float[Array, "..."], signed: bool = True, small: int = SMALL) -> Blocks | Float[Array, "..."]:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,3 +77,11 @@ def test_states_pass_through_transformations():
     packed = jax.jit(jax.vmap(encode))(x)
     np.testing.assert_array_equal(jax.vmap(decode)(packed), x)
     assert jax.eval_shape(encode, x).code.size == x.size
+
+
+def test_blocks_are_stored_in_files_of_runs():
+    blocks = encode(jnp.linspace(-1, 1, SMALL).reshape(64, -1))
+    empty = encode(jnp.zeros((64, SMALL // 64)))
+    read = serialization.from_bytes({"mu": empty}, serialization.to_bytes({"mu": blocks}))["mu"]
+    assert isinstance(read, Blocks) and (read.shape, read.signed) == (blocks.shape, blocks.signed)
+    np.testing.assert_array_equal(decode(read), decode(blocks))

@@ -130,7 +130,7 @@ SINKS = jd.Study(
     "every piece of text. Its place makes the sink: in layers 13 to 30 another token there gets the same weight within 50%, and "
     "the first token itself, moved to the middle of the text, less than .02.",
     form="all but four",
-    bounds=jd.looked(at="5000:5006", confirmed="6000:6006"),
+    bounds=jd.looked(at="0:5006", confirmed="6000:6006"),
     controls={"weights of the layers below": jd.rolled(measured_sink="group")},
     rivals={
         "uniform attention": jd.off({WEIGHT: 1.0, UPPER: flat}),

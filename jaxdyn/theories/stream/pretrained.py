@@ -199,7 +199,7 @@ STUDY = jd.Study(
     seeds=5,
     paper_seeds=24,
     evidence="model",
-    bounds=jd.looked(at="5000:5005", confirmed="6000:6005"),
+    bounds=jd.looked(at="0:5005", confirmed="6000:6005"),
     tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
