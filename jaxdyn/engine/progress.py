@@ -49,15 +49,18 @@ class Progress:
         else:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def start(self, total: int, done: int, work: float = 0.0) -> None:
-        """Set the number of runs, how many are stored already, and the seconds expected of the others, over all processes."""
+    def start(self, total: int, done: int) -> None:
+        """Set the number of runs, and how many are stored already."""
         self._bar.update(self._task, total=total, completed=done)
         self._began = self._told = time.monotonic()
-        self._work, self._worked = work, 0.0
 
-    def advance(self, runs: int, facts: dict[str, Any], work: float = 0.0) -> None:
-        """Count a finished chunk, and the seconds that were expected of it."""
-        self._worked += work
+    def expect(self, seconds: float) -> None:
+        """Set the seconds that all work is expected to take, those of all processes together."""
+        self._work, self._worked = seconds, 0.0
+
+    def advance(self, runs: int, facts: dict[str, Any]) -> None:
+        """Count a finished chunk, with its ``expected_seconds`` if these are known."""
+        self._worked += facts.get("expected_seconds", 0.0)
         self._tell()
         self._compile += facts["compile_seconds"]
         self._bar.update(self._task, advance=runs)

@@ -285,7 +285,9 @@ def execute(
 
     if progress is not None:
         seconds = {job.program: expected(job) for job in jobs}
-        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done), sum(seconds.values()))
+        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
+        if _has(progress, "expect"):
+            progress.expect(sum(seconds.values()))
     for job in jobs:
         settle(job)
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
@@ -300,7 +302,7 @@ def execute(
             _add_cost(costs, job, chunk, facts)
             left[job.program].remove(chunk)
             if progress is not None:
-                progress.advance(chunk.runs, facts, seconds[job.program] / number[job.program])
+                progress.advance(chunk.runs, facts | {"expected_seconds": seconds[job.program] / number[job.program]})
         settle(job)
         if meanwhile is not None:
             meanwhile()

@@ -51,10 +51,11 @@ def test_a_line_a_minute_where_there_is_no_terminal(capsys, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("a sweep") as progress:
-        progress.start(total=8, done=0, work=400.0)
+        progress.start(total=8, done=0)
+        progress.expect(400.0)
         for seconds in (30, 45, 10, 65):
             now[0] += seconds
-            progress.advance(1, FACTS, 50.0)
+            progress.advance(1, FACTS | {"expected_seconds": 50.0})
     assert capsys.readouterr().err.splitlines() == ["25% done, about 4 min left", "50% done, about 2 min left"]
 
 
