@@ -19,7 +19,7 @@ def test_claims_are_complete(name):
     assert claim.expected == "refuted" or (claim.controls and claim.rivals)
     trained = claim.evidence in MECHANISM and claim.evidence != "model"
     assert not trained or "moves" in next(iter(claim.rivals)) or "weights" in next(iter(claim.rivals))
-    assert claim.seeds >= 100 or claim.evidence == "numbers"
+    assert claim.seeds >= 100 or claim.evidence in ("numbers", "model")
     assert claim.expected != "refuted" or (name.endswith("_as_printed") and claim.printed)
     if claim.evidence == "reduced":
         assert claim.statement.startswith("In the reduced dynamics")
