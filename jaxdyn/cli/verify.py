@@ -181,6 +181,8 @@ def verify_command(
             if pool is not None and cluster is None:
                 _first(chosen, folder.resolve(), scale, same, concluded)
             plan = plan_tasks(chosen, scale=scale, store=folder.resolve(), pool=pool)
+            if minutes is not None:  # the shortest first: where costs are guessed too low, the most claims are still reached
+                plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
             progress.say(terminal.announcement(plan, count, len(tasks)))
             if (warning := plan.warning()) is not None:
                 progress.say(warning)

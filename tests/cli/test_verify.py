@@ -326,7 +326,11 @@ def test_the_page_is_written_while_claims_are_judged(monkeypatch):
     monkeypatch.setattr(verify, "rebuild", noted)
     assert cli(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out"]) == 0
     first, last = pages[0], pages[-1]
-    assert "Still running when this page was written: 1 of 2 claims judged" in first and 'http-equiv="refresh"' in first and "Not run here" in first
+    assert (
+        "Still running when this page was written: 1 of 2 claims judged" in first
+        and 'http-equiv="refresh"' in first
+        and "Not run here" in first
+    )
     assert "Still running" not in last and 'http-equiv="refresh"' not in last and "Not run here" not in last
 
 
