@@ -33,7 +33,7 @@ from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
-from jaxdyn.engine.task import Task
+from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verify import cheapest, conclude, make_tasks, plan_tasks, program_count, run_plan, task_costs, tasks_within
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
@@ -126,6 +126,11 @@ def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str
         )
 
 
+def _shortest_first(plan: Plan, limited: bool) -> Plan:
+    """The plan for limited minutes: where costs were guessed too low, the most claims are still reached."""
+    return dataclasses.replace(plan, jobs=plan.jobs[::-1]) if limited else plan
+
+
 class _Stop(Exception):
     """Raised at the first verdict that differs, with ``--fail-fast``."""
 
@@ -180,13 +185,10 @@ def verify_command(
             until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
             if pool is not None and cluster is None:
                 _first(chosen, folder.resolve(), scale, same, concluded)
-            plan = plan_tasks(chosen, scale=scale, store=folder.resolve(), pool=pool)
-            if minutes is not None:  # the shortest first: where costs are guessed too low, the most claims are still reached
-                plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
+            plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder.resolve(), pool=pool), minutes is not None)
             progress.say(terminal.announcement(plan, count, len(tasks)))
             if (warning := plan.warning()) is not None:
                 progress.say(warning)
-
             at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
             run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once, until)
         whole = page.write()

@@ -8,16 +8,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import jax
 
-from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.reference import Ref, remembered, resolve
 from jaxdyn.engine.setting import Code, Grid, join, split
 from jaxdyn.errors import UsageError
-
-if TYPE_CHECKING:
-    from jaxdyn.engine.chunk import Program
 
 __all__ = ["Absent", "Resource", "absence", "identity_of", "resource", "shapes", "shared_by"]
 
@@ -27,6 +24,19 @@ KEPT = 2  # resources in memory at a time: a model and, for a control, another o
 
 class Absent(UsageError):
     """What a trial needs is not on this machine; the message says how to get it. The claim is skipped."""
+
+
+class _Described(Protocol):
+    """What is needed of a program: which trial it runs, and with which static fields."""
+
+    @property
+    def trial(self) -> Ref: ...
+
+    @property
+    def setting(self) -> Ref: ...
+
+    @property
+    def static(self) -> tuple[tuple[str, Any], ...]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,14 +87,14 @@ def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
     return None
 
 
-def _default(program: Program) -> Any:
+def _default(program: _Described) -> Any:
     """A setting with the program's static fields."""
     cls = resolve(program.setting)
     swept = {name: getattr(cls(), name) for name in cls.swept_fields}
     return join(cls, program.static, {name: v.index if isinstance(v, Code) else v for name, v in swept.items()})
 
 
-def identity_of(program: Program) -> str:
+def identity_of(program: _Described) -> str:
     """Which arrays a program's runs share; empty for those that share none.
 
     Raises:
@@ -110,7 +120,7 @@ def _loaded(wanted: _Wanted) -> Any:
         return jax.device_put(wanted.load(wanted.setting))
 
 
-def shared_by(program: Program) -> Any:
+def shared_by(program: _Described) -> Any:
     """What all runs of a program share; an empty tuple for those that share nothing. Programs that share the same hold it once."""
     if (needed := _of(resolve(program.trial))) is None:
         return ()
@@ -118,6 +128,6 @@ def shared_by(program: Program) -> Any:
     return _loaded(_Wanted(needed.load, needed.identity(setting), setting))
 
 
-def shapes(program: Program) -> Any:
+def shapes(program: _Described) -> Any:
     """The shapes and dtypes of what all runs share."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), shared_by(program))

@@ -277,17 +277,12 @@ def execute(
     """
     costs: dict[Program, Any] = {}
     left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
-    number = {program: len(chunks) for program, chunks in left.items()}
+    each = {} if progress is None else _begun(progress, jobs, left)
 
     def settle(job: Job) -> None:
         if not left[job.program] and finished is not None:
             finished(job, runs, costs.setdefault(job.program, _no_cost()))
 
-    if progress is not None:
-        seconds = {job.program: expected(job) for job in jobs}
-        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
-        if _has(progress, "expect"):
-            progress.expect(sum(seconds.values()))
     for job in jobs:
         settle(job)
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
@@ -302,11 +297,20 @@ def execute(
             _add_cost(costs, job, chunk, facts)
             left[job.program].remove(chunk)
             if progress is not None:
-                progress.advance(chunk.runs, facts | {"expected_seconds": seconds[job.program] / number[job.program]})
+                progress.advance(chunk.runs, facts | {"expected_seconds": each[job.program]})
         settle(job)
         if meanwhile is not None:
             meanwhile()
     return costs
+
+
+def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Sequence[Chunk]]) -> dict[Program, float]:
+    """Tell a bar how much there is to do; returns the seconds that are expected of each chunk of a program."""
+    seconds = {job.program: expected(job) for job in jobs}
+    progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
+    if _has(progress, "expect"):
+        progress.expect(sum(seconds.values()))
+    return {program: seconds[program] / max(1, len(chunks)) for program, chunks in left.items()}
 
 
 def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *args: Any) -> Iterator[T]:

@@ -280,18 +280,8 @@ def run_plan(
         while todo:
             growing.clear()
             jobs |= {job.program: job for job in next_jobs if job.program not in jobs}
-            _run_round(
-                next_jobs,
-                {i: tasks[i] for i in todo},
-                runs,
-                costs,
-                pool,
-                progress,
-                conclude or _conclude_here,
-                settle,
-                at_once,
-                until,
-            )
+            how = pool, progress, conclude or _conclude_here, settle, at_once, until
+            _run_round(next_jobs, {i: tasks[i] for i in todo}, runs, costs, *how)
             todo = sorted(growing)
             next_jobs = plan_.more([(growing[i], tasks[i]) for i in todo])
             load_stored(next_jobs, runs)
