@@ -34,7 +34,17 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
 from jaxdyn.engine.task import Plan, Task
-from jaxdyn.engine.verify import cheapest, conclude, make_tasks, plan_tasks, program_count, run_plan, task_costs, tasks_within
+from jaxdyn.engine.verify import (
+    cheapest,
+    conclude,
+    make_tasks,
+    plan_tasks,
+    program_count,
+    quickest_theory,
+    run_plan,
+    task_costs,
+    tasks_within,
+)
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 
@@ -114,7 +124,7 @@ def _fitting(tasks: list[Task], folder: Path, seconds: float, workers: int) -> l
 
 
 def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Verified], None]) -> None:
-    """The cheapest claim, run and judged in this process while the workers still import: a first verdict within seconds."""
+    """The cheapest claim, run and judged in this process: a first verdict within seconds."""
     task, seconds = cheapest([task for task in tasks if task.missing is None] or tasks)
     if seconds < SOON:
         run_plan(
@@ -124,6 +134,14 @@ def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str
             functools.partial(_conclude_task, None, folder, same),
             concluded,
         )
+
+
+def _opening(folder: Path, concluded: Callable[[Verified], None], **options: Any) -> None:
+    """The first verdict where everything was asked for: of the theory with the quickest program, before the others are imported."""
+    theory = quickest_theory()
+    if theory is not None:
+        claims = list(registry.all_claims((), {theory}).values())
+        _first(make_tasks(claims, **options), folder, options["scale"], _same_figures(claims), concluded)
 
 
 def _shortest_first(plan: Plan, limited: bool) -> Plan:
@@ -154,70 +172,70 @@ def verify_command(
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that ``minutes`` are enough for; returns the JSON object and the exit code."""
     began = time.monotonic()
+    until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
+    options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
     if cluster is not None:
         check_address(cluster)  # a typing error is reported at once
     if report is not None:
         check_writable(report)
-    claims = registry.select(patterns, load)
+    if patterns:  # what is wrong with them is said before anything is written
+        registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
         check_device()
-        tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load)
-        count = worker_count(workers, program_count(tasks))
-        chosen = tasks if minutes is None else _fitting(tasks, folder, count * 60 * minutes, count)
-        if workers is None and sum(task_costs(chosen).values()) < SOON:
-            count = 1  # done before a worker had imported everything
-        results: dict[str, Verified] = {}
-        same = _same_figures(claims)
-        page = _Page(folder, report or folder / "index.html", claims, results, same, debug, minutes is not None)
-        with contextlib.suppress(_Stop), executor(count, cluster) as pool, Progress("verifying") as progress:
-
-            def concluded(verified: Verified) -> None:
-                if verified.claim.id in results:
-                    return
-                results[verified.claim.id] = verified
-                for line in terminal.lines(verified, debug=debug):
-                    progress.say(line)
-                if fail_fast and _bad(verified):
-                    raise _Stop
-                if page.due():
-                    page.write(f"{len(results)} of {plural(len(chosen), 'claim')} judged")
-
-            until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
-            if pool is not None and cluster is None:
-                _first(chosen, folder.resolve(), scale, same, concluded)
-            plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder.resolve(), pool=pool), minutes is not None)
-            progress.say(terminal.announcement(plan, count, len(tasks)))
-            if (warning := plan.warning()) is not None:
-                progress.say(warning)
-            at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
-            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once, until)
+        with contextlib.suppress(_Stop), Progress("verifying") as progress:
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, minutes is not None)
+            if not (patterns or load or sets or by or cluster or fail_fast or workers == 1):
+                _opening(folder, page.concluded, **options)
+            page.claims = registry.select(patterns, load)
+            page.same = same = _same_figures(page.claims)
+            tasks = make_tasks(page.claims, load=load, **options)
+            count = worker_count(workers, program_count(tasks))
+            chosen = tasks if minutes is None else _fitting(tasks, folder, count * 60 * minutes, count)
+            if workers is None and sum(task_costs(chosen).values()) < SOON:
+                count = 1  # done before a worker had imported everything
+            page.chosen = len(chosen)
+            with executor(count, cluster) as pool:
+                if pool is not None and cluster is None and not page.results:
+                    _first(chosen, folder, scale, same, page.concluded)
+                plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder, pool=pool), minutes is not None)
+                progress.say(terminal.announcement(plan, count, len(tasks)))
+                if (warning := plan.warning()) is not None:
+                    progress.say(warning)
+                at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
+                run_plan(
+                    plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), page.concluded, at_once, until
+                )
         whole = page.write()
-    outcomes = page.outcomes
-    _say(terminal.summary(outcomes, len(claims), whole["seconds"], page.target, limited=minutes is not None))
-    return whole, int(any(map(_bad, outcomes)))
+    _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=minutes is not None))
+    return whole, int(any(map(_bad, page.outcomes)))
 
 
 @dataclasses.dataclass
 class _Page:
-    """The stored result, the figures and the page, written now and then while claims are judged, and at the end.
+    """The outcomes as they fall, each of them said; the stored result, figures and page, written now and then, and at the end.
 
     Args:
         folder: the output folder.
         target: the page's file.
-        claims: all that were asked for.
-        results: the outcomes so far, by id; others add to it.
-        same: claims whose figure is another's.
+        progress: says each outcome.
         debug: whether errors have their tracebacks.
-        whole: whether claims that have no outcome yet are named as not run.
+        fail_fast: whether the first outcome that differs ends all.
+        limited: whether claims that have no outcome are named as not run.
+        claims: all that were asked for, once they are known; until then no page is written.
+        same: claims whose figure is another's.
+        chosen: how many are run.
     """
 
     folder: Path
     target: Path
-    claims: Sequence[Claim]
-    results: Mapping[str, Verified]
-    same: Mapping[str, str]
+    progress: Progress
     debug: bool
-    whole: bool
+    fail_fast: bool
+    limited: bool
+    claims: Sequence[Claim] = ()
+    same: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    chosen: int = 0
+    results: dict[str, Verified] = dataclasses.field(default_factory=dict)
     start: float = dataclasses.field(default_factory=time.perf_counter)
     next: float = 0.0
 
@@ -226,6 +244,18 @@ class _Page:
         """The outcomes so far, in the order of the claims."""
         return [self.results[claim.id] for claim in self.claims if claim.id in self.results]
 
+    def concluded(self, verified: Verified) -> None:
+        """Say an outcome, and write the page if it is time to."""
+        if verified.claim.id in self.results:
+            return
+        self.results[verified.claim.id] = verified
+        for line in terminal.lines(verified, debug=self.debug):
+            self.progress.say(line)
+        if self.fail_fast and _bad(verified):
+            raise _Stop
+        if self.claims and self.due():
+            self.write(f"{len(self.results)} of {plural(self.chosen, 'claim')} judged")
+
     def due(self) -> bool:
         """Whether it is time to write: soon after the first outcome, later so seldom that it takes a twentieth of the time."""
         return time.perf_counter() > self.next
@@ -233,7 +263,7 @@ class _Page:
     def write(self, unfinished: str = "") -> dict[str, Any]:
         """Write all; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
-        others = [claim for claim in self.claims if claim.id not in self.results] if self.whole or unfinished else []
+        others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
         whole = payload(outcomes, began - self.start, others)
         if unfinished:
             whole["unfinished"] = unfinished

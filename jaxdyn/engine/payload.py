@@ -20,7 +20,6 @@ from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.outcome import Cost, Verified, entry
 from jaxdyn.engine.recorded import not_run
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import split
 
 __all__ = ["by_chance", "environment", "payload"]
 
@@ -97,7 +96,7 @@ def by_chance(results: Sequence[Verified]) -> dict[str, Any]:
 
 
 def _runs(request: Request) -> set[tuple[Any, ...]]:
-    cells = [(Runs.key(request, cell), split(cell)[1]) for cell in request.grid.cells()]
+    cells = [(Runs.program_key(program), swept) for program, swept in request.cells]
     return {(*cell, seed) for cell in cells for seed in request.seeds}
 
 

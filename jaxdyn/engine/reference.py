@@ -251,7 +251,7 @@ def ref_to(thing: Any) -> Ref:
         raise UsageError(f"{name} must be defined at the top level of a module, so that worker processes can import it")
     path = getattr(sys.modules.get(home), "__file__", None)
     own_file = home == "__main__" or home.startswith("jaxdyn_user_")
-    own_file = own_file or (path is not None and Path(path).resolve().parent in _folders)
+    own_file = own_file or (bool(_folders) and path is not None and Path(path).resolve().parent in _folders)
     place = Path(path).resolve() if own_file and path else None
     version = own_modules[home].version if place is not None and home in own_modules else ""
     ref = Ref(home, name, str(place) if place else None, version)

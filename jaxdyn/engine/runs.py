@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,22 @@ class Request:
     trial: Callable[..., Any]
     grid: Grid
     seeds: tuple[int, ...]
+
+    @functools.cached_property
+    def cells(self) -> list[tuple[Program, tuple[Any, ...]]]:
+        """Program and swept values of each cell of the grid."""
+        trial, setting = ref_to(self.trial), ref_to(self.grid.setting)
+        programs: dict[Program, Program] = {}
+        found = []
+        for static, swept in map(split, self.grid.cells()):
+            program = Program(trial, setting, static)
+            found.append((programs.setdefault(program, program), swept))
+        return found
+
+    @functools.cached_property
+    def programs(self) -> dict[tuple[Any, ...], Program]:
+        """The programs of the cells, by what distinguishes their runs."""
+        return {Runs.program_key(program): program for program, _ in self.cells}
 
     @property
     def seed_range(self) -> str:
@@ -56,11 +73,6 @@ class Runs:
         """What distinguishes the runs of different programs, however they are executed."""
         return program.trial, program.setting, program.label
 
-    @classmethod
-    def key(cls, request: Request, cell: Any) -> tuple[Any, ...]:
-        """The program key of one cell of a request."""
-        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0]))
-
     def add(self, program: Program, cells: Sequence[tuple[Any, ...]], seeds: Sequence[int], result: Result) -> None:
         """Add the runs of one chunk."""
         for c, cell in enumerate(cells):
@@ -78,9 +90,9 @@ class Runs:
         Its attributes are those of the request.
         """
         places = []
-        for cell in request.grid.cells():
-            key = self.key(request, cell)
-            places += [self._places[key, split(cell)[1], seed] for seed in request.seeds]
+        for program, swept in request.cells:
+            key = self.program_key(program)
+            places += [self._places[key, swept, seed] for seed in request.seeds]
         shape = (*request.grid.shape, len(request.seeds))
         run_dims = (*request.grid.axes, "seed")
         first = places[0][0]

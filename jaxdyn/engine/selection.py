@@ -31,19 +31,23 @@ def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each
     """
     chosen: list[int] = []
     left, paid, spent = set(range(len(candidates))), set[Hashable](), 0.0
-    led = {c.theory for c in candidates if c.headline}
+    led, begun = {c.theory for c in candidates if c.headline}, set[str]()
 
     def rank(i: int) -> tuple[int, float, int]:
         theory, programs, headline = candidates[i]
-        new = theory not in {candidates[j].theory for j in chosen}
-        first = new and (headline or theory not in led)
+        first = theory not in begun and (headline or theory not in led)
         return 0 if first else 1 if headline else 2, each[i] + sum(cost.get(p, 0.0) for p in programs - paid), i
 
+    ranks = {i: rank(i) for i in left}
     while left:
-        _, price, best = min(map(rank, left))
+        _, price, best = min(map(ranks.__getitem__, left))
         left.discard(best)
         if spent + price <= budget or not chosen:
             spent += price
-            paid |= candidates[best].programs
             chosen.append(best)
+            theory, programs, _ = candidates[best]
+            changed = [i for i in left if candidates[i].theory == theory or not programs.isdisjoint(candidates[i].programs)]
+            paid |= programs
+            begun.add(theory)
+            ranks |= {i: rank(i) for i in changed}
     return chosen

@@ -26,7 +26,7 @@ from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import Grid, one_line, split
+from jaxdyn.engine.setting import Grid, one_line
 from jaxdyn.engine.sources import renew, warning
 from jaxdyn.engine.timings import expected, runs_within
 from jaxdyn.engine.watch import Watch
@@ -154,9 +154,9 @@ def plan(
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
         values = renew(trial, setting)
-        for cell in request.grid.cells():
-            static, swept = split(cell)
-            program = Program(trial, setting, static, executor, values=values)
+        planned = {key: dataclasses.replace(one, executor=executor, values=values) for key, one in request.programs.items()}
+        for found, swept in request.cells:
+            program = planned[Runs.program_key(found)]
             wanted.setdefault((program, request.seeds), {})[swept] = None
             shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
     facts_by_program = facts_of([program for program, _ in wanted], pool)

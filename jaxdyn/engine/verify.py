@@ -22,17 +22,18 @@ from jaxdyn.engine.decision import Decision, Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.selection import Candidate, within
-from jaxdyn.engine.setting import Grid, split
+from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.sweep import check_cluster, execute, load_stored, seed_tuple, wait_for_first
 from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
-__all__ = ["conclude", "make_plan", "make_tasks", "run_plan", "verify", "verify_many"]
+__all__ = ["conclude", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
+
+THEORIES = "jaxdyn.theories."
 
 Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]]"
 
@@ -162,11 +163,9 @@ def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
     runs: dict[Hashable, set[Any]] = {}
     programs: dict[Hashable, Program] = {}
     for request in (request for task in tasks for request in task.requests):
-        for cell in request.grid.cells():
-            static, swept = split(cell)
-            key = Runs.key(request, cell)
-            runs.setdefault(key, set()).update((swept, seed) for seed in request.seeds)
-            programs.setdefault(key, Program(ref_to(request.trial), ref_to(request.grid.setting), static))
+        programs |= request.programs
+        for program, swept in request.cells:
+            runs.setdefault(Runs.program_key(program), set()).update((swept, seed) for seed in request.seeds)
     times = {key: timings.program_times(program) for key, program in programs.items()}
     return {key: compile_seconds + per_run * len(runs[key]) for key, (compile_seconds, per_run) in times.items()}
 
@@ -192,6 +191,12 @@ def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
     seconds = [sum(cost[key] for key in _keys(task.requests)) for task in tasks]
     best = min(range(len(tasks)), key=seconds.__getitem__)
     return tasks[best], seconds[best]
+
+
+def quickest_theory() -> str | None:
+    """The theory with the program that costs least on the reference machine; None without a file of costs."""
+    costs = {name: sum(times) for name, times in timings.shipped_costs()[1].items() if name.startswith(THEORIES)}
+    return min(costs, key=costs.__getitem__).removeprefix(THEORIES).partition(".")[0] if costs else None
 
 
 def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
@@ -292,7 +297,7 @@ def run_plan(
 
 def _keys(requests: Sequence[Request]) -> set[tuple[Any, ...]]:
     """The programs of some requests."""
-    return {Runs.key(r, cell) for r in requests for cell in r.grid.cells()}
+    return set().union(*(request.programs for request in requests))
 
 
 def _run_round(

@@ -11,8 +11,7 @@ from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import SHIPPED, shipped_key
 from jaxdyn.engine.program import probe
-from jaxdyn.engine.reference import Ref, ref_to
-from jaxdyn.engine.setting import split
+from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.store import atomic_write, read_shard
 from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
 from jaxdyn.engine.verify import make_tasks
@@ -30,11 +29,7 @@ def write_shipped(folder: Path) -> tuple[int, int]:
 def theory_programs(patterns: Sequence[str] = ()) -> list[Program]:
     """The different programs of claims at quick scale, their controls' included; all claims, without patterns."""
     requests = [request for task in make_tasks(registry.select(patterns)) for request in task.requests]
-    programs = [
-        Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0])
-        for request in requests
-        for cell in request.grid.cells()
-    ]
+    programs = [program for request in requests for program, _ in request.cells]
     return list(dict.fromkeys(programs))
 
 

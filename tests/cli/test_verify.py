@@ -346,3 +346,28 @@ def test_a_cheap_claim_is_judged_before_the_workers_have_started(monkeypatch):
     assert planned == [1, 2]
     verdicts = [line for line in said if "upheld" in line]
     assert len(verdicts) == 2 and said.index(verdicts[0]) < next(i for i, line in enumerate(said) if line.startswith("2 claims"))
+
+
+@pytest.mark.slow
+def test_of_everything_the_first_verdict_falls_before_the_other_theories_are_imported(tmp_path):
+    """In a new process without any cache: within ten seconds of one core."""
+    code = """
+import sys
+from jaxdyn.cli import verify
+from jaxdyn.cli.main import main
+class Enough(BaseException):
+    pass
+def said(self, text):
+    print(text, *{name.split(".")[2] for name in sys.modules if name.startswith("jaxdyn.theories.")}, file=sys.__stdout__, flush=True)
+    raise Enough
+verify.Progress.say = said
+main(["verify", "--out", "out", "--minutes", "10"])
+"""
+    environment = {**os.environ, "JAXDYN_CACHE": str(tmp_path / "cache")}
+    before = os.times()
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    after = os.times()
+    assert "Enough" in done.stderr, done.stderr
+    sign, claim, verdict, *theories = done.stdout.split()
+    assert (sign, verdict, theories) == ("✓", "upheld", [claim.split(".")[0]])
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 10
