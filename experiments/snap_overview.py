@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.snap.random_laws import COMMONS, Laws, trial
+from jaxdyn.theories.snap.random_laws import Laws, trial
 
 DISTINCT = {"quick": 5, "paper": 10}
 TITLES = ("start", "common suppression", "winner emergence", "frozen")
@@ -19,17 +20,18 @@ TITLES = ("start", "common suppression", "winner emergence", "frozen")
 
 def phases(ds) -> dict[str, int]:
     """Saves of the four panels: start; the common token below half; 80% of the winner's final logit; the end of the run."""
-    z = ds.z.isel({"class": 0})
-    halved = int(np.argmax(z.isel(token=0).values < -np.log(2)))
+    halved = int(np.argmax(ds.z_common.isel({"class": 0, "common_token": 0}).values < -np.log(2)))
     top = ds.z_own.isel({"class": 0, "distinct": -1}).values
     emerged = int(np.argmax(top > 0.8 * top[-1]))
     return dict(zip(TITLES, (0, halved, emerged, len(top) - 1), strict=True))
 
 
 def attention(ds):
-    """P e^z of both classes at every save, tokens of zero probability left out."""
-    tokens = [0, *range(COMMONS, ds.sizes["token"])]
-    return (ds.p * np.exp(ds.z)).isel(token=tokens)
+    """P e^z of both classes at every save: the common token, then the distinct tokens of each class."""
+    common = (ds.p_common * np.exp(ds.z_common)).isel(common_token=[0]).rename(common_token="token")
+    own = (ds.p_own * np.exp(ds.z_own)).rename(distinct="token")
+    parts = [common, *(own.where(own["class"] == n, 0.0) for n in range(ds.sizes["class"]))]
+    return xr.concat(parts, "token").transpose("save", "class", "token")
 
 
 def rows(ds):

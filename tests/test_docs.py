@@ -70,8 +70,8 @@ def test_the_tests_of_the_documents_pass_in_a_project_of_ones_own(tmp_path):
     (tmp_path / "my_claims.py").write_text(claim)
     (tmp_path / "test_mine.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_mine.py"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "PYTEST_ADDOPTS": ""}  # not this suite's
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    own = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "PYTEST_ADDOPTS": ""}  # the options of this suite are not its
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True)
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
 

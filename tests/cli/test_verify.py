@@ -358,7 +358,8 @@ from jaxdyn.cli.main import main
 class Enough(BaseException):
     pass
 def said(self, text):
-    print(text, *{name.split(".")[2] for name in sys.modules if name.startswith("jaxdyn.theories.")}, file=sys.__stdout__, flush=True)
+    theories = {name.split(".")[2] for name in sys.modules if name.startswith("jaxdyn.theories.")}
+    print(text, *theories, file=sys.__stdout__, flush=True)
     raise Enough
 verify.Progress.say = said
 main(["verify", "--out", "out", "--minutes", "10"])

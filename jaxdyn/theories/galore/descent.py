@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from jaxdyn.theories.galore.dynamics import decay
 __all__ = ["SAMPLES", "Descent", "Quadratic", "bound_trial", "descend", "descent_trial", "problem", "ranks"]
 
 SAMPLES = 40  # of the curves
+READ = slice(None, None, 4)  # those of which the whole gradient is stored
 
 
 @jd.setting
@@ -125,8 +126,9 @@ def descend(s: Quadratic, key: PRNGKeyArray) -> Descent:
     return Descent(modes, g, kept, eta, first, second, s.every * jnp.arange(SAMPLES + 1), path)
 
 
-def _remaining(run: Descent) -> Any:
-    return jd.named(jnp.linalg.norm(run.path, axis=(1, 2)) / jnp.linalg.norm(run.start), "time")
+def _norms(run: Descent) -> Float[Array, " t"]:
+    """Of the gradients, in parts of that of the start."""
+    return jnp.linalg.norm(run.path, axis=(1, 2)) / jnp.linalg.norm(run.start)
 
 
 def ranks(run: Descent) -> Float[Array, " t"]:
@@ -143,7 +145,11 @@ def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={"bound": jd.named(jnp.stack(decay.bounds(run.modes, run.start, run.eta, run.steps)), "form time")},
         measured={"bound": jd.named(ranks(run), "time")},
-        recorded={"rank_start": metrics.stable_rank(run.start), "delta": jd.named(delta, "time"), "remaining": _remaining(run)},
+        recorded={
+            "rank_start": metrics.stable_rank(run.start),
+            "delta": jd.named(delta, "time"),
+            "remaining": jd.named(_norms(run), "time"),
+        },
         assumed={
             "step_over_limit": s.step,
             "eigenvalue_gap": (run.second - run.first) / run.modes.values[-1],
@@ -157,7 +163,7 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     """Gradients along descent by differentiation and by modes, and the rate at which their stable rank approaches its limit."""
     run = descend(s, key)
     amounts = jnp.einsum("kmn,mn->k", run.modes.matrices, run.start)
-    flow = jnp.exp(-run.eta * run.modes.values * run.steps[:, None]) * amounts
+    flow = jnp.exp(-run.eta * run.modes.values * run.steps[READ, None]) * amounts
     # the eigenvalue of the rest that decays last: the second one, or a later one of which the start has nothing before it
     rest, total = jnp.abs(jnp.einsum("kmn,mn->k", run.modes.matrices, run.start - run.kept)), jnp.linalg.norm(run.start)
     slowest = jnp.argmax(jnp.where(rest > 1e-9 * total, 1 - run.eta * run.modes.values, -jnp.inf))
@@ -166,15 +172,15 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     axes = "time row col"
     return jd.observables(
         predicted={
-            "gradient": jd.named(decay.gradients(run.modes, run.start, run.eta, run.steps), axes),
+            "gradient": jd.named(decay.gradients(run.modes, run.start, run.eta, run.steps[READ]), axes),
             "first_order": order,
             "second_order": 2 * order,
         },
-        measured={"gradient": jd.named(run.path, axes), "first_order": rate, "second_order": rate},
+        measured={"gradient": jd.named(run.path[READ], axes), "first_order": rate, "second_order": rate},
         recorded={
-            "still": jd.named(jnp.broadcast_to(run.start, run.path.shape), axes),
+            "still": jd.named(run.start, "row col"),
             "flow": jd.named(jnp.einsum("tk,kmn->tmn", flow, run.modes.matrices), axes),
-            "remaining": _remaining(run),
+            "remaining": jd.named(_norms(run)[READ], "time"),
         },
         assumed={
             "step_over_limit": s.step,

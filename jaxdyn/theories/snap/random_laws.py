@@ -136,8 +136,8 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
         },
         recorded={
             "t": jd.named(ts, "save"),
-            "z": jd.named(z, "save class token"),
-            "p": jd.named(p, "class token"),
+            "z_common": jd.named(z[..., :COMMONS], "save class common_token"),
+            "p_common": jd.named(p[:, :COMMONS], "class common_token"),
             "z_own": jd.named(z_own, "save class distinct"),
             "f_own": jd.named(f_own, "save class distinct"),
             "p_own": jd.named(p_own, "class distinct"),

@@ -99,8 +99,8 @@ def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:
         recorded={
             "eta_y_t": jd.named(eta_y_t, "save"),
             "u": jd.named(u, "save"),
-            "z": jd.named(z, "save class token"),
-            "p": jd.named(p, "class token"),
+            "z_common": jd.named(z[..., : random_laws.COMMONS], "save class common_token"),
+            "p_common": jd.named(p[:, : random_laws.COMMONS], "class common_token"),
             "z_own": jd.named(z_own, "save class distinct"),
             "f_own": jd.named(f_own, "save class distinct"),
             "p_own": jd.named(p_own, "class distinct"),

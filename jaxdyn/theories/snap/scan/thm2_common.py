@@ -42,16 +42,16 @@ def judge_fall(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_down(ds: xr.Dataset) -> list[jd.Check]:
     """Every common token's logit falls at every save."""
-    moves = ds.z.isel(token=slice(COMMONS)).diff("save").where(ds.p.isel(token=slice(COMMONS)) > 0)
-    share = (moves < 0).where(moves.notnull()).mean(["save", "class", "token"])
+    moves = ds.z_common.diff("save").where(ds.p_common > 0)
+    share = (moves < 0).where(moves.notnull()).mean(["save", "class", "common_token"])
     return [jd.at_least("share of increments below 0", share, 1.0)]
 
 
 def judge_unequal(ds: xr.Dataset) -> list[jd.Check]:
     """The first common token of the first class gains between any two saves, the second loses; and their logits at the end."""
-    logits = ds.z.isel({"class": 0, "token": slice(COMMONS)})
-    moves, known = logits.diff("save"), xr.DataArray(list(published.UNEQUAL_LOGITS[:COMMONS]), dims="token")
-    rises, falls = (moves.isel(token=0) > 0).mean("save"), (moves.isel(token=1) < 0).mean("save")
+    logits = ds.z_common.isel({"class": 0})
+    moves, known = logits.diff("save"), xr.DataArray(list(published.UNEQUAL_LOGITS[:COMMONS]), dims="common_token")
+    rises, falls = (moves.isel(common_token=0) > 0).mean("save"), (moves.isel(common_token=1) < 0).mean("save")
     return [
         jd.at_least("share of increments above 0, token that is rarer in the other class", rises.where(ds.status == 0), 1.0),
         jd.at_least(
@@ -75,7 +75,7 @@ def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
     for name, values, color in (
         ("most probable distinct token", ds.z_own.isel(distinct=-1), "measured"),
         ("least probable distinct token", ds.z_own.isel(distinct=0), "third"),
-        ("common token", ds.z.isel(token=0), "theory"),
+        ("common token", ds.z_common.isel(common_token=0), "theory"),
     ):
         plotting.band(ax, t, values.transpose(..., "save"), name, color)
     ax.axhline(0, color=plotting.COLORS["control"], linewidth=0.8)
@@ -87,12 +87,10 @@ def plot_unequal(ds: xr.Dataset, fig: Figure) -> None:
     """The logits of the first class of the table along time, and the table's numbers."""
     ax = fig.subplots()
     run = plotting.first_run(ds).isel({"class": 0, "save": slice(1, None)})
-    last = COMMONS + int(ds.sizes["distinct"]) - 1
     names = ("common, P = .30 and .02", "common, P = .10 and .38", "distinct, P = .60")
-    for token, name, end, color in zip(
-        (0, 1, last), names, published.UNEQUAL_LOGITS, ("theory", "control", "measured"), strict=False
-    ):
-        ax.plot(run.t, run.z.isel(token=token), color=plotting.COLORS[color], label=name)
+    logits = (run.z_common.isel(common_token=0), run.z_common.isel(common_token=1), run.z_own.isel(distinct=-1))
+    for z, name, end, color in zip(logits, names, published.UNEQUAL_LOGITS, ("theory", "control", "measured"), strict=False):
+        ax.plot(run.t, z, color=plotting.COLORS[color], label=name)
         ax.plot(run.t[-1], end, "o", color=plotting.COLORS[color])
     ax.set(xlabel="time", ylabel="attention logit of the first class")
     ax.legend()
