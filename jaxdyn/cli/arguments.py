@@ -17,11 +17,11 @@ __all__ = [
     "add_probe",
     "filled",
     "help_texts",
-    "minutes",
+    "minutes_given",
     "parse_seeds",
     "parse_sets",
     "typed",
-    "whole",
+    "whole_number",
 ]
 
 
@@ -45,7 +45,7 @@ def help_texts(text: str) -> dict[str, Any]:
     return {"help": text, "description": text}
 
 
-def whole(text: str, name: str, least: int) -> int:
+def whole_number(text: str, name: str, least: int) -> int:
     """A whole number that was typed, at least so large."""
     try:
         number = int(text)
@@ -56,7 +56,7 @@ def whole(text: str, name: str, least: int) -> int:
     return number
 
 
-def minutes(text: str, scale: str) -> float:
+def minutes_given(text: str, scale: str) -> float:
     """The minutes that were typed, a number above 0; claims are chosen at quick scale alone."""
     try:
         number = float(text)
@@ -81,14 +81,14 @@ def parse_seeds(text: str | None) -> int | range | None:
     if ":" in text:
         start, _, stop = text.partition(":")
         try:
-            first, last = whole(start, "FROM", 0), whole(stop, "TO", 1)
+            first, last = whole_number(start, "FROM", 0), whole_number(stop, "TO", 1)
         except UsageError as error:
             allowed = "write FROM:TO with whole numbers, FROM at least 0 and below TO"
             raise UsageError(f"--seeds {typed(text)} is not allowed: {allowed}") from error
         if last <= first:
             raise UsageError(f"--seeds {typed(text)} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
         return range(first, last)
-    return whole(text, "--seeds", 1)
+    return whole_number(text, "--seeds", 1)
 
 
 def parse_sets(items: Sequence[str]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def add_explore(commands: Any) -> None:
         default=[],
         metavar="FIELD=V1,V2",
         dest="sets",
-        help="Start with a knob at a value, or at several.",
+        help="Start with a knob at these values.",
     )
     explore.add_argument("--port", metavar="N", help="Listen on this port (default: 8732, or any that is free).")
     explore.add_argument(

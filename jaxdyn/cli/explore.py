@@ -36,7 +36,7 @@ def explore_command(
     Raises:
         UsageError: no such claim, field or value, or an address on which nothing can be served.
     """
-    from jaxdyn.explorer.server import Server, serve
+    from jaxdyn.explorer.server import Server
 
     explorer, start = Explorer(one_claim(pattern, load), scale, load), start_of(sets, seeds)
     explorer.task(start)  # a typing error is reported at once
@@ -47,7 +47,7 @@ def explore_command(
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, _end)
-    serve(server, lambda: _open(server.url) if browser else None)
+    server.serve(lambda: _open(server.url) if browser else None)
     return 0
 
 

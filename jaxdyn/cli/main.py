@@ -28,11 +28,11 @@ from jaxdyn.cli.arguments import (
     add_probe,
     filled,
     help_texts,
-    minutes,
+    minutes_given,
     parse_seeds,
     parse_sets,
     typed,
-    whole,
+    whole_number,
 )
 from jaxdyn.cli.formatting import plural
 from jaxdyn.errors import UsageError, missing
@@ -265,17 +265,17 @@ def _verify(args: argparse.Namespace) -> int:
             args.patterns,
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
-            fresh=None if args.fresh is None else whole(args.fresh, "--fresh", 0),
+            fresh=None if args.fresh is None else whole_number(args.fresh, "--fresh", 0),
             sets=parse_sets(args.sets),
             by=[f for f in args.by.split(",") if f],
             out=Path(args.out),
             report=Path(args.report) if args.report else None,
-            workers=None if args.workers is None else whole(args.workers, "--workers", 1),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
             fail_fast=args.fail_fast,
             debug=args.debug,
-            minutes=None if args.minutes is None else minutes(args.minutes, args.scale),
+            minutes=None if args.minutes is None else minutes_given(args.minutes, args.scale),
         )
     if args.json:
         print(json.dumps(whole))
@@ -290,12 +290,12 @@ def _map(args: argparse.Namespace) -> int:
         result = map_command(
             args.claim,
             over=args.over,
-            cells=whole(args.cells, "--cells", 1),
+            cells=whole_number(args.cells, "--cells", 1),
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
             sets=parse_sets(args.sets),
             out=Path(args.out or f"map-{args.claim}"),
-            workers=None if args.workers is None else whole(args.workers, "--workers", 1),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
         )
@@ -315,7 +315,7 @@ def _explore(args: argparse.Namespace) -> int:
         scale=args.scale,
         load=args.load,
         host=args.host,
-        port=None if args.port is None else whole(args.port, "--port", 0),
+        port=None if args.port is None else whole_number(args.port, "--port", 0),
         browser=not args.no_browser,
     )
 
@@ -330,7 +330,9 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int:
-    sizes = {name: whole(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))}
+    sizes = {
+        name: whole_number(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))
+    }
     from jaxdyn.cli.memory import memory_command
 
     out = Path(args.out) if args.out else None
@@ -342,7 +344,7 @@ def _memory(args: argparse.Namespace) -> int:
 
 
 def _probe(args: argparse.Namespace) -> int:
-    tokens, length = whole(args.tokens, "--tokens", 256), whole(args.length, "--length", 64)
+    tokens, length = whole_number(args.tokens, "--tokens", 256), whole_number(args.length, "--length", 64)
     from jaxdyn.cli.probe import probe_command
 
     with contextlib.redirect_stdout(sys.stderr):

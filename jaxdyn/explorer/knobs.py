@@ -181,7 +181,7 @@ def _allows(bounds: Range, value: float) -> bool:
 def text_of(value: Any) -> str:
     """A value as ``--set`` takes it, whole floating-point numbers without their zero: ``10,20``."""
     if isinstance(value, list | range):
-        return ",".join(map(_short, value))
+        return ",".join(map(text_of, value))
     return f"{value:.15g}" if isinstance(value, float) else value_text(value)
 
 

@@ -57,6 +57,6 @@ def explore(
         style = traitlets.Unicode(style(":host")).tag(sync=True)
 
     widget = Widget()
-    talk = Talk(explorer, widget.send, start)
+    talk = Talk(explorer, lambda content: widget.send(content), start)
     widget.on_msg(lambda _widget, content, _buffers: talk.heard(content))
     return widget

@@ -1,8 +1,8 @@
 """From the values of knobs to runs, a picture and a verdict; a later move replaces an earlier one.
 
-The runs are those of ``jaxdyn verify`` with the same ``--set`` and ``--seeds``, and so is the verdict; nothing is stored. A compiled
-program is kept in memory. So that a knob which leaves an axis with fewer values needs no program of its own, a chunk is filled up
-to the shape of one that is compiled, where those runs cost less than compiling.
+The runs are those of ``jaxdyn verify`` with the same ``--set`` and ``--seeds``, and so is the verdict; nothing is stored. Compiled
+programs stay in memory. So that a knob which leaves an axis with fewer values needs no program of its own, a chunk is filled up to
+the shape of one that is compiled, where those runs cost less than compiling.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ name is made to point here does not) and, to talk, come from the page itself. On
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import json
 import secrets
@@ -16,22 +17,24 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from jaxdyn.errors import UsageError, missing
+from jaxdyn.errors import UsageError, missing, shown
 from jaxdyn.explorer.runs import Explorer, Move
 from jaxdyn.explorer.view import Talk, style
 
 try:
     import tornado.httpserver
-    import tornado.netutil
     import tornado.web
     import tornado.websocket
 except ImportError:
     raise missing("explore", "tornado", "explore") from None
 
-__all__ = ["PORT", "Server", "is_loopback", "serve"]
+__all__ = ["PORT", "Server", "is_loopback", "listen"]
 
 PORT = 8732
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "no-referrer",
@@ -49,8 +52,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listen(host: str, port: int | None) -> list[socket.socket]:
-    """Sockets on an address; without a port on the usual one or, if that is taken, on any that is free.
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket on an address; without a port on the usual one or, if that is taken, on any that is free.
 
     Raises:
         UsageError: the port is taken or not allowed, or this machine does not have the address.
@@ -58,15 +61,18 @@ def listen(host: str, port: int | None) -> list[socket.socket]:
     if port is not None and port > 65535:
         raise UsageError(f"--port {port} is not allowed: it is a whole number from 0 (any that is free) to 65535")
     host = "127.0.0.1" if host == "localhost" else host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in [PORT, 0] if port is None else [port]:
         try:
-            return tornado.netutil.bind_sockets(number, address=host)
+            listening = socket.create_server((host, number), family=family)
+            listening.setblocking(False)
+            return listening
         except OSError as error:
             reason = error
-    if isinstance(reason, socket.gaierror) or reason.errno == 99:
-        raise UsageError(f"--host {host} is not allowed: it is an address of this machine, such as 127.0.0.1") from None
-    words = "another program listens there" if reason.errno == 98 else reason.strerror or str(reason)
-    raise UsageError(f"--port {port} is not allowed: {words}; without --port a free one is taken") from None
+    if isinstance(reason, socket.gaierror) or reason.errno == errno.EADDRNOTAVAIL:
+        raise UsageError(f"--host {shown(host)} is not allowed: it is an address of this machine, such as 127.0.0.1")
+    words = "another program listens there" if reason.errno == errno.EADDRINUSE else reason.strerror or str(reason)
+    raise UsageError(f"--port {PORT if port is None else port} is not allowed: {words}; without --port a free one is taken")
 
 
 class Server:
@@ -82,8 +88,9 @@ class Server:
     def __init__(self, explorer: Explorer, start: Move, host: str = "127.0.0.1", port: int | None = None) -> None:
         self.explorer, self.start, self.host = explorer, start, host
         self.token = "" if is_loopback(host) else secrets.token_urlsafe(24)
-        self._sockets = listen(host, port)
-        self.port = int(self._sockets[0].getsockname()[1])
+        self.listening = listen(host, port)
+        self._end: Callable[[], Any] | None = None
+        self.port = int(self.listening.getsockname()[1])
 
     @property
     def url(self) -> str:
@@ -98,13 +105,27 @@ class Server:
             return secrets.compare_digest(given, self.token.encode())
         return is_loopback(urlsplit(f"//{request.host}").hostname or "")
 
-    def begin(self) -> tornado.httpserver.HTTPServer:
-        """Answer requests, in the loop that runs."""
-        about = {"server": self}
-        routes: list[Any] = [(r"/", _Page, about), (r"/explore\.js", _Script, about), (r"/talk", _Socket, about)]
-        served = tornado.httpserver.HTTPServer(tornado.web.Application(routes, websocket_ping_interval=20))
-        served.add_sockets(self._sockets)
-        return served
+    def serve(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Answer requests until :meth:`close`; ``ready`` is called once it does."""
+
+        async def run() -> None:
+            ended, loop = asyncio.Event(), asyncio.get_running_loop()
+            about = {"server": self}
+            routes: list[Any] = [(r"/", _Page, about), (r"/explore\.js", _Script, about), (r"/talk", _Socket, about)]
+            served = tornado.httpserver.HTTPServer(tornado.web.Application(routes, websocket_ping_interval=20))
+            served.add_socket(self.listening)
+            self._end = lambda: loop.call_soon_threadsafe(ended.set)
+            ready()
+            await ended.wait()
+            served.stop()
+            await served.close_all_connections()
+
+        asyncio.run(run())
+
+    def close(self) -> None:
+        """End it, from any thread."""
+        if self._end is not None:
+            self._end()
 
 
 class _Page(tornado.web.RequestHandler):
@@ -178,14 +199,3 @@ class _Socket(tornado.websocket.WebSocketHandler):
     def on_close(self) -> None:
         if self.talk is not None:
             self.talk.close()
-
-
-def serve(server: Server, ready: Callable[[], None] = lambda: None) -> None:
-    """Answer requests until the process ends; ``ready`` is called once it does."""
-
-    async def run() -> None:
-        server.begin()
-        ready()
-        await asyncio.Event().wait()
-
-    asyncio.run(run())

@@ -159,7 +159,7 @@ class Talk:
         self._live = Live(explorer, self._tell)
 
     def heard(self, content: Any) -> None:
-        """A message of the page: ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {...}}``; others are ignored."""
+        """A message: ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; others are ignored."""
         kind = content.get("kind") if isinstance(content, Mapping) else None
         if kind == "hello":
             self._send(introduction(self._explorer, self._start))
