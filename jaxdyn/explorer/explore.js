@@ -195,8 +195,6 @@ export function mount(root, link) {
     drawn = content.number;
     figure.innerHTML = content.figure;
     caption.innerHTML = content.caption;
-    checks.innerHTML = content.checks;
-    checks.classList.add("pending");
     note.hidden = terminal.hidden = true;
     figure.classList.remove("old");
     if (content.number !== number) return;
@@ -205,6 +203,12 @@ export function mount(root, link) {
       root.dataset.picture = Math.round(after);
       if (verdict.classList.contains("pending")) status.textContent = `Picture after ${seconds(after)}; judging …`;
     });
+  }
+
+  function found(content) {
+    if (content.number < drawn) return;
+    checks.innerHTML = content.checks;
+    checks.classList.add("pending");
   }
 
   function judged(content) {
@@ -239,7 +243,7 @@ export function mount(root, link) {
   }
 
   const answers = {
-    claim, picture, verdict: judged, refused,
+    claim, picture, checks: found, verdict: judged, refused,
     progress: (content) => { if (content.number === number) status.textContent = `Running: ${content.text}`; },
     ended: () => {
       root.removeAttribute("aria-busy");

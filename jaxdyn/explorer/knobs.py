@@ -68,7 +68,7 @@ def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
     grid = claim.grid(scale)
     known = _known(claim)
     first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
-    found = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _mapped(claim)) for row in field_table(grid)]
+    found = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
     found.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
     return sorted(found, key=lambda knob: ("main", "more", "fixed").index(knob.group))
 
@@ -118,7 +118,7 @@ def _known(claim: Claim) -> dict[str, list[Any]]:
     return known
 
 
-def _mapped(claim: Claim) -> dict[str, tuple[float, float, bool]]:
+def _atlas_ranges(claim: Claim) -> dict[str, tuple[float, float, bool]]:
     """Ranges over which the claim was mapped for the atlas: field -> low, high, whether the scale is logarithmic."""
     found = {}
     for stored in library.maps(claim.theory):
@@ -182,7 +182,7 @@ def text_of(value: Any) -> str:
     """A value as ``--set`` takes it, whole floating-point numbers without their zero: ``10,20``."""
     if isinstance(value, list | range):
         return ",".join(map(text_of, value))
-    return f"{value:.15g}" if isinstance(value, float) else value_text(value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else value_text(value)
 
 
 def _rounded(value: float) -> float:

@@ -31,7 +31,7 @@ from jaxdyn.engine.verdict import judge_cell
 from jaxdyn.engine.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
 
-__all__ = ["Explorer", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
+__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
 
 LONG, PART = 4.0, 1.0  # expected seconds of runs that are cut into parts, between which a move is heeded, and of each part
 PATIENCE = 0.5  # seconds in which a picture is finished although there is a later move: a slider that is dragged shows pictures
@@ -72,14 +72,20 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """What is shown before the verdict: the figure as HTML, and the verdict of the checks and rivals alone (``judge_cell``)."""
+    """What is shown first: the figure as HTML, or why there is none."""
 
     task: Task
     figure: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """What is shown before the verdict: the checks of the claim's own runs (:func:`jaxdyn.engine.verdict.judge_cell`)."""
+
     cell: Mapping[str, Any]
 
 
-Told: TypeAlias = "Callable[[Any], None]"  # of a Picture, of progress in words, of a Verified
+Told: TypeAlias = "Callable[[Any], None]"  # of a Picture, of what is Checked, of a Verified, of progress in words
 
 
 def one_claim(pattern: str, load: Sequence[str | Path]) -> Claim:
@@ -123,7 +129,7 @@ class Explorer:
 
         Args:
             move: where the knobs are.
-            tell: is given progress in words, and a :class:`Picture` before the verdict; again, if seeds are added.
+            tell: is given progress in words, a :class:`Picture`, and what is :class:`Checked`; again, if seeds are added.
             watch: called between chunks and before the verdict; what it raises ends the run.
 
         Raises:
@@ -133,8 +139,9 @@ class Explorer:
 
         def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Conclusion:
             watch()
-            figure = draw(None if move.plain else self.claim.plot, data)
-            tell(Picture(task, figure, judge_cell(self.claim, data)))
+            tell(Picture(task, draw(None if move.plain else self.claim.plot, data)))
+            watch()
+            tell(Checked(judge_cell(self.claim, data)))
             heeding = dataclasses.replace(self.claim, judge=_Watched(self.claim.judge, watch))
             return conclude(heeding, data, controls, task.by, task.terms)
 
@@ -216,7 +223,7 @@ class Live:
 
     Args:
         explorer: runs them.
-        tell: called in that thread with the number of the move and a :class:`Picture`, words, a :class:`Verified`, or a
+        tell: called in that thread with the number of the move and what :meth:`Explorer.run` tells, then its outcome, or a
             :class:`jaxdyn.errors.UsageError`; a later move's number is higher.
     """
 

@@ -15,18 +15,17 @@ import jinja2
 from markupsafe import escape
 
 from jaxdyn.cli import terminal
-from jaxdyn.engine.check import bound_text
 from jaxdyn.engine.outcome import Verified
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, worlds
-from jaxdyn.explorer.runs import Explorer, Live, Move, Picture
+from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture
 from jaxdyn.report import checks, page
 from jaxdyn.report.claim import section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.formatting import badge, count, duration
 from jaxdyn.report.mathml import typeset
 
-__all__ = ["Talk", "command", "introduction", "message", "move_of", "style", "template"]
+__all__ = ["Talk", "introduction", "message", "move_of", "style", "template"]
 
 Send = Callable[[dict[str, Any]], None]
 LONGEST = 4000  # characters of a value of a knob
@@ -52,6 +51,8 @@ def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
     """What :class:`jaxdyn.explorer.runs.Live` tells, as JSON; ``seconds`` since the move."""
     if isinstance(what, Picture):
         return _picture(explorer, what)
+    if isinstance(what, Checked):
+        return {"kind": "checks", "checks": _checks(what.cell)}
     if isinstance(what, Verified):
         return _verdict(what, seconds)
     if isinstance(what, UsageError):
@@ -60,22 +61,23 @@ def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
 
 
 def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
-    """The figure, its caption and the checks; what the claim's opponents give is not known yet."""
+    """The figure and its caption."""
     claim, request = explorer.claim, picture.task.main
     runs = count(len(request.grid.cells()) * len(request.seeds), "run")
     figure = picture.figure if picture.figure.startswith("<svg") else f'<p class="hint">{escape(picture.figure)}</p>'
-    found = picture.cell.get("checks", [])
+    caption = f"{typeset(_ended(claim.caption or 'Prediction against measurement'))} {runs}."
+    return {"kind": "picture", "figure": figure, "caption": caption}
+
+
+def _checks(cell: Mapping[str, Any]) -> str:
+    """Tables of the checks; what the claim's opponents give is not known yet."""
+    found = cell.get("checks", [])
     shown = {
         "gates": [checks.row(c, checks.GATE) for c in found if c.get("gate")],
         "checks": [checks.row(c) for c in found if not c.get("gate") and "bound" in c],
         "readings": [checks.reading(c, {}) for c in found if "bound" not in c],
     }
-    return {
-        "kind": "picture",
-        "figure": figure,
-        "caption": f"{typeset(_ended(claim.caption or 'Prediction against measurement'))} {runs}.",
-        "checks": _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "study", "atlas", "map"))}),
-    }
+    return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "study", "atlas", "map"))})
 
 
 def _ended(words: str) -> str:
@@ -98,14 +100,8 @@ def _verdict(verified: Verified, seconds: float) -> dict[str, Any]:
         "checks": "" if failed else _rendered(shown),
         "facts": _facts(shown),
         "time": f"{duration(seconds)}{compiling}; {count(int(entry['runs']), 'run')}",
-        "command": command(verified),
-        "words": "; ".join(f"{c.name} {c.value:.3g}, bound {bound_text(c.bound)}" for c in verified.checks),
+        "command": verified.task.command,
     }
-
-
-def command(verified: Verified) -> str:
-    """The command that repeats a run."""
-    return verified.task.command
 
 
 def _rendered(claim: Mapping[str, Any]) -> str:
