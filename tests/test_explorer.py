@@ -115,6 +115,7 @@ def test_the_verdict_is_that_of_verify(explorer, own):
     assert found.verdict == truth.verdict == "upheld" and found.task.command == "jaxdyn verify toy.decay"
     assert [dataclasses.astuple(c) for c in found.checks] == [dataclasses.astuple(c) for c in truth.checks]
     (picture,) = [one for one in told if isinstance(one, Picture)]
+    assert told[0] == "compiling 1 program; under a minute expected"
     (cell,) = [one.cell for one in told if isinstance(one, Checked)]
     assert picture.figure.startswith("<svg") and cell["verdict"] == "upheld"
 
@@ -125,6 +126,7 @@ def test_moving_a_swept_knob_traces_and_compiles_nothing(explorer, own):
         told = []
         found = explorer.run(Move({"lr": lr}), told.append)
         figures += [one.figure for one in told if isinstance(one, Picture)]
+        assert isinstance(told[0], Picture), "nothing is compiled"
         assert found.task.command == f"jaxdyn verify toy.decay --set lr={lr}"
         assert set(found.data.lr.values.tolist()) == set(map(float, lr.split(",")))
         assert found.compile_seconds < 0.05 and found.verdict != "error"

@@ -18,6 +18,7 @@ import xarray as xr
 
 from jaxdyn import plotting
 from jaxdyn.cli.arguments import parse_seeds, parse_sets
+from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.claim import Claim, Judge
@@ -146,6 +147,8 @@ class Explorer:
             return conclude(heeding, data, controls, task.by, task.terms)
 
         jobs = self._planned(task)
+        if new := [job for job in jobs if any(not self._knows(chunk) for chunk in job.chunks)]:
+            tell(f"compiling {plural(len(new), 'program')}; {duration(sum(map(timings.expected, jobs)))} expected")
         (verified,) = run_plan(Plan([task], jobs, Runs(), None, self.scale), None, _Listener(tell, watch), picture_and_verdict)  # type: ignore[arg-type]
         self._remember(jobs, verified)
         return verified
@@ -164,12 +167,16 @@ class Explorer:
             job.chunks = [self._filled(chunk) for chunk in job.chunks]
         return jobs
 
+    def _knows(self, chunk: Chunk) -> bool:
+        """Whether chunks of this shape were run."""
+        return len(chunk.cells) in self._shapes.get((chunk.program, len(chunk.seeds)), {})
+
     def _filled(self, chunk: Chunk) -> Chunk:
         """The chunk, with its last cell repeated up to the number of cells of a program that is compiled, if that is worth it."""
         shapes = self._shapes.get((chunk.program, len(chunk.seeds)), {})
         own = len(chunk.cells)
         larger = [count for count, saved in shapes.items() if count > own and saved > 0]
-        if chunk.program.executor == "map" or own in shapes or not larger:
+        if chunk.program.executor == "map" or self._knows(chunk) or not larger:
             return chunk
         return dataclasses.replace(chunk, cells=chunk.cells + chunk.cells[-1:] * (min(larger) - own))
 
