@@ -195,7 +195,8 @@ export function mount(root, link) {
     drawn = content.number;
     figure.innerHTML = content.figure;
     caption.innerHTML = content.caption;
-    note.hidden = terminal.hidden = true;
+    terminal.hidden = true;
+    note.classList.add("pending");
     figure.classList.remove("old");
     if (content.number !== number) return;
     requestAnimationFrame(() => {
