@@ -1,6 +1,7 @@
 """The page of ``jaxdyn explore``: who may see it, and what it does in a browser."""
 
 import contextlib
+import dataclasses
 import http.client
 import json
 import threading
@@ -13,7 +14,6 @@ from jaxdyn.explorer.server import Server, is_loopback
 from tests.engine import toys
 from tests.report.test_page import CHROMIUM, Browser
 
-pytest.importorskip("tornado")
 DECAY = next(claim for claim in toys.CLAIMS if claim.id == "toy.decay")
 
 
@@ -226,8 +226,6 @@ def test_a_value_that_is_not_allowed_is_a_sentence_next_to_its_knob(visitor, dec
 
 @pytest.mark.slow
 def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor):
-    import dataclasses
-
     broken = dataclasses.replace(DECAY, id="toy.broken", trial=toys.broken)
     with serving(broken) as server:
         visitor.visit(server.url)
