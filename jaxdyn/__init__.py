@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
+    from jaxdyn.explorer.notebook import explore
     from jaxdyn.report.probe import probe
 
     __version__: str
@@ -87,6 +88,7 @@ _HOMES = {
     "engine.sweep": ("sweep",),
     "engine.theory": ("AtlasMap", "Paper", "Theory"),
     "engine.verify": ("verify", "verify_many"),
+    "explorer.notebook": ("explore",),
     "report.probe": ("probe",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -115,6 +117,7 @@ __all__ = [
     "at_most",
     "below",
     "code",
+    "explore",
     "field",
     "gate",
     "grid",

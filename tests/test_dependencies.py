@@ -16,8 +16,14 @@ from jaxdyn.errors import UsageError, missing
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 IMPORTED = {"math-core": "math_core", "scikit-learn": "sklearn"}  # the name under which a distribution is imported, if it differs
-WITH = {"PIL": "matplotlib", "markupsafe": "jinja2", "equinox": "diffrax", "optimistix": "diffrax"}  # they come with it
-EXTRAS = ("completion", "dask", "models", "suite", "testing", "text")
+WITH = {  # they come with it
+    "PIL": "matplotlib",
+    "markupsafe": "jinja2",
+    "equinox": "diffrax",
+    "optimistix": "diffrax",
+    "traitlets": "anywidget",
+}
+EXTRAS = ("completion", "dask", "explore", "models", "suite", "testing", "text")
 
 
 def names(requirements):

@@ -27,7 +27,7 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 def test_commands_of_the_documents_are_commands():
     lines = [
         line
-        for name in ("quickstart", "write_your_own_claim", "text", "galore")
+        for name in ("quickstart", "write_your_own_claim", "explore", "text", "galore")
         for line in (DOCS / f"{name}.md").read_text().splitlines()
     ]
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jaxdyn ")]

@@ -1,13 +1,28 @@
-"""Parsers of the command line that say what is wrong in one sentence, and the options of the commands about models."""
+"""Parsers of the command line that say what is wrong in one sentence, and the options of some commands."""
 
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Parser", "add_memory", "add_models", "add_probe", "filled", "help_texts"]
+__all__ = [
+    "Parser",
+    "add_explore",
+    "add_memory",
+    "add_models",
+    "add_probe",
+    "filled",
+    "help_texts",
+    "minutes_given",
+    "parse_seeds",
+    "parse_sets",
+    "typed",
+    "whole_number",
+]
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,6 +43,101 @@ def filled(text: str) -> str:
 def help_texts(text: str) -> dict[str, Any]:
     """What a command does, for the list of commands and for its own help."""
     return {"help": text, "description": text}
+
+
+def whole_number(text: str, name: str, least: int) -> int:
+    """A whole number that was typed, at least so large."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise UsageError(f"{name} {typed(text)} is not allowed: it is a whole number of at least {least}")
+    return number
+
+
+def minutes_given(text: str, scale: str) -> float:
+    """The minutes that were typed, a number above 0; claims are chosen at quick scale alone."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise UsageError(f"--minutes {typed(text)} is not allowed: it is a number of minutes above 0")
+    if scale != "quick":
+        raise UsageError("--minutes is not allowed with --scale: it chooses among claims at quick scale")
+    return number
+
+
+def typed(text: str) -> str:
+    """What was typed, as a message shows it: on one line, cut if it is long, in quotes if nothing of it can be seen."""
+    return shown(text) if text.strip() else repr(text)
+
+
+def parse_seeds(text: str | None) -> int | range | None:
+    """``N`` as a number of seeds, ``FROM:TO`` as a range; None: each claim's own."""
+    if text is None:
+        return None
+    if ":" in text:
+        start, _, stop = text.partition(":")
+        try:
+            first, last = whole_number(start, "FROM", 0), whole_number(stop, "TO", 1)
+        except UsageError as error:
+            allowed = "write FROM:TO with whole numbers, FROM at least 0 and below TO"
+            raise UsageError(f"--seeds {typed(text)} is not allowed: {allowed}") from error
+        if last <= first:
+            raise UsageError(f"--seeds {typed(text)} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
+        return range(first, last)
+    return whole_number(text, "--seeds", 1)
+
+
+def parse_sets(items: Sequence[str]) -> dict[str, Any]:
+    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
+    fields: dict[str, Any] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        values = [v.strip() for v in text.split(",") if v.strip()]
+        if not equals or not name.strip() or not values:
+            raise UsageError(f"--set {typed(item)} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
+        if name.strip() in fields:
+            twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
+            raise UsageError(f"--set {typed(item)} is not allowed: {twice}")
+        fields[name.strip()] = values if len(values) > 1 else values[0]
+    return fields
+
+
+def add_explore(commands: Any) -> None:
+    """The options of ``jaxdyn explore``."""
+    explore = commands.add_parser("explore", **help_texts("Show one claim in the browser, with a knob for every field."))
+    explore.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
+    explore.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        type=filled,
+        metavar="FILE",
+        help="Add the claims of a Python file of your own, or of the folder of a theory.",
+    )
+    explore.add_argument("--scale", default="quick", help="Start from the quick grid (the default) or from the paper's own.")
+    explore.add_argument("--seeds", metavar="N", help="Start with N seeds, or the seeds FROM:TO.")
+    explore.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=V1,V2",
+        dest="sets",
+        help="Start with a knob at these values.",
+    )
+    explore.add_argument("--port", metavar="N", help="Listen on this port (default: 8732, or any that is free).")
+    explore.add_argument(
+        "--host",
+        default="127.0.0.1",
+        type=filled,
+        metavar="ADDRESS",
+        help="Listen on this address; other than on this machine's own (the default), the page needs a token, which is printed.",
+    )
+    explore.add_argument("--no-browser", action="store_true", help="Open no browser; the address is printed in any case.")
+    explore.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
 
 
 def add_models(commands: Any) -> None:

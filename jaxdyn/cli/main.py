@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | map | models | memory | probe | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | map | explore | models | memory | probe | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import os
 import shutil
 import sys
@@ -21,9 +20,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxdyn.cli import streams
-from jaxdyn.cli.arguments import Parser, add_memory, add_models, add_probe, filled, help_texts
+from jaxdyn.cli.arguments import (
+    Parser,
+    add_explore,
+    add_memory,
+    add_models,
+    add_probe,
+    filled,
+    help_texts,
+    minutes_given,
+    parse_seeds,
+    parse_sets,
+    typed,
+    whole_number,
+)
 from jaxdyn.cli.formatting import plural
-from jaxdyn.errors import UsageError, missing, shown
+from jaxdyn.errors import UsageError, missing
 
 __all__ = ["main", "run"]
 
@@ -49,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,map,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,map,explore,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     load = Parser(add_help=False)
@@ -83,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
+    add_explore(commands)
     add_models(commands)
     add_memory(commands)
     add_probe(commands)
@@ -144,65 +157,6 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--out", type=filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
-
-
-def _whole(text: str, name: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise UsageError(f"{name} {_typed(text)} is not allowed: it is a whole number of at least {least}")
-    return number
-
-
-def _minutes(text: str, scale: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = math.nan
-    if not 0 < minutes < math.inf:
-        raise UsageError(f"--minutes {_typed(text)} is not allowed: it is a number of minutes above 0")
-    if scale != "quick":
-        raise UsageError("--minutes is not allowed with --scale: it chooses among claims at quick scale")
-    return minutes
-
-
-def _typed(text: str) -> str:
-    """What was typed, as a message shows it: on one line, cut if it is long, in quotes if nothing of it can be seen."""
-    return shown(text) if text.strip() else repr(text)
-
-
-def parse_seeds(text: str | None) -> int | range | None:
-    """``N`` as a number of seeds, ``FROM:TO`` as a range; None: each claim's own."""
-    if text is None:
-        return None
-    if ":" in text:
-        start, _, stop = text.partition(":")
-        try:
-            first, last = _whole(start, "FROM", 0), _whole(stop, "TO", 1)
-        except UsageError as error:
-            allowed = "write FROM:TO with whole numbers, FROM at least 0 and below TO"
-            raise UsageError(f"--seeds {_typed(text)} is not allowed: {allowed}") from error
-        if last <= first:
-            raise UsageError(f"--seeds {_typed(text)} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
-        return range(first, last)
-    return _whole(text, "--seeds", 1)
-
-
-def parse_sets(items: Sequence[str]) -> dict[str, Any]:
-    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
-    fields: dict[str, Any] = {}
-    for item in items:
-        name, equals, text = item.partition("=")
-        values = [v.strip() for v in text.split(",") if v.strip()]
-        if not equals or not name.strip() or not values:
-            raise UsageError(f"--set {_typed(item)} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
-        if name.strip() in fields:
-            twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
-            raise UsageError(f"--set {_typed(item)} is not allowed: {twice}")
-        fields[name.strip()] = values if len(values) > 1 else values[0]
-    return fields
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -268,9 +222,9 @@ def _report(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace) -> int:
     target = Path(args.file)
     if target.name == ".py":
-        raise UsageError(f"{_typed(args.file)} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")
+        raise UsageError(f"{typed(args.file)} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")
     if target.suffix != ".py":
-        raise UsageError(f"{_typed(args.file)} is not allowed: the file's name must end in .py")
+        raise UsageError(f"{typed(args.file)} is not allowed: the file's name must end in .py")
     if target.exists():
         raise UsageError(f"{target} exists already; nothing is overwritten, choose another name")
     from jaxdyn.engine.store import atomic_write
@@ -311,17 +265,17 @@ def _verify(args: argparse.Namespace) -> int:
             args.patterns,
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
-            fresh=None if args.fresh is None else _whole(args.fresh, "--fresh", 0),
+            fresh=None if args.fresh is None else whole_number(args.fresh, "--fresh", 0),
             sets=parse_sets(args.sets),
             by=[f for f in args.by.split(",") if f],
             out=Path(args.out),
             report=Path(args.report) if args.report else None,
-            workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
             fail_fast=args.fail_fast,
             debug=args.debug,
-            minutes=None if args.minutes is None else _minutes(args.minutes, args.scale),
+            minutes=None if args.minutes is None else minutes_given(args.minutes, args.scale),
         )
     if args.json:
         print(json.dumps(whole))
@@ -336,18 +290,34 @@ def _map(args: argparse.Namespace) -> int:
         result = map_command(
             args.claim,
             over=args.over,
-            cells=_whole(args.cells, "--cells", 1),
+            cells=whole_number(args.cells, "--cells", 1),
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
             sets=parse_sets(args.sets),
             out=Path(args.out or f"map-{args.claim}"),
-            workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
         )
     if args.json:
         print(json.dumps(result))
     return 0
+
+
+def _explore(args: argparse.Namespace) -> int:
+    os.environ.setdefault("EQX_ON_ERROR", "nan")  # as in _verify
+    from jaxdyn.cli.explore import explore_command
+
+    return explore_command(
+        args.claim,
+        sets=parse_sets(args.sets),
+        seeds=args.seeds,
+        scale=args.scale,
+        load=args.load,
+        host=args.host,
+        port=None if args.port is None else whole_number(args.port, "--port", 0),
+        browser=not args.no_browser,
+    )
 
 
 def _models(args: argparse.Namespace) -> int:
@@ -360,7 +330,9 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int:
-    sizes = {name: _whole(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))}
+    sizes = {
+        name: whole_number(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))
+    }
     from jaxdyn.cli.memory import memory_command
 
     out = Path(args.out) if args.out else None
@@ -372,7 +344,7 @@ def _memory(args: argparse.Namespace) -> int:
 
 
 def _probe(args: argparse.Namespace) -> int:
-    tokens, length = _whole(args.tokens, "--tokens", 256), _whole(args.length, "--length", 64)
+    tokens, length = whole_number(args.tokens, "--tokens", 256), whole_number(args.length, "--length", 64)
     from jaxdyn.cli.probe import probe_command
 
     with contextlib.redirect_stdout(sys.stderr):
@@ -395,6 +367,7 @@ COMMANDS = {
     "show": _show,
     "verify": _verify,
     "map": _map,
+    "explore": _explore,
     "models": _models,
     "memory": _memory,
     "probe": _probe,

@@ -18,7 +18,7 @@ from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.sources import warning
 from jaxdyn.engine.sweep import plan
 
-__all__ = ["Plan", "Task", "planned"]
+__all__ = ["Plan", "Task", "planned", "value_text"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +82,7 @@ class Task:
         elif contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
         for name, value in self.overrides.items():
-            text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
-            words.append(f"--set {shlex.quote(f'{name}={text}')}")
+            words.append(f"--set {shlex.quote(f'{name}={value_text(value)}')}")
         if self.by:
             words.append(f"--by {','.join(self.by)}")
         return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
@@ -140,8 +139,10 @@ def planned(requests: Sequence[Request], store: Path | None, scale: str, pool: c
     return sorted(plan(requests, store=store, quick=scale == "quick", pool=pool), key=timings.expected, reverse=True)
 
 
-def _text(value: Any) -> str:
-    """A field's value as the command line takes it."""
+def value_text(value: Any) -> str:
+    """A field's value, or the values of an axis, as the command line takes them."""
+    if isinstance(value, list | range):
+        return ",".join(map(value_text, value))
     if isinstance(value, tuple):
-        return ":".join(map(_text, value))
+        return ":".join(map(value_text, value))
     return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -4,13 +4,14 @@ import argparse
 
 import pytest
 
-from jaxdyn.cli.arguments import Parser, add_models, add_probe, filled
+from jaxdyn.cli.arguments import Parser, add_explore, add_models, add_probe, filled, parse_seeds, parse_sets
 from jaxdyn.errors import UsageError
 
 
 def parsed(*words):
     parser = Parser(prog="jaxdyn")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    add_explore(commands)
     add_models(commands)
     add_probe(commands)
     return parser.parse_args(words)
@@ -30,3 +31,9 @@ def test_nothing_is_no_name():
     assert filled("x") == "x"
     with pytest.raises(argparse.ArgumentTypeError, match="nothing is named"):
         filled(" ")
+
+
+def test_options_of_an_exploration():
+    args = parsed("explore", "toy.decay", "--set", "lr=0.1", "--set", "rate=1,2", "--no-browser")
+    assert args.claim == "toy.decay" and args.host == "127.0.0.1" and args.port is None and args.no_browser
+    assert parse_sets(args.sets) == {"lr": "0.1", "rate": ["1", "2"]} and parse_seeds("4:8") == range(4, 8)

@@ -1,0 +1,282 @@
+// The front end of a claim with knobs, the same in a page of its own and in a notebook.
+// `mount` builds it in an element; a link carries JSON: {send(content), listen(callback), address}.
+
+const make = (tag, props = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name in node && !name.startsWith("aria")) node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+const plain = (text) => text.replace(/_/g, "_\u200b"); // names may break after an underscore
+const listed = (text) => text.split(",");
+const seconds = (ms) => (ms < 995 ? `${Math.round(ms / 10) * 10} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+function nearest(stops, text) {
+  const value = Number(listed(text)[Math.floor((listed(text).length - 1) / 2)]);
+  let best = 0;
+  stops.forEach((stop, i) => { if (Math.abs(stop - value) < Math.abs(stops[best] - value)) best = i; });
+  return best;
+}
+
+// one knob: a label, a slider or a list or nothing, a line of text, and a button back to the claim's own values
+function knobOf(knob, changed, prefix) {
+  const id = `${prefix}-${knob.name}`;
+  const row = make("div", { className: "knob" });
+  row.dataset.knob = knob.name;
+  const several = listed(knob.own).length > 1;
+  const parts = [];
+  const own = make("button", {
+    type: "button", className: "own", title: "The claim's own value", "aria-label": `${knob.name}: the claim's own value`,
+    onclick: () => { set(knob.own); changed(); text.focus(); },
+  }, "↺");
+  const text = knob.options.length
+    ? make("select", { id, onchange: () => { set(text.value); changed(); } },
+      ...(several || !knob.options.includes(knob.own) ? [make("option", { value: knob.own }, several ? listed(knob.own).join(", ") : knob.own)] : []),
+      ...knob.options.map((value) => make("option", { value }, value)))
+    : make("input", {
+      id, type: "text", autocomplete: "off", spellcheck: false, inputMode: knob.stops ? "decimal" : "text",
+      onchange: () => { if (text.value.trim()) set(text.value.trim()); else set(knob.own); changed(); },
+    });
+  text.setAttribute("aria-describedby", `${id}-takes`);
+  let slider = null;
+  if (knob.stops) {
+    const stops = knob.stops.values;
+    slider = make("input", {
+      type: "range", min: 0, max: stops.length - 1, step: 1, "aria-label": `${knob.name}, ${knob.stops.log ? "logarithmic" : "linear"} scale`,
+      oninput: () => { set(stops[slider.value], true); changed(); },
+    });
+    parts.push(make("div", { className: "slide" }, slider,
+      make("span", { className: "ends", "aria-hidden": "true" }, make("span", {}, stops[0]), make("span", {}, knob.stops.log ? "log" : ""), make("span", {}, stops.at(-1)))));
+  }
+  function set(value, bySlider = false) {
+    if (knob.options.length && ![...text.options].some((o) => o.value === value)) text.append(make("option", { value }, value));
+    text.value = value;
+    if (slider && !bySlider) slider.value = nearest(knob.stops.values, value);
+    slider?.setAttribute("aria-valuetext", value);
+    own.disabled = value === knob.own;
+    row.classList.toggle("moved", value !== knob.own);
+    row.classList.remove("wrong");
+    text.removeAttribute("aria-invalid");
+  }
+  row.append(
+    make("label", { htmlFor: id }, plain(knob.name)), make("div", { className: "set" }, text, own), ...parts,
+    make("small", { id: `${id}-takes` }, `${knob.takes}${knob.stops || knob.options.length ? "" : `; own: ${knob.own}`}`),
+  );
+  set(knob.own);
+  return {
+    knob, row, set,
+    get value() { return text.value; },
+    get moved() { return text.value !== knob.own; },
+    refuse() { row.classList.add("wrong"); text.setAttribute("aria-invalid", "true"); },
+  };
+}
+
+function copier(label, what) {
+  const button = make("button", { type: "button", className: "copy", onclick: copy }, label);
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(what());
+    } catch { // not allowed here: by a selection, as before there was a clipboard
+      const area = make("textarea", { value: what(), style: "position:fixed;opacity:0" });
+      button.after(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = label; }, 1500);
+  }
+  return button;
+}
+
+export function mount(root, link) {
+  const prefix = `knob${Math.random().toString(36).slice(2, 8)}`;
+  let controls = [], worlds = {}, world = null, figures = null;
+  let number = 0, began = 0, drawn = 0, after = "";
+
+  const verdict = make("span", { className: "verdict" });
+  const head = make("header", { className: "head" });
+  const statement = make("div", { className: "statement" });
+  const figure = make("div", { className: "drawing" });
+  const caption = make("figcaption");
+  const status = make("p", { className: "status", role: "status" }, "Connecting …");
+  const alarm = make("div", { className: "alarm", role: "alert" });
+  const note = make("p", { className: "note", hidden: true });
+  const terminal = make("pre", { className: "terminal", hidden: true, tabIndex: 0 });
+  const checks = make("div", { className: "found" });
+  const facts = make("div", { className: "facts" });
+  const line = make("code");
+  const command = make("div", { className: "command", hidden: true }, make("pre", { tabIndex: 0 }, line), copier("Copy", () => line.textContent));
+  const form = make("form", { className: "knobs", "aria-label": "Knobs", onsubmit: (event) => event.preventDefault() });
+  const look = make("section", { className: "look", "aria-label": "Result" },
+    make("div", { className: "bar-of-verdict" }, verdict, status), alarm, note, terminal, make("figure", {}, figure, caption));
+  const rest = make("section", { className: "rest", "aria-label": "Checks" }, command, checks, make("details", {}, make("summary", {}, "Resolution, runs and settings"), facts));
+  const again = make("button", { type: "button", hidden: true, onclick: () => location.reload() }, "Connect again");
+  root.classList.add("explore");
+  root.replaceChildren(head, statement, look, again, form, rest);
+
+  const values = () => Object.fromEntries(controls.filter((c) => c.moved).map((c) => [c.knob.name, c.value]));
+
+  function moved() {
+    const now = values();
+    if (world) world.value = Object.keys(worlds).find((name) => Object.entries(worlds[name]).every(([f, v]) => now[f] === v)) ?? "";
+    if (figures?.value === "plain") now.plain = "true";
+    if (link.address) history.replaceState(null, "", `#${new URLSearchParams(now)}`);
+    number += 1;
+    began = performance.now();
+    root.setAttribute("aria-busy", "true");
+    verdict.classList.add("pending");
+    alarm.replaceChildren();
+    status.textContent = "Running …";
+    link.send({ kind: "move", number, values: now });
+  }
+
+  function place(given) { // knobs at these values, all others at the claim's own
+    for (const control of controls) control.set(given[control.knob.name] ?? control.knob.own);
+    if (figures) figures.value = given.plain === "true" ? "plain" : "own";
+  }
+
+  function claim(content) {
+    worlds = content.worlds;
+    head.replaceChildren(make("h1", {}, content.title), make("code", {}, content.id), make("small", {}, `expected: ${content.expected}`));
+    statement.innerHTML = content.statement;
+    controls = content.knobs.map((knob) => knobOf(knob, moved, prefix));
+    const of = (group) => controls.filter((c) => c.knob.group === group).map((c) => c.row);
+    const buttons = make("div", { className: "buttons" },
+      make("button", { type: "button", onclick: () => { place({}); moved(); } }, "The claim's own"),
+      make("button", { type: "button", title: "One value for each knob", onclick: single }, "One setting"));
+    if (link.address) buttons.append(copier("Copy link", () => location.href));
+    const choices = [];
+    if (Object.keys(worlds).length) {
+      world = make("select", { id: `${prefix}-world`, onchange: enter }, make("option", { value: "" }, "the claim's own"),
+        ...Object.keys(worlds).map((value) => make("option", { value }, value)));
+      choices.push(make("div", { className: "knob" }, make("label", { htmlFor: world.id }, "World"), world,
+        make("small", {}, "the claim's controls: one assumption broken")));
+    }
+    if (content.two_figures) {
+      figures = make("select", { id: `${prefix}-figure`, onchange: moved }, make("option", { value: "own" }, "the claim's own"),
+        make("option", { value: "plain" }, "measurement against prediction"));
+      choices.push(make("div", { className: "knob" }, make("label", { htmlFor: figures.id }, "Figure"), figures));
+    }
+    const groups = [["main", "Knobs of the claim", true], ["more", "Other knobs", false], ["fixed", "Fixed fields and seeds: each change compiles", false]];
+    form.replaceChildren(buttons, ...choices, ...groups.filter(([group]) => of(group).length).map(([group, title, open]) =>
+      make("details", { open: open || !of("main").length && group === "more" }, make("summary", {}, title), ...of(group))));
+    const kept = link.address ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {};
+    place(Object.keys(kept).length ? kept : content.start);
+    for (const control of controls) if (control.moved) control.row.parentElement.open = true;
+    moved();
+  }
+
+  function enter() {
+    const chosen = worlds[world.value] ?? {};
+    const fields = new Set(Object.values(worlds).flatMap(Object.keys));
+    for (const control of controls) {
+      if (fields.has(control.knob.name)) control.set(chosen[control.knob.name] ?? control.knob.own);
+    }
+    moved();
+  }
+
+  function single() {
+    for (const control of controls) {
+      const all = listed(control.value);
+      if (control.knob.name !== "seeds" && all.length > 1) control.set(all[Math.floor((all.length - 1) / 2)]);
+    }
+    moved();
+  }
+
+  function picture(content) {
+    if (content.number < drawn) return;
+    drawn = content.number;
+    figure.innerHTML = content.figure;
+    caption.innerHTML = content.caption;
+    terminal.hidden = true;
+    note.classList.add("pending");
+    figure.classList.remove("old");
+    if (content.number !== number) return;
+    requestAnimationFrame(() => {
+      after = performance.now() - began;
+      root.dataset.picture = Math.round(after);
+      if (verdict.classList.contains("pending")) status.textContent = `Picture after ${seconds(after)}; judging …`;
+    });
+  }
+
+  function found(content) {
+    if (content.number < drawn) return;
+    checks.innerHTML = content.checks;
+    checks.classList.add("pending");
+  }
+
+  function judged(content) {
+    if (content.number !== number) return;
+    root.removeAttribute("aria-busy");
+    verdict.classList.remove("pending");
+    verdict.innerHTML = content.badge;
+    note.innerHTML = content.note;
+    note.hidden = !content.note;
+    note.className = `note v-${content.verdict}`;
+    terminal.textContent = content.terminal;
+    terminal.hidden = !content.terminal;
+    checks.innerHTML = content.checks;
+    checks.classList.remove("pending");
+    facts.innerHTML = content.facts;
+    line.textContent = content.command;
+    command.hidden = false;
+    figure.classList.toggle("old", Boolean(content.terminal));
+    const shown = root.dataset.picture && drawn === number ? `picture after ${seconds(after || 0)}, ` : "";
+    status.textContent = `Last run: ${shown}verdict after ${content.time}`;
+    root.dataset.judged = number;
+  }
+
+  function refused(content) {
+    if (content.number !== number) return;
+    root.removeAttribute("aria-busy");
+    status.textContent = "Not run.";
+    alarm.replaceChildren(make("p", {}, content.text));
+    const name = /^(?:--set )?([\w-]+)[= ]/.exec(content.text)?.[1].replace(/^--/, "");
+    controls.find((c) => c.knob.name === name)?.refuse();
+    root.dataset.judged = number;
+  }
+
+  const answers = {
+    claim, picture, checks: found, verdict: judged, refused,
+    progress: (content) => { if (content.number === number) status.textContent = `Running: ${content.text}`; },
+    ended: () => {
+      root.removeAttribute("aria-busy");
+      status.textContent = "The server has ended: start jaxdyn explore again.";
+      again.hidden = false;
+    },
+  };
+  link.listen((content) => answers[content.kind]?.(content));
+  if (link.address) window.addEventListener("hashchange", () => { place(Object.fromEntries(new URLSearchParams(location.hash.slice(1)))); moved(); });
+  link.send({ kind: "hello" });
+}
+
+function page() {
+  const address = new URL(`talk${location.search}`, location.href);
+  address.protocol = location.protocol.replace("http", "ws");
+  address.hash = "";
+  const socket = new WebSocket(address);
+  let hear = () => {};
+  const link = { address: true, send: (content) => { if (socket.readyState === 1) socket.send(JSON.stringify(content)); }, listen: (callback) => { hear = callback; } };
+  socket.addEventListener("open", () => mount(document.querySelector("#explore"), link));
+  socket.addEventListener("message", (event) => hear(JSON.parse(event.data)));
+  socket.addEventListener("close", () => hear({ kind: "ended" }));
+}
+
+export default {
+  render({ model, el }) { // in a notebook: its own style, which neither leaks out nor in
+    const inside = el.attachShadow({ mode: "open" });
+    const root = make("div");
+    inside.append(make("style", {}, model.get("style")), root);
+    const hear = (callback) => model.on("msg:custom", (content) => callback(content));
+    mount(root, { send: (content) => model.send(content), listen: hear });
+  },
+};
+
+if (new URL(import.meta.url).pathname.endsWith("/explore.js")) page();

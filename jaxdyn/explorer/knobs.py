@@ -1,0 +1,189 @@
+"""The knobs of a claim: for every field of its setting a slider, a list or a line of text, with the values that it offers.
+
+A slider moves over *stops*, the values themselves as text: the scale (linear or logarithmic) is decided here, and a front end only
+shows it. Its values are written as ``--set`` takes them, so that a line of text may also sweep a field: ``0.1,0.2``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jaxdyn.engine import library
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.ranges import Range
+from jaxdyn.engine.setting import Swept, field_table
+from jaxdyn.engine.task import value_text
+from jaxdyn.errors import UsageError
+
+__all__ = ["Knob", "Stops", "knobs", "stops", "text_of", "worlds"]
+
+STEPS = 100  # of a slider
+DIGITS = 3  # of a stop, unless it is a value of the claim's own
+ROOM = 10.0  # a logarithmic slider reaches this factor beyond the values that the claim knows
+DECADES = 2.0  # from here on values within two bounds are shown on a logarithmic scale
+SEEDS = "a number of seeds, or FROM:TO"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stops:
+    """The values that a slider moves over, in order, as text; ``log`` tells the scale."""
+
+    values: tuple[str, ...]
+    log: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Knob:
+    """One control.
+
+    Args:
+        name: of the field; ``seeds`` for the seeds.
+        takes: what is allowed, in words.
+        own: the claim's own value, or its values, as ``--set`` takes them.
+        swept: whether the field is traced: moving it compiles nothing.
+        group: ``main`` for fields that the claim sweeps or breaks, ``more`` for other swept ones, ``fixed`` for static ones.
+        options: the values to choose from, where there are only some.
+        stops: of a slider, where it is a number.
+    """
+
+    name: str
+    takes: str
+    own: str
+    swept: bool
+    group: str
+    options: tuple[str, ...] = ()
+    stops: Stops | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The knob as the front end reads it."""
+        return dataclasses.asdict(self)
+
+
+def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
+    """The knobs of a claim, those that it is about first, and the seeds last."""
+    grid = claim.grid(scale)
+    known = _known(claim)
+    first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
+    found = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
+    found.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
+    return sorted(found, key=lambda knob: ("main", "more", "fixed").index(knob.group))
+
+
+def worlds(claim: Claim) -> dict[str, dict[str, str]]:
+    """The claim's controls that are settings: name -> fields with their values as text."""
+    return {
+        name: {field: text_of(value) for field, value in control.breach.items()}
+        for name, control in claim.controls.items()
+        if isinstance(control.breach, Mapping)
+    }
+
+
+def _knob(row: Mapping[str, Any], cls: Any, known: Sequence[Any], first: bool, mapped: Mapping[str, Any]) -> Knob:
+    name, swept, hint = row["name"], row["kind"] == "swept", cls.hints[row["name"]]
+    bounds = Range(tuple(row["range"].items()))
+    takes = str(row["type"])
+    if row["range"]:
+        takes += (" " if takes.startswith("a ") else ", ") + str(bounds)
+    group = "fixed" if not swept else "main" if first else "more"
+    options = _options(cls, name, hint)
+    line = None
+    if swept and not options and hint == Swept:
+        line = stops([v for v in known if isinstance(v, int | float)], bounds, mapped.get(name))
+    return Knob(name, takes, text_of(row["value"]), swept, group, options, line)
+
+
+def _options(cls: Any, name: str, hint: Any) -> tuple[str, ...]:
+    """All values of a switch, a choice of words or a truth value."""
+    if name in cls.code_names:
+        return tuple(cls.code_names[name])
+    if typing.get_origin(hint) is typing.Literal:
+        return tuple(value_text(option) for option in typing.get_args(hint))
+    return ("false", "true") if hint is bool else ()
+
+
+def _known(claim: Claim) -> dict[str, list[Any]]:
+    """For each field the values that the claim speaks of: of both grids, the default, and those of its controls."""
+    cls = claim.quick.setting
+    known: dict[str, list[Any]] = {name: [getattr(cls(), name)] for name in cls.hints}
+    for grid in (claim.grid("quick"), claim.grid("paper")):
+        for row in field_table(grid):
+            known[row["name"]] += row["value"] if isinstance(row["value"], list) else [row["value"]]
+    for control in claim.controls.values():
+        for name, value in control.breach.items() if isinstance(control.breach, Mapping) else ():
+            known[name] += value if isinstance(value, list | range) else [value]
+    return known
+
+
+def _atlas_ranges(claim: Claim) -> dict[str, tuple[float, float, bool]]:
+    """Ranges over which the claim was mapped for the atlas: field -> low, high, whether the scale is logarithmic."""
+    found = {}
+    for stored in library.maps(claim.theory):
+        for axis in stored.over if stored.claim == claim.id else ():
+            name, _, text = axis.partition("=")
+            parts = text.split(":")
+            if len(parts) > 1:
+                found[name] = float(parts[0]), float(parts[1]), parts[2:] == ["log"]
+    return found
+
+
+def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, bool] | None = None) -> Stops:
+    """The values that a slider offers.
+
+    Between two bounds the scale is linear, unless the known values span two decades; with one or none it is logarithmic where all
+    known values are positive, and reaches a decade beyond them. A zero that is known, or that a bound allows, is the first stop of
+    a logarithmic scale.
+
+    Args:
+        known: values of the field that the claim speaks of; each of them is a stop.
+        bounds: of the field.
+        mapped: low, high and scale, where these are known.
+    """
+    values = sorted({float(v) for v in known})
+    positive = [v for v in values if v > 0]
+    low, high = _ends(bounds)
+    zero = 0.0 in values or _allows(bounds, 0.0) and low == 0.0
+    if mapped is not None:
+        first, last, log = mapped
+    elif math.isfinite(low) and math.isfinite(high):
+        log = low >= 0 and bool(positive) and math.log10(high / positive[0]) >= DECADES
+        first, last = (max(low, positive[0] / ROOM) if log else low), high
+    else:
+        log = bool(positive) and values[0] >= 0 and low >= -math.inf and (low >= 0 or len(positive) == len(values))
+        if log:
+            first, last = max(low, positive[0] / ROOM), min(high, positive[-1] * ROOM)
+        else:
+            span = max([abs(v) for v in values] + [values[-1] - values[0]]) or 1.0
+            first, last = max(low, 0.0 if values[0] >= 0 else values[0] - span), min(high, values[-1] + span)
+    shares = [i / STEPS for i in range(STEPS + 1)]
+    line = [first * (last / first) ** s for s in shares] if log else [first + (last - first) * s for s in shares]
+    numbers = {_rounded(v) for v in line} | {v for v in values if first <= v <= last} | ({0.0} if log and zero else set())
+    return Stops(tuple(text_of(v) for v in sorted(numbers) if _allows(bounds, v)), log)
+
+
+def _ends(bounds: Range) -> tuple[float, float]:
+    """The lower and the upper bound, infinite where there is none."""
+    ends = {word in ("above", "at_least"): float(bound) for word, bound in bounds.bounds}
+    return ends.get(True, -math.inf), ends.get(False, math.inf)
+
+
+def _allows(bounds: Range, value: float) -> bool:
+    try:
+        bounds.refuse("value", value)
+    except UsageError:
+        return False
+    return True
+
+
+def text_of(value: Any) -> str:
+    """A value as ``--set`` takes it, whole floating-point numbers without their zero: ``10,20``."""
+    if isinstance(value, list | range):
+        return ",".join(map(text_of, value))
+    return repr(value).removesuffix(".0") if isinstance(value, float) else value_text(value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,62 @@
+"""``jd.explore``: a claim with knobs inside a notebook, as a widget of anywidget: Jupyter, VS Code, Colab, marimo.
+
+The widget's messages travel with those of the notebook, so that it works wherever the notebook does, on a distant kernel too; no
+port is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.claim import Claim
+from jaxdyn.errors import missing
+from jaxdyn.explorer.knobs import text_of
+from jaxdyn.explorer.runs import Explorer, Move, one_claim
+from jaxdyn.explorer.view import Talk, style
+
+__all__ = ["explore"]
+
+
+def explore(
+    claim: str | Claim, *, load: Sequence[str | Path] = (), scale: str = "quick", seeds: int | str | None = None, **fields: Any
+) -> Any:
+    """Show a claim in a notebook, with a knob for every field of its setting.
+
+    ``jd.explore("theory.claim")``, ``jd.explore(my_claim, lr=0.1)``
+
+    Args:
+        claim: an id, or a ``Claim`` of your own.
+        load: files with claims of your own.
+        scale: ``quick`` or ``paper``: the grid from which the knobs start.
+        seeds: how many seeds to start with, or ``"FROM:TO"``; default: the claim's own.
+        fields: where knobs start; a list sweeps the field.
+
+    Returns:
+        A widget; a notebook shows it where it is the last value of a cell.
+
+    Raises:
+        UsageError: unknown claim, field or value; or the library anywidget is missing.
+    """
+    try:
+        import anywidget
+        import traitlets
+    except ImportError:
+        raise missing("jd.explore", "anywidget", "explore") from None
+
+    explorer = Explorer(one_claim(claim, load) if isinstance(claim, str) else claim, scale, load)
+    start = Move({name: text_of(value) for name, value in fields.items()}, None if seeds is None else str(seeds))
+    explorer.task(start)  # a typing error is reported at once
+
+    class Widget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no types here
+        """The claim's page."""
+
+        _esm = (files("jaxdyn.explorer") / "explore.js").read_text(encoding="utf-8")
+        style = traitlets.Unicode(style(":host")).tag(sync=True)
+
+    widget = Widget()
+    talk = Talk(explorer, lambda content: widget.send(content), start)
+    widget.on_msg(lambda _widget, content, _buffers: talk.heard(content))
+    return widget

@@ -1,0 +1,201 @@
+"""The page of ``jaxdyn explore``: a small server for one claim on this machine, and who may talk to it.
+
+On the loopback address everyone on this machine may; pages of other sites may not: requests must name this machine (a site whose
+name is made to point here does not) and, to talk, come from the page itself. On any other address a token is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from jaxdyn.errors import UsageError, missing, shown
+from jaxdyn.explorer.runs import Explorer, Move
+from jaxdyn.explorer.view import Talk, style
+
+try:
+    import tornado.httpserver
+    import tornado.web
+    import tornado.websocket
+except ImportError:
+    raise missing("explore", "tornado", "explore") from None
+
+__all__ = ["PORT", "Server", "is_loopback", "listen"]
+
+PORT = 8732
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+DENIED = "403: this page needs the token that `jaxdyn explore` printed with its address.\n"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket on an address; without a port on the usual one or, if that is taken, on any that is free.
+
+    Raises:
+        UsageError: the port is taken or not allowed, or this machine does not have the address.
+    """
+    if port is not None and port > 65535:
+        raise UsageError(f"--port {port} is not allowed: it is a whole number from 0 (any that is free) to 65535")
+    host = "127.0.0.1" if host == "localhost" else host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in [PORT, 0] if port is None else [port]:
+        try:
+            listening = socket.create_server((host, number), family=family)
+            listening.setblocking(False)
+            return listening
+        except OSError as error:
+            reason = error
+    if isinstance(reason, socket.gaierror) or reason.errno == errno.EADDRNOTAVAIL:
+        raise UsageError(f"--host {shown(host)} is not allowed: it is an address of this machine, such as 127.0.0.1")
+    words = "another program listens there" if reason.errno == errno.EADDRINUSE else reason.strerror or str(reason)
+    raise UsageError(f"--port {PORT if port is None else port} is not allowed: {words}; without --port a free one is taken")
+
+
+class Server:
+    """A claim's page on an address.
+
+    Args:
+        explorer: of the claim.
+        start: where the knobs start.
+        host: the address; other than on the loopback, a token is made.
+        port: None: the usual one, or any that is free.
+    """
+
+    def __init__(self, explorer: Explorer, start: Move, host: str = "127.0.0.1", port: int | None = None) -> None:
+        self.explorer, self.start, self.host = explorer, start, host
+        self.token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+        self.listening = listen(host, port)
+        self._end: Callable[[], Any] | None = None
+        self.port = int(self.listening.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """Where the page is, with its token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/" + (f"?{urlencode({'token': self.token})}" if self.token else "")
+
+    def admits(self, request: Any) -> bool:
+        """Whether a request may be answered: it names this machine, or it has the token."""
+        if self.token:
+            given = request.query_arguments.get("token", [b""])[-1]
+            return secrets.compare_digest(given, self.token.encode())
+        return is_loopback(urlsplit(f"//{request.host}").hostname or "")
+
+    def serve(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Answer requests until :meth:`close`; ``ready`` is called once it does."""
+
+        async def run() -> None:
+            ended, loop = asyncio.Event(), asyncio.get_running_loop()
+            about = {"server": self}
+            routes: list[Any] = [(r"/", _Page, about), (r"/explore\.js", _Script, about), (r"/talk", _Socket, about)]
+            served = tornado.httpserver.HTTPServer(tornado.web.Application(routes, websocket_ping_interval=20))
+            served.add_socket(self.listening)
+            self._end = lambda: loop.call_soon_threadsafe(ended.set)
+            ready()
+            await ended.wait()
+            served.stop()
+            await served.close_all_connections()
+
+        asyncio.run(run())
+
+    def close(self) -> None:
+        """End it, from any thread."""
+        if self._end is not None:
+            self._end()
+
+
+class _Page(tornado.web.RequestHandler):
+    """The page, or a sentence for those who may not see it."""
+
+    def initialize(self, server: Server) -> None:
+        self.server = server
+
+    def set_default_headers(self) -> None:
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def prepare(self) -> None:
+        if not self.server.admits(self.request):
+            self.set_status(403)
+            self.set_header("Content-Type", "text/plain; charset=utf-8")
+            self.finish(DENIED)
+
+    def get(self) -> None:
+        text = (files("jaxdyn.explorer") / "page.html").read_text(encoding="utf-8")
+        query = f"?{urlencode({'token': self.server.token})}" if self.server.token else ""
+        self.finish(text.replace("/*style*/", style()).replace("{id}", self.server.explorer.claim.id).replace("{query}", query))
+
+
+class _Script(_Page):
+    """The front end."""
+
+    def get(self) -> None:
+        self.set_header("Content-Type", "text/javascript; charset=utf-8")
+        self.finish((files("jaxdyn.explorer") / "explore.js").read_text(encoding="utf-8"))
+
+
+class _Socket(tornado.websocket.WebSocketHandler):
+    """The conversation with one page."""
+
+    def initialize(self, server: Server) -> None:
+        self.server = server
+        self.talk: Talk | None = None
+
+    def check_origin(self, origin: str) -> bool:
+        """Of the page itself: tornado's own check compares the origin with the address that was asked."""
+        return self.server.admits(self.request) and super().check_origin(origin)
+
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        if not self.server.admits(self.request):
+            self.set_status(403)
+            await self.finish(DENIED)
+            return
+        await super().get(*args, **kwargs)
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        loop = asyncio.get_running_loop()
+
+        def send(content: dict[str, Any]) -> None:
+            loop.call_soon_threadsafe(self._write, json.dumps(content))
+
+        self.talk = Talk(self.server.explorer, send, self.server.start)
+
+    def _write(self, text: str) -> None:
+        if self.ws_connection is not None and not self.ws_connection.is_closing():
+            self.write_message(text)
+
+    def on_message(self, message: str | bytes) -> None:
+        try:
+            content = json.loads(message)
+        except ValueError:
+            return
+        if self.talk is not None:
+            self.talk.heard(content)
+
+    def on_close(self) -> None:
+        if self.talk is not None:
+            self.talk.close()

@@ -1,0 +1,262 @@
+"""The page of ``jaxdyn explore``: who may see it, and what it does in a browser."""
+
+import contextlib
+import dataclasses
+import http.client
+import json
+import threading
+import time
+
+import pytest
+
+from jaxdyn.explorer.runs import Explorer, Move
+from jaxdyn.explorer.server import Server, is_loopback
+from tests.engine import toys
+from tests.report.test_page import CHROMIUM, Browser
+
+DECAY = next(claim for claim in toys.CLAIMS if claim.id == "toy.decay")
+
+
+@contextlib.contextmanager
+def serving(claim, host="127.0.0.1", start=None):
+    """A server in a thread of its own."""
+    server, ready = Server(Explorer(claim), start or Move(), host, 0), threading.Event()
+    thread = threading.Thread(target=server.serve, args=(ready.set,), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield server
+    finally:
+        server.close()
+        thread.join(20)
+
+
+def get(server, path="/", **headers):
+    """Status, headers and text of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, dict(answer.headers), text
+
+
+UPGRADE = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def test_which_addresses_are_this_machines_own():
+    own = ["127.0.0.1", "127.9.9.9", "::1", "localhost"]
+    assert all(map(is_loopback, own)) and not any(map(is_loopback, ["0.0.0.0", "::", "192.168.0.1", "example.org", ""]))
+
+
+def test_on_the_loopback_the_page_itself_is_served_and_nothing_is_loaded_from_elsewhere():
+    with serving(DECAY) as server:
+        status, headers, text = get(server)
+        script = get(server, "/explore.js")[2]
+        assert status == 200 and "toy.decay" in text and 'src="explore.js"' in text
+        assert "http" not in text.replace("http-equiv", "") and "//" not in script.replace("// ", "")
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'") and headers["Referrer-Policy"] == "no-referrer"
+        assert get(server, "/nothing")[0] == 404
+
+
+def test_other_sites_are_kept_out():
+    """A name that was made to point here, and a page of another site that opens a socket."""
+    with serving(DECAY) as server:
+        assert get(server, Host="evil.example")[0] == 403
+        assert get(server, "/explore.js", Host="evil.example")[0] == 403
+        assert get(server, "/talk", **UPGRADE, Host="evil.example", Origin="http://evil.example")[0] == 403
+        assert get(server, "/talk", **UPGRADE, Origin="http://evil.example")[0] == 403
+
+
+def test_on_other_addresses_a_token_is_needed():
+    with serving(DECAY, "0.0.0.0") as server:
+        for path in ("/", "/explore.js", "/talk", "/?token=", "/?token=x", "/?token=%FF"):
+            status, _, text = get(server, path, **(UPGRADE if path == "/talk" else {}))
+            assert status == 403 and "needs the token" in text
+        status, _, text = get(server, f"/?token={server.token}", Host="machine.example")
+        assert status == 200 and f"explore.js?token={server.token}" in text
+        assert server.url.endswith(f"/?token={server.token}")
+
+
+# in a browser
+
+ROOT = "document.querySelector('#explore')"
+SETTLED = f"{ROOT}.dataset.judged !== undefined && !{ROOT}.hasAttribute('aria-busy')"
+STATUS, BADGE = (f"document.querySelector('{name}').textContent" for name in (".status", ".verdict"))
+FIGURE = "document.querySelector('.drawing').innerHTML"
+COMMAND = "document.querySelector('.command code').textContent"
+
+
+class Visitor(Browser):
+    """A browser on a page that talks."""
+
+    def visit(self, url):
+        """Open the page and wait until the first verdict is there."""
+        self.send("Page.navigate", url="about:blank")
+        self.events.clear()
+        self.send("Page.navigate", url=url)
+        self.until("document.readyState === 'complete' && " + f"{ROOT} !== null && " + SETTLED)
+
+    def until(self, expression, seconds=60):
+        """Wait until something is true in the page."""
+        end = time.monotonic() + seconds
+        while not self.js(expression):
+            assert time.monotonic() < end, (expression, self.js("document.body.innerText"))
+            time.sleep(0.02)
+
+    def settled(self):
+        """Wait for the verdict of the last move."""
+        self.until(SETTLED)
+
+    def key(self, name, times=1):
+        """Press a key."""
+        code = {"Tab": 9, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "End": 35}[name]
+        more = {"text": "\r"} if name == "Enter" else {}
+        for _ in range(times):
+            for kind in ("keyDown", "keyUp"):
+                self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **more)
+
+    def slide(self, field, stop):
+        """Move a slider as a hand does."""
+        slider = f"document.querySelector('[data-knob={field}] input[type=range]')"
+        self.js(f"{slider}.value = {stop}; {slider}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    visitor = Visitor(tmp_path_factory.mktemp("profile"))
+    yield visitor
+    visitor.close()
+
+
+@pytest.fixture(scope="module")
+def decay():
+    with serving(DECAY) as server:
+        yield server
+
+
+def test_knobs_move_figures_change_and_nothing_complains(visitor, decay):
+    visitor.visit(decay.url)
+    assert visitor.js(BADGE) == "upheld" and visitor.js(COMMAND) == "jaxdyn verify toy.decay"
+    figures = [visitor.js(FIGURE)]
+    for stop in (10, 60):
+        visitor.slide("lr", stop)
+        visitor.settled()
+        figures.append(visitor.js(FIGURE))
+        text = visitor.js("document.querySelector('[data-knob=lr] input[type=text]').value")
+        assert visitor.js(COMMAND) == f"jaxdyn verify toy.decay --set lr={text}"
+        assert visitor.js("location.hash") == f"#lr={text}"
+    assert len(set(figures)) == 3 and all(figure.startswith("<svg") for figure in figures)
+    assert "picture after" in visitor.js(STATUS) and visitor.js("document.querySelectorAll('.fits .mark').length") >= 2
+    assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_a_link_keeps_the_knobs_and_a_button_puts_them_back(visitor, decay):
+    visitor.visit(f"{decay.url}#lr=0.03&optimizer=sign")
+    assert visitor.js(COMMAND) == "jaxdyn verify toy.decay --set lr=0.03 --set optimizer=sign"
+    assert visitor.js("document.querySelector('[id$=-world]').value") == "sign descent" and visitor.js(BADGE) != "upheld"
+    visitor.js("[...document.querySelectorAll('.buttons button')].find(b => b.textContent.includes('own')).click()")
+    visitor.settled()
+    assert visitor.js(COMMAND) == "jaxdyn verify toy.decay" and visitor.js(BADGE) == "upheld"
+    visitor.js("[...document.querySelectorAll('.buttons button')].find(b => b.textContent === 'One setting').click()")
+    visitor.settled()
+    assert visitor.js("[...document.querySelectorAll('.knob .set > :first-child')].every(t => !t.value.includes(','))")
+    assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_the_command_is_copied_by_a_click(visitor, decay):
+    visitor.visit(decay.url)
+    visitor.send("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    visitor.js("document.querySelector('.command .copy').click()")
+    visitor.until("document.querySelector('.command .copy').textContent === 'Copied'")
+    assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_the_keyboard_is_enough(visitor, decay):
+    visitor.visit(decay.url)
+    reached, where = [], "document.activeElement.closest('[data-knob]')?.dataset.knob + ' ' + document.activeElement.type"
+    for _ in range(40):
+        visitor.key("Tab")
+        reached.append(visitor.js(where))
+        if reached[-1] == "lr range":
+            break
+    assert "lr text" in reached and reached[-1] == "lr range"
+    assert visitor.js("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    before = visitor.js("document.activeElement.ariaValueText ?? document.activeElement.getAttribute('aria-valuetext')")
+    visitor.key("ArrowRight", 3)
+    visitor.settled()
+    after = visitor.js("document.activeElement.getAttribute('aria-valuetext')")
+    assert after != before and visitor.js(COMMAND).endswith(f"--set lr={after}")
+    unlabelled = "[...document.querySelectorAll('input, select')].filter(e => !e.labels.length && !e.ariaLabel).length"
+    assert visitor.js(unlabelled) == 0
+
+
+@pytest.mark.slow
+def test_at_phone_width_the_page_does_not_scroll_sideways_and_the_figure_stays_in_view(visitor, decay):
+    visitor.send("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    visitor.visit(decay.url)
+    assert visitor.js("document.documentElement.scrollWidth") == 390
+    visitor.js("document.querySelector('[data-knob=lr]').scrollIntoView({block: 'end'})")
+    box = visitor.js("(r => [r.top, r.bottom])(document.querySelector('.drawing svg').getBoundingClientRect())")
+    assert 0 <= box[0] < box[1] < 500
+    visitor.send("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.slow
+def test_a_value_that_is_not_allowed_is_a_sentence_next_to_its_knob(visitor, decay):
+    visitor.visit(decay.url)
+    field = "document.querySelector('[data-knob=rate] input[type=text]')"
+    visitor.js(f"{field}.value = '-1'; {field}.dispatchEvent(new Event('change'))")
+    visitor.settled()
+    assert "rate is positive" in visitor.js("document.querySelector('[role=alert]').textContent")
+    assert visitor.js(f"{field}.ariaInvalid ?? {field}.getAttribute('aria-invalid')") == "true"
+    assert visitor.js(BADGE) == "upheld" and visitor.js("document.querySelector('.drawing svg') !== null")
+    assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor):
+    broken = dataclasses.replace(DECAY, id="toy.broken", trial=toys.broken)
+    with serving(broken) as server:
+        visitor.visit(server.url)
+        text = visitor.js("document.querySelector('.terminal').textContent")
+        assert visitor.js(BADGE) == "error" and "✗ toy.broken" in text and "repeat: jaxdyn verify toy.broken" in text
+        assert "toys.py" in text
+        assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_the_end_of_the_server_is_said(visitor):
+    with serving(DECAY) as server:
+        visitor.visit(server.url)
+    visitor.until("document.querySelector('.status').textContent.includes('start jaxdyn explore again')")
+
+
+@pytest.mark.slow
+def test_in_a_notebook_the_front_end_talks_through_the_widget(visitor, decay):
+    """With a model of the widget's kind, whose messages a socket carries here."""
+    visitor.visit(decay.url)
+    begin = f"""
+      const model = {{heard: [], get: () => '', on: (_, f) => model.heard.push(f)}};
+      const socket = new WebSocket({json.dumps(decay.url.replace("http", "ws") + "talk")});
+      socket.onmessage = (event) => model.heard.forEach(f => f(JSON.parse(event.data)));
+      model.send = (content) => socket.send(JSON.stringify(content));
+      window.cell = document.body.appendChild(document.createElement('div'));
+      socket.onopen = async () => (await import('./explore.js#widget')).default.render({{model, el: window.cell}});
+    """
+    visitor.js(f"(() => {{ {begin} }})()")
+    visitor.until("window.cell.shadowRoot?.querySelector('.badge')?.textContent === 'upheld'")
+    assert visitor.js("window.cell.shadowRoot.querySelector('.drawing svg') !== null")
+    assert not visitor.js(
+        "[...window.cell.shadowRoot.querySelectorAll('.buttons button')].some(b => b.textContent === 'Copy link')"
+    )

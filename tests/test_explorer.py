@@ -1,0 +1,238 @@
+"""The parts of ``jaxdyn explore`` that know no page: knobs, runs, what a page is told; and the widget of a notebook."""
+
+import dataclasses
+import json
+import sys
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxdyn as jd
+from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.ranges import HOLDS, Range
+from jaxdyn.errors import UsageError
+from jaxdyn.explorer.knobs import knobs, stops, text_of, worlds
+from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture, Replaced
+from jaxdyn.explorer.view import introduction, message, move_of
+from tests.engine import toys
+
+DECAY = next(claim for claim in toys.CLAIMS if claim.id == "toy.decay")
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    return Explorer(DECAY)
+
+
+@pytest.fixture(scope="module")
+def own(explorer):
+    """What is told of the claim's own runs, and their outcome."""
+    told = []
+    return told, explorer.run(Move(), told.append)
+
+
+# knobs
+
+
+def test_every_field_has_a_knob_of_its_kind():
+    by_name = {knob.name: knob for knob in knobs(DECAY)}
+    assert list(by_name)[-1] == "seeds" and by_name.keys() - {"seeds"} == set(toys.Toy.hints)
+    assert by_name["optimizer"].options == ("gd", "sign") and by_name["optimizer"].swept
+    assert by_name["kind"].options == ("plain", "fancy") and not by_name["kind"].swept
+    assert by_name["noisy"].options == ("false", "true") and by_name["weights"].own == "1:2" and by_name["depth"].own == "none"
+    assert by_name["size"].stops is None and by_name["size"].group == "fixed"
+    assert by_name["lr"].group == "main" and by_name["lr"].own == text_of(list(DECAY.quick.axes["lr"]))
+    assert json.loads(json.dumps(by_name["lr"].to_json()))["stops"]["log"] is True
+
+
+def test_a_world_is_a_control_that_is_a_setting():
+    fields = {name: dict(c.breach) for name, c in DECAY.controls.items() if not callable(c.breach)}
+    assert fields and {name: set(world) for name, world in worlds(DECAY).items()} == {n: set(f) for n, f in fields.items()}
+
+
+def test_a_map_of_the_atlas_gives_a_knob_its_range():
+    mapped = stops([1.0], Range(()), (0.25, 4.0, True))
+    assert mapped.values[0] == "0.25" and mapped.values[-1] == "4" and mapped.log and "1" in mapped.values
+
+
+@pytest.mark.parametrize(
+    ("known", "bounds", "log", "first", "last"),
+    [
+        ([0.1, 0.2], {"above": 0}, True, "0.01", "2"),
+        ([0.5], {"at_least": 0, "at_most": 1}, False, "0", "1"),
+        ([0.001], {"above": 0, "below": 1}, True, "0.0001", None),
+        ([0.0, 0.1], {"at_least": 0}, True, "0", "1"),
+        ([0.0, 0.1], {}, False, "0", "0.2"),
+        ([-1.0, 1.0], {}, False, "-3", "3"),
+        ([0.0], {}, False, "0", "1"),
+        ([8.0, 64.0], {"at_least": 5}, True, "5", "640"),
+    ],
+)
+def test_scale_and_ends_of_a_slider(known, bounds, log, first, last):
+    found = stops(known, Range(tuple(bounds.items())))
+    assert (found.log, found.values[0]) == (log, first)
+    assert last is None or found.values[-1] == last
+    if "below" in bounds:
+        assert float(found.values[-1]) < bounds["below"]
+
+
+@given(
+    known=st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5),
+    low=st.sampled_from([None, "above", "at_least"]),
+    signed=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_stops_increase_and_are_allowed_and_hold_what_is_known(known, low, signed):
+    known = [-v for v in known] if signed and low is None else known
+    bounds = Range(((low, 0.0),) if low else ())
+    found = stops(known, bounds)
+    numbers = [float(text) for text in found.values]
+    assert all(a < b for a, b in zip(numbers, numbers[1:], strict=False)) and len(numbers) > 50
+    assert all(HOLDS[word](number, bound) for number in numbers for word, bound in bounds.bounds)
+    assert set(known) <= set(numbers)
+    assert found.log is (not signed or low is not None)
+
+
+def test_the_texts_of_knobs_are_what_set_takes():
+    for knob in knobs(DECAY):
+        if knob.name != "seeds":
+            values = knob.own.split(",")
+            grid = DECAY.quick.replace(**{knob.name: values if len(values) > 1 else values[0]})
+            assert grid == DECAY.quick
+        for text in knob.stops.values[:: max(1, len(knob.stops.values) // 3)] if knob.stops else ():
+            if knob.name != "rate" or float(text) > 0:
+                DECAY.quick.replace(**{knob.name: text})
+
+
+# runs
+
+
+def test_the_verdict_is_that_of_verify(explorer, own):
+    told, found = own
+    truth = jd.verify(DECAY)
+    assert found.verdict == truth.verdict == "upheld" and found.task.command == "jaxdyn verify toy.decay"
+    assert [dataclasses.astuple(c) for c in found.checks] == [dataclasses.astuple(c) for c in truth.checks]
+    (picture,) = [one for one in told if isinstance(one, Picture)]
+    assert told[0] == "compiling 1 program; under a minute expected"
+    (cell,) = [one.cell for one in told if isinstance(one, Checked)]
+    assert picture.figure.startswith("<svg") and cell["verdict"] == "upheld"
+
+
+def test_moving_a_swept_knob_traces_and_compiles_nothing(explorer, own):
+    count, figures = len(toys.TRACES), []
+    for lr in ("0.02", "0.03", "0.011,0.013"):
+        told = []
+        found = explorer.run(Move({"lr": lr}), told.append)
+        figures += [one.figure for one in told if isinstance(one, Picture)]
+        assert isinstance(told[0], Picture), "nothing is compiled"
+        assert found.task.command == f"jaxdyn verify toy.decay --set lr={lr}"
+        assert set(found.data.lr.values.tolist()) == set(map(float, lr.split(",")))
+        assert found.compile_seconds < 0.05 and found.verdict != "error"
+    assert len(toys.TRACES) == count and len(set(figures)) == 3
+
+
+def test_a_wrong_value_is_a_sentence(explorer):
+    for move, sentence in (
+        (Move({"lr": "x"}), "lr='x' is not allowed: lr is a finite number"),
+        (Move({"rate": "-1"}), "rate=-1.0 is not allowed: rate is positive"),
+        (Move(seeds="0"), "--seeds 0 is not allowed"),
+        (Move({"nothing": "1"}), "Toy has no field 'nothing'"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            explorer.run(move, print)
+
+
+def test_what_is_replaced_ends_before_the_verdict(explorer, own):
+    def watch():
+        if told:
+            raise Replaced
+
+    told = []
+    with pytest.raises(Replaced):
+        explorer.run(Move({"lr": "0.02"}), told.append, watch)
+    assert [type(one) for one in told] == [Picture]
+
+
+def test_the_last_of_many_moves_is_run_and_most_others_are_not(explorer, own):
+    ended, outcomes = threading.Event(), {}
+
+    def tell(number, what):
+        if isinstance(what, Verified | UsageError):
+            outcomes[number] = what
+            if number == 29:
+                ended.set()
+
+    live = Live(explorer, tell)
+    for number in range(30):
+        live.move(number, Move({"lr": f"{0.01 + number / 1000:.3f}"}))
+    assert ended.wait(60)
+    live.close()
+    assert float(outcomes[29].data.lr[0]) == 0.039 and len(outcomes) < 15
+
+
+# what a page is told
+
+
+def test_a_page_is_told_of_picture_and_verdict_in_the_words_of_the_report(explorer, own):
+    told, found = own
+    words = [message(explorer, one, 0.5) for one in (*told, found)]
+    json.dumps(words)
+    picture, checks, verdict = (next(m for m in words if m["kind"] == kind) for kind in ("picture", "checks", "verdict"))
+    assert "16\u00a0runs" in picture["caption"] and '<table class="checks">' in checks["checks"]
+    assert verdict["badge"] == '<span class="badge v-upheld">upheld</span>' and verdict["time"].startswith("0.5 s")
+    assert all(name in verdict["checks"] for name in (*DECAY.controls, "Controls"))
+    hello = introduction(explorer, Move({"lr": "0.1"}, seeds="3"))
+    assert hello["start"] == {"lr": "0.1", "seeds": "3"} and hello["knobs"][-1]["name"] == "seeds"
+    json.dumps(hello)
+
+
+def test_an_error_of_a_trial_is_shown_as_in_the_terminal():
+    broken = dataclasses.replace(DECAY, id="toy.broken", trial=toys.broken)
+    explorer = Explorer(broken)
+    found = message(explorer, explorer.run(Move(), lambda _: None), 0.1)
+    assert found["verdict"] == "error" and found["terminal"].splitlines()[0].split()[:3] == ["✗", broken.id, "error"]
+    assert "repeat: jaxdyn verify" in found["terminal"] and found["checks"] == ""
+
+
+def test_a_page_cannot_say_nonsense():
+    assert move_of({"lr": " 0.1 ", "seeds": "3", "plain": "true"}) == Move({"lr": "0.1"}, "3", plain=True)
+    for odd in (None, [], {"lr": 1}, {"lr": "1" * 5000}, {"lr": " "}):
+        with pytest.raises(UsageError):
+            move_of(odd)
+
+
+# in a notebook
+
+
+def test_a_notebook_shows_the_same_front_end(own):
+    pytest.importorskip("anywidget")
+    widget, sent, ended = jd.explore(DECAY, lr=[0.01, 0.02], seeds=2), [], threading.Event()
+
+    def send(content, buffers=None):
+        sent.append(content)
+        if content["kind"] == "verdict":
+            ended.set()
+
+    widget.send = send
+    assert "export default" in widget._esm and ":host" in widget.style and ":root" not in widget.style
+    widget._handle_custom_msg({"kind": "hello"}, [])
+    assert sent[0]["start"] == {"lr": "0.01,0.02", "seeds": "2"}
+    widget._handle_custom_msg({"kind": "move", "number": 1, "values": sent[0]["start"]}, [])
+    assert ended.wait(60) and [m["number"] for m in sent if m["kind"] == "picture"] == [1]
+    with pytest.raises(UsageError, match="lr='x' is not allowed"):
+        jd.explore(DECAY, lr="x")
+
+
+def test_without_its_library_a_notebook_is_told_the_cure(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(UsageError, match=r"jd.explore needs the library anywidget: pip install 'jaxdyn\[explore\]'"):
+        jd.explore(DECAY)
+
+
+def test_texts_of_values():
+    assert [text_of(v) for v in (10.0, 1e-10, [0.1, 2.0], (1, 2), True, None, "gd")] == [
+        "10", "1e-10", "0.1,2", "1:2", "true", "none", "gd",
+    ]  # fmt: skip
+    assert float(text_of(1 / 3)) == 1 / 3
