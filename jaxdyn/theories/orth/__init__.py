@@ -11,9 +11,9 @@ THEORY = jd.Theory(
         "what the invariant loses where they are not."
     ),
     setup=(
-        "Sets of random vectors, for which the overlap has a law; the embeddings of small encoders and decoders trained "
-        "on text, and of a published model; and JoMA's block with embeddings that are made less and less orthogonal, in "
-        "which the invariant's loss is measured."
+        "Overlaps within sets of random vectors, for which there is a law, and among the embeddings of small encoders and "
+        "decoders along training on text, and of a published model. JoMA's block is then followed by gradient flow with "
+        "embeddings that are made less and less orthogonal, and the loss in its invariant is measured."
     ),
     papers=("2310.00535",),
     topics=(
