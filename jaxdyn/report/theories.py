@@ -155,7 +155,8 @@ def equations(name: str) -> list[str]:
     files = sorted(folder.rglob("*.py")) if folder is not None else []
     found: dict[str, str] = {}
     for file in files:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        source = file.read_text(encoding="utf-8")
+        tree = ast.parse(source if ".. math::" in source else "")
         nodes = [tree, *(n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and not n.name.startswith("_"))]
         for node in nodes:
             text = ast.get_docstring(node) or ""
