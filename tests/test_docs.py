@@ -57,6 +57,7 @@ def test_the_beginning_of_a_page_prints_what_it_shows():
     assert executed.page(text) == text and "```text" in text
 
 
+@pytest.mark.slow
 def test_the_theory_of_the_tutorial_agrees_with_other_solvers(tmp_path):
     """Its least Q by SciPy's minimiser under constraints, its least l1 norm by linear programming; data of its own."""
     blocks = re.findall(r'```python title="diagonal.py"\n(.*?)```', (DOCS / "tutorial.md").read_text(), re.S)

@@ -47,8 +47,8 @@ def _write(target: Path, root: Path) -> None:
     for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
     atlas.write(docs)
-    for name, text in theories.pages(claims, root).items():
-        atomic_write(docs / "theories" / f"{name}.md", text)
+    for name, written in theories.pages(claims, root).items():
+        atomic_write(docs / "theories" / f"{name}.md", written)
 
 
 def _left(root: Path) -> list[Path]:

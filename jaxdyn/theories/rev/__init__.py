@@ -12,7 +12,7 @@ THEORY = jd.Theory(
         "without a chain of thought."
     ),
     setup=(
-        "A one-layer transformer, whose attention is on the first token or on the first token and the relation, learns "
+        "A one-layer transformer whose attention is on the first token or on the first token and the relation, learns "
         "facts stated in one direction or both, and chains of two facts, by SGD on one sequence at a time. A bilinear "
         "model is followed by gradient flow. Transformers of two layers with positions and tied embeddings are trained on "
         "such pairs and triples."
