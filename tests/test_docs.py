@@ -1,5 +1,6 @@
 """What the documents show works when it is pasted."""
 
+import json
 import os
 import re
 import shlex
@@ -7,12 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
+import scipy.optimize
 
 import jaxdyn as jd
 from jaxdyn.cli import main as cli
+from jaxdyn.engine.reference import load_file
+from jaxdyn.maintain import executed
 
 DOCS = Path(__file__).parents[1] / "docs"
+RUN = ("tutorial.md", "jax.md", "api/by_task.md")  # pages whose printed output is compared
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.slow
@@ -27,13 +35,67 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 def test_commands_of_the_documents_are_commands():
     lines = [
         line
-        for name in ("quickstart", "write_your_own_claim", "explore", "text", "galore")
+        for name in ("quickstart", "write_your_own_claim", "explore", "text", "galore", "tutorial", "api/by_task")
         for line in (DOCS / f"{name}.md").read_text().splitlines()
     ]
-    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jaxdyn ")]
+    commands = [shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in lines if re.match(r"(\$ )?jaxdyn ", line)]
     assert len(commands) >= 10
     for words in commands:
         cli.build_parser().parse_args(words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUN)
+def test_a_page_prints_what_it_shows(name):
+    """But for times. `python -m jaxdyn.maintain run FILE` writes today's output."""
+    text = (DOCS / name).read_text()
+    assert executed.masked(executed.page(text)) == executed.masked(text)
+
+
+def test_the_beginning_of_a_page_prints_what_it_shows():
+    text = (DOCS / "jax.md").read_text().split("## What does")[0]
+    assert executed.page(text) == text and "```text" in text
+
+
+@pytest.mark.slow
+def test_the_theory_of_the_tutorial_agrees_with_other_solvers(tmp_path):
+    """Its least Q by SciPy's minimiser under constraints, its least l1 norm by linear programming; data of its own."""
+    blocks = re.findall(r'```python title="diagonal.py"\n(.*?)```', (DOCS / "tutorial.md").read_text(), re.S)
+    (tmp_path / "diagonal.py").write_text(blocks[0])
+    tutorial, alpha = load_file(tmp_path / "diagonal.py"), 0.3
+    with jax.enable_x64(True):
+        x, y = tutorial.make_data(tutorial.Diagonal(), jax.random.key(5))
+        x, y, beta, sparse = map(np.asarray, (x, y, tutorial.least_q(alpha, x, y), tutorial.least_l1(x, y)))
+
+    def q(b):
+        z = b / alpha**2
+        return alpha**2 * np.sum(2 - np.sqrt(4 + z**2) + z * np.arcsinh(z / 2))
+
+    fitted = {"type": "eq", "fun": lambda b: x @ b - y}
+    least = scipy.optimize.minimize(q, np.linalg.pinv(x) @ y, constraints=fitted, tol=1e-14, options={"maxiter": 500})
+    np.testing.assert_allclose(beta, least.x, atol=1e-5)
+    split = scipy.optimize.linprog(np.ones(16), A_eq=np.hstack([x, -x]), b_eq=y)
+    np.testing.assert_allclose(sparse, split.x[:8] - split.x[8:], atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_prints_what_it_shows(file):
+    content = json.loads(file.read_text())
+    shown, today = (executed.as_page(one, file.stem) for one in (content, executed.notebook(content)))
+    assert executed.masked(today[0]) == executed.masked(shown[0]) and today[1].keys() == shown[1].keys() != set()
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_page_of_a_notebook_shows_the_notebook(file):
+    content = json.loads(file.read_text())
+    text, figures = executed.as_page(content, file.stem)
+    assert file.with_suffix(".md").read_text() == text, "run `python -m jaxdyn.maintain run`"
+    assert all(file.with_name(name).read_text() == svg for name, svg in figures.items())
+    assert (content["nbformat"], len({cell["id"] for cell in content["cells"]})) == (4, len(content["cells"]))
+    assert all(
+        cell["outputs"] or "print" not in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"
+    )
 
 
 @pytest.mark.slow
@@ -94,5 +156,13 @@ def test_the_site_builds(tmp_path):
         "gallery",
         "catalogue",
         "api/claims",
+        "api/by_task",
+        "tutorial",
+        "jax",
+        "notebooks/first_claim",
+        "notebooks/grokking",
+        "theories",
+        "theories/joma",
     }
+    assert not any("arithmatex" in path.read_text() for path in site.rglob("index.html")), "formulas are MathML"
     assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text()

@@ -37,6 +37,7 @@ class Theory:
     Args:
         title: a few words, the heading of its chapter in the report.
         about: one paragraph; mathematics in LaTeX between dollar signs.
+        setup: one paragraph for its page in the documents: on which networks and data its claims are tested.
         papers: the publications that state it; a bare arXiv number refers to a paper that another theory declares.
         topics: names of the modules with claims, relative to the theory's package, in the order of the report: ``("bounce",
             "table1")``, or by chapter, ``{"Near a critical point": ("nonlinear.bounce", …)}``. A topic is a module with a
@@ -49,6 +50,7 @@ class Theory:
 
     title: str
     about: str = ""
+    setup: str = ""
     papers: tuple[Paper | str, ...] = ()
     topics: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
     shown: tuple[str, ...] = ()

@@ -30,6 +30,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
 
+    run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write into them what it prints today.")
+    run.add_argument("files", type=Path, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
+
     shipped = tasks.add_parser("shipped", help="Write catalogue.json and probes.json, which a wheel ships; needs no verification.")
     shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
 
@@ -57,6 +60,15 @@ def _docs(args: argparse.Namespace) -> int:
         return int(bool(stale))
     for line in documents.renew(args.root, args.results):
         print(line)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import executed
+
+    for file in args.files:
+        executed.write(file)
+        print(f"{file} is renewed")
     return 0
 
 
@@ -97,7 +109,15 @@ def _maps(args: argparse.Namespace) -> int:
     return 0
 
 
-TASKS = {"docs": _docs, "shipped": _shipped, "costs": _costs, "verdicts": _verdicts, "studies": _studies, "maps": _maps}
+TASKS = {
+    "docs": _docs,
+    "run": _run,
+    "shipped": _shipped,
+    "costs": _costs,
+    "verdicts": _verdicts,
+    "studies": _studies,
+    "maps": _maps,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

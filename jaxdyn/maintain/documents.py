@@ -1,4 +1,4 @@
-"""The generated documents: catalogue, table of theories, table of studies, atlas, gallery, and their figures."""
+"""The generated documents: catalogue, table of theories, pages of theories, studies, atlas, gallery, and their figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxdyn.engine import library
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import atlas, catalogue, gallery, studies
+from jaxdyn.report import atlas, catalogue, gallery, studies, theories
 
 __all__ = ["renew", "stale"]
 
@@ -26,22 +27,33 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     Raises:
         UsageError: a page without its marks, or results without a figure that the documents show.
     """
-    _write(root)
-    yield "docs/catalogue.md, README.md, docs/studies.md and docs/atlas.md are renewed"
-    if (results / RESULT).is_file():
-        gallery.write(results, root / "docs")
+    found = (results / RESULT).is_file()
+    if found:
+        gallery.write(results, root / "docs")  # before the pages of theories, which show its figures
+    _write(root, root)
+    for file in _left(root):
+        file.unlink()
+    yield "docs/catalogue.md, README.md, docs/studies.md, docs/atlas.md and docs/theories are renewed"
+    if found:
         yield "docs/gallery.md is renewed"
     else:
         yield f"docs/gallery.md stays as it is: {results} holds no results (`jaxdyn verify --out {results}` makes them)"
 
 
-def _write(root: Path) -> None:
-    """The documents that follow from the package alone."""
-    claims, docs = list(all_claims().values()), root / "docs"
+def _write(target: Path, root: Path) -> None:
+    """The documents that follow from the package, and from what lies in a checkout."""
+    claims, docs = list(all_claims().values()), target / "docs"
     atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
-    for page, text in ((root / "README.md", catalogue), (docs / "studies.md", studies)):
+    for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
     atlas.write(docs)
+    for name, written in theories.pages(claims, root).items():
+        atomic_write(docs / "theories" / f"{name}.md", written)
+
+
+def _left(root: Path) -> list[Path]:
+    """Pages of theories that are no more."""
+    return [f for f in (root / "docs" / "theories").glob("*.md") if f.stem != "index" and not library.is_shipped(f.stem)]
 
 
 def stale(root: Path) -> list[str]:
@@ -55,6 +67,7 @@ def stale(root: Path) -> list[str]:
         (fresh / "docs").mkdir()
         for page in ("README.md", "docs/studies.md"):
             shutil.copy(root / page, fresh / page)
-        _write(fresh)
+        _write(fresh, root)
         files = sorted(p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file())
-        return [f.as_posix() for f in files if not (root / f).is_file() or (root / f).read_bytes() != (fresh / f).read_bytes()]
+        differing = [f for f in files if not (root / f).is_file() or (root / f).read_bytes() != (fresh / f).read_bytes()]
+        return [f.as_posix() for f in (*differing, *(left.relative_to(root) for left in _left(root)))]

@@ -31,9 +31,13 @@ def test_what_is_stale_is_named_and_renewed(checkout):
     studies.write_text(studies.read_text().replace("| upheld |", "| refuted |"))
     stale = documents.stale(checkout)
     assert {"docs/atlas.md", "docs/catalogue.md", "docs/studies.md"} <= set(stale) and "README.md" not in stale
-    assert any(name.startswith("docs/figures/map.") for name in stale)
+    assert any(name.startswith("docs/figures/map.") for name in stale) and "docs/theories/li2.md" in stale
+    (checkout / "docs" / "theories").mkdir()
+    (checkout / "docs" / "theories" / "gone.md").write_text("a theory that is no more")
+    assert "docs/theories/gone.md" in documents.stale(checkout)
     done = list(documents.renew(checkout, checkout / "report"))
     assert documents.stale(checkout) == []
+    assert not (checkout / "docs" / "theories" / "gone.md").exists() and (checkout / "docs" / "theories" / "li2.md").is_file()
     assert "docs/gallery.md stays as it is" in done[-1] and not (checkout / "docs" / "gallery.md").exists()
     assert all((checkout / page).read_text() == (ROOT / page).read_text() for page in PAGES)
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jaxdyn.maintain import __main__ as command
-from jaxdyn.maintain import atlas, documents, shipped
+from jaxdyn.maintain import atlas, documents, executed, shipped
 from jaxdyn.report import studies
 
 
@@ -35,6 +35,7 @@ def test_stale_documents_make_the_exit_code_1(monkeypatch, capsys, tmp_path):
     ("words", "module", "name", "result", "text"),
     [
         (["docs"], documents, "renew", ["one", "two"], "one\ntwo\n"),
+        (["run", "a.md"], executed, "write", None, "a.md is renewed\n"),
         (["shipped", "out"], shipped, "write_shipped", (3, 4), "3 claims and 4 programs written to out\n"),
         (["costs", "out"], shipped, "write_costs", 5, "5 programs written to costs.json\n"),
         (["studies", "a", "b"], studies, "write_studies", ["x.one"], "2 studies stored\n"),

@@ -10,6 +10,12 @@ THEORY = jd.Theory(
         "Networks and quadratics whose training has an exact solution. Every trainer and every ODE solver of the suite must "
         "reproduce them, at the order in the step size that numerical analysis gives, before it serves any other theory."
     ),
+    setup=(
+        "Linear networks with one or more hidden layers, products of two numbers, quadratics with and without noise, and "
+        "one small tanh network. They are trained by gradient descent with and without momentum and weight decay, by SGD "
+        "over batches in random order, and by gradient flow with each of the solvers. Whatever the exact solution leaves "
+        "open, such as the error at finite steps, is judged as an order in the step size."
+    ),
     papers=(
         jd.Paper(
             "1312.6120",

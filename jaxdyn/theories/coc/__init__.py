@@ -11,6 +11,12 @@ THEORY = jd.Theory(
         "steps of a written path by thoughts, one by one. Networks trained from scratch on small balanced graphs show what "
         "the curriculum, the thoughts and their feedback are worth."
     ),
+    setup=(
+        "Decoders of two layers learn from scratch which of two candidates can be reached from a root in a small graph: "
+        "two trees of vertices with random names. They are trained by the curriculum of the paper, without it, and on "
+        "written chains, and their thoughts are then left out, exchanged or replaced. Larger models on ProsQA, the "
+        "paper's own data set, are trained by scripts in `experiments`."
+    ),
     papers=(
         jd.Paper(
             "2412.06769",

@@ -12,6 +12,12 @@ THEORY = jd.Theory(
         "leave its vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, "
         "as the loss decides."
     ),
+    setup=(
+        "The layer of a transformer that searches: given a thought, a superposition of vertices, it should put its "
+        "attention on edges that leave them. It is trained on random digraphs of seven to ten vertices whose names are "
+        "drawn anew, by gradient flow of the average loss in all entries of its matrix and by SGD on single graphs, with "
+        "two losses: one demonstrated next vertex, or any vertex within reach."
+    ),
     papers=(
         jd.Paper(
             "2509.23365",

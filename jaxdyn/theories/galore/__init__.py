@@ -10,6 +10,12 @@ THEORY = jd.Theory(
         "Gradients of networks become low in rank along training. An optimizer that projects them onto a few directions, "
         "found afresh now and then, needs memory for these alone, and still moves all weights."
     ),
+    setup=(
+        r"Gradient descent on quadratic losses $G = A - \frac1N\sum_i B_i W C_i$ of small matrices, in the whole space and "
+        "within projected subspaces, where everything has a formula; reversible networks of a few layers; signal and "
+        "noise in single rows. Small decoders trained on text compare GaLore with Adam, LoRA and others, and the "
+        "published memory table is counted again from shapes."
+    ),
     papers=(
         jd.Paper(
             "2403.03507",

@@ -7,8 +7,15 @@ __all__ = ["THEORY"]
 THEORY = jd.Theory(
     title="H2O: heavy hitters",
     about=(
-        "A cache that keeps the tokens with the most attention so far, next to the last ones: what eviction costs, and what "
-        "greedy choices reach."
+        "A cache that keeps the tokens with the most attention so far, next to the last ones: what eviction costs, and "
+        "what greedy choices reach. A few tokens get most of the attention, so that a small cache can give nearly the "
+        "output of the whole."
+    ),
+    setup=(
+        "Attention over a cache of limited size. Bounds are evaluated on random keys and values, greedy choice is "
+        "compared with the best choice among all subsets, and small decoders that must recall facts stated long before "
+        "read sequences through caches of several sizes and rules of eviction. A published model is read where its "
+        "weights are at hand."
     ),
     papers=(
         jd.Paper(

@@ -10,6 +10,11 @@ THEORY = jd.Theory(
         "One layer of linear attention learns regression from the examples in its prompt. The limit of its training, its "
         "error on prompts of other lengths and laws, and the plateaus of its loss all have closed forms."
     ),
+    setup=(
+        "Prompts of inputs and outputs of a linear function that is drawn anew for every prompt, with a query at the end. "
+        "One layer of linear attention, with merged or separate keys and queries, is trained by gradient flow of the "
+        "exact population loss and by SGD on new prompts."
+    ),
     papers=(
         jd.Paper(
             "2306.09927", "Trained Transformers Learn Linear Models In-Context", "R. Zhang, S. Frei, P. Bartlett", "JMLR 2024"

@@ -11,6 +11,13 @@ THEORY = jd.Theory(
         "weights of the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and later "
         "spreads again, and which learns hierarchies of latent variables from the bottom up."
     ),
+    setup=(
+        "One block of a transformer, attention below and nodes of an MLP above, with linear, exp or softmax attention and "
+        "several activations. It is followed by gradient flow of its loss and by descent, with one-hot or random "
+        "embeddings, on random samples, on classes of tokens and on latent trees; the reduced dynamics is integrated on "
+        "its own. Networks of one and three layers trained on text, and a published model, are looked at with the same "
+        "measures."
+    ),
     papers=(
         jd.Paper(
             "2310.00535",

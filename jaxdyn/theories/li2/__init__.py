@@ -11,6 +11,12 @@ THEORY = jd.Theory(
         "are features of the group, and then nodes interact and share the work out. How many data the features need scales "
         r"like $M \log M$ for a group of $M$ elements."
     ),
+    setup=(
+        "A two-layer network without biases reads a pair of group elements and predicts their product; activations are "
+        "squares, ReLU and SiLU, groups commutative and not. Each stage is isolated first: features that stay while the "
+        "output layer fits, single nodes that climb the energy, pairs of nodes that interact. Networks trained on a part "
+        "of the table by gradient descent, Adam, Muon and others are then compared with each stage."
+    ),
     papers=(
         jd.Paper(
             "2509.21519", "Provable Scaling Laws of Feature Emergence from Learning Dynamics of Grokking", "Y. Tian", "arXiv 2025"

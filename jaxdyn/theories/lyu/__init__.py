@@ -7,8 +7,14 @@ __all__ = ["THEORY"]
 THEORY = jd.Theory(
     title="Early and late bias",
     about=(
-        "Training from a large start with small weight decay has two phases: it first follows a kernel predictor, and at a "
-        "predicted time changes to the solution of least norm."
+        "Training from a large start with small weight decay has two phases: it first follows a kernel predictor, and at "
+        "a predicted time changes to the solution of least norm. On a diagonal linear network both predictors, the time, "
+        "and the path between them have formulas."
+    ),
+    setup=(
+        "A diagonal linear network with 24 inputs, trained by gradient flow of the squared loss with small weight decay "
+        "on twelve samples of a target with two weights that are not zero, from weights several times larger than those "
+        "of the solution. The limit of vanishing decay is extrapolated from two values."
     ),
     papers=(
         jd.Paper(

@@ -7,7 +7,14 @@ __all__ = ["THEORY"]
 THEORY = jd.Theory(
     title="MobileLLM",
     about=(
-        "Small language models do better deep and thin than shallow and wide, with tied embeddings and queries that share keys."
+        "Small language models do better deep and thin than shallow and wide, with tied embeddings and queries that share "
+        "keys. The published shapes are counted again, and the comparisons are repeated on decoders that are much "
+        "smaller."
+    ),
+    setup=(
+        "Sizes of the published models are counted from their shapes. Decoders of 33 thousand weights are trained on the "
+        "manual of the Python interpreter, deep and thin or shallow and wide, with tied and untied read-out, shared keys "
+        "and values, and blocks that are used twice."
     ),
     papers=(
         jd.Paper(

@@ -10,6 +10,11 @@ THEORY = jd.Theory(
         "A one-layer transformer that learns modular addition does so with a few Fourier frequencies. Measures of this "
         "circuit move smoothly long before the test accuracy jumps."
     ),
+    setup=(
+        "A one-layer transformer of width 32 learns addition modulo a prime from half of all pairs by AdamW with strong "
+        "weight decay. Its logits are projected onto, and freed from, the frequencies that it uses in the end, and both "
+        "losses are followed along training."
+    ),
     papers=(
         jd.Paper(
             "2301.05217",

@@ -11,6 +11,11 @@ THEORY = jd.Theory(
         "When a loss does so, how far gradients point along the weights, and what generalises without decay: orthogonal "
         "gradients."
     ),
+    setup=(
+        "Networks without biases and weight decay learn addition modulo a small number on a part of the pairs. The loss "
+        "is computed in float64, float32 and float16, as softmax or StableMax, and gradients are taken with or without "
+        "their part along the weights."
+    ),
     papers=(
         jd.Paper(
             "2501.04697", "Grokking at the Edge of Numerical Stability", "L. Prieto, M. Barsbey, P. Mediano, T. Birdal", "ICLR 2025"

@@ -11,6 +11,12 @@ THEORY = jd.Theory(
         "direction say nothing of the other. By the same reasoning, two facts in training do not give their composition "
         "without a chain of thought."
     ),
+    setup=(
+        "A one-layer transformer whose attention is on the first token or on the first token and the relation, learns "
+        "facts stated in one direction or both, and chains of two facts, by SGD on one sequence at a time. A bilinear "
+        "model is followed by gradient flow. Transformers of two layers with positions and tied embeddings are trained on "
+        "such pairs and triples."
+    ),
     papers=(
         jd.Paper(
             "2405.04669",

@@ -11,6 +11,12 @@ THEORY = jd.Theory(
         "goes to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of "
         "eigenvectors decide how often this is a shortest path."
     ),
+    setup=(
+        "Graphs: all connected graphs and trees of up to nine vertices up to isomorphism, and random graphs of up to "
+        "thirty. Navigation by spectral distances in the line graph is followed from every start to every target, with "
+        "several weights of the eigenvectors. Nothing is trained, except for a small decoder that is asked for shortest "
+        "paths on graphs held out."
+    ),
     papers=(
         jd.Paper(
             "2502.08794",

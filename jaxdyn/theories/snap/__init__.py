@@ -10,6 +10,12 @@ THEORY = jd.Theory(
         "A transformer of one linear layer learns to predict the next token by SGD. Attention moves to the tokens that tell "
         "one next token from the others (scan), more and more slowly, until it freezes (snap)."
     ),
+    setup=(
+        "One layer of attention with a linear decoder, trained on sequences whose last token, the query, decides with the "
+        "next token how often each other token occurs. Tokens are distinct (they occur with one next token only) or "
+        "common. The full gradient is differentiated automatically, its flow is integrated in all entries, the reduced "
+        "equations are integrated on their own, and SGD runs on drawn sequences."
+    ),
     papers=(
         jd.Paper(
             "2305.16380",

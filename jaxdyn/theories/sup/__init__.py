@@ -12,6 +12,11 @@ THEORY = jd.Theory(
         "target is steps away. Its weights are written down; what trained networks hold in their thoughts is "
         "compared with it."
     ),
+    setup=(
+        "Prompts list the edges of a random digraph, two candidates and a root; thoughts follow. A two-layer transformer "
+        "whose weights are written down is run in float64 and float32 on digraphs of up to 48 vertices. Decoders trained "
+        "from scratch on the same question are asked what their thoughts hold."
+    ),
     papers=(
         jd.Paper(
             "2505.12514",

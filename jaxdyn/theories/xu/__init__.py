@@ -10,6 +10,11 @@ THEORY = jd.Theory(
         "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
         "window of updates announces that the network will generalise, for some activations and shares of the data."
     ),
+    setup=(
+        "A two-layer network with squares or ReLU learns addition modulo 23 by Adam, with and without weight decay. The "
+        "changes of its first layer over the last few epochs form a window, whose singular values are followed along "
+        "training."
+    ),
     papers=(
         jd.Paper(
             "2605.08119",

@@ -1,0 +1,26 @@
+"""A hook of mkdocs: formulas become MathML while the site is built, so that pages need no script and no network."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from jaxdyn.report.mathml import to_mathml
+
+__all__ = ["on_page_content"]
+
+FORMULA = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.S)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """A page's HTML with MathML for each formula that ``pymdownx.arithmatex`` has marked.
+
+    Raises:
+        ValueError: for what cannot be converted.
+    """
+
+    def formula(found: re.Match[str]) -> str:
+        return to_mathml(html.unescape(found["latex"]).strip(), display=found["tag"] == "div")
+
+    return FORMULA.sub(formula, content)

@@ -1,0 +1,173 @@
+"""A page per theory for the documents, made from its title page, claims, figures, studies and maps; ``make docs`` writes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine import library
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.registry import topic
+from jaxdyn.engine.theory import AtlasMap
+from jaxdyn.report import atlas, studies
+from jaxdyn.report.chapters import by_chapter
+from jaxdyn.report.formatting import ended
+
+__all__ = ["contents", "equations", "page", "pages"]
+
+INTRO = """# Theories
+
+One page per line of work: what it says, on which networks, its equations, its claims with their verdicts, and what did not hold.
+The [catalogue](../catalogue.md) has each claim in full. These pages are written by `make docs` from the theories' own files.
+"""
+ROLE, MATH = re.compile(r":math:`([^`]*)`"), re.compile(r"^ *\.\. math::(.*(?:\n(?: +\S.*)?$)*)", re.M)
+
+
+def pages(claims: Sequence[Claim], root: Path) -> dict[str, str]:
+    """The text of every page by its name, the table of contents as ``index``.
+
+    Args:
+        claims: all of them.
+        root: of the checkout, with the figures of the documents and the experiments.
+    """
+    theories = sorted({c.theory for c in claims if library.is_shipped(c.theory)})
+    mine = {name: [c for c in claims if c.theory == name] for name in theories}
+    return {"index": contents(mine)} | {name: page(name, mine[name], root) for name in theories}
+
+
+def contents(claims: dict[str, list[Claim]]) -> str:
+    """A table of the theories with a link to each page."""
+    rows = ["| theory | what it is | claims |", "|---|---|--:|"]
+    rows += [f"| [`{name}`]({name}.md) | {library.theory(name).title} | {len(own)} |" for name, own in claims.items()]
+    return f"{INTRO}\n" + "\n".join(rows) + "\n"
+
+
+def page(name: str, claims: Sequence[Claim], root: Path) -> str:
+    """One theory's page: what it says, papers, equations, claims by chapter, what fails, what is open, studies, maps, figures."""
+    about = library.theory(name)
+    parts = [f"# {about.title}", about.about]
+    parts += ["## Networks and data", about.setup] if about.setup else []
+    parts += ["## Papers", "\n".join(f"- [{p.title}]({p.url}), {p.authors}, {p.venue}" for p in library.papers(name))]
+    parts += _section("Equations", equations(name))
+    parts += ["## Claims", *_tables(name, claims)]
+    parts += _section("What does not hold", (_refuted(c, claims) for c in claims if c.expected == "refuted"))
+    parts += _section("Open questions", (_measured(c) for c in claims if c.expected == "measured"))
+    parts += _section("At paper scale", _studies(claims))
+    parts += _section("Where it holds", (_map(one, root) for one in library.maps(name)))
+    parts += _section("Figures", _figures(claims, root))
+    parts += ["## Run it", *_commands(name, claims, root)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(title: str, parts: Any) -> list[str]:
+    """A section with its heading; nothing where it is empty."""
+    found = [part for part in parts if part]
+    return [f"## {title}", *found] if found else []
+
+
+def _link(claim: Claim) -> str:
+    """A claim's title, linked to its entry in the catalogue; dots vanish from anchors."""
+    return f"[{claim.title}](../catalogue.md#{claim.id.lower().replace('.', '')})"
+
+
+def _tables(name: str, claims: Sequence[Claim]) -> Iterator[str]:
+    """The claims, one table per chapter."""
+    for chapter, group in by_chapter(library.theory(name), ((topic(c), c) for c in claims)).items():
+        rows = ["| claim | id | expected | evidence |", "|---|---|---|---|"]
+        rows += [f"| {_link(c)} | `{c.id}` | {c.expected} | {c.evidence} |" for c in group]
+        if chapter:
+            yield f"### {chapter}"
+        yield "\n".join(rows)
+
+
+def _refuted(claim: Claim, claims: Sequence[Claim]) -> str:
+    """A form that fails: the statement, its words in print, and the claim that is upheld on the same runs."""
+    upheld = next((c for c in claims if c.id == claim.sibling), None)
+    printed = f" In print: {ended(claim.printed)}" if claim.printed else ""
+    instead = f" Upheld on the same runs: {ended(_link(upheld))}" if upheld else ""
+    return f"- **{ended(claim.title)}** {claim.statement}{printed}{instead} (`{claim.id}`)"
+
+
+def _measured(claim: Claim) -> str:
+    """An open question with its recorded readings."""
+    question = f"- **{ended(claim.title)}** {claim.statement} (`{claim.id}`)"
+    return "\n".join([question, *(f"    - {name}: {_reading(one)}" for name, one in (claim.records or {}).items())])
+
+
+def _reading(record: dict[str, Any]) -> str:
+    """A recorded value with its interval."""
+    interval = record["interval"]
+    return f"{record['value']:.4g}" + (f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "")
+
+
+def _studies(claims: Sequence[Claim]) -> Iterator[str]:
+    """How many claims were run at their paper's scale, and which came out otherwise."""
+    found = {c.id: study for c in claims if (study := studies.read_study(c.id)) is not None}
+    if not found:
+        return
+    differing = [c for c in claims if c.id in found and studies.differs(found[c.id]["claim"])]
+    outcome = f"{len(differing)} with another verdict than expected" if differing else "all with the expected verdict"
+    yield f"{len(found)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
+    for claim in differing:
+        entry = found[claim.id]["claim"]
+        failed = [f"{c['name']}: {c['value']:.4g}" for c in entry.get("checks") or () if not c["passed"] and c["value"] is not None]
+        why = "; ".join(filter(None, (entry.get("message"), *failed)))
+        yield f"- {_link(claim)}: {entry['verdict']} instead of {claim.expected}" + (f". {ended(why)}" if why else ".")
+
+
+def _map(stored: AtlasMap, root: Path) -> str:
+    """A map of the atlas: its figure and finding."""
+    file = f"map.{stored.name}.svg"
+    figure = f"![{stored.title}](../figures/{file})\n\n" if (root / "docs" / "figures" / file).is_file() else ""
+    return f"### {stored.title}\n\n{figure}{stored.finding}\n\n`{atlas.command(stored)}`"
+
+
+def _figures(claims: Sequence[Claim], root: Path) -> Iterator[str]:
+    """The figures of the documents that belong to the theory's claims."""
+    for claim in claims:
+        if (root / "docs" / "figures" / f"{claim.id}.svg").is_file():
+            caption = f" {claim.caption}" if claim.caption else ""
+            yield f"![{claim.title}](../figures/{claim.id}.svg)\n\n**{ended(claim.title)}**{caption} (`{claim.id}`)"
+
+
+def _commands(name: str, claims: Sequence[Claim], root: Path) -> Iterator[str]:
+    """What one types: verification, one claim, the experiments that draw its figures and tables."""
+    yield f"```\njaxdyn verify {name}\njaxdyn show {claims[0].id}\n```"
+    scripts = sorted((root / "experiments").glob(f"{name}_*.py"))
+    heads = [(ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").splitlines() for script in scripts]
+    if scripts:
+        yield "\n".join(f"- `python experiments/{s.name}`: {_prose(head[0])}" for s, head in zip(scripts, heads, strict=True))
+
+
+# equations, from docstrings
+
+
+def equations(name: str) -> list[str]:
+    """The displayed equations in the docstrings of a theory's modules: what each is, the formula, and its file.
+
+    Args:
+        name: of the theory.
+    """
+    folder = library.folder(name)
+    files = sorted(folder.rglob("*.py")) if folder is not None else []
+    found: dict[str, str] = {}
+    for file in files:
+        source = file.read_text(encoding="utf-8")
+        tree = ast.parse(source if ".. math::" in source else "")
+        nodes = [tree, *(n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and not n.name.startswith("_"))]
+        for node in nodes:
+            text = ast.get_docstring(node) or ""
+            formulas = ["$$\n" + " ".join(one.split()) + "\n$$" for one in MATH.findall(text)]
+            if formulas and folder is not None:
+                place = f"theories/{file.relative_to(folder.parent).as_posix()}"
+                entry = "\n\n".join([f"**{_prose(text.splitlines()[0])}** (`{place}`)", *formulas])
+                found.setdefault("".join(formulas), entry)
+    return list(found.values())
+
+
+def _prose(text: str) -> str:
+    """A line of a docstring in Markdown."""
+    return ROLE.sub(r"$\1$", text).replace("``", "`")

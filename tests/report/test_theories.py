@@ -1,0 +1,81 @@
+"""The pages of theories: every theory has one, with all of its claims, and every link leads somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import library
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.report import theories
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "theories"
+NAMES = sorted(source.prefix for source in library.shipped() if source.prefix)
+
+
+def test_every_theory_has_a_page_and_the_contents_link_to_it():
+    assert sorted(file.stem for file in PAGES.glob("*.md") if file.stem != "index") == NAMES
+    linked = re.findall(r"^\| \[`(\w+)`\]\(\1\.md\)", (PAGES / "index.md").read_text(), re.M)
+    assert linked == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_title_page_says_what_it_is_about_and_how_it_is_tested(name):
+    """Two sentences or more of each, as text: no list, no command."""
+    page = library.theory(name)
+    for text in (page.about, page.setup):
+        assert len(re.findall(r"[.?](?= |$)", text)) >= 2 and 100 < len(text) < 800 and "`jaxdyn" not in text
+
+
+@pytest.mark.slow
+def test_a_page_has_its_sections_and_all_claims():
+    claims = list(all_claims(theories={"galore"}).values())
+    text = theories.page("galore", claims, ROOT)
+    heads = re.findall(r"^## (.*)", text, re.M)
+    first, last = ["Networks and data", "Papers", "Equations", "Claims", "What does not hold"], ["Figures", "Run it"]
+    assert heads == [*first, "Open questions", "At paper scale", "Where it holds", *last]
+    assert all(f"| `{c.id}` | {c.expected} | {c.evidence} |" in text for c in claims)
+    assert text.count("In print: ") == 2 and "Upheld on the same runs: [" in text
+    assert r"\mathrm{vec}\, G_t" in text and "`theories/galore/dynamics/decay.py`" in text
+    assert "    - perplexity, T = 10 / T = 50: 0.9974 [0.963, 1.04]" in text
+    assert "jaxdyn verify galore\n" in text and "`python experiments/galore_table1.py`: " in text
+
+
+def test_a_study_that_differs_says_how(monkeypatch):
+    claims = list(all_claims(theories={"gromov"}).values())
+    failed = {"name": "share", "value": 0.5, "passed": False}
+    entry = {"verdict": "refuted", "expected": "upheld", "checks": [failed], "message": None}
+    monkeypatch.setattr(theories.studies, "read_study", lambda i: {"claim": entry} if i == claims[0].id else None)
+    text = theories.page("gromov", claims, ROOT)
+    assert f"1 of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), 1 with another verdict" in text
+    assert "refuted instead of upheld. share: 0.5." in text
+
+
+def test_a_checkout_without_figures_and_experiments_has_fewer_sections(tmp_path):
+    claims = list(all_claims(theories={"lyu"}).values())
+    text = theories.page("lyu", claims, tmp_path)
+    assert "## Figures" not in text and "![" not in text and "experiments/" not in text and "## Run it" in text
+
+
+def test_equations_come_from_docstrings():
+    lines = theories.equations("lyu")
+    assert len(lines) == 3 and r"w = 2\varepsilon^2\sinh(X^\top q)." in lines[0] and ":math:" not in "".join(lines)
+    assert theories.equations("nowhere") == []
+
+
+def test_links_lead_somewhere():
+    """Figures and pages are there; a claim's anchor is one of the catalogue's headings."""
+    heads = re.findall(r"^#+ `(.*)`$", (ROOT / "docs" / "catalogue.md").read_text(), re.M)
+    anchors = {head.lower().replace(".", "") for head in heads}
+    for file in PAGES.glob("*.md"):
+        targets = re.findall(r"\]\((?!https:)([^)]+)\)", file.read_text())
+        for target, _, anchor in (one.partition("#") for one in targets):
+            assert (PAGES / target).is_file() and (not anchor or anchor in anchors), (file.name, target, anchor)
+
+
+def test_claims_of_ones_own_get_no_page():
+    claim = next(iter(all_claims(theories={"lyu"}).values()))
+    own = jd.Claim(**{**vars(claim), "id": "mine.own"})
+    assert sorted(theories.pages([claim, own], ROOT)) == ["index", "lyu"]
