@@ -11,13 +11,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.memory import Plan, listing
 from jaxdyn.optim.methods import Options, method
+from jaxdyn.optim.trees import plain
 
 __all__ = ["NothingSaved", "apollo", "apollo_mini", "fira", "galore", "golore", "lora", "q_galore", "relora"]
 
@@ -54,20 +54,10 @@ def _alias(
     tx = method(name, learning_rate, given, dims=dims, key=key).tx
 
     def init(params: PyTree) -> Any:
-        arrays = _arrays(params)
-        _look(name, given, arrays, dims)
-        return tx.init(arrays)
+        _look(name, given, plain(params), dims)
+        return tx.init(params)
 
     return optax.with_extra_args_support(optax.GradientTransformation(init, tx.update))
-
-
-def _arrays(params: PyTree) -> PyTree:
-    """The parameters without flax's variables around them: what nnx gives to a transformation at an update."""
-
-    def is_variable(x: Any) -> bool:
-        return hasattr(x, "get_value") and hasattr(x, "get_metadata")
-
-    return jax.tree.map(lambda x: x.get_value() if is_variable(x) else x, params, is_leaf=is_variable)
 
 
 def _look(name: str, options: Options, params: PyTree, dims: Dims) -> None:
