@@ -1,7 +1,7 @@
 """What a trial needs besides its setting and its key, and what becomes of its claims where that is not there.
 
 Libraries of an extra, and arrays that all runs of a program share and that nobody here makes: the weights of a published model, a
-text. These are an argument of the compiled program, not vmapped and not constants of it, so that a model's weights are in memory once.
+text. Arrays are an argument of the compiled program, not vmapped and no constants of it: a model's weights are in memory once.
 """
 
 from __future__ import annotations
