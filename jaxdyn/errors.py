@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 __all__ = [
+    "LARGEST",
     "Absent",
     "Inconclusive",
     "StoreError",
@@ -25,6 +26,7 @@ __all__ = [
     "whole",
 ]
 
+LARGEST = 2**31 - 1  # of sizes of arrays: JAX counts entries along an axis in int32
 LONGEST = 60  # characters of a value in a message
 
 

@@ -146,13 +146,14 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
-def _whole(text: str, name: str, least: int) -> int:
+def _whole(text: str, name: str, least: int, most: float = math.inf) -> int:
     try:
         number = int(text)
     except ValueError:
         number = least - 1
-    if number < least:
-        raise UsageError(f"{name} {_typed(text)} is not allowed: it is a whole number of at least {least}")
+    if not least <= number <= most:
+        upper = "" if number < least else f" and at most {most}"
+        raise UsageError(f"{name} {_typed(text)} is not allowed: it is a whole number of at least {least}{upper}")
     return number
 
 
@@ -360,8 +361,11 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int:
-    sizes = {name: _whole(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))}
     from jaxdyn.cli.memory import memory_command
+    from jaxdyn.errors import LARGEST
+
+    leasts = {"rank": 1, "batch": 1, "length": 2}
+    sizes = {name: _whole(getattr(args, name), f"--{name}", least, LARGEST) for name, least in leasts.items()}
 
     out = Path(args.out) if args.out else None
     facts, lines = memory_command(

@@ -225,6 +225,8 @@ def prepare(
         axis = given if isinstance(given, Axis) else Axis.of(field, given)
         ends = axis.values or (axis.low, axis.high)
         taken = tuple(coerce(setting, field, v) for v in ends)
+        if len(set(map(str, taken))) < len(taken):
+            raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
         if not axis.values and field not in setting.swept_fields:
             raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)

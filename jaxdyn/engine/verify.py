@@ -220,6 +220,8 @@ def make_tasks(
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     overrides = overrides or {}
     by = [by] if isinstance(by, str) else by
+    if twice := sorted({name for name in by if list(by).count(name) > 1}):
+        raise UsageError(f"--by {','.join(by)} is not allowed: {twice[0]} is given twice")
     lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
     if lacking and len(lacking) < len(claims):
         raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")

@@ -52,9 +52,9 @@ class Config:
         return default if value is None else value
 
     def whole(self, name: str, default: Any = MISSING) -> int | None:
-        """A whole number, at least 1."""
+        """A whole number, at least 1, that JAX can count."""
         value = self.get(name, default)
-        return None if value is None else self._checked(lambda: errors.whole(name, value, least=1))
+        return None if value is None else self._checked(lambda: errors.whole(name, value, least=1, most=errors.LARGEST))
 
     def number(self, name: str, default: float) -> float:
         """A positive number."""
