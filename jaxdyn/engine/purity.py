@@ -16,8 +16,9 @@ import numpy as np
 from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.program import subjaxprs
 from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.errors import UsageError
 
-__all__ = ["check_bits", "check_loops", "check_program", "check_traces", "traced"]
+__all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "traced"]
 
 Trial = Callable[[Any, jax.Array], Observables]
 DRAWS = ("random_bits", "random_fold_in", "random_split", "random_unwrap", "threefry2x32")
@@ -28,6 +29,27 @@ def traced(setting: Any) -> Any:
     """The setting as a trial gets it: swept fields are arrays of the setting's dtype."""
     cls, (static, swept) = type(setting), split(setting)
     return join(cls, static, {name: jnp.asarray(column[0]) for name, column in columns(cls, static, [swept]).items()})
+
+
+def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[list[Any], list[str]]:
+    """The further settings and the fields of noise, as lists.
+
+    Raises:
+        UsageError: no function, no setting, further settings with other static fields, fields that are not swept.
+    """
+    if not callable(trial):
+        raise UsageError(f"trial={trial!r:.60} is not allowed: it is a function (setting, key) -> jd.observables(...)")
+    cls = type(setting)
+    if not hasattr(cls, "swept_fields"):
+        raise UsageError(f"setting={setting!r:.60} is not allowed: it is an instance of a class made by jd.setting")
+    others = [others] if isinstance(others, cls) or not isinstance(others, Iterable) else list(others)
+    for other in others:
+        if not isinstance(other, cls) or split(other)[0] != split(setting)[0]:
+            raise UsageError(f"others={other!r:.200} is not allowed: a further setting has the static fields of {setting!r:.200}")
+    names = [noise] if isinstance(noise, str) or not isinstance(noise, Iterable) else list(noise)
+    if unknown := [name for name in names if name not in cls.swept_fields]:
+        raise UsageError(f"noise={unknown[0]!r} is not allowed: swept fields of {cls.__name__} are {', '.join(cls.swept_fields)}")
+    return others, names
 
 
 def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: bool = False) -> None:

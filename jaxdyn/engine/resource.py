@@ -16,7 +16,7 @@ import jax
 
 from jaxdyn.engine.reference import Ref, remembered, resolve
 from jaxdyn.engine.setting import Code, Grid, join, split
-from jaxdyn.errors import Absent
+from jaxdyn.errors import Absent, UsageError
 
 __all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes", "shared_by"]
 
@@ -74,7 +74,12 @@ def imports(module: str, *, install: str, when: Callable[[Any], bool] | None = N
         module: the name under which it is imported.
         install: what pip installs, e.g. ``jaxdyn[suite]``.
         when: ``setting -> bool``: which settings need it; by default all. It may read static fields only.
+
+    Raises:
+        UsageError: for names that are none.
     """
+    if not (isinstance(module, str) and module.strip()) or not (isinstance(install, str) and install.strip()):
+        raise UsageError(f"module={module!r:.60}, install={install!r:.60} are not allowed: they are names")
 
     def decorate(trial: T) -> T:
         needed = (*getattr(trial, "imports", ()), (module, install, when))

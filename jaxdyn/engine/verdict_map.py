@@ -32,7 +32,7 @@ from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
 from jaxdyn.engine.sweep import check_cluster, plan, seed_tuple
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, whole
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
 
@@ -209,6 +209,10 @@ def prepare(
     Raises:
         UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
     """
+    registry.check_claim(claim)
+    cells = whole("cells", cells, least=1)
+    if not isinstance(over, Mapping):
+        raise UsageError(f"over={over!r:.60} is not allowed: it is a dict of fields and their ranges, {{'lr': (0.01, 1.0, 'log')}}")
     files = None if isinstance(claim, Claim) else tuple(map(str, load))
     if isinstance(claim, str):
         matches = registry.select([claim], load)

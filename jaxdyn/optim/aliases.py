@@ -6,6 +6,7 @@ state is made for parameters from which nothing is saved.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.memory import Plan, listing
 from jaxdyn.optim.methods import Options, method
@@ -50,12 +52,18 @@ def _alias(
     Raises:
         UsageError: for an option that is not allowed.
     """
+    fields = [field.name for field in dataclasses.fields(Options)]
+    if unknown := sorted(set(options) - set(fields)):
+        raise UsageError(f"{unknown[0]} is not allowed: options of {name} are {', '.join(fields)}, dims and key")
+    if name == "apollo_mini" and rank != 1:
+        raise UsageError(f"rank={rank} is not allowed: apollo_mini has rank 1; optim.apollo takes others")
     given = Options(rank=rank, **options)
     tx = method(name, learning_rate, given, dims=dims, key=key).tx
 
     def init(params: PyTree) -> Any:
+        state = tx.init(params)
         _look(name, given, plain(params), dims)
-        return tx.init(params)
+        return state
 
     return optax.with_extra_args_support(optax.GradientTransformation(init, tx.update))
 

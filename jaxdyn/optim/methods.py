@@ -177,6 +177,8 @@ def method(
     """
     if not isinstance(name, str) or name not in METHODS:
         raise UsageError(f"method={name} is not allowed: it is one of {', '.join(METHODS)}")
+    if key is not None and not isinstance(key, jax.Array):
+        raise UsageError(f"key={key!r:.60} is not allowed: it is a key of JAX, such as jax.random.key(0)")
     if not callable(lr):
         number("lr", lr, least=0, traced=True)
     start = (lambda params: spectral_start(params, options.rank, dims)) if name == "low_rank" else (lambda params: params)
