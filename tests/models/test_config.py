@@ -32,6 +32,7 @@ def test_fields_have_types_and_defaults():
         (lambda: config().whole("layers"), "m/config.json has no field layers"),
         (lambda: config(layers="3").whole("layers"), "m/config.json: layers=3 is not allowed: layers is a whole number"),
         (lambda: config(layers=0).whole("layers"), "layers is at least 1"),
+        (lambda: config(layers=2**31).whole("layers"), "layers is at least 1 and at most 2147483647"),
         (lambda: config(rate=-1).number("rate", 1.0), "m/config.json: rate=-1 is not allowed: rate is above 0"),
         (lambda: config(on=1).flag("on", True), "m/config.json: on=1 is not allowed: on is True or False"),
         (lambda: config(act="mish").choice("act", {"silu": "silu"}), "act=mish is not allowed: it is one of silu"),
