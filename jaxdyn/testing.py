@@ -66,7 +66,7 @@ def assert_trial(
         noise: swept fields on which random numbers may depend.
         wide: whether arrays of float64 are meant where the setting asks for less.
         rtol: allowed difference between ways to run it, relative to an array's largest entry; None: 1e-7 in
-            float64, 1e-2 in float32.
+            float64, 1e-2 in float32. Any number may differ by 64 units of rounding of 1: a residual is zero up to rounding.
 
     Raises:
         AssertionError: what is not as promised, in one sentence.
@@ -86,9 +86,10 @@ def assert_trial(
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         purity.check_program(trial, setting, noise, wide)
         if run:
-            purity.check_bits(trial, setting, seeds[0])
-            purity.check_loops(trial, setting, seeds, rtol, eager)
-            purity.check_traces(trial, setting, others)
+            compiled = purity.once(trial)
+            purity.check_bits(compiled, setting, seeds[0])
+            purity.check_loops(trial, compiled, setting, seeds, rtol, eager)
+            purity.check_traces(compiled, others)
 
 
 def settings(cls: type[Any], **fixed: Any) -> Any:

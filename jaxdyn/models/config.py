@@ -23,6 +23,8 @@ def read_json(file: Path) -> dict[str, Any]:
     Raises:
         UsageError: if there is none.
     """
+    if file.exists() and not file.is_file():  # a device may have no end, a pipe no beginning
+        raise UsageError(f"{file} cannot be read: it is no plain file")
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -22,7 +22,7 @@ def check_dtype(name: str, value: Any) -> None:
     """
     try:
         floating = value is None or jnp.issubdtype(jnp.dtype(value), jnp.floating)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):  # NumPy reads "," as a list of types
         floating = False
     if not floating:
         raise UsageError(f"{name}={value!r} is not allowed: {name} is a dtype of floating-point numbers, e.g. float32, or None")

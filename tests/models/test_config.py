@@ -70,3 +70,11 @@ def test_other_files_are_refused(text, words, tmp_path):
         read_json(file)
     with pytest.raises(UsageError, match="nothing.json cannot be read: No such file"):
         read_json(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "folder"])
+def test_what_is_no_plain_file_is_refused(name, tmp_path):
+    """A device without an end would fill the memory."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match="cannot be read: it is no plain file"):
+        read_json(tmp_path / name)
