@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.observables import Observables, named, observables
     from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
-    from jaxdyn.engine.resource import Absent, resource
+    from jaxdyn.engine.resource import imports, resource
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.sources import reads, reads_variable
     from jaxdyn.engine.study import Study
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verdict_map import Map
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
-    from jaxdyn.errors import Inconclusive, UsageError, require
+    from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
     from jaxdyn.report.probe import probe
 
@@ -63,7 +63,7 @@ _HOMES = {
     "engine.check": ("Check", "Reading"),
     "engine.edits": ("initial", "need", "off", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control"),
-    "errors": ("Inconclusive", "UsageError", "require"),
+    "errors": ("Absent", "Inconclusive", "UsageError", "require"),
     "engine.contract": ("above", "below", "looked"),
     "engine.judge": (
         "at_least",
@@ -81,7 +81,7 @@ _HOMES = {
     "engine.observables": ("Observables", "named", "observables"),
     "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
-    "engine.resource": ("Absent", "resource"),
+    "engine.resource": ("imports", "resource"),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.sources": ("reads", "reads_variable"),
     "engine.study": ("Study",),
@@ -121,6 +121,7 @@ __all__ = [
     "field",
     "gate",
     "grid",
+    "imports",
     "initial",
     "interval_within",
     "looked",

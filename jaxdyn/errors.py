@@ -11,8 +11,22 @@ import operator
 import sys
 from typing import Any
 
-__all__ = ["Inconclusive", "StoreError", "UsageError", "flag", "is_traced", "missing", "number", "require", "shown", "whole"]
+__all__ = [
+    "LARGEST",
+    "Absent",
+    "Inconclusive",
+    "StoreError",
+    "UsageError",
+    "flag",
+    "is_traced",
+    "missing",
+    "number",
+    "require",
+    "shown",
+    "whole",
+]
 
+LARGEST = 2**31 - 1  # of sizes of arrays: JAX counts entries along an axis in int32
 LONGEST = 60  # characters of a value in a message
 
 
@@ -20,6 +34,10 @@ class UsageError(ValueError):
     """Wrong input: the message names what was given and what is allowed (command line: exit code 2)."""
 
     author: Any = None  # the function whose result it is about, where another one has noticed
+
+
+class Absent(UsageError):
+    """What a trial needs is not on this machine; the message says how to get it. The claim is skipped."""
 
 
 class StoreError(UsageError):
@@ -47,7 +65,7 @@ def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
         raise UsageError(f"{values} {'is' if len(names) == 1 else 'are'} not allowed: {allowed}")
 
 
-def missing(what: str, library: str, extra: str) -> UsageError:
+def missing(what: str, library: str, extra: str) -> Absent:
     """The error to raise where a library of one of the extras is not installed.
 
     Args:
@@ -55,7 +73,7 @@ def missing(what: str, library: str, extra: str) -> UsageError:
         library: its name.
         extra: the extra of jaxdyn that installs it.
     """
-    return UsageError(f"{what} needs the library {library}: pip install 'jaxdyn[{extra}]'")
+    return Absent(f"{what} needs the library {library}: pip install 'jaxdyn[{extra}]'")
 
 
 def is_traced(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxdyn.errors import UsageError, missing
+from jaxdyn.errors import UsageError, missing, number
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
@@ -61,30 +61,35 @@ def assert_trial(
         setting: of one run, the smaller the better.
         run: whether to compile and run it.
         eager: whether to run it without jit as well, operation by operation.
-        seeds: of the batch.
+        seeds: of the batch: how many, or which.
         others: settings with the same static fields, which must not be traced again; drawn by :func:`settings`.
         noise: swept fields on which random numbers may depend.
         wide: whether arrays of float64 are meant where the setting asks for less.
         rtol: allowed difference between ways to run it, relative to an array's largest entry; None: 1e-7 in
-            float64, 1e-2 in float32.
+            float64, 1e-2 in float32. Any number may differ by 64 units of rounding of 1: a residual is zero up to rounding.
 
     Raises:
         AssertionError: what is not as promised, in one sentence.
-        UsageError: if chex is not installed and the trial is to be run.
+        UsageError: for arguments that are not as said here, or if chex is not installed and the trial is to be run.
     """
     import jax
 
     from jaxdyn.engine import purity
+    from jaxdyn.engine.sweep import seed_tuple
 
+    others, noise = purity.check_request(trial, setting, others, noise)
+    seeds = seed_tuple(seeds)
+    if rtol is not None:
+        rtol = number("rtol", rtol, least=0)
     if run:
         _library("chex")
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         purity.check_program(trial, setting, noise, wide)
         if run:
-            seeds = tuple(seeds)
-            purity.check_bits(trial, setting, seeds[0])
-            purity.check_loops(trial, setting, seeds, rtol, eager)
-            purity.check_traces(trial, setting, others)
+            compiled = purity.once(trial)
+            purity.check_bits(compiled, setting, seeds[0])
+            purity.check_loops(trial, compiled, setting, seeds, rtol, eager)
+            purity.check_traces(compiled, others)
 
 
 def settings(cls: type[Any], **fixed: Any) -> Any:
@@ -99,11 +104,15 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
         **fixed: values of further fields, or strategies for them.
 
     Raises:
-        UsageError: for a field that there is not, or if hypothesis is not installed.
+        UsageError: for a field that there is not, a value that it does not take, or if hypothesis is not installed.
     """
     import dataclasses
 
+    from jaxdyn.engine.setting import coerce
+
     st = _library("hypothesis.strategies")
+    if not isinstance(cls, type) or not hasattr(cls, "swept_fields"):
+        raise UsageError(f"{cls!r:.60} is not allowed: it is a class made by jd.setting")
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if unknown := sorted(set(fixed) - set(fields)):
         raise UsageError(f"{unknown[0]} is not allowed: fields of {cls.__name__} are {', '.join(fields)}")
@@ -113,7 +122,7 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
             drawn[name] = st.sampled_from(list(names))
         elif "range" in fields[name].metadata:
             drawn[name] = _floats(st, fields[name])
-    drawn |= {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
+    drawn |= {n: v if isinstance(v, st.SearchStrategy) else st.just(coerce(cls, n, v)) for n, v in fixed.items()}
 
     def allowed_or_none(**values: Any) -> Any:
         try:

@@ -24,7 +24,7 @@ from jaxdyn.engine import probes, timings
 from jaxdyn.engine.reference import load_file
 
 LIST = ["list", "--load", "mine.py", "--json"]
-KINDS = ("command", "setting", "claim", "store", "cache")
+KINDS = ("command", "setting", "claim", "store", "cache", "model")
 LIMIT = 60  # seconds of a case
 CLAIMS = """
 import jax
@@ -97,6 +97,17 @@ VALUES = (
 )
 OPTIONS = ("--scale", "--seeds", "--fresh", "--set", "--by", "--out", "--report", "--workers", "--load", "--over", "--cells")
 FLAGS = ("--json", "--debug", "--fail-fast", "--help", "--version", "--nothing", "-x")
+MODEL_OPTIONS = ("--rank", "--dtype", "--stored", "--side", "--batch", "--length", "--text", "--tokens", "--only", "--wheel")
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "vocab_size": 50,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+}
 COMMANDS = ("list", "show", "verify", "map", "new", "report", "completion", "", "verfy")
 PYTHON = (  # Python values for fields, seeds and arguments
     *(None, True, False, 0, -1, 1, 2, 9, 10, 10**20, 0.1, 0.0, -0.0, 1e-320, 1e400, float("nan"), 1j, "", "a", "gd", b"gd"),
@@ -298,6 +309,19 @@ class Campaign:
         words += ["--workers", "1"] if runs and "--workers" not in words else []
         shutil.rmtree("out", ignore_errors=True)
         words = [w for w in words if "\x00" not in w]  # no shell can pass it
+        return called(" ".join(map(repr, words)), lambda: main(words))
+
+    def _model(self, rng):
+        """Commands about models; ``llama-9M`` and a small config.json are there, no weights are."""
+        words = [rng.choice(["memory", "memory", "memory", "probe", "models"])]
+        words += [rng.choice(["show", "show", "get", *VALUES[:3]])] if words == ["models"] else []
+        words += [rng.choice(["llama-9M", "config.json", "mine.py", "whole", *VALUES])] if rng.random() < 0.9 else []
+        for _ in range(rng.randrange(3)):
+            words += [rng.choice(MODEL_OPTIONS), rng.choice(["full", "galore", "bf16", "8bit", "long", *VALUES])]
+        words += ["--method", rng.choice(["full", "lora"])] if words[0] == "memory" else []  # all of them take long
+        changed = {rng.choice(list(CONFIG)): rng.choice([None, -1, 0, 1, 3, 2**31, 10**30, 0.5, float("nan"), "64", [], {}, True])}
+        Path("config.json").write_text(json.dumps(CONFIG | (changed if rng.random() < 0.5 else {})))
+        words = [w for w in words if "\x00" not in w]
         return called(" ".join(map(repr, words)), lambda: main(words))
 
     def _setting(self, rng):

@@ -45,14 +45,15 @@ def help_texts(text: str) -> dict[str, Any]:
     return {"help": text, "description": text}
 
 
-def whole_number(text: str, name: str, least: int) -> int:
-    """A whole number that was typed, at least so large."""
+def whole_number(text: str, name: str, least: int, most: float = math.inf) -> int:
+    """A whole number that was typed, from ``least`` to ``most``."""
     try:
         number = int(text)
     except ValueError:
         number = least - 1
-    if number < least:
-        raise UsageError(f"{name} {typed(text)} is not allowed: it is a whole number of at least {least}")
+    if not least <= number <= most:
+        upper = "" if number < least else f" and at most {most}"
+        raise UsageError(f"{name} {typed(text)} is not allowed: it is a whole number of at least {least}{upper}")
     return number
 
 

@@ -330,10 +330,11 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int:
-    sizes = {
-        name: whole_number(getattr(args, name), f"--{name}", least) for name, least in (("rank", 1), ("batch", 1), ("length", 2))
-    }
     from jaxdyn.cli.memory import memory_command
+    from jaxdyn.errors import LARGEST
+
+    leasts = {"rank": 1, "batch": 1, "length": 2}
+    sizes = {name: whole_number(getattr(args, name), f"--{name}", least, LARGEST) for name, least in leasts.items()}
 
     out = Path(args.out) if args.out else None
     facts, lines = memory_command(

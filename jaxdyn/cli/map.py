@@ -42,7 +42,10 @@ def parse(items: Sequence[str]) -> dict[str, Axis]:
             raise UsageError(f"--over {item}: {name} is given twice")
         parts = text.split(":")
         if len(parts) == 1:
-            axes[name] = Axis(name, values=tuple(v.strip() for v in text.split(",") if v.strip()))
+            values = tuple(v.strip() for v in text.split(",") if v.strip())
+            if not values:
+                raise UsageError(f"--over {item} is not allowed: {allowed}")
+            axes[name] = Axis(name, values=values)
             continue
         try:
             low, high = (float(v) for v in parts[:2])

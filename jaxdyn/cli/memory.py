@@ -47,6 +47,8 @@ def memory_command(
     """Facts for JSON, and lines for the terminal."""
     if out is not None and out.suffix not in (".png", ".svg"):
         raise UsageError(f"--out {shown(out)} is not allowed: the figure's name ends in .png or .svg")
+    import jax
+
     from jaxdyn.optim.footprint import footprints
     from jaxdyn.optim.methods import METHODS, Options
 
@@ -54,7 +56,8 @@ def memory_command(
         raise UsageError(f"--method {shown(only)} is not allowed: it is one of {', '.join(METHODS)}")
     options, shape = Options(rank=rank, stored=stored, side=side), _shape(model, DTYPES.get(dtype, dtype))
     sizes = {"batch": batch, "length": length}
-    found = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
+    with jax.enable_x64(shape.dtype == "float64"):  # else JAX would count numbers of four bytes
+        found = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
     if out is not None:
         _draw(found, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
     numbers = {name: {column: getattr(one, column) for column in COLUMNS} for name, one in found.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.failure import Failure
+from jaxdyn.errors import Absent
 
 __all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet"]
 
@@ -108,6 +109,11 @@ def _readings_from(saved: list[dict[str, Any]]) -> list[Reading]:
 
 
 def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
-    """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries."""
+    """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries.
+
+    Where something is not on this machine that a trial asks for only when it is traced, the claim is skipped.
+    """
     failure = error if isinstance(error, Failure) else Failure.of(error, author)
+    if isinstance(failure.error, Absent):
+        return Decision("skipped", message=failure.message)
     return Decision("error", message=str(failure), failure=failure.text_only())

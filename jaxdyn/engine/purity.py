@@ -5,7 +5,6 @@ Static checks read the program (its jaxpr): nothing is compiled. The others run 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,18 +15,42 @@ import numpy as np
 from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.program import subjaxprs
 from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.errors import UsageError
 
-__all__ = ["check_bits", "check_loops", "check_program", "check_traces", "traced"]
+__all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "once", "traced"]
 
 Trial = Callable[[Any, jax.Array], Observables]
+Compiled = Callable[[Any, jax.Array], Observables]
 DRAWS = ("random_bits", "random_fold_in", "random_split", "random_unwrap", "threefry2x32")
 SLACK = {"float64": 1e-7, "float32": 1e-2}  # between ways to run one program, of an array's largest entry
+ROUNDING = 64  # units of rounding of 1 that every number may differ by
 
 
 def traced(setting: Any) -> Any:
     """The setting as a trial gets it: swept fields are arrays of the setting's dtype."""
     cls, (static, swept) = type(setting), split(setting)
     return join(cls, static, {name: jnp.asarray(column[0]) for name, column in columns(cls, static, [swept]).items()})
+
+
+def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[list[Any], list[str]]:
+    """The further settings and the fields of noise, as lists.
+
+    Raises:
+        UsageError: no function, no setting, further settings with other static fields, fields that are not swept.
+    """
+    if not callable(trial):
+        raise UsageError(f"trial={trial!r:.60} is not allowed: it is a function (setting, key) -> jd.observables(...)")
+    cls = type(setting)
+    if not hasattr(cls, "swept_fields"):
+        raise UsageError(f"setting={setting!r:.60} is not allowed: it is an instance of a class made by jd.setting")
+    others = [others] if isinstance(others, cls) or not isinstance(others, Iterable) else list(others)
+    for other in others:
+        if not isinstance(other, cls) or split(other)[0] != split(setting)[0]:
+            raise UsageError(f"others={other!r:.200} is not allowed: a further setting has the static fields of {setting!r:.200}")
+    names = [noise] if isinstance(noise, str) or not isinstance(noise, Iterable) else list(noise)
+    if unknown := [name for name in names if name not in cls.swept_fields]:
+        raise UsageError(f"noise={unknown[0]!r} is not allowed: swept fields of {cls.__name__} are {', '.join(cls.swept_fields)}")
+    return others, names
 
 
 def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: bool = False) -> None:
@@ -125,14 +148,24 @@ def _loop(body: Any, inputs: list[bool], consts: int, carry: int) -> tuple[list[
         inputs[consts : consts + carry] = merged
 
 
-def check_bits(trial: Trial, setting: Any, seed: int) -> None:
+def once(trial: Trial) -> Compiled:
+    """The trial, compiled once for all settings with the same static fields; a second trace is an ``AssertionError``."""
+    import chex
+
+    def counted(setting: Any, key: jax.Array) -> Observables:
+        return trial(setting, key)
+
+    chex.clear_trace_counter()
+    return jax.jit(chex.assert_max_traces(counted, n=1))
+
+
+def check_bits(run: Compiled, setting: Any, seed: int) -> None:
     """The same bits for the same key.
 
     Raises:
         AssertionError: an array that differs.
     """
-    once = jax.jit(trial)
-    first, second = (jax.device_get(once(traced(setting), jax.random.key(seed))) for _ in range(2))
+    first, second = (jax.device_get(run(traced(setting), jax.random.key(seed))) for _ in range(2))
     for (path, a), (_, b) in zip(*(jax.tree_util.tree_leaves_with_path(x) for x in (first, second)), strict=True):
         name = jax.tree_util.keystr(path)
         assert np.array_equal(a, b, equal_nan=np.issubdtype(np.asarray(a).dtype, np.inexact)), (
@@ -140,8 +173,10 @@ def check_bits(trial: Trial, setting: Any, seed: int) -> None:
         )
 
 
-def check_loops(trial: Trial, setting: Any, seeds: Iterable[int], rtol: float | None, eager: bool) -> None:
+def check_loops(trial: Trial, run: Compiled, setting: Any, seeds: Iterable[int], rtol: float | None, eager: bool) -> None:
     """A batch of seeds against a loop over them, and, if wanted, each without jit.
+
+    Numbers below 64 units of rounding of 1 are zero up to rounding, such as a residual, and are not told apart.
 
     Raises:
         AssertionError: an array that differs by more than ``rtol`` times its largest entry.
@@ -151,32 +186,27 @@ def check_loops(trial: Trial, setting: Any, seeds: Iterable[int], rtol: float | 
     seeds, one = list(seeds), traced(setting)
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     batch = jax.jit(jax.vmap(trial, in_axes=(None, 0)))(one, keys)
-    alone = [jax.jit(trial)(one, key) for key in keys]
-    slack = SLACK.get(str(getattr(setting, "dtype", "float64")), 1e-1) if rtol is None else rtol
+    alone = [run(one, key) for key in keys]
+    dtype = str(getattr(setting, "dtype", "float64"))
+    slack = SLACK.get(dtype, 1e-1) if rtol is None else rtol
+    rounding = ROUNDING * float(jnp.finfo(dtype).eps)
     pairs = [("vmap and a loop", jax.tree.map(lambda x, i=i: x[i], batch), each) for i, each in enumerate(alone)]
     pairs += [("runs with and without jit", trial(one, keys[0]), alone[0])] if eager else []
     for what, a, b in pairs:
         a, b = (jax.tree.map(lambda x: np.asarray(x, np.complex128), jax.device_get(x)) for x in (a, b))
-        scale = jax.tree.map(lambda x: max(float(np.max(np.abs(x), where=np.isfinite(x), initial=0.0)), 1e-30), b)
-        a, b = (jax.tree.map(lambda x, s: x / s, x, scale) for x in (a, b))
+        allowed = jax.tree.map(lambda x: slack * float(np.max(np.abs(x), where=np.isfinite(x), initial=0.0)) + rounding, b)
+        a, b = (jax.tree.map(lambda x, s: x / s, x, allowed) for x in (a, b))
         try:
-            chex.assert_trees_all_close(a, b, rtol=0, atol=slack)
+            chex.assert_trees_all_close(a, b, rtol=0, atol=1.0)
         except AssertionError as error:
             raise AssertionError(f"{what} differ by more than {slack:g} of an array's largest entry: {error}") from None
 
 
-def check_traces(trial: Trial, setting: Any, others: Iterable[Any]) -> None:
+def check_traces(run: Compiled, others: Iterable[Any]) -> None:
     """One trace for all settings of the same static fields.
 
     Raises:
         AssertionError: more than one.
     """
-    import chex
-
-    def counted(setting: Any, key: jax.Array) -> Observables:
-        return trial(setting, key)
-
-    chex.clear_trace_counter()
-    once = jax.jit(chex.assert_max_traces(counted, n=1))
-    for one in itertools.chain([setting], others):
-        jax.block_until_ready(once(traced(one), jax.random.key(0)))
+    for one in others:
+        jax.block_until_ready(run(traced(one), jax.random.key(0)))

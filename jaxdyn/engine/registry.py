@@ -57,12 +57,17 @@ _located: dict[str, Located] = {}  # all claims met in this process, by id
 
 
 def _others(load: Sequence[str | Path]) -> Iterator[Source]:
-    _check_load(load)
+    check_load(load)
     yield from library.installed()
     yield from map(library.load, load)
 
 
-def _check_load(load: Any) -> None:
+def check_load(load: Any) -> None:
+    """Refuse anything but a list of paths.
+
+    Raises:
+        UsageError: for anything else.
+    """
     if isinstance(load, str | Path) or not isinstance(load, Iterable) or not all(isinstance(path, str | Path) for path in load):
         raise UsageError(f"load={load!r:.60} is not allowed: it is a list of the paths of files or folders with claims")
 
@@ -130,6 +135,18 @@ def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
     return _collect(chain(library.shipped(theories), _others(load)))
+
+
+def check_claim(claim: Any) -> None:
+    """Refuse what is neither a claim nor the id of one.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    from jaxdyn.engine.claim import Claim
+
+    if not isinstance(claim, str | Claim):
+        raise UsageError(f"claim={claim!r:.60} is not allowed: it is an id, or a jd.Claim")
 
 
 def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
@@ -256,7 +273,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
-    _check_load(load)
+    check_load(load)
     entries = _of_theories()
     points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
     if points or load:

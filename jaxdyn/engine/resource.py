@@ -1,12 +1,14 @@
-"""Arrays that all runs of a program share and that nobody here makes: the weights of a published model, a text.
+"""What a trial needs besides its setting and its key, and what becomes of its claims where that is not there.
 
-They are an argument of the compiled program, not vmapped and not constants of it, so that a model's weights are in memory once.
+Libraries of an extra, and arrays that all runs of a program share and that nobody here makes: the weights of a published model, a
+text. Arrays are an argument of the compiled program, not vmapped and no constants of it: a model's weights are in memory once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -14,16 +16,12 @@ import jax
 
 from jaxdyn.engine.reference import Ref, remembered, resolve
 from jaxdyn.engine.setting import Code, Grid, join, split
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import Absent, UsageError
 
-__all__ = ["Absent", "Resource", "absence", "identity_of", "resource", "shapes", "shared_by"]
+__all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes", "shared_by"]
 
 T = TypeVar("T", bound=Callable[..., Any])
 KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
-
-
-class Absent(UsageError):
-    """What a trial needs is not on this machine; the message says how to get it. The claim is skipped."""
 
 
 class _Described(Protocol):
@@ -69,19 +67,53 @@ def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Call
     return decorate
 
 
+def imports(module: str, *, install: str, when: Callable[[Any], bool] | None = None) -> Callable[[T], T]:
+    """Decorator of a trial that imports a library which may not be installed: its claims are then skipped, before any run.
+
+    Args:
+        module: the name under which it is imported.
+        install: what pip installs, e.g. ``jaxdyn[suite]``.
+        when: ``setting -> bool``: which settings need it; by default all. It may read static fields only.
+
+    Raises:
+        UsageError: for names that are none.
+    """
+    if not (isinstance(module, str) and module.strip()) or not (isinstance(install, str) and install.strip()):
+        raise UsageError(f"module={module!r:.60}, install={install!r:.60} are not allowed: they are names")
+
+    def decorate(trial: T) -> T:
+        needed = (*getattr(trial, "imports", ()), (module, install, when))
+        trial.imports = needed  # type: ignore[attr-defined]
+        return trial
+
+    return decorate
+
+
+def _missing_library(trial: Callable[..., Any], cell: Any) -> str | None:
+    """Which library a trial cannot import, in a sentence."""
+    for module, install, when in getattr(trial, "imports", ()):
+        if (when is None or when(cell)) and importlib.util.find_spec(module) is None:
+            return f"the trial needs the library {module}: pip install '{install}'"
+    return None
+
+
 def _of(trial: Callable[..., Any]) -> Resource | None:
     found: Resource | None = getattr(trial, "resource", None)
     return found
 
 
 def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
-    """Why a trial's resource is not there for some cell of these grids, and how to get it; None where all is there."""
-    if (needed := _of(trial)) is None:
+    """What a trial needs for some cell of these grids and is not there, and how to get it; None where all is there."""
+    needed = _of(trial)
+    if needed is None and not hasattr(trial, "imports"):
         return None
     cells = {repr(split(cell)[0]): cell for grid in grids for cell in grid.cells()}
     try:
         for cell in cells.values():
-            needed.identity(cell)
+            if (reason := _missing_library(trial, cell)) is not None:
+                return reason
+            if needed is not None:
+                needed.identity(cell)
     except Absent as reason:
         return str(reason)
     return None

@@ -393,7 +393,7 @@ def _precision(setting_: Any) -> np.dtype[Any]:
         dtype = jnp.dtype(name)
         if jnp.issubdtype(dtype, jnp.floating):
             return dtype
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # NumPy reads "," as a list of types
         pass
     raise UsageError(f"dtype={name!r} is not allowed: it is float64, float32, bfloat16 or float16")
 

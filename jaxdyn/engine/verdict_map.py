@@ -32,7 +32,7 @@ from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
 from jaxdyn.engine.sweep import check_cluster, plan, seed_tuple
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, whole
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
 
@@ -209,6 +209,10 @@ def prepare(
     Raises:
         UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
     """
+    registry.check_claim(claim)
+    cells = whole("cells", cells, least=1)
+    if not isinstance(over, Mapping):
+        raise UsageError(f"over={over!r:.60} is not allowed: it is a dict of fields and their ranges, {{'lr': (0.01, 1.0, 'log')}}")
     files = None if isinstance(claim, Claim) else tuple(map(str, load))
     if isinstance(claim, str):
         matches = registry.select([claim], load)
@@ -225,6 +229,8 @@ def prepare(
         axis = given if isinstance(given, Axis) else Axis.of(field, given)
         ends = axis.values or (axis.low, axis.high)
         taken = tuple(coerce(setting, field, v) for v in ends)
+        if len(set(map(str, taken))) < len(taken):
+            raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
         if not axis.values and field not in setting.swept_fields:
             raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import time
 import warnings
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,6 +69,7 @@ def verify(
     Raises:
         UsageError: unknown claim, field or value.
     """
+    registry.check_claim(claim)
     if isinstance(claim, str):
         matches = registry.select([claim], load)
         if len(matches) != 1:
@@ -111,7 +112,8 @@ def verify_many(
     """
     check_cluster(cluster)
     chosen: dict[str, Claim] = {}
-    for item in [claims] if isinstance(claims, str | Claim) else claims:
+    for item in [claims] if isinstance(claims, str | Claim) or not isinstance(claims, Iterable) else claims:
+        registry.check_claim(item)
         matches = [item] if isinstance(item, Claim) else registry.select([item], load)
         for claim in matches:
             if chosen.setdefault(claim.id, claim) is not claim:
@@ -224,7 +226,8 @@ def make_tasks(
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     overrides = overrides or {}
-    by = [by] if isinstance(by, str) else by
+    registry.check_load(load)
+    by = _names(by)
     lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
     if lacking and len(lacking) < len(claims):
         raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
@@ -363,6 +366,16 @@ def conclude(
 
 def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
     return conclude(task.claim, data, control_data, task.by, task.terms)
+
+
+def _names(by: Any) -> list[str]:
+    """The fields of ``by``: a name, or several different ones."""
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else None
+    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
+        raise UsageError(f"by={by!r:.60} is not allowed: it is the name of a field, or a list of names")
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UsageError(f"--by {','.join(names)} is not allowed: {twice[0]} is given twice")
+    return names
 
 
 def _own_seeds(claim: Claim, scale: str, seeds: Any, fresh: int | None) -> Any:

@@ -23,6 +23,8 @@ def read_json(file: Path) -> dict[str, Any]:
     Raises:
         UsageError: if there is none.
     """
+    if file.exists() and not file.is_file():  # a device may have no end, a pipe no beginning
+        raise UsageError(f"{file} cannot be read: it is no plain file")
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -52,9 +54,9 @@ class Config:
         return default if value is None else value
 
     def whole(self, name: str, default: Any = MISSING) -> int | None:
-        """A whole number, at least 1."""
+        """A whole number, at least 1, that JAX can count."""
         value = self.get(name, default)
-        return None if value is None else self._checked(lambda: errors.whole(name, value, least=1))
+        return None if value is None else self._checked(lambda: errors.whole(name, value, least=1, most=errors.LARGEST))
 
     def number(self, name: str, default: float) -> float:
         """A positive number."""

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from jaxdyn.engine.resource import Absent, resource
+from jaxdyn.engine.resource import resource
 from jaxdyn.engine.setting import setting
-from jaxdyn.errors import UsageError, require
+from jaxdyn.errors import Absent, require
 from jaxdyn.models.checkpoint import place_of
 from jaxdyn.models.extras import library
 from jaxdyn.models.fetching import PACKAGES, fetched
@@ -96,10 +96,7 @@ def _shuffled(weight: Array) -> Array:
 def _files(s: OnText) -> str:
     """The model's checksum, or where its files are, how large and how old."""
     if s.model in PACKAGES and not Path(s.model).exists():
-        try:
-            library("gguf"), library("tokenizers")
-        except UsageError as error:
-            raise Absent(str(error)) from None
+        library("gguf"), library("tokenizers")
         if not fetched(s.model).is_file():
             raise Absent(f"the model {s.model} is not in the cache folder: jaxdyn models get {s.model}")
         return PACKAGES[s.model].checksum

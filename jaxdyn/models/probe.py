@@ -185,7 +185,8 @@ def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
     """
     if only is None:
         return tuple(INSTRUMENTS.values())
-    names = [name.strip() for name in (only.split(",") if isinstance(only, str) else only)]
+    given = only.split(",") if isinstance(only, str) else only if isinstance(only, list | tuple) else [only]
+    names = [str(name).strip() for name in given]
     unknown = [name for name in names if name not in INSTRUMENTS]
     if unknown or not names:
         raise UsageError(f"only={shown(unknown[0] if unknown else only)} is not allowed: instruments are {', '.join(INSTRUMENTS)}")
@@ -201,6 +202,9 @@ def expand(model: Any) -> list[tuple[str, int | None, Any]]:
     if isinstance(model, Model):
         return [(_name(model), None, model)]
     several = list(model) if isinstance(model, list | tuple) else [model]
+    for one in several:
+        if not isinstance(one, Model | str | Path) or not str(one).strip():
+            raise UsageError(f"model={shown(repr(one))} is not allowed: it is a path, a name org/model, or a model that was loaded")
     found: list[Any] = []
     for one in several:
         text = str(one)

@@ -52,8 +52,10 @@ def adam_direction(
         UsageError: for another name or a number outside its range; when used, for leaves that are no floating-point arrays, or
             for gradients of another structure or shape than the parameters.
     """
-    if epsilon not in ("raw", "corrected") or stored not in ("parameter", "float32", "8bit"):
-        raise UsageError(f"epsilon={epsilon!r}, stored={stored!r} is not allowed: raw or corrected; parameter, float32 or 8bit")
+    if epsilon not in ("raw", "corrected"):
+        raise UsageError(f"epsilon={epsilon!r} is not allowed: epsilon is raw or corrected")
+    if stored not in ("parameter", "float32", "8bit"):
+        raise UsageError(f"stored={stored!r} is not allowed: stored is one of parameter, float32, 8bit")
     number("b1", b1, least=0, below=1, traced=True)
     number("b2", b2, least=0, below=1, traced=True)
     number("eps", eps, least=0, traced=True)

@@ -6,18 +6,20 @@ state is made for parameters from which nothing is saved.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.memory import Plan, listing
 from jaxdyn.optim.methods import Options, method
+from jaxdyn.optim.trees import plain
 
 __all__ = ["NothingSaved", "apollo", "apollo_mini", "fira", "galore", "golore", "lora", "q_galore", "relora"]
 
@@ -50,24 +52,20 @@ def _alias(
     Raises:
         UsageError: for an option that is not allowed.
     """
+    fields = [field.name for field in dataclasses.fields(Options)]
+    if unknown := sorted(set(options) - set(fields)):
+        raise UsageError(f"{unknown[0]} is not allowed: options of {name} are {', '.join(fields)}, dims and key")
+    if name == "apollo_mini" and rank != 1:
+        raise UsageError(f"rank={rank} is not allowed: apollo_mini has rank 1; optim.apollo takes others")
     given = Options(rank=rank, **options)
     tx = method(name, learning_rate, given, dims=dims, key=key).tx
 
     def init(params: PyTree) -> Any:
-        arrays = _arrays(params)
-        _look(name, given, arrays, dims)
-        return tx.init(arrays)
+        state = tx.init(params)
+        _look(name, given, plain(params), dims)
+        return state
 
     return optax.with_extra_args_support(optax.GradientTransformation(init, tx.update))
-
-
-def _arrays(params: PyTree) -> PyTree:
-    """The parameters without flax's variables around them: what nnx gives to a transformation at an update."""
-
-    def is_variable(x: Any) -> bool:
-        return hasattr(x, "get_value") and hasattr(x, "get_metadata")
-
-    return jax.tree.map(lambda x: x.get_value() if is_variable(x) else x, params, is_leaf=is_variable)
 
 
 def _look(name: str, options: Options, params: PyTree, dims: Dims) -> None:

@@ -20,6 +20,7 @@ from jaxdyn.optim.factors import lora, low_rank, relora, spectral_start
 from jaxdyn.optim.limited import apollo, fira
 from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.subspace import Subspace
+from jaxdyn.optim.trees import on_arrays
 
 __all__ = ["METHODS", "Method", "Options", "method"]
 
@@ -162,7 +163,7 @@ def method(
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> Method:
-    """One of :data:`METHODS` at a rate, which may be traced or a schedule.
+    """One of :data:`METHODS` at a rate, which may be traced or a schedule; parameters may be arrays or flax's variables.
 
     Args:
         name: the method.
@@ -176,8 +177,10 @@ def method(
     """
     if not isinstance(name, str) or name not in METHODS:
         raise UsageError(f"method={name} is not allowed: it is one of {', '.join(METHODS)}")
+    if key is not None and not isinstance(key, jax.Array):
+        raise UsageError(f"key={key!r:.60} is not allowed: it is a key of JAX, such as jax.random.key(0)")
     if not callable(lr):
         number("lr", lr, least=0, traced=True)
     start = (lambda params: spectral_start(params, options.rank, dims)) if name == "low_rank" else (lambda params: params)
     places = {"dims": dims, "key": jax.random.key(0) if key is None else key}
-    return Method(start, METHODS[name](options, lr, places))
+    return Method(start, on_arrays(METHODS[name](options, lr, places)))

@@ -1,4 +1,4 @@
-"""Checks of the trees and dtypes that an optimizer is given: what is wrong is said in one sentence."""
+"""The trees and dtypes that an optimizer is given: flax's variables are unwrapped, and what is wrong is said in one sentence."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import PyTree
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["check_dtype", "check_shape", "flat"]
+__all__ = ["check_dtype", "check_shape", "flat", "on_arrays", "plain"]
 
 
 def check_dtype(name: str, value: Any) -> None:
@@ -21,7 +22,7 @@ def check_dtype(name: str, value: Any) -> None:
     """
     try:
         floating = value is None or jnp.issubdtype(jnp.dtype(value), jnp.floating)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):  # NumPy reads "," as a list of types
         floating = False
     if not floating:
         raise UsageError(f"{name}={value!r} is not allowed: {name} is a dtype of floating-point numbers, e.g. float32, or None")
@@ -57,3 +58,28 @@ def flat(tree: PyTree, *others: PyTree) -> tuple[Any, ...]:
     except ValueError:
         raise UsageError("a tree unlike that of the parameters with which the optimizer's state was made is not allowed") from None
     return [x for _, x in named], treedef, *parts
+
+
+def plain(tree: PyTree) -> PyTree:
+    """A tree of flax's variables (``nnx.state(model, nnx.Param)``) as one of the arrays in them; any other tree as it is."""
+
+    def is_variable(x: Any) -> bool:
+        return hasattr(x, "get_value") and hasattr(x, "get_metadata")
+
+    return jax.tree.map(lambda x: x.get_value() if is_variable(x) else x, tree, is_leaf=is_variable)
+
+
+def on_arrays(tx: optax.GradientTransformation) -> optax.GradientTransformation:
+    """A transformation whose state knows arrays only; updates have the structure of the gradient, with flax's variables or not.
+
+    ``nnx.Optimizer`` makes the state from variables and gives arrays at an update. A state with variables at the places of bases
+    or factors, which have other shapes than the parameters or are None, would not fit them.
+    """
+
+    def update(gradient: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
+        arrays = plain(gradient)
+        updates, state = tx.update(arrays, state, plain(params))
+        same = jax.tree.structure(arrays) == jax.tree.structure(gradient)
+        return updates if same else jax.tree.unflatten(jax.tree.structure(gradient), jax.tree.leaves(updates)), state
+
+    return optax.GradientTransformation(lambda params: tx.init(plain(params)), update)

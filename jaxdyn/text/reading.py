@@ -149,8 +149,8 @@ def _rates(s: Reading, updates: PyTree) -> PyTree:
     """Updates times minus the rate, with the factors of the lowest MLP and of queries and keys."""
     updates = jax.tree.map(lambda u: -s.lr * u, updates)
     blocks = dict(updates["blocks"])
-    lowest = jnp.where(jnp.arange(s.layers) == 0, s.lowest_mlp, 1).astype(s.dtype)
-    query_key = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, s.query_key, 1).astype(s.dtype)
+    lowest = jnp.where(jnp.arange(s.layers) == 0, jnp.asarray(s.lowest_mlp, s.dtype), 1)
+    query_key = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, jnp.asarray(s.query_key, s.dtype), 1)
     for name in ("inner", "inner_bias", "outer", "outer_bias"):
         blocks[name] = blocks[name] * lowest.reshape(-1, *(1,) * (blocks[name].ndim - 1))
     blocks["qkv"], blocks["qkv_bias"] = blocks["qkv"] * query_key, blocks["qkv_bias"] * query_key

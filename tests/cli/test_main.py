@@ -421,6 +421,7 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--scale", "huge"], ["quick or paper"]),
         (["verify", "toy.decay", "--by", "size"], ["does not sweep size", "rate, lr, seed"]),
         (["verify", "toy.decay", "--by", "nothing"], ["nothing"]),
+        (["verify", "toy.decay", "--by", "lr,lr"], ["--by lr,lr is not allowed: lr is given twice"]),
         (["verify", "toy.decay", "--seeds", "0"], ["--seeds 0", "whole number"]),
         (["verify", "toy.decay", "--seeds", "-1"], ["--seeds"]),
         (["verify", "toy.decay", "--seeds", "many"], ["--seeds many"]),

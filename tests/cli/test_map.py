@@ -55,6 +55,7 @@ def test_over_values_and_ranges():
     [
         (["lr"], "--over lr is not allowed: write FIELD=LOW:HIGH"),
         (["lr=1:2:linear"], "--over lr=1:2:linear is not allowed"),
+        (["lr=,"], "--over lr=, is not allowed: write FIELD=LOW:HIGH"),
         (["lr=a:b"], "--over lr=a:b is not allowed"),
         (["lr=2:1"], "a range goes from a number to a larger one"),
         (["lr=0:1:log"], "a logarithmic range starts above 0"),

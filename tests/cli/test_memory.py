@@ -27,6 +27,23 @@ def test_a_config_and_a_figure(jaxdyn, tmp_path):
     assert (tmp_path / "new" / "bytes.svg").read_text().count("<svg") == 1 and not (tmp_path / "new" / "bytes.png").exists()
 
 
+def test_float64_has_eight_bytes(jaxdyn):
+    """Also where JAX counts in float32 by default."""
+    weights = {}
+    for dtype in ("f32", "float64"):
+        code, out, err = jaxdyn("memory", "llama-9M", "--method", "full", "--dtype", dtype, "--length", "8", "--json")
+        assert (code, err) == (0, "")
+        weights[dtype] = json.loads(out)["bytes"]["full"]
+    assert all(weights["float64"][name] == 2 * size for name, size in weights["f32"].items() if name in ("weights", "gradients"))
+
+
+def test_sizes_that_jax_cannot_count(jaxdyn, tmp_path):
+    sizes = {"hidden_size": 10**12, "intermediate_size": 96, "num_attention_heads": 1, "num_hidden_layers": 2, "vocab_size": 50}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes))
+    code, out, err = jaxdyn("memory", str(tmp_path))
+    assert (code, out) == (2, "") and "hidden_size=1000000000000 is not allowed" in err and len(err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -34,6 +51,11 @@ def test_a_config_and_a_figure(jaxdyn, tmp_path):
         (["llama-9M", "--method", "adamw"], "--method adamw is not allowed: it is one of full, galore"),
         (["llama-9M", "--out", "bytes.pdf"], "the figure's name ends in .png or .svg"),
         (["llama-9M", "--rank", "0"], "--rank 0 is not allowed"),
+        (
+            ["llama-9M", "--length", "9999999999"],
+            "it is a whole number of at least 2 and at most 2147483647",
+        ),
+        (["llama-9M", "--stored", "4bit"], "stored='4bit' is not allowed: stored is one of parameter, float32, 8bit"),
         (["llama-9M", "--dtype", "int4"], "dtype='int4' is not allowed"),
         (["llama-9M", "--side", "up"], "side is one of"),
     ],

@@ -140,6 +140,35 @@ def test_a_batch_that_is_no_loop():
         assert_trial(trial, Walk())
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trial": None}, "trial=None is not allowed: it is a function"),
+        ({"setting": Walk}, "setting=.* is not allowed: it is an instance of a class made by jd.setting"),
+        ({"setting": {"rate": 1.0}}, "setting=.* is not allowed"),
+        ({"seeds": [-1]}, "seeds=.* is not allowed"),
+        ({"seeds": []}, "seeds=.* is not allowed"),
+        ({"others": [3]}, "others=3 is not allowed: a further setting has the static fields of Walk"),
+        ({"others": [Walk(steps=7)]}, "others=.* is not allowed"),
+        ({"noise": ["speed"]}, "noise='speed' is not allowed: swept fields of Walk are rate, drift"),
+        ({"rtol": float("nan")}, "rtol=nan is not allowed"),
+        ({"rtol": "small"}, "rtol=small is not allowed"),
+    ],
+)
+def test_odd_arguments_are_refused(given, message):
+    arguments = {"trial": walk, "setting": Walk()} | given
+    with pytest.raises(UsageError, match=message):
+        assert_trial(arguments.pop("trial"), arguments.pop("setting"), **arguments)
+
+
+def test_what_is_no_setting_has_no_strategy():
+    for wrong in (None, int, Walk()):
+        with pytest.raises(UsageError, match="is not allowed: it is a class made by jd.setting"):
+            settings(wrong)
+    with pytest.raises(UsageError, match="rate=-3.0 is not allowed: rate is above 0"):
+        settings(Walk, rate=-3.0)
+
+
 @given(settings(Walk))
 @examples(deadline=None, max_examples=50)
 def test_settings_are_drawn_in_their_ranges(one):

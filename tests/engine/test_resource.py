@@ -1,6 +1,8 @@
 """What all runs share: an argument of the program, read once, part of what stored runs depend on; without it a claim is skipped."""
 
+import inspect
 import json
+import sys
 from pathlib import Path
 
 import jax
@@ -10,7 +12,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import testing
 from jaxdyn.cli.main import main
-from jaxdyn.engine import program
+from jaxdyn.engine import program, registry
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.reference import forget, load_file, ref_to
 from jaxdyn.engine.resource import absence
@@ -103,3 +105,78 @@ def test_only_what_is_asked_for_must_be_there(held, folder):
     (folder / "twos.npy").unlink()
     assert absence(held.total, [jd.grid(held.Held)]) is None
     assert absence(held.total, [jd.grid(held.Held, name="twos")]) == "twos is not here: make it"
+
+
+LAZY = """
+import jaxdyn as jd
+
+@jd.setting
+class Asking:
+    kind: str = "with"
+    gain: jd.Swept = 1.0
+
+def ask():
+    try:
+        import not_installed
+    except ImportError:
+        raise jd.Absent("the trial needs the library not_installed: pip install 'mine'") from None
+
+def late(s, key):
+    ask()
+    return jd.observables(predicted={"x": s.gain}, measured={"x": s.gain})
+
+@jd.imports("not_installed", install="mine", when=lambda s: s.kind == "with")
+def said(s, key):
+    if s.kind == "with":
+        ask()
+    return jd.observables(predicted={"x": s.gain}, measured={"x": s.gain})
+
+def judge(ds):
+    return [jd.at_most("error", jd.relative_error(ds, "x"), 1e-6)]
+
+CLAIMS = [
+    jd.Claim(
+        id=f"ask.{trial.__name__}", title="Asked for", statement="Asked for.", source="", trial=trial, quick=jd.grid(Asking),
+        judge=judge, evidence="algebra", bounds="derived", controls={"off": jd.scaled(predicted_x=2.0)},
+    )
+    for trial in (late, said)
+]
+"""
+
+
+@pytest.mark.parametrize("name", ["late", "said"])
+def test_a_claim_on_a_library_that_is_not_installed_is_skipped(name, tmp_path, monkeypatch, capsys):
+    """Whether the trial declares it, and then nothing is planned, or raises when it is traced, and then nothing is compiled."""
+    monkeypatch.chdir(tmp_path)
+    Path("asking.py").write_text(LAZY)
+    assert main(["verify", f"ask.{name}", "--load", "asking.py", "--workers", "1", "--json"]) == 0
+    said = capsys.readouterr()
+    (entry,) = json.loads(said.out)["claims"]
+    assert (entry["verdict"], entry["message"]) == ("skipped", "the trial needs the library not_installed: pip install 'mine'")
+    assert f"1 claim: {int(name == 'late')} program" in said.err and "Traceback" not in said.err
+
+
+def test_only_settings_that_need_a_library_ask_for_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("asking.py").write_text(LAZY)
+    asking = load_file("asking.py")
+    assert jd.verify(asking.CLAIMS[1], kind="without").verdict == "upheld"
+    assert absence(asking.said, [jd.grid(asking.Asking)]) == "the trial needs the library not_installed: pip install 'mine'"
+
+
+@pytest.mark.parametrize(("module", "claim"), [("networkx", "sln.exact_small"), ("sklearn", "collapse.network")])
+def test_a_claim_of_the_suite_without_its_extra_is_skipped(module, claim, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert main(["verify", claim, "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    said = capsys.readouterr().err
+    assert f"skipped: the trial needs the library {module}: pip install 'jaxdyn[suite]'" in said and "0 programs" in said
+
+
+def test_trials_that_use_an_extra_say_so():
+    """Those whose modules list graphs or read digits: nothing else in the package needs the extra ``suite``."""
+    calls = {"networkx": ("graphs.connected(", "graphs.trees("), "sklearn": ("digits.load(",)}
+    for claim in registry.all_claims().values():
+        text = inspect.getsource(inspect.getmodule(claim.trial))
+        used = {module for module, names in calls.items() if any(name in text for name in names)}
+        said = {module for module, *_ in getattr(claim.trial, "imports", ())}
+        assert used <= said, f"{claim.id}: {used - said}"

@@ -437,7 +437,7 @@ def test_minus_zero_is_zero():
         jd.grid(Single, lr=[0.0, -0.0])
 
 
-@pytest.mark.parametrize("dtype", ["float33", "int32", "complex64", ""])
+@pytest.mark.parametrize("dtype", ["float33", "int32", "complex64", "", ","])
 def test_a_precision_that_is_none_is_refused(dtype):
     with pytest.raises(UsageError, match=f"dtype='{dtype}' is not allowed: it is float64, float32, bfloat16 or float16"):
         jd.grid(Single, dtype=dtype).cells()

@@ -168,6 +168,10 @@ def test_paper_scale_is_a_grid_of_its_own(toys):
         ({"rate": -1.0}, "rate is positive"),
         ({"scale": "huge"}, "scale='huge' is not allowed: it is quick or paper"),
         ({"seeds": 0}, "seeds=0 is not allowed"),
+        ({"by": ["lr", "lr"]}, "lr is given twice"),
+        ({"by": 3}, "by=3 is not allowed: it is the name of a field, or a list of names"),
+        ({"by": [""]}, "by=.* is not allowed"),
+        ({"load": 3}, "load=3 is not allowed: it is a list of the paths"),
         ({"seeds": -3}, "seeds=-3"),
         ({"seeds": [-1]}, "whole numbers from 0"),
         ({"seeds": [2**32]}, "whole numbers from 0"),
@@ -379,3 +383,13 @@ def test_a_folder_is_a_path(toys, out):
     for call in (lambda: jd.verify(toys.CLAIMS[0], out=out), lambda: jd.map(toys.CLAIMS[0], over={"lr": [0.1]}, out=out)):
         with pytest.raises(jd.UsageError, match="out=.* is not allowed: out is the path of a folder"):
             call()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["toy.decay"]])
+def test_what_is_no_claim_is_refused(wrong):
+    for call in (jd.verify, lambda claim: jd.map(claim, over={"lr": (0.1, 1.0)})):
+        with pytest.raises(jd.UsageError, match="claim=.* is not allowed: it is an id, or a jd.Claim"):
+            call(wrong)
+    if not isinstance(wrong, list):
+        with pytest.raises(jd.UsageError, match="claim=.* is not allowed"):
+            jd.verify_many(wrong)

@@ -32,6 +32,7 @@ def test_fields_have_types_and_defaults():
         (lambda: config().whole("layers"), "m/config.json has no field layers"),
         (lambda: config(layers="3").whole("layers"), "m/config.json: layers=3 is not allowed: layers is a whole number"),
         (lambda: config(layers=0).whole("layers"), "layers is at least 1"),
+        (lambda: config(layers=2**31).whole("layers"), "layers is at least 1 and at most 2147483647"),
         (lambda: config(rate=-1).number("rate", 1.0), "m/config.json: rate=-1 is not allowed: rate is above 0"),
         (lambda: config(on=1).flag("on", True), "m/config.json: on=1 is not allowed: on is True or False"),
         (lambda: config(act="mish").choice("act", {"silu": "silu"}), "act=mish is not allowed: it is one of silu"),
@@ -69,3 +70,11 @@ def test_other_files_are_refused(text, words, tmp_path):
         read_json(file)
     with pytest.raises(UsageError, match="nothing.json cannot be read: No such file"):
         read_json(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "folder"])
+def test_what_is_no_plain_file_is_refused(name, tmp_path):
+    """A device without an end would fill the memory."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match="cannot be read: it is no plain file"):
+        read_json(tmp_path / name)

@@ -142,6 +142,9 @@ def test_networks_of_different_sizes_are_no_series(toys):
     [
         ({"only": "first,fourth"}, "only=fourth is not allowed: instruments are first, second, third"),
         ({"only": []}, "only=.* is not allowed"),
+        ({"only": 3}, "only=3 is not allowed: instruments are first, second, third"),
+        ({"model": ""}, "model='' is not allowed: it is a path, a name org/model, or a model that was loaded"),
+        ({"model": 3}, "model=3 is not allowed"),
         ({"tokens": 255}, "tokens=255 is not allowed: tokens is at least 256"),
         ({"length": 63}, "length=63 is not allowed"),
         ({"text": NUMBERS[:200]}, "token numbers has 200 tokens; a probe reads 256 or more"),

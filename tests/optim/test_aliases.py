@@ -53,6 +53,14 @@ def test_arguments_are_checked():
             optim.galore(0.1, **wrong)
     with pytest.raises(UsageError, match="lr=-1"):
         optim.lora(-1, 2)
+    with pytest.raises(UsageError, match="momentum is not allowed: options of galore are rank, every"):
+        optim.galore(0.1, 2, momentum=0.9)
+    with pytest.raises(UsageError, match="rank=3 is not allowed: apollo_mini has rank 1"):
+        optim.apollo_mini(0.1, rank=3)
+    with pytest.raises(UsageError, match="key=3 is not allowed: it is a key of JAX"):
+        optim.galore(0.1, 2, key=3)
+    with pytest.raises(UsageError, match="is of type float, which is not allowed"):
+        optim.galore(0.1, 2).init([[1.0]])
 
 
 def test_what_saves_nothing_is_told():

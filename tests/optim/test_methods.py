@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,6 +56,25 @@ def test_every_method_lowers_the_loss_at_traced_rates_and_keys(name):
     assert traces == 1
     assert np.isfinite(curves).all()
     assert (curves[:, -1] < 0.9 * curves[:, 0]).all()
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("name", ["galore", *(name for name in METHODS if name != "galore")])
+def test_nnx_takes_every_method(name):
+    """``nnx.Optimizer``, steps by hand with variables, and with arrays: the same three steps, with two bases or merges."""
+    tx, model = method(name, 0.1, Options(rank=2, every=2)).tx, nnx.Linear(6, 8, rngs=nnx.Rngs(0))
+    variables = jax.tree.map(jnp.copy, nnx.state(model, nnx.Param))
+    arrays = nnx.to_pure_dict(variables)
+    optimizer = nnx.Optimizer(model, tx, wrt=nnx.Param)
+    states = [tx.init(variables), tx.init(arrays)]
+    for _ in range(3):
+        optimizer.update(model, jax.tree.map(jnp.cos, nnx.state(model, nnx.Param)))
+        updates, states[0] = tx.update(jax.tree.map(jnp.cos, variables), states[0], variables)
+        variables = optax.apply_updates(variables, updates)
+        updates, states[1] = tx.update(jax.tree.map(jnp.cos, arrays), states[1], arrays)
+        arrays = optax.apply_updates(arrays, updates)
+    for tree in (nnx.state(model, nnx.Param), variables):
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), nnx.to_pure_dict(tree), arrays)
 
 
 def test_schedules_are_rates():

@@ -19,7 +19,7 @@ def refused(call):
 def test_dtypes_are_those_of_floating_point_numbers():
     for name in (None, "float32", "bfloat16", jnp.float16, np.dtype("float64")):
         check_dtype("bases", name)
-    for name in ("int32", "complex64", "bool", "floot", "8-bit", 7.5):
+    for name in ("int32", "complex64", "bool", "floot", "8-bit", 7.5, ",", "f4,"):
         refused(lambda name=name: check_dtype("bases", name))
 
 

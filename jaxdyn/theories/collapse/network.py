@@ -72,6 +72,7 @@ def sample_images(s: Perceptron, key: PRNGKeyArray) -> tuple[Array, Array]:
     return jnp.asarray(x)[chosen].astype(s.dtype), jnp.repeat(jnp.arange(digits.CLASSES), s.each)
 
 
+@jd.imports("sklearn", install="jaxdyn[suite]")
 def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
     """Measures of collapse of the last hidden layer along training."""
     # images, weights of classes and network

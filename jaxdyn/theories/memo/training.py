@@ -71,6 +71,7 @@ def data(s: Memory, key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple[Array
     return (images, named), (changed[n:], y[n:])
 
 
+@jd.imports("sklearn", install="jaxdyn[suite]")
 def trial(s: Memory, key: PRNGKeyArray) -> jd.Observables:
     """Accuracies along training."""
     # data and optimizer

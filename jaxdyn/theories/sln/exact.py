@@ -89,6 +89,7 @@ def collection(s: Atlas) -> tuple[np.ndarray, ...]:
     return tuple(a for n in range(s.least, s.largest + 1) for a in COLLECTIONS[s.graphs](n))
 
 
+@jd.imports("networkx", install="jaxdyn[suite]", when=lambda s: s.graphs != "counterexamples")
 def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
     """Probabilities of shortest paths by both labellings, and whether every choice leads along one."""
     # graphs, and embeddings of their edges

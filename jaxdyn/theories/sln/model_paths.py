@@ -250,6 +250,7 @@ def observed(
     }
 
 
+@jd.imports("networkx", install="jaxdyn[suite]")
 def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     """Train; answers to problems on graphs held out, and embeddings of edges next to the spectrum of the line graph.
 

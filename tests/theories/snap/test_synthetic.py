@@ -88,24 +88,6 @@ def test_attention_of_theorem_3(x64):
     np.testing.assert_allclose(alone, [[0, 0, 0, 0, 1.0]], atol=1e-12)
 
 
-def wide_float64(jaxpr):
-    wide = []
-    for eqn in jaxpr.eqns:
-        wide += [v.aval for v in eqn.outvars if getattr(v.aval, "dtype", None) == np.float64 and v.aval.size > 1]
-        for value in eqn.params.values():
-            for sub in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(sub, "jaxpr", sub)
-                wide += wide_float64(inner) if hasattr(inner, "eqns") else []
-    return wide
-
-
-def test_training_stays_in_float32(x64):
-    s = syn.Syn(
-        **{n: jnp.float32(getattr(syn.Syn(), n)) for n in ("lr", "ratio", "momentum", "init")}, **SHORT | {"dtype": "float32"}
-    )
-    assert wide_float64(jax.make_jaxpr(lambda key: syn.run(s, key))(jax.random.key(0)).jaxpr) == []
-
-
 @pytest.fixture(scope="module")
 def small():
     """A few steps of Figure 5's runs, through the engine."""
@@ -120,13 +102,6 @@ def test_references_go_to_their_own_runs(small):
     for row, part in fig5_not_wta.rows_of(small):
         assert bool((part.known == 1).all())
         assert np.allclose(part.predicted_numbers, row.numbers)
-
-
-def test_one_cell_alone_is_the_cell_of_the_sweep(small):
-    one = jd.sweep(syn.small_trial, jd.grid(syn.Syn, ratio=10.0, **SHORT | {"dtype": "float32"}), seeds=[1], executor="map")
-    same = small.sel(optimizer="sgd", momentum=0.9, ratio=10.0, seed=1)
-    assert np.allclose(one.curve.isel(seed=0), same.curve, atol=1e-5)
-    assert np.allclose(one.first_class.isel(seed=0), same.first_class, atol=1e-6)
 
 
 def test_table_finds_cells_and_says_where_there_is_none(x64):
