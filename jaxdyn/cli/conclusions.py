@@ -1,6 +1,6 @@
 """Conclusions stored in the output folder: nothing is judged or drawn twice while runs, sources and libraries are the same.
 
-One file per claim, ``conclusions/<claim>.json``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
+One file per claim, ``conclusions/<claim>.gz``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
 damaged or based on other data is ignored.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import gzip
 import hashlib
 import json
+import zlib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from jaxdyn.errors import StoreError
 __all__ = ["basis", "is_concluded", "load_conclusion", "save_conclusion"]
 
 PACKAGE = Path(jaxdyn.__file__).parent
+PACKING = 3  # level: figures are text, of which a fifth is left
 JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
 
 
@@ -54,7 +57,7 @@ def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: 
 
 
 def _file(folder: Path, claim_id: str) -> Path:
-    return folder / "conclusions" / f"{claim_id}.json"
+    return folder / "conclusions" / f"{claim_id}.gz"
 
 
 def is_concluded(folder: Path, claim_id: str) -> bool:
@@ -71,7 +74,7 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclus
         TypeError, ValueError, RecursionError, StoreError
     ):  # an unusual value in a check, a full disk: it will be drawn again
         content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(conclusion)])
-        atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
+        atomic_write(_file(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
@@ -86,8 +89,8 @@ def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conc
 
 def _saved(folder: Path, claim_id: str) -> tuple[Any, Any, Any] | None:
     """What a conclusion was drawn from, by which sources, and its fields; None where there is none that is whole."""
-    with contextlib.suppress(OSError, ValueError):
-        checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
+    with contextlib.suppress(OSError, ValueError, EOFError, zlib.error):
+        checksum, _, content = gzip.decompress(_file(folder, claim_id).read_bytes()).decode().partition("\n")
         if checksum == _checksum(content) and len(saved := json.loads(content)) == 3:
             return tuple(saved)
     return None

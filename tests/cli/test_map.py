@@ -18,6 +18,7 @@ def here(away_from_home):
     return away_from_home
 
 
+@pytest.mark.slow
 def test_a_map_is_written_and_told(here, jaxdyn, tmp_path):
     code, out, err = jaxdyn("map", "toy.decay", *OVER, "--cells", 27, "--seeds", 2, "--load", TOYS, "--workers", 1)
     assert code == 0 and out == ""
@@ -31,6 +32,7 @@ def test_a_map_is_written_and_told(here, jaxdyn, tmp_path):
         assert ds.verdict.values.tolist() == [cell["verdict"] for cell in told["cells"]]
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_a_second_run_is_the_same(here, jaxdyn):
     words = ("map", "toy.decay", *OVER, "--cells", 9, "--seeds", 1, "--load", TOYS, "--workers", 1, "--json", "--set", "size=2")
     first, again = (json.loads(jaxdyn(*words)[1]) for _ in range(2))

@@ -50,6 +50,7 @@ def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
     assert code == 2 and "lr=-0.1 is not allowed: lr is above 0 and at most 1" in err
 
 
+@pytest.mark.slow
 def test_show_ends_with_the_last_verdict(jaxdyn, mine):
     assert jaxdyn("verify", "mine", "--load", mine, "--workers", 1, "--out", "there")[0] == 0
     _, out, _ = jaxdyn("show", "mine.decay", "--load", mine, "--out", "there")

@@ -73,6 +73,7 @@ def test_letters_that_an_encoding_lacks_are_shown_as_their_codes(folder, encodin
     assert r"Halved \u03bb times." in done.stdout
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("redirection", "words"),
     [
@@ -85,6 +86,7 @@ def test_output_that_cannot_be_written_is_one_sentence(folder, redirection, word
     assert (done.returncode, done.stderr.strip()) == (2, words)
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error_does_not_land_in_the_output(folder):
     done = shell(folder, f"{SHOW} --json 2>&-")
     assert done.returncode == 0 and done.stdout.startswith("{")

@@ -68,6 +68,7 @@ run_chunk, sweep.run_chunk = sweep.run_chunk, dawdling
 """
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(monkeypatch, capsys):
     """Ctrl-C after the first of two chunks: exit 130, one sentence; the same command goes on with the second."""
     code = ONLY.replace("from jaxdyn.cli.main", DAWDLE + "from jaxdyn.cli.main")
@@ -283,6 +284,7 @@ def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind)
     assert jaxdyn("report", "report")[0] == 0
 
 
+@pytest.mark.slow
 def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, monkeypatch):
     """Costs that were never measured are guessed at 4 s a program: in so short a time nothing fits but one claim."""
     monkeypatch.setattr(verify, "LAST", -1e6)  # only what is planned counts, however slow this machine is now
@@ -313,6 +315,7 @@ def test_minutes_are_for_the_quick_scale(capsys):
     assert "--minutes is not allowed with --scale" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_is_written_while_claims_are_judged(monkeypatch):
     monkeypatch.setattr(verify, "OFTEN", 0.0)
     monkeypatch.setattr(verify, "SELDOM", 0.0)
@@ -334,6 +337,7 @@ def test_the_page_is_written_while_claims_are_judged(monkeypatch):
     assert "Still running" not in last and 'http-equiv="refresh"' not in last and "Not run here" not in last
 
 
+@pytest.mark.slow
 def test_a_cheap_claim_is_judged_before_the_workers_have_started(monkeypatch):
     """In this process, from its own plan; its verdict is said once."""
     said, planned = [], []

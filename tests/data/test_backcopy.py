@@ -85,6 +85,7 @@ def test_draws_over_the_whole_range(vocabulary, part, concentration, share, leng
     assert np.all(backcopy.entropies(law) >= 0) and not law.triggers[vocabulary - 1]
 
 
+@pytest.mark.slow
 def test_a_first_row_with_all_its_weight_on_triggers_is_uniform_on_the_others():
     """Rows with few likely tokens: of 60 such rows some have no weight that float32 can hold on the other tokens."""
     laws = jax.vmap(lambda k: backcopy.law(k, 9, 6, concentration=1e-3, share=0.0).chain)(jax.random.split(jax.random.key(0), 60))

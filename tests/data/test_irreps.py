@@ -187,6 +187,7 @@ any_group = st.sampled_from(SMALL)
 any_seed = st.integers(0, 10**6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @given(name=any_group, seed=any_seed)
 @settings(deadline=None, max_examples=25)

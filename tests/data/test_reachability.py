@@ -78,6 +78,7 @@ def test_wrong_sizes_are_refused():
         Sizes(0, 2)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6, derandomize=True)
 @given(hops=st.integers(1, 6), breadth=st.integers(1, 5), seed=st.integers(0, 2**31 - 1))
 def test_draws_over_the_whole_range(hops, breadth, seed):

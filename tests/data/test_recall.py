@@ -21,6 +21,7 @@ def drawn():
     return np.asarray(law), np.asarray(draw(keys, 0.4, 0.25)), np.asarray(draw(keys, 0.0, 0.0))
 
 
+@pytest.mark.slow
 def test_every_token_follows_the_rules(drawn):
     _, tokens, _ = drawn
     assert (SIZES.facts, SIZES.questions, SIZES.answers, SIZES.vocabulary) == (6, 12, 15, 17)

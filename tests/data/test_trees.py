@@ -119,6 +119,7 @@ def test_runs_that_differ_in_rho_share_their_noise():
     assert np.mean(np.asarray(a[1]) != np.asarray(b[1])) < 0.02
 
 
+@pytest.mark.slow
 def test_growing_is_the_same_with_and_without_jit_and_vmap():
     tree = random_tree(4)
     u = jax.random.uniform(jax.random.key(1), (3, 20, trees.draws(tree)), jnp.float32)
@@ -145,6 +146,7 @@ def test_draws_over_the_whole_range(classes, subtrees, edges, rho, seed):
     assert label.shape == (7,) and leaves.shape == (7, subtrees, 2**edges) and 0 <= label.min() and label.max() < classes
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("wrong", [-1, 13, 10**20, True, 2.0, "2", None])
 def test_numbers_of_edges_that_are_refused(wrong):
     for call in (lambda: trees.cla_heights(wrong), lambda: trees.symmetric(0.5, wrong)):

@@ -38,6 +38,7 @@ def test_spawned_processes_give_the_same_bits(pool, job, tmp_path, same_bits, st
     assert same_bits(job(cluster=pool, out=tmp_path / "out" if stored else None), job())
 
 
+@pytest.mark.slow
 def test_a_sweep_begun_in_a_pool_goes_on_in_process(pool, job, tmp_path, request, same_bits):
     ds = job(cluster=pool, out=tmp_path)
     for shard in sorted(tmp_path.glob("shards/*/*.nc"))[:2]:
@@ -152,6 +153,7 @@ def test_workers_with_other_devices_than_the_planner(job, tmp_path, same_bits):
     assert same_bits(job(out=tmp_path), ds)
 
 
+@pytest.mark.slow
 def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, same_bits):
     with cf.ProcessPoolExecutor(1, mp_context=SPAWN) as doomed:
         os.kill(doomed.submit(os.getpid).result(), signal.SIGKILL)
@@ -160,6 +162,7 @@ def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, s
     assert same_bits(job(out=tmp_path), job())
 
 
+@pytest.mark.slow
 def test_chunks_that_an_executor_cancels_are_no_errors_of_the_trial(job, tmp_path, same_bits):
     """As Dask does with all of them when its scheduler ends."""
 

@@ -32,6 +32,7 @@ def seeds_of(result):
     return len(result.task.main.seeds)
 
 
+@pytest.mark.slow
 def test_seeds_are_doubled_until_the_check_is_decided(verified):
     found = {name: (v.verdict, seeds_of(v), v.task.terms.look) for name, v in verified.items()}
     assert found == {
@@ -113,6 +114,7 @@ def test_a_task_grows_by_doubling(claims):
     assert asked_for.grown() is None
 
 
+@pytest.mark.slow
 def test_a_store_has_the_runs_of_all_looks(claims, tmp_path, chunks_run, same_bits):
     first = jd.verify(claims["grow.mean"], out=tmp_path)
     ran = len(chunks_run)

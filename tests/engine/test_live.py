@@ -106,6 +106,7 @@ BOXES = lambda inner: st.one_of(st.tuples(inner, inner), st.lists(inner), st.dic
 NESTED = st.recursive(PLAIN, BOXES, max_leaves=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(NESTED, NESTED)
 def test_equal_values_alone_have_equal_hashes(one, other):

@@ -59,6 +59,7 @@ def test_a_trial_that_raises_is_not_remembered(toys, programs):
         jd.sweep(toys.broken, jd.grid(toys.Toy))
 
 
+@pytest.mark.slow
 def test_a_pool_traces_what_belongs_to_the_package(toys, programs, shipped, monkeypatch):
     own = theory_programs(["collapse.flow"])
     here = facts_of(own)

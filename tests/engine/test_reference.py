@@ -49,6 +49,7 @@ def test_a_trial_defined_again_in_a_notebook_is_run_anew(notebook):
         assert jd.sweep(cell.trial, jd.grid(cell.Cell)).measured_x.item() == factor
 
 
+@pytest.mark.slow
 def test_a_trial_of_a_notebook_can_be_stored(notebook, tmp_path):
     for factor in (2, 3):
         cell = notebook(NOTEBOOK.format(factor=factor))

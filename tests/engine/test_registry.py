@@ -12,6 +12,7 @@ from jaxdyn.engine import library, registry
 from tests.engine.conftest import TOYS
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_the_same_when_it_was_cached():
     fresh = json.loads(json.dumps(registry.make_entries(library.shipped())))
     for _ in range(2):

@@ -83,6 +83,7 @@ def test_a_claim_without_its_resource_is_skipped(held, folder):
         testing.assert_claim(claim)
 
 
+@pytest.mark.slow
 def test_a_skipped_claim_is_counted_apart_and_is_no_failure(held, folder, tmp_path, capsys):
     (folder / "twos.npy").unlink()
     command = ["verify", "held.sum", "--load", str(FILE), "--out", str(tmp_path / "out"), "--workers", "1"]

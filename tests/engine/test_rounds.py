@@ -46,6 +46,7 @@ def mapped(toys):
     return lambda **given: draw([toys.__file__], **given)
 
 
+@pytest.mark.slow
 def test_workers_judge_as_this_process_does(mapped):
     here, there, pool = mapped()
     assert there.cells == here.cells and there.edges == here.edges and there.runs == here.runs

@@ -250,6 +250,7 @@ def test_what_decorates_and_changes_other_things_does_not_count(tmp_path):
 CELL = TRIAL.replace("{lines}", "FACTOR = 2.0\ndef scale():\n    return FACTOR").replace("{factor}", "scale()")
 
 
+@pytest.mark.slow
 def test_a_name_that_is_set_anew_is_seen_in_the_same_process(tmp_path):
     (tmp_path / "cell.py").write_text(CELL.replace("{{", "{").replace("}}", "}"))
     module = load_file(tmp_path / "cell.py")
@@ -346,6 +347,7 @@ def test_no_trial_of_the_package_is_in_doubt():
     assert len(trials) > 100 and all(doubts(trial) == () for trial in trials)
 
 
+@pytest.mark.slow
 def test_a_worker_that_would_find_another_value_refuses(tmp_path):
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context

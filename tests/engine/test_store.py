@@ -88,6 +88,7 @@ def test_nothing_is_run_when_all_is_stored(whole, folder, swept, same_bits, monk
     assert snapshot(folder) == before
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("lost", [[0], [5], [1, 3], [0, 1, 2, 3, 4, 5]])
 def test_missing_shards_are_computed_again_with_the_same_bits(whole, folder, swept, same_bits, chunks_run, lost):
     for path in [shards(folder)[i] for i in lost]:
@@ -363,6 +364,7 @@ def trial(s, key):
 """
 
 
+@pytest.mark.slow
 def test_a_changed_trial_does_not_reuse_its_old_shards(tmp_path):
     file = tmp_path / "mine.py"
     values, hashes = [], set()
@@ -442,3 +444,22 @@ def test_large_arrays_are_compressed_without_loss(tmp_path):
     _, read = store.read_shard(path)
     np.testing.assert_array_equal(read.arrays["curve"], smooth)
     np.testing.assert_array_equal(read.arrays["one"], 1.0)
+
+
+def test_an_array_is_packed_in_few_blocks(tmp_path, monkeypatch):
+    """As a whole where it is no larger than a block, else some rows at a time; the bits are the same."""
+    import h5py
+
+    from jaxdyn.engine.chunk import Chunk, Program, Result
+    from jaxdyn.engine.reference import Ref
+
+    program = Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ())
+    noise = np.random.default_rng(0).normal(size=(7, 2, 30, 11))
+    result = Result({"noise": noise, "none": np.ones((7, 2, 0))}, {"noise": ("time", "node"), "none": ("empty",)}, {})
+    for block, rows in ((1 << 25, 7), (3 * noise[0].nbytes, 3), (1, 1)):
+        monkeypatch.setattr(store, "BLOCK", block)
+        chunk = Chunk(program, ((0.5,), (1.5,)), tuple(range(7)), str(tmp_path / str(block)), "p" * 20)
+        path = store.write_shard(chunk, result, {})
+        with h5py.File(path) as file:
+            assert file["noise"].chunks == (rows, 2, 30, 11)
+        np.testing.assert_array_equal(store.read_shard(path)[1].arrays["noise"], noise)

@@ -266,6 +266,7 @@ def test_a_diverging_run_is_kept_counted_and_poisons_nobody(toys, same_bits):
     assert same_bits(ds.sel(lr=[0.01, 0.02]), healthy.sel(lr=[0.01, 0.02]))
 
 
+@pytest.mark.slow
 def test_solver_status_reaches_the_dataset(toys):
     ds = jd.sweep(toys.solved, jd.grid(toys.Flow, rate=[1.0, 1e9]), 2)
     assert (ds.status.sel(rate=1.0) == OK).all() and (ds.status.sel(rate=1e9) != OK).all()

@@ -42,6 +42,7 @@ def test_the_border_is_where_theory_puts_it(halved):
         assert min(a["lr"] * a["rate"], b["lr"] * b["rate"]) < EDGE <= max(a["lr"] * a["rate"], b["lr"] * b["rate"])
 
 
+@pytest.mark.slow
 def test_over_one_field_the_border_is_bracketed(halved):
     found = jd.map(halved, over={"lr": FINE}, cells=51, seeds=1, rate=1.0)
     ((a, b),) = found.edges

@@ -28,6 +28,7 @@ def verified(toys):
     return {v.claim.id: v for v in verify_module.run_plan(verify_module.make_plan(toys.CLAIMS), None)}
 
 
+@pytest.mark.slow
 def test_verdicts(verified):
     assert {i: v.verdict for i, v in verified.items()} == {
         "toy.decay": "upheld",

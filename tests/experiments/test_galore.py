@@ -63,6 +63,7 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_memory_bars_are_the_bytes_of_the_table(script, tmp_path, capsys):
     module = script("galore_fig3")
     assert experiment.main(module.run, None, ["--out", str(tmp_path)]) == 0

@@ -142,6 +142,7 @@ def decay():
         yield server
 
 
+@pytest.mark.slow
 def test_knobs_move_figures_change_and_nothing_complains(visitor, decay):
     visitor.visit(decay.url)
     assert visitor.js(BADGE) == "upheld" and visitor.js(COMMAND) == "jaxdyn verify toy.decay"

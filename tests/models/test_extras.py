@@ -27,6 +27,7 @@ def test_a_folder_says_what_is_missing(tmp_path, monkeypatch):
         models.load(tmp_path / folder)
 
 
+@pytest.mark.slow
 def test_importing_models_imports_none_of_them():
     code = (
         "import sys, jaxdyn.models\n"

@@ -30,6 +30,7 @@ def places(tmp_path_factory):
     return spoken(tmp_path_factory.mktemp("on_text"))
 
 
+@pytest.mark.slow
 def test_runs_are_pieces_of_the_text_read_by_the_model(places):
     fields, ids = places
     ds = jd.sweep(reading, jd.grid(OnText, length=64, **fields), 3)
@@ -43,6 +44,7 @@ def test_runs_are_pieces_of_the_text_read_by_the_model(places):
     assert len({tuple(t) for t in ds.tokens.values}) == 3, "other keys, other pieces"
 
 
+@pytest.mark.slow
 def test_shuffled_words_are_the_same_words(places):
     fields, _ = places
     ds = jd.sweep(reading, jd.grid(OnText, length=64, words=["in order", "shuffled"], **fields), 2).tokens

@@ -44,6 +44,7 @@ def close(ours, theirs, dtype):
     return float(np.max(np.abs(ours - theirs)))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", WORST)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_whole_sequences(name, dtype, record_property):
@@ -82,6 +83,7 @@ QUICK = [(name, CACHES[i % len(CACHES)]) for i, name in enumerate(NAMES)]
 SLOW = [pytest.param(n, c, marks=pytest.mark.slow) for n in NAMES for c in CACHES if (n, c) not in QUICK]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "fields"), [*QUICK, *SLOW], ids=str)
 def test_token_by_token(name, fields, x64):
     model = models.load(stored(name), dtype="float64")

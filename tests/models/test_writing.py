@@ -28,6 +28,7 @@ NETWORKS = {
 TOKENS = np.random.default_rng(0).integers(0, 13, (2, 9))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_is_written_is_read_back(name, tmp_path):
     family, change = NETWORKS[name]

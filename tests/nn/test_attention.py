@@ -121,6 +121,7 @@ def test_a_query_that_sees_no_key_has_zero_weights_and_gradients(x64, kind):
     assert np.all(b[0, [0, 2]] != 0) or kind == "relu"
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_softmax_are_diag_b_less_b_b(x64):
     scores, mask = jax.random.normal(jax.random.key(3), (2, 4, 4)), causal_mask(4)
     ds, g = jax.random.normal(jax.random.key(4), (2, *scores.shape))

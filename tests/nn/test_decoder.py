@@ -48,6 +48,7 @@ def test_numpy_forward(change, x64):
     assert np.std(theirs) > 0.1
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", FAMILIES)
 def test_numpy_forward_of_the_families(name, x64):
     shape = dataclasses.replace(SMALL, **{"width": 12, "groups": 1} | FAMILIES[name])
@@ -59,6 +60,7 @@ def test_numpy_forward_of_the_families(name, x64):
     assert np.std(theirs) > 0.1 and {f"{name}_bias" for name in shape.biases} <= set(params["blocks"])
 
 
+@pytest.mark.slow
 def test_scanned_and_written_out_layers_are_one_network(x64):
     net, plain = decoder(SMALL), decoder(dataclasses.replace(SMALL, scan=False))
     params, names = jax.jit(net.init)(jax.random.key(0)), ("attention", "entropy", "inputs")
@@ -71,6 +73,7 @@ def test_scanned_and_written_out_layers_are_one_network(x64):
     np.testing.assert_array_equal(seen_a["inputs"][0], params["embed"][tokens()])
 
 
+@pytest.mark.slow
 def test_a_sink_token_is_a_trained_token_before_the_text(x64):
     shape = dataclasses.replace(SMALL, sink_token=True)
     params = weights(shape)
@@ -180,6 +183,7 @@ def test_far_positions_are_told_apart_in_bfloat16():
     np.testing.assert_allclose(low["attention"].astype(jnp.float32)[..., -1, :], high["attention"][..., -1, :], atol=0.05)
 
 
+@pytest.mark.slow
 def test_it_serves_as_a_language_model():
     net = decoder(Decoder(vocabulary=11, width=8, layers=1, heads=2, hidden=12))
     params = jax.jit(net.init)(jax.random.key(0))

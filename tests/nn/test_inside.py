@@ -22,6 +22,7 @@ OTHERS = {
 TOKENS = jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 7)))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_network_is_the_same(name):
     shape = dataclasses.replace(SHAPE, **OTHERS[name])
@@ -51,6 +52,7 @@ def test_only_what_is_asked_for_is_stacked():
     assert "tensor<2x2x6x7x7xf32>" not in program.as_text()  # no layer's attention is held after the layer
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("count", [1, 6, 64, 65, 130])
 def test_cross_entropy_in_blocks(count):
     params = weights(SHAPE)

@@ -75,6 +75,7 @@ def test_every_group_follows_its_rule(drawn):
         assert np.all(norm["gain"] == 1) and np.all(norm["shift"] == 0)
 
 
+@pytest.mark.thinned
 def test_layers_start_equal_only_as_copies(drawn):
     start, params, _ = drawn
     for name in ("qkv", "out", "inner", "outer"):

@@ -67,6 +67,7 @@ def test_lora_is_training_of_its_factors(tx, x64):
     assert np.linalg.matrix_rank(ours["w"][-1] - params["w"], tol=1e-9) == 2
 
 
+@pytest.mark.slow
 def test_low_rank_is_training_of_its_factors_and_keeps_the_rank(x64):
     params, tx = spectral_start(start(), 2, DIMS), optax.adam(0.02)
     ours, state = train(low_rank(tx, 2, dims=DIMS), params, 10)

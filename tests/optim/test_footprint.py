@@ -35,6 +35,7 @@ def test_every_method_has_a_row_and_less_than_full_adam():
     assert rows["galore"].layerwise == max(4 * 40 * 16, 4 * (4 * 16 * 16 + 3 * 16 * 24 + 2 * 16))
 
 
+@pytest.mark.slow
 def test_activations_are_affine_in_layers_and_linear_in_sequences():
     """By counting all layers at once, without the difference of two depths."""
     plain, saved = activations(SHAPE, 2, 8)

@@ -67,6 +67,7 @@ def test_the_limiter_lets_norms_fall_freely_and_grow_slowly():
     np.testing.assert_array_equal(limited(x, jnp.array([9.0, 9.0]), 1.01)[0], x)
 
 
+@pytest.mark.slow
 def test_full_rank_fira_is_galore_and_zero_gradients_move_nothing(x64):
     g = given((4, 6), 4)
     ours, _ = steps(fira(adam_direction(), Subspace(rank=4), scale=1.0), g)

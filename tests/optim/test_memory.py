@@ -59,6 +59,7 @@ def tree(dtype):
 DIMS = {"embed": None, "blocks": {k: Matrix() for k in ("q", "down", "up")}, "norm": None, "split": Matrix((0,), (1, 2))}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("moments", STORED)
 @pytest.mark.parametrize("rank", [5, 64, 500])

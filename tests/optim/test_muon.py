@@ -77,6 +77,7 @@ def test_leading_axes_are_batches_and_sides_may_be_0_or_1(orthogonal):
         assert turned.shape == shape and np.isfinite(turned).all()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("orthogonal", ["polar", "newton_schulz"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_every_dtype_turns_by_the_same_and_keeps_its_own(orthogonal, dtype, x64):

@@ -58,6 +58,7 @@ def test_text_around_formulas_is_escaped_and_failures_show_their_source():
         mathml.to_mathml(r"\left( x")
 
 
+@pytest.mark.slow
 def test_every_claim_of_the_suite_can_be_typeset():
     from jaxdyn.engine.registry import catalogue as known
 

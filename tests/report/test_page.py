@@ -612,6 +612,7 @@ LONG = {"claims": [claim(f"joma.c{i}") for i in range(report.MANY + 1)]}
 DRAWN = {c["id"]: f'<svg class="figure" viewBox="0 0 4 2"><title>α {c["id"]}</title><path d="M1 1"/></svg>' for c in LONG["claims"]}
 
 
+@pytest.mark.slow
 def test_a_long_page_stores_checks_and_figures_compressed():
     short = {"claims": LONG["claims"][: report.MANY]}
     long, plain = report.page(LONG, DRAWN), report.page(short, DRAWN)
@@ -627,6 +628,7 @@ def test_a_long_page_stores_checks_and_figures_compressed():
     assert len(long) < len(plain)
 
 
+@pytest.mark.slow
 def test_browser_unpacks_a_long_page(browser, tmp_path):
     report.write(tmp_path / "index.html", LONG, DRAWN)
     browser.open((tmp_path / "index.html").as_uri())

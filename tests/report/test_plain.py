@@ -53,6 +53,7 @@ def test_text_around_formulas_is_kept_and_failures_show_their_source():
     assert plain(r"Odd: $\nosuchmacro{x}$") == r"Odd: \nosuchmacro{x}"
 
 
+@pytest.mark.slow
 def test_every_text_of_the_suite_can_be_read_in_a_terminal():
     from jaxdyn.engine.registry import catalogue
 

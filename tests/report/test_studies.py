@@ -181,6 +181,7 @@ def test_the_table_of_all_studies(tmp_path, stored):
         with_table("no marks", [])
 
 
+@pytest.mark.slow
 def test_the_page_of_studies_is_current():
     written = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     assert with_table(written, list(all_claims().values())) == written, "run `make docs`"

@@ -62,6 +62,7 @@ def test_matrix_is_that_of_exact_fractions(exponent):
     assert exact.rate == pytest.approx(np.dot(np.array(law, float), rows), rel=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10**6), words=st.sampled_from([2, 30, 400]), exponent=st.floats(0, 2), memory=st.floats(0, 1))
 def test_zipf_is_stationary(seed, words, exponent, memory):

@@ -139,6 +139,7 @@ def test_records_are_of_the_validation_text(small):
     np.testing.assert_allclose(first.cosine[0], off.mean(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_shuffled_is_the_same_words_in_another_order(small):
     plain = reading.build(small, jax.random.key(0)).data[0]
     mixed = reading.build(dataclasses.replace(small, shuffled=True), jax.random.key(0)).data[0]
@@ -180,6 +181,7 @@ def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, mo
     assert not np.allclose(both[0].records["loss"], both[1].records["loss"], rtol=1e-3), "seeds differ"
 
 
+@pytest.mark.slow
 def test_float32_stays_float32(small, x64):
     built = reading.build(small, jax.random.key(0))
     shapes = jax.eval_shape(built.step, built.start, *built.data)

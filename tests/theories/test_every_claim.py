@@ -11,6 +11,7 @@ CLAIMS = registry.all_claims()
 KINDS = {"upheld": 1, "refuted": 0, "measured": 0}  # least number of negative controls
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_is_complete_and_its_grids_can_be_built(claim):
     assert len(claim.controls) >= KINDS[claim.expected]

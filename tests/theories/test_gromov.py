@@ -75,6 +75,7 @@ def test_accuracy_is_the_stated_integral(together, variance, x64):
 # Sums of waves against the network's own logits.
 
 
+@pytest.mark.slow
 def test_waves_add_up_to_the_logits_where_the_output_has_the_sum_of_the_phases(x64):
     for how in ({}, {"cycled": True}):
         nodes = model.sample_nodes(jax.random.key(3), 7, 5, **how)
@@ -146,6 +147,7 @@ def test_judges_hold_and_reject_a_tenth(gromov_runs, judge):
         assert not all(c.passed for c in judge(jd.scaled(predicted_accuracy=factor)(gromov_runs)))
 
 
+@pytest.mark.slow
 def test_judges_say_when_data_are_too_few(gromov_runs):
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
         analytic_accuracy.judge_accuracy(gromov_runs.isel(seed=slice(2)))

@@ -67,6 +67,7 @@ def test_short_training():
     np.testing.assert_allclose(ds.pattern.sum("key"), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_observations_by_loops(x64):
     s = Phases(length=12, dtype="float64")
     p = jax.jit(lambda key: model.init(key, 3, 12, 16, "float64"))(jax.random.key(0))

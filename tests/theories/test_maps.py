@@ -7,6 +7,7 @@ from jaxdyn.engine import library
 from jaxdyn.engine.verdict_map import prepare
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("stored", library.maps(), ids=lambda stored: stored.name)
 def test_a_map_can_be_planned(stored):
     survey = prepare(stored.claim, parse(stored.over), cells=stored.cells, seeds=stored.seeds, overrides=stored.sets)

@@ -41,6 +41,7 @@ def test_against_a_first_order_method(x64, seed):
     np.testing.assert_allclose(solved.w, other, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_by_hand_and_impossible(x64):
     """One constraint: the least value is 1 over the operator norm, on the first singular vectors."""
     one = np.diag([2.0, 0.5])

@@ -80,6 +80,7 @@ def test_start_has_he_s_variance():
     assert float(w.var()) == pytest.approx(2 / 64, rel=0.05)  # 32768 entries: 5 standard errors are 4%
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", model.CONDITIONS)
 def test_conditions(kind):
     x = (np.random.default_rng(3).normal(size=(300, 7)) + np.arange(7)).astype(np.float32)

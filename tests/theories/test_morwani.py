@@ -123,6 +123,7 @@ def test_judge_holds_on_lawful_data_and_rejects_others():
 # Networks trained with a penalty, what their setting refuses, and the judge on made-up runs.
 
 
+@pytest.mark.slow
 def test_penalty_raises_the_margin_and_shares_sum_to_one():
     ds = jd.sweep(margin_trial, jd.grid(Trained, modulus=5, nodes=16, steps=800), seeds=2)
     ratio = (ds.measured_margin / ds.predicted_margin).values

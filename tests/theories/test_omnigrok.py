@@ -80,6 +80,7 @@ def test_network_is_numpys_and_stays_float32(x64):
     assert float(model.error(layers, jnp.asarray(x), found + 0.5)) == pytest.approx(0.25, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_start_scales_with_alpha_and_the_fan_in(x64):
     one, two = (model.init(jax.random.key(1), SIZES, alpha) for alpha in (1.0, 2.0))
     assert float(model.norm(two) / model.norm(one)) == pytest.approx(2, rel=1e-6)

@@ -79,6 +79,7 @@ def test_weights_of_uniform_attention_are_those_of_counting():
     np.testing.assert_allclose(found["predicted"]["replaced"], found["recorded"]["uniform"], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_streams_embeddings_and_rows_have_the_cosines_of_numpy():
     found, tokens, held = ran(orth)
     layers, _ = inside(tokens)
@@ -95,6 +96,7 @@ def test_streams_embeddings_and_rows_have_the_cosines_of_numpy():
     assert only[0] == every[0] and (only[1:] == 1).all() and len(set(every)) == 1
 
 
+@pytest.mark.slow
 def test_cosines_from_block_to_block_are_those_of_numpy():
     found, tokens, _ = ran(dejavu)
     for layer, measured in zip(inside(tokens)[0], found["measured"]["slow"], strict=True):
@@ -104,6 +106,7 @@ def test_cosines_from_block_to_block_are_those_of_numpy():
     assert found["predicted"]["slow"].tolist() == [[0, 0], [1, 1]]
 
 
+@pytest.mark.slow
 def test_entropies_are_those_of_numpy():
     found, tokens, _ = ran(joma)
     for layer, measured in zip(inside(tokens)[0], found["measured"]["entropy"], strict=True):

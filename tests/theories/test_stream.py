@@ -45,6 +45,7 @@ def test_equivalence_wrong_settings_are_refused(wrong):
 # Weights before and after a key has left, on a few runs.
 
 
+@pytest.mark.slow
 def test_growth():
     ds = jd.sweep(trial, jd.grid(Lost, mass=[0.5, 0.9], attention=["softmax", "zero_sink"]), 3)
     soft, sink = (ds.measured_weights.sel(attention=name) for name in ("softmax", "zero_sink"))

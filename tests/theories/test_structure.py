@@ -29,6 +29,7 @@ def imports(module):
     return found
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_and_functions_are_short(module):
     text = MODULES[module].read_text()
@@ -37,6 +38,7 @@ def test_modules_and_functions_are_short(module):
     assert [f.name for f in functions if f.end_lineno - f.lineno + 1 > STATEMENTS] == []
 
 
+@pytest.mark.slow
 def test_no_module_imports_a_topic():
     assert [f"{module} imports {other}" for module in MODULES for other in imports(module) & TOPICS] == []
 

@@ -17,6 +17,7 @@ def random():
     return measure(plain.model(), plain.TOKENS, plain.nothing)
 
 
+@pytest.mark.slow
 def test_shares_are_those_of_plain_attention(random):
     seen, nats = plain.pieces_of(plain.SHAPE, plain.model().params, plain.TOKENS[:, :-1])
     gets = np.sort(seen["attention"].sum(-2), -1)[..., ::-1]
@@ -46,6 +47,7 @@ def test_uniform_attention_has_the_share_that_is_predicted():
     assert uniform(1000) == pytest.approx(0.2 * (1 - np.log(0.2)), rel=0.01)  # the integral of -ln x
 
 
+@pytest.mark.slow
 def test_a_planted_sink_takes_all_of_one_head():
     ds = measure(plain.planted(), plain.circles(length=40), plain.nothing)
     one = ds.share.isel(head=0, layer=0)

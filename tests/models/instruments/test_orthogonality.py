@@ -45,6 +45,7 @@ def test_orthonormal_embeddings():
     assert float(ds.centred.min()) > 0.03  # without their mean, no k vectors are orthogonal
 
 
+@pytest.mark.slow
 def test_random_embeddings_have_what_is_predicted_and_a_common_mean_hides_it():
     rng = np.random.default_rng(0)
     tokens, table = rng.integers(0, 400, (3, 300)), rng.normal(size=(400, 64))

@@ -18,6 +18,7 @@ def plain_carrying(work):
     return np.where(energy.sum(-1) > 0, needed, 0) / work.shape[-1]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("fields", [{}, RELU, RELU | {"parallel": True, "norm": "layer"}], ids=["gated", "relu", "parallel"])
 def test_everything_is_that_of_plain_numpy(fields):
     shape = plain.changed(**fields)

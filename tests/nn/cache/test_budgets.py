@@ -87,6 +87,7 @@ def test_received_attention():
     np.testing.assert_allclose(budgets.received(b), [1 + 1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3], rtol=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_decoders(name):
     shape = dataclasses.replace(SHAPE, **OTHERS[name])

@@ -15,6 +15,7 @@ STREAMING = Policy(kind="streaming", size=6, sinks=2)
 jitted = jax.jit(generate, static_argnums=(0, 4))
 
 
+@pytest.mark.slow
 def test_greedy_text_is_that_of_the_whole_network():
     """With a cache that holds everything: each new token is the argmax of the logits after the whole text before it."""
     params, tokens = params_of(SMALL), jnp.asarray(text(4))

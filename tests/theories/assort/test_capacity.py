@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.assort.capacity import Capacity, largest, trial
 
 
+@pytest.mark.slow
 def test_shares():
     ds = jd.sweep(trial, jd.grid(Capacity, distinct=[3.0, 5.0, 9.0], kept=["frequent", "rare"], vocabulary=3, codes=5), 2)
     good = ds.sel(kept="frequent")

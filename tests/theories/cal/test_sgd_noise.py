@@ -11,6 +11,7 @@ from jaxdyn.theories.cal import sgd_noise
 from tests.theories.cal.helpers import distorted, passed
 
 
+@pytest.mark.slow
 def test_modes_follow_the_recursion_of_heavy_ball():
     """x_{n+1} = (1 + mu - eta h) x_n - mu x_{n-1}, from curvatures and amplitudes alone; without momentum as predicted."""
     grid = jd.grid(sgd_noise.Modes, eta=[0.3, 1.1], momentum=[0.0, 0.5], size=3, steps=8)

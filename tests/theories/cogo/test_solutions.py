@@ -37,6 +37,7 @@ def test_settings_refuse_in_one_sentence(make, message):
 # Judge of the norm of solutions, and settings that are refused.
 
 
+@pytest.mark.slow
 def test_judge_of_the_energy_rejects_distortions():
     (claim,) = optimum.CLAIMS
     ds = jd.sweep(optimum.trial, jd.grid(optimum.Carriers, groups=("7",)), seeds=2)
@@ -63,6 +64,7 @@ def test_optimum_settings_refuse_in_one_sentence(make, message):
 # Judges of composed solutions, and settings that are refused.
 
 
+@pytest.mark.slow
 def test_judges_of_the_constructions_reject_distortions_and_every_control_is_far_off():
     six, mixed, alone = zf_constructions.CLAIMS
     ds = jd.sweep(zf_constructions.trial, jd.grid(zf_constructions.Modular, groups=("7",)), seeds=2)

@@ -82,6 +82,7 @@ def taken_apart(w, group):
     return nodes, bias.means(nodes, group), decomposed.ablation(w, nodes, group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sixes", [3])
 def test_in_the_composed_solution_order_6_nodes_carry_all(x64, sixes):
     group = parse("11")

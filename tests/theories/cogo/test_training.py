@@ -78,6 +78,7 @@ def test_records_are_what_they_are_called(x64):
     np.testing.assert_allclose(run.curves["cross"][-1], 10 * (r.sum().real - diagonal), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_solved_run_stays_as_it_is_from_that_record_on(x64):
     whole = trained(SMALL).curves["train_loss"]
     solved = float(jnp.mean(whole[1:3]))

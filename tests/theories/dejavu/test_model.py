@@ -34,6 +34,7 @@ def test_everything_runs_is_the_whole(world, mode):
     assert not np.allclose(run(mode, 2, HEADS)[0], logits, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_units_that_are_off_can_be_left_out(world):
     seen, run = world[3], world[-1]
     active = int(jnp.max(jnp.sum(seen.units > 0, -1)))

@@ -153,6 +153,7 @@ def test_judges_uphold_the_formula_and_nothing_else(tokens, name):
         assert refutes(claim.judge, rival, symmetric)
 
 
+@pytest.mark.slow
 def test_a_formula_with_the_depth_of_another_tree_is_noticed(tokens):
     symmetric = tokens.sel(skew=[0.0])
     deep = symmetric.sel(depth=4).predicted_conditional
@@ -167,6 +168,7 @@ def test_sampler_alone_rejects_a_tenth_and_the_misread_constant(tokens):
     assert sampled(ds.assign(predicted_sampled=ds.misread_sampled)) is False
 
 
+@pytest.mark.slow
 def test_limit_judge():
     grid = jd.grid(Limit, eps=[0.03, 0.01, 0.003], depth=[4, 7, 10], root=["sparse", "half"])
     ds = jd.sweep(limit_trial, grid, seeds=range(1))

@@ -155,6 +155,7 @@ def test_without_upper_layers_the_activation_below_them_does_not_matter(still_ru
     assert list(stationarity.cells(still_runs)) == ["depth 0", "depth 2, tanh", "depth 2, id"]
 
 
+@pytest.mark.slow
 def test_judge_measures_change_and_turn(still_runs):
     doubled = still_runs.assign(measured_saliency=2 * still_runs.predicted_saliency, reached=0 * still_runs.reached + 1)
     gate, size, direction, *_ = stationarity.judge(doubled)
@@ -239,6 +240,7 @@ def test_training_is_that_of_an_independent_run(short, kind):
     assert np.abs(zs[-1] - z).max() > 0.1
 
 
+@pytest.mark.slow
 def test_exact_bookkeeping_is_exact_for_descent_only(short):
     error = relative(short.sel(form="exact")).isel(record=-1)
     assert float(error.sel(optimizer="gd").max()) < 1e-13
@@ -282,6 +284,7 @@ def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
         assert not softmax_flow_passed(softmax_flow.judge_driven(rival(ds)))[-1]
 
 
+@pytest.mark.slow
 def test_moving_mean_attention_needs_the_moving_form(driven):
     """An identity of the equations' right-hand sides: no claim."""
     ds = driven.sel(split=0.0, moving=1.0)
@@ -390,6 +393,7 @@ def brief():
     return jd.sweep(fig2_trial, grid, seeds=2)
 
 
+@pytest.mark.slow
 def test_other_estimates_start_at_the_logits(brief):
     ds = brief.sel(form="constant")
     for other in (theory(fig2.TERMS["nothing moves"]), fig2.TERMS["second term alone"], fig2.PERMUTED_ROWS):
@@ -428,6 +432,7 @@ def test_rivals_leave_the_bend_unexplained():
     assert np.allclose(fig3.early_error(fig3.constant_rate("frozen")(ds), "rate"), 1)
 
 
+@pytest.mark.slow
 def test_the_early_phase_ends_where_the_mean_attention_has_moved():
     """At the last of the records up to which it has always been near its start; at the first where it leaves at once."""
     grid = jd.grid(Classes, data=["gaussian"], ratio=[1.0, 30.0], every=[1.0, 20.0])

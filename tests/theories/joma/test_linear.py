@@ -154,6 +154,7 @@ def test_printed_form_is_refuted(linear_runs):
     assert not upheld(erf.erf_judge, linear_runs.sel(form="printed"))
 
 
+@pytest.mark.slow
 def test_other_laws_are_rejected(linear_runs):
     main = linear_runs.sel(form="derived")
     for rival in erf.LAWS.values():

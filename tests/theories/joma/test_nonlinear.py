@@ -99,6 +99,7 @@ def test_field_judge(field_runs):
         assert refutes(thm3.judge_field, rival, ds)
 
 
+@pytest.mark.slow
 def test_figure_draws(field_runs):
     assert len(panels(thm3.CLAIMS[0], field_runs)) == 2
 
@@ -403,6 +404,7 @@ def test_numbers_of_the_figure(bounce_runs):
     assert abs(float(softmax.lowest.item()) - 2.11) < 0.01 and abs(float(softmax["last"].item()) - 2.25) < 0.01
 
 
+@pytest.mark.slow
 def test_fig4_bounce_figures_draw(bounce_runs):
     ds = bounce_runs.sel(drive="critical", draw="fig4")
     assert panels(FIG4_BOUNCE_CLAIMS["joma.bounce"], ds)

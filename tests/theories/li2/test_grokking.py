@@ -64,6 +64,7 @@ def planted(excess=0.0, sooner=0.3, noise=0.01, dihedral=1.0):
     return xr.Dataset(data, coords)
 
 
+@pytest.mark.slow
 def test_planted_powers_and_ratios_are_read():
     order = np.array([13, 23, 37, 53.0])
     law = np.polyfit(np.log(order), np.log(np.log(order) / order), 1)[0]

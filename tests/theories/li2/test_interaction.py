@@ -144,6 +144,7 @@ def test_a_time_is_that_of_the_last_crossing(curve, expected, x64):
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.slow
 def test_curves_vanish_at_the_ridge_solution_and_guessing_costs_one(x64):
     samples = model.pairs(5)
     start = model.init(jax.random.key(0), 5, 6, "float64")
@@ -181,6 +182,7 @@ def test_descent_converges_to_the_flow_of_both_layers_at_order_one():
     assert off[2] < 0.05 * min(np.abs(run["network"] - run[name]).max() for name in ("slaved", "fixed"))
 
 
+@pytest.mark.slow
 def test_a_fast_top_layer_is_nearly_slaved():
     runs = [tiny(0.01, ratio, 1.0) for ratio in (1.0, 10.0, 100.0)]
     off = [np.linalg.norm(run["network"] - run["slaved"]) for run in runs]
@@ -358,6 +360,7 @@ def test_the_figure_has_data():
 # Repulsion's judge on small runs; settings that are refused.
 
 
+@pytest.mark.slow
 def test_judge_of_pairs_rejects_distortions():
     pairs = jd.sweep(thm6_repulsion.trial, jd.grid(thm6_repulsion.Pairs, activation=["silu"], nodes=[12], capacity=16), seeds=2)
     assert all(c.passed for c in thm6_repulsion.judge_identity(pairs))
@@ -381,6 +384,7 @@ def test_a_judge_upholds_what_is_right_and_refutes_what_is_printed(claim):
     SMALL.upholds_what_is_right(claim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.expected == "upheld"], ids=lambda c: c.id)
 def test_a_judge_notices_a_tenth_and_every_breach(claim):
     SMALL.notices_a_tenth_and_every_breach(claim)
@@ -401,6 +405,7 @@ def test_the_residual_of_a_learned_sign_on_s3():
     np.testing.assert_allclose(gap.max(), 2 / 3, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_irreps_that_are_given_are_those_held():
     default, given = Learned(groups=("7", "A4")), Learned(groups=("7", "A4"), irreps=("1", "0"))
     assert default.learned_irreps(0) == [0, 2] and given.learned_irreps(1) == [0]

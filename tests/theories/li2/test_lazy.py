@@ -56,6 +56,7 @@ def test_more_samples_than_pairs_are_refused():
 # Sizes of wide networks from Gram matrices.
 
 
+@pytest.mark.slow
 def test_sizes_of_wide_networks_are_those_of_the_matrices(x64):
     f, y, _ = drawn(5, (9, 20))
     signal = centred(y) @ centred(y).T

@@ -144,6 +144,7 @@ def test_ridge_is_lstsq_of_the_augmented_system_and_stationary(activation, x64):
     assert n == 73 and np.abs(v).max() > 1e-2
 
 
+@pytest.mark.slow
 def test_ridge_runs_hold_v_at_the_ridge_solution(x64):
     s = dataclasses.replace(SMALL, ridge=True, lr=0.02)
     d, p = start(s)

@@ -124,6 +124,7 @@ def test_event_and_closed_form_of_the_flow(flow_runs):
     assert not passed(claims.judge_ortho, distorted(ortho.sel(d=[200]), "forward", 1.1))
 
 
+@pytest.mark.slow
 def test_figures_show_the_largest_sizes(flow_runs):
     ds = flow_runs.sel(kind="gaussian", symmetric=0.0, d=[15.0, 200.0], stop=[0.1])
     small, large = ds.assign_coords(pairs=5), (2 * ds).assign_coords(pairs=10)

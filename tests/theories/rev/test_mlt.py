@@ -163,6 +163,7 @@ def test_dropout_is_a_function_of_the_step_and_off_at_zero(dropout):
     assert one == two and (one == three) == (dropout == 0)
 
 
+@pytest.mark.slow
 def test_read_out_alone_is_symmetric_except_for_the_norm(x64):
     s = inside(Deep(**TINY, readout="alone"))
     net = trial.network(s)

@@ -47,6 +47,7 @@ def test_the_shift_of_a_parabola_against_polyfit(x64, alpha, beta, shift):
 P, Q = 1.5, 1.75
 
 
+@pytest.mark.slow
 def test_the_loss_against_a_direct_sum(x64):
     j = np.arange(1, 1_000_001.0)
     tail = zeta(Q, j.size + 1)

@@ -58,6 +58,7 @@ def test_loose_stops_end_early(x64):
     assert float(objective(strict, p)) < 1e-3 * float(objective(loose, p))
 
 
+@pytest.mark.slow
 def test_noisy_fits_against_scipy_from_a_grid(x64):
     """Neither the Huber loss of scipy from 20 starts nor its L-BFGS-B on our objective gets below the minimum found here."""
     p = points(0.005)
@@ -75,6 +76,7 @@ def test_noisy_fits_against_scipy_from_a_grid(x64):
     assert value <= other.fun * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_weights_are_repetitions(x64):
     p = points(0.005)
     twice = fits.Points(*(np.concatenate([x, x[:5]]) for x in p))

@@ -54,6 +54,7 @@ def plain(a, walk, power, k, complete=True):
     return ((x[:, None] - x) ** 2).sum(-1)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", line.EMBEDDINGS)
 def test_embeddings(name):
     e = line.EMBEDDINGS[name]

@@ -40,6 +40,7 @@ def test_sequences():
         assert np.flatnonzero(p.learned).tolist() == list(range(start + 5, start + 5 + len(path)))
 
 
+@pytest.mark.slow
 def test_valid_answers():
     many = problems(60)  # as many as above: one program
     padded = np.pad(many.tokens, ((0, 0), (0, SIZE)), constant_values=SIZE + q.END)

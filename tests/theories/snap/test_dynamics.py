@@ -412,6 +412,7 @@ def test_queries_hold_classes_in_a_row(x64):
     np.testing.assert_array_equal(reduced.queries(4, 2.0), expected)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 1000), per_query=st.sampled_from([1.0, 2.0]))
 def test_rows_keep_their_sum_and_distinct_tokens_gain(seed, per_query):

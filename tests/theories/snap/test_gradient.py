@@ -211,6 +211,7 @@ def one_sample():
     return jd.sweep(clock.one_sample_trial, grid, seeds=2048)
 
 
+@pytest.mark.slow
 def test_judge_of_the_frozen_network(frozen_runs):
     good = frozen_runs.sel(common=0.0)
     assert passes(clock.judge_clock, good)

@@ -11,6 +11,7 @@ from jaxdyn.status import UNCONVERGED
 from jaxdyn.theories.snap import model, population, tasks
 
 
+@pytest.mark.slow
 def test_the_flow_is_the_networks(x64):
     task = tasks.weighted_task(jnp.array([[0.4, 1.0], [0.4, 1.0]]), jnp.array([1.0]))
     p, label, size = np.asarray(task.p), np.asarray(task.label), 9

@@ -126,6 +126,7 @@ def test_figures_of_the_reduced_dynamics_draw(law_runs, claim):
     assert fig.axes
 
 
+@pytest.mark.slow
 def test_figure_of_the_flow_draws(laws_flow_runs):
     fig = Figure()
     CLAIMS["snap.theorem3"].plot(laws_flow_runs["alone"], fig)

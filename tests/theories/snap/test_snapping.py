@@ -116,6 +116,7 @@ def test_judge_of_the_memory(pair_flow_runs):
         assert not passes(b_flow.judge_memory, distorted)
 
 
+@pytest.mark.slow
 def test_the_values_of_the_theory(pair_flow_runs):
     """K = 4, M = 13, odds .05, eta_Y/eta_Z = 1e-3, eta_Y t near 1e6: logit .51, Theorem 4's law 1.39."""
     run = pair_flow_runs.sel(ratio=1e-3, odds=0.05, per_query=1.0, form="memory").isel(seed=0)

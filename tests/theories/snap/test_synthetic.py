@@ -62,6 +62,7 @@ def test_a_run_is_numpys_run(x64, optimizer):
     assert records["numbers"].shape == (4, 4)
 
 
+@pytest.mark.slow
 def test_numbers_of_tokens_are_a_setting(x64):
     s = syn.Syn(common=3, distinct=4, **SHORT)
     assert syn.vocabulary(s).size == 3 + 2 * 4 + 2 + 2

@@ -65,6 +65,7 @@ def test_no_loss_on_the_path_even_with_a_real_character(x64):
     assert line > 1e-3
 
 
+@pytest.mark.slow
 def test_a_leader_is_chosen_with_positive_entries_at_real_characters(x64):
     group = parse("2x2")
     z = jnp.ones((3, 4, 3), jnp.complex128).at[0, 1, 0].set(-1).at[:, 2, 1].set(0.1)

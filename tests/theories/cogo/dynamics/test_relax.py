@@ -146,6 +146,7 @@ def test_modified_loss_is_the_cross_terms(x64, name):
     assert np.isclose(got, (parts.target + parts.cross) / group.order, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_the_starting_rate_is_the_decoupled_one(x64):
     group, hidden = parse("7"), 4096
     z = spectrum.transform(model.to_scale(model.init(jax.random.key(0), group, hidden, "float64"), group, "paper"), group)

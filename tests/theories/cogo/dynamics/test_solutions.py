@@ -138,6 +138,7 @@ def test_energy_formula_numbers(x64):
     assert delta == pytest.approx(-(1 + 1j) / (2 * 6 ** (1 / 3))) and abs(delta) == pytest.approx(0.38914, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_composing_refuses_another_number_of_blocks(x64):
     with pytest.raises(jd.UsageError, match="7 has 3 pairs of frequencies, each with a number of its own; got 2"):
         solutions.f6(parse("7"), jnp.ones(2, complex), jnp.zeros((2, 2)))

@@ -64,6 +64,7 @@ def test_cyclic_transform_is_the_fast_one(x64, d):
     assert np.allclose(z, transformed(w), atol=1e-15)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=9)
 @given(seed=st.integers(0, 10**6), name=st.sampled_from(GROUPS))
 def test_real_weights_and_hermitian_spectra(seed, name):

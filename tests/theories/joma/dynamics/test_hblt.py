@@ -151,6 +151,7 @@ def test_arrival_times_are_those_of_all_tokens_integrated(shallow):
     assert shallow or np.all(np.diff(expected) > 0)
 
 
+@pytest.mark.slow
 def test_arrival_times_with_an_upper_layer_are_those_of_all_hidden_nodes_integrated():
     saliency = start()[0]
     upper = np.random.default_rng(0).normal(size=(5, 6)) / 5**0.5

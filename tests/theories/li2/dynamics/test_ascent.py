@@ -74,6 +74,7 @@ def test_a_node_without_gradient_stays_where_it_is():
     np.testing.assert_allclose(ascent.ascend(dead, group, "relu", steps=3), dead, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_the_flow_agrees_with_scipy_and_ends_where_small_steps_end():
     group = parse("S3")
     w = directions(jax.random.key(3), group, 2)[0]

@@ -65,6 +65,7 @@ def dense(group, mask, kind, w):
     return np.sum(np.square(left @ f)) / 2, gradient
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", theory.OBJECTS)
 @pytest.mark.parametrize(("name", "n"), [("5", 13), ("S3", 20), ("S3", 36)])
 def test_energy_and_gradient_against_dense_matrices(x64, kind, name, n):

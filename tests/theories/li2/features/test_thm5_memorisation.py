@@ -32,6 +32,7 @@ def test_distinct_ends_are_counted(x64):
     assert thm5_memorisation.distinct(jnp.asarray([[0.0, 1.0, 0.0, 1.0, 0.5], [1.0, 0.0, 1.0, 1e-5, 0.5]])) == 3
 
 
+@pytest.mark.slow
 def test_probabilities_that_are_given_are_used():
     ds = jd.sweep(trial, jd.grid(OneTarget, group="3", p=(1.0, 3.0, 6.0), starts=64), 1)
     np.testing.assert_allclose(ds.p.isel(seed=0), (0.1, 0.3, 0.6))

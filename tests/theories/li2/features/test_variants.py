@@ -27,6 +27,7 @@ def test_complex_weights_against_numpy():
     assert abs(float(jnp.mean(p.w[0] ** 2) / jnp.mean(p.w[1] ** 2)) - 1) < 0.6  # both parts have the same spread
 
 
+@pytest.mark.slow
 def test_real_weights_are_the_model_s():
     s = Variant(imaginary=0.0, **SMALL)
     p = init(s, jax.random.key(0))

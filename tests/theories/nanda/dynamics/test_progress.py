@@ -52,6 +52,7 @@ def test_the_algorithm_is_all_key_part_and_its_amplitudes_come_back(x64):
     np.testing.assert_array_equal(progress.key_frequencies(alpha, 0.5), [True, False, False])
 
 
+@pytest.mark.slow
 def test_spectrum_obeys_parseval_and_gini_its_limits(x64):
     embed = jax.random.normal(jax.random.key(4), (P, 5), jnp.float64)
     total = jnp.sum(progress.spectrum(embed) ** 2) + P * jnp.sum(jnp.mean(embed, 0) ** 2)
