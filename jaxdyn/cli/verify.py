@@ -53,7 +53,7 @@ __all__ = ["rebuild", "verify_command"]
 RESULT, FIGURES = "result.json", "figures.json"
 OFTEN, SELDOM = 10.0, 20.0  # seconds between two writings of the page at least, and in units of what one takes
 SOON = 5.0  # expected seconds of what is run in this process rather than by workers that have to start
-LAST, TAIL = 15.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
+LAST, TAIL = 45.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
 
 
 def draw(claim: Claim, data: xr.Dataset) -> str:

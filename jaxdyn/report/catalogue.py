@@ -54,7 +54,7 @@ def table(claims: Sequence[Claim]) -> str:
         mine = [c for c in claims if c.theory == theory]
         title = library.theory(theory).title
         links = ", ".join(f"[{p.arxiv}]({p.url})" for p in library.papers(theory))
-        name = f"`{theory}`" if title == theory else f"`{theory}` {title}"
+        name = f"`{theory}`" if title == theory else f"`{theory}` [{title}](docs/theories/{theory}.md)"
         rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts], _contradicted(mine)))
     rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts], _contradicted(claims)))
     return "\n".join(rows) + f"\n\n{_by_evidence(claims)}\n"
