@@ -15,6 +15,7 @@ import numpy as np
 import scipy.optimize
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.colors import to_hex
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -184,9 +185,10 @@ def plot_phase(ds: xr.Dataset, fig: Figure) -> None:
     # test accuracies
     left, right = fig.subplots(1, 2)
     ds = ds.isel({axis: 0 for axis in ("lr", "decay") if axis in ds.dims})
-    for i, name in enumerate(np.atleast_1d(ds.group)):
+    names = np.atleast_1d(ds.group)
+    for name, shade in zip(names, np.linspace(0, 1, len(names)), strict=True):
         part = ds.test_accuracy.sel(group=name).isel(epoch=-1)
-        plotting.band(left, ds.share, part.transpose("seed", "share"), f"{name}", plotting.CYCLE[i % len(plotting.CYCLE)])
+        plotting.band(left, ds.share, part.transpose("seed", "share"), f"{name}", to_hex(plotting.RAMP(shade)))
     left.axvline(1, color=plotting.COLORS["theory"], linestyle="--")
     left.set(xlabel=r"share of pairs / $p_c$", ylabel="test accuracy at the end")
     order = [parse(str(name)).order for name in ds.group.values]
@@ -195,7 +197,8 @@ def plot_phase(ds: xr.Dataset, fig: Figure) -> None:
         right.plot(order, share, marker, color=plotting.COLORS["measured"], label=f"epoch {int(ds.epoch[place])}")
     right.plot(order, ds.predicted_critical.isel(share=0, seed=0), color=plotting.COLORS["theory"], label=r"$2.75\,\ln M / M$")
     right.set(xscale="log", yscale="log", xlabel="M", ylabel=r"$p_{50}$")
-    right.set_xticks(order, [f"{m}" for m in order])
+    apart = [m for i, m in enumerate(sorted(order)) if i == 0 or m > 1.15 * sorted(order)[i - 1]]  # others' labels would overlap
+    right.set_xticks(apart, [f"{m}" for m in apart])
     right.minorticks_off()
 
 
