@@ -51,7 +51,9 @@ class Training(pretraining.TextTraining):
 
     def corpus(self) -> text.Corpus:
         """The text; it may have fewer tokens than the vocabulary, and not more."""
-        corpus = pretraining.TextTraining.corpus(self)
+        words = self.vocabulary - (self.level == "words")  # the mark of all other words is one of the tokens
+        with jax.ensure_compile_time_eval():  # as for every training on a text
+            corpus = text.load(self.text, self.level, None if self.level == "bytes" else words)
         count = len(corpus.vocabulary)
         jd.require(self, count <= self.vocabulary, f"the text has {count} different tokens", "vocabulary")
         return corpus

@@ -50,3 +50,8 @@ def test_each_at_the_rate_with_the_lowest_validation_loss():
 def test_the_gate_asks_for_a_nat():
     assert learned(runs("variant", ["a"], [2.0])).passed
     assert not learned(runs("variant", ["a", "b"], [2.0, 4.6])).passed
+
+
+def test_the_mark_of_unknown_words_is_one_of_the_vocabulary():
+    corpus = Training(level="words", vocabulary=300).corpus()
+    assert len(corpus.vocabulary) == 300 and corpus.vocabulary[0] == "<unk>"
