@@ -12,6 +12,7 @@ from jaxdyn.errors import UsageError, shown
 __all__ = [
     "Parser",
     "add_explore",
+    "add_load",
     "add_memory",
     "add_models",
     "add_probe",
@@ -107,11 +108,9 @@ def parse_sets(items: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
-def add_explore(commands: Any) -> None:
-    """The options of ``jaxdyn explore``."""
-    explore = commands.add_parser("explore", **help_texts("Show one claim in the browser, with a knob for every field."))
-    explore.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
-    explore.add_argument(
+def add_load(parser: argparse.ArgumentParser) -> None:
+    """The option for a user's own claims."""
+    parser.add_argument(
         "--load",
         action="append",
         default=[],
@@ -119,6 +118,13 @@ def add_explore(commands: Any) -> None:
         metavar="FILE",
         help="Add the claims of a Python file of your own, or of the folder of a theory.",
     )
+
+
+def add_explore(commands: Any) -> None:
+    """The options of ``jaxdyn explore``."""
+    explore = commands.add_parser("explore", **help_texts("Show one claim in the browser, with a knob for every field."))
+    explore.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
+    add_load(explore)
     explore.add_argument("--scale", default="quick", help="Start from the quick grid (the default) or from the paper's own.")
     explore.add_argument("--seeds", metavar="N", help="Start with N seeds, or the seeds FROM:TO.")
     explore.add_argument(

@@ -23,6 +23,7 @@ from jaxdyn.cli import streams
 from jaxdyn.cli.arguments import (
     Parser,
     add_explore,
+    add_load,
     add_memory,
     add_models,
     add_probe,
@@ -65,14 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
         parser_class=Parser,
     )
     load = Parser(add_help=False)
-    load.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        type=filled,
-        metavar="FILE",
-        help="Add the claims of a Python file of your own, or of the folder of a theory.",
-    )
+    add_load(load)
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
     patterns = Parser(add_help=False)

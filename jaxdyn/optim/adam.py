@@ -49,8 +49,7 @@ def adam_direction(
             0.998; in float16 (``b2`` = 0.999), those of gradients below 0.005 are zero, and of gradients above 8,000 infinite.
 
     Raises:
-        UsageError: for another name or a number outside its range; when used, for leaves that are no floating-point arrays, or
-            for gradients of another structure or shape than the parameters.
+        UsageError: another name, a number outside its range; when used, leaves that are not floating-point, gradients unlike them.
     """
     if epsilon not in ("raw", "corrected"):
         raise UsageError(f"epsilon={epsilon!r} is not allowed: epsilon is raw or corrected")
