@@ -103,6 +103,7 @@ class Claim:
         bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``; a claim to be upheld
             says so.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
+        slides: what of the talks this decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
         found: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
             recorded on the quick grid, for every reading; a run of that grid that disagrees makes the claim inconclusive. None:
             nothing was recorded yet.
@@ -134,6 +135,7 @@ class Claim:
     assumes: tuple[Assumption, ...] = ()
     rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
+    slides: tuple[str, ...] = ()
     found: Mapping[str, float | tuple[float, float, float]] | None = None
     found_seeds: int | None = None
 
@@ -172,6 +174,8 @@ class Claim:
             count = getattr(self, name)
             if not (name != "seeds" and count is None) and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
                 raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
+        if not (isinstance(self.slides, tuple) and all(isinstance(row, str) for row in self.slides)):
+            raise UsageError(f"{self.id}: slides={self.slides!r:.60} is not allowed: it is a tuple of texts, ('talk:row',)")
         for kind in ("controls", "rivals"):
             if odd := [key for key in getattr(self, kind) if not isinstance(key, str)]:
                 raise UsageError(f"{self.id}: {kind} have names; {odd[0]!r:.60} is none")
@@ -242,6 +246,7 @@ class Claim:
         statement: str,
         form: str,
         printed: str | None = None,
+        slides: tuple[str, ...] = (),
         source: str | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
@@ -257,6 +262,7 @@ class Claim:
             statement: the form as a claim.
             form: its name in the trial's observables.
             printed: the formula as it stands in print, and where.
+            slides: what of the talks this form is.
             source: if it is not this claim's.
             plot: if it is not this claim's.
             caption: if it is not this claim's.
@@ -272,6 +278,7 @@ class Claim:
             controls={},
             rivals={},
             printed=printed,
+            slides=slides,
             expected="refuted",
             source=source or self.source,
             plot=plot or self.plot,

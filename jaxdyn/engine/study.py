@@ -71,6 +71,7 @@ class Study:
         assumes: tuple[Assumption, ...] | None = None,
         rivals: Mapping[str, Rival] | None = None,
         printed: str | None = None,
+        slides: tuple[str, ...] = (),
         found: Mapping[str, float | tuple[float, float, float]] | None = None,
         found_seeds: int | None = None,
     ) -> Claim:
@@ -100,6 +101,7 @@ class Study:
             bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was found decides there
             evidence=kind,
             printed=printed,
+            slides=slides,
             found=found,
             found_seeds=found_seeds,
             **shared,
