@@ -64,10 +64,12 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether more runs could decide: a check, or all that speaks against a control or rival, is undecided."""
-        own = [c.passed for c in self.checks]
-        open_ = [None in (c.passed for c in o.checks) for o in (*self.controls, *self.rivals) if not o.rejected]
-        return (None in own and False not in own) or (self.verdict == "toothless" and any(open_))
+        """Whether more runs could decide: a check, all that speaks against a control or rival, or a check's teeth."""
+        own, opponents = [c.passed for c in self.checks], [*self.controls, *self.rivals]
+        if self.verdict != "toothless":
+            return None in own and False not in own
+        harmless = {name for name, rejected in teeth(self.checks, opponents).items() if not rejected}
+        return any(c.passed is None and (not o.rejected or c.name in harmless) for o in opponents for c in o.checks)
 
 
 def teeth(checks: Sequence[Check], opponents: Sequence[Outcome]) -> dict[str, list[str]]:

@@ -39,6 +39,7 @@ def test_a_decision_comes_back_from_json():
 
 
 PASSED, FAILED, OPEN = (check("a", passed) for passed in (True, False, None))
+SECOND = check("b", True)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,8 @@ PASSED, FAILED, OPEN = (check("a", passed) for passed in (True, False, None))
         (Decision("toothless", [PASSED], controls=[Outcome("shift", False, [OPEN])]), True),
         (Decision("toothless", [PASSED], rivals=[Outcome("still", False, [PASSED, OPEN])]), True),
         (Decision("toothless", [PASSED], rivals=[Outcome("still", True, [FAILED, OPEN])]), False),
+        (Decision("toothless", [PASSED, SECOND], controls=[Outcome("shift", True, [FAILED, check("b", None)])]), True),
+        (Decision("toothless", [PASSED, SECOND], controls=[Outcome("shift", True, [FAILED, SECOND])]), False),
         (Decision("measured", readings=[Reading("share", 0.5)]), False),
     ],
 )

@@ -196,12 +196,14 @@ CLAIMS = (
     STUDY.claim(
         id="joma.text_collapse",
         title="At a large learning rate the bottom layer's attention collapses",
+        seeds=12,
+        most=48,
         statement="In a language model that learns a text at a large rate, attention of the bottom layer collapses: its entropy "
         "ends below .3 nats and less than .2 nats above its minimum, means over seeds.",
         quick=STUDY.quick.replace(lr=1e-2),
         paper=PAPER.replace(lr=1e-2),
         judge=judge_collapse,
-        controls={"rate .006": {"lr": 6e-3}},
+        controls={"rate .006": jd.Control({"lr": 6e-3}, every_seed=True)},
         rivals={STILL: jd.off({BOTTOM: lambda ds: float(ds.predicted_start.mean())})},
     ),
 )
