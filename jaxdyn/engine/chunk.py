@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import platform
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -21,7 +22,7 @@ from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.sources import doubts, source_hash
 
-__all__ = ["UNSEEN", "Chunk", "Job", "Program", "Result", "flags", "versions"]
+__all__ = ["UNSEEN", "Chunk", "Job", "Program", "Result", "flags", "in_one_room", "versions"]
 
 
 UNSEEN = "unseen-"  # in the names of shards that only the call that wrote them uses
@@ -73,7 +74,8 @@ class Chunk:
     """A block of runs: ``cells`` (values of the swept fields) x ``seeds``.
 
     ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once under ``vmap``, 0 for no limit;
-    ``axes``: names that its observables must not have, since every grid that asks for these runs has them.
+    ``axes``: names that its observables must not have, since every grid that asks for these runs has them;
+    ``room``: for how many cells and seeds it is compiled under ``vmap``, at least its own.
     """
 
     program: Program
@@ -83,6 +85,7 @@ class Chunk:
     program_id: str = ""
     group: int = 0
     axes: tuple[str, ...] = ()
+    room: tuple[int, int] = (0, 0)
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""
@@ -93,6 +96,28 @@ class Chunk:
     def runs(self) -> int:
         """How many runs the block holds."""
         return len(self.cells) * len(self.seeds)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """For how many cells and seeds it is compiled under ``vmap``."""
+        return max(self.room[0], len(self.cells)), max(self.room[1], len(self.seeds))
+
+
+def in_one_room(chunks: Sequence[Chunk], compile_seconds: float, run_seconds: float, most: int) -> list[Chunk]:
+    """Chunks of a program under ``vmap``, compiled once for the largest where that costs less than the runs that fill it up.
+
+    Args:
+        chunks: all of the program.
+        compile_seconds: of all shapes together, as they are kept.
+        run_seconds: of one run.
+        most: runs that fit into the memory.
+    """
+    shapes = {c.shape for c in chunks}
+    room = max(cells for cells, _ in shapes), max(seeds for _, seeds in shapes)
+    filling = sum(room[0] * room[1] - c.runs for c in chunks)
+    if room[0] * room[1] > most or filling * run_seconds > (1 - 1 / len(shapes)) * compile_seconds:
+        return list(chunks)
+    return [replace(c, room=room) for c in chunks]
 
 
 @dataclass

@@ -315,7 +315,7 @@ def _refuse_clashes(compiled: Any, chunk: Chunk) -> None:
 
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
-    compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds), chunk.group)
+    compiled, n_cells, n_seeds = _compiled(chunk.program, *chunk.shape, chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import xarray as xr
 
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Chunk, Job, Program, Result
+from jaxdyn.engine.chunk import Chunk, Job, Program, Result, in_one_room
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
@@ -28,7 +28,7 @@ from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
 from jaxdyn.engine.sources import renew, warning
-from jaxdyn.engine.timings import expected, runs_within
+from jaxdyn.engine.timings import expected, reference_times, runs_within
 from jaxdyn.engine.watch import Watch
 from jaxdyn.errors import StoreError, UsageError, whole
 
@@ -161,6 +161,7 @@ def plan(
             shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
     facts_by_program = facts_of([program for program, _ in wanted], pool)
     jobs: dict[Program, Job] = {}
+    at_once: dict[Program, int] = {}
     for (program, seeds), cells in each_once(wanted).items():
         facts, axes = facts_by_program[program], tuple(sorted(shared[program]))
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
@@ -168,13 +169,16 @@ def plan(
         program = dataclasses.replace(program, executor=chosen, compiler=compiler)
         mapped = program.executor == "map"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, memory // max(1, facts["bytes"]))
-        most = min(most, chunk)
+        most = at_once[program] = min(most, chunk)
         seed_parts = split_items(seeds, max(1, most))
         cell_parts = split_items(cells, max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
         group = 0 if mapped else facts["group"]
         job.chunks += [Chunk(program, part, block, folder, program_id, group, axes) for block in seed_parts for part in cell_parts]
+    for program, job in jobs.items():
+        if program.executor != "map":
+            job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
     return list(jobs.values())
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Job, Program
 
-__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "program_times", "remember", "runs_within"]
+__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "program_times", "reference_times", "remember", "runs_within"]
 
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")
@@ -70,9 +70,13 @@ def reference_costs() -> dict[str, Times]:
 
 def runs_within(seconds: float, program: Program) -> int:
     """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
+    return max(1, int(seconds / max(reference_times(program)[1], 1e-9)))
+
+
+def reference_times(program: Program) -> Times:
+    """What a program costs on the reference machine, in seconds there; the same on every machine."""
     programs = shipped_costs()[1]
-    _, per_run = programs.get(program_name(program)) or cost_alike(program, programs) or (COMPILE, RUN)
-    return max(1, int(seconds / max(per_run, 1e-9)))
+    return programs.get(program_name(program)) or cost_alike(program, programs) or (COMPILE, RUN)
 
 
 def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
@@ -130,8 +134,8 @@ def program_name(program: Program) -> str:
 
 def _compiled(job: Job) -> str:
     """What a job compiles: its program, under ``vmap`` in the shape of its chunks."""
-    shape = "" if job.program.executor == "map" else f" {len(job.chunks[0].cells)}x{len(job.chunks[0].seeds)}"
-    return job.program.identity() + shape
+    cells, seeds = job.chunks[0].shape
+    return job.program.identity() + ("" if job.program.executor == "map" else f" {cells}x{seeds}")
 
 
 def expected(job: Job) -> float:

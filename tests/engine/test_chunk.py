@@ -70,3 +70,18 @@ def test_a_chunk_travels(chunk):
 def test_versions_are_those_that_are_installed():
     assert all(metadata.version(name) == number for name, number in module.versions().items())
     assert {"jax", "jaxlib", "numpy"} <= set(module.versions())
+
+
+@pytest.mark.parametrize(
+    ("run_seconds", "most", "shapes"),
+    [
+        (0.1, 100, {(2, 6)}),  # twelve more runs of 0.1 s instead of half of 2.5 s
+        (0.2, 100, {(2, 3), (1, 6)}),  # of 0.2 s they cost more
+        (0.1, 11, {(2, 3), (1, 6)}),  # twelve runs do not fit into the memory
+    ],
+)
+def test_chunks_share_a_compiled_shape_where_that_pays(chunk, run_seconds, most, shapes):
+    chunks = [chunk, dataclasses.replace(chunk, cells=chunk.cells[:1], seeds=tuple(range(6)))]
+    found = module.in_one_room(chunks, 2.5, run_seconds, most)
+    assert {c.shape for c in found} == shapes
+    assert [(c.cells, c.seeds, c.identity()) for c in found] == [(c.cells, c.seeds, c.identity()) for c in chunks]

@@ -73,6 +73,18 @@ def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
             np.testing.assert_allclose(found[name], array, rtol=1e-15)
 
 
+def test_a_chunk_in_a_larger_room_gives_its_own_runs(toys):
+    static, _ = split(toys.Toy())
+    swept = tuple(split(toys.Toy(rate=1.0 + i))[1] for i in range(2))
+    own = Chunk(Program(ref_to(toys.decay), ref_to(toys.Toy), static, "vmap"), swept, (4, 1, 0))
+    arrays = program.run_chunk(own).arrays
+    for room in ((2, 3), (3, 3), (2, 5), (4, 6)):
+        found = program.run_chunk(dataclasses.replace(own, room=room)).arrays
+        for name, array in arrays.items():
+            np.testing.assert_allclose(found[name], array, rtol=1e-15, err_msg=f"{name} in {room}")
+            assert found[name].shape == array.shape
+
+
 def test_groups_are_as_large_as_what_their_largest_loop_computes_allows(toys):
     def facts(trial, cls):
         return program.probe(Program(ref_to(trial), ref_to(cls), split(cls())[0]))
