@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.resource import imports, resource
-    from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
+    from jaxdyn.engine.setting import Grid, Swept, grid, setting
     from jaxdyn.engine.sources import reads, reads_variable
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
+    from jaxdyn.engine.switch import Code, code
     from jaxdyn.engine.theory import AtlasMap, Paper, Theory
     from jaxdyn.engine.verdict_map import Map
     from jaxdyn.engine.verdict_map import map_claim as map
@@ -82,7 +83,8 @@ _HOMES = {
     "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
     "engine.resource": ("imports", "resource"),
-    "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
+    "engine.setting": ("Grid", "Swept", "grid", "setting"),
+    "engine.switch": ("Code", "code"),
     "engine.sources": ("reads", "reads_variable"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),

@@ -1,4 +1,4 @@
-r"""Ordinary differential equations: the one module that calls diffrax.
+r"""Ordinary differential equations, solved by diffrax, which nothing else calls but :mod:`jaxdyn.stepping`.
 
 .. math:: \dot y = f(t, y, a), \qquad y(t_0) = y_0
 
@@ -28,11 +28,11 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
-import optimistix
-from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, number, shown, whole
 from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
+from jaxdyn.stepping import Newton, Stepper, largest, over
 
 __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_many"]
 
@@ -107,7 +107,7 @@ def solve(
     failed = wrong_times | _wrong_tolerances(rtol, atol)
     term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _one_number(event(t, tree(y), args), EVENT)
-    inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
+    inner = diffrax.PIDController(rtol, atol, norm=largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
     sol = diffrax.diffeqsolve(
         term,
         method,
@@ -117,7 +117,7 @@ def solve(
         y0,
         args,
         saveat=diffrax.SaveAt(t1=True, controller_state=True),
-        stepsize_controller=_Stepper(inner, ts),  # type: ignore[call-arg, arg-type]  # not the abstract fields
+        stepsize_controller=Stepper(inner, ts),  # type: ignore[call-arg, arg-type]  # not the abstract fields
         event=None if crossing is None else diffrax.Event(lambda t, y, args, **_: crossing(t, y, args)),
         adjoint=diffrax.ForwardMode(),
         max_steps=whole("max_steps", max_steps, least=1, most=2**31 - 1),
@@ -142,7 +142,7 @@ def _solution(
     if crossing is not None:
         failed = failed | (stopped & jnp.isnan(crossing(t_end, y_end, args)))
         t_end, y_end = _locate(crossing, term, method, args, (track.t, track.y), (t_end, y_end), stopped)
-        saved = jax.tree.map(lambda leaf: jnp.where(_over(ts <= t_end, leaf), leaf, jnp.inf), saved)
+        saved = jax.tree.map(lambda leaf: jnp.where(over(ts <= t_end, leaf), leaf, jnp.inf), saved)
     steps = jnp.asarray(sol.stats["num_steps"], jnp.int32)
     reached = jnp.where(ts <= t_end, ts, jnp.inf)
     status = jnp.where(failed, jnp.int32(FAILED), _status(sol.result))
@@ -338,110 +338,14 @@ def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array
         raise UsageError(f"solver={shown(repr(name))} is not allowed: it is one of {', '.join(SOLVERS)}")
     if name == "kvaerno5":
         # Newton, not the default chord iteration, whose failures shorten steps ninefold at rtol=1e-10 (logistic equation)
-        return diffrax.Kvaerno5(scan_kind="lax", root_finder=_Newton(rtol, atol, norm=_largest))  # type: ignore[arg-type]
+        return diffrax.Kvaerno5(scan_kind="lax", root_finder=Newton(rtol, atol, norm=largest))  # type: ignore[arg-type]
     return {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8}[name](scan_kind="lax")
-
-
-class _Newton(optimistix.Newton[Any, Any, Any]):
-    """Newton's method for the slope of a stage, which also ends where rounding stops it.
-
-    Its own test asks for an equation that holds to ``atol``: slopes of 1e5 are rounded by more than 1e-12. It ends as well once its
-    steps shrink no more and move the state by less than a hundredth of the tolerance.
-    """
-
-    def terminate(
-        self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any
-    ) -> tuple[Bool[Array, ""], optimistix.RESULTS]:
-        done, result = super().terminate(fn, y, args, options, state, tags)
-        _, diagonal, _, prod, _, start, _, control = args  # of diffrax's stage: y is a slope, control the length of the step
-        moved, at = (jax.tree.map(lambda leaf: diagonal * leaf, prod(slope, control)) for slope in (state.diff, y))
-        error = jax.tree.map(lambda m, s, d: m / (self.atol + self.rtol * jnp.abs(s + d)), moved, start, at)
-        stalled = (state.diffsize > state.diffsize_prev / 2) & (self.norm(error) < 0.01)
-        return done | stalled, result
 
 
 def _status(result: diffrax.RESULTS) -> Int[Array, ""]:
     r = diffrax.RESULTS
     ended = [(result == r.successful) | (result == r.event_occurred), result == r.max_steps_reached, result == r.dt_min_reached]
     return jnp.select(ended, [jnp.int32(OK), jnp.int32(MAX_STEPS), jnp.int32(DIVERGED)], jnp.int32(FAILED))
-
-
-def _largest(tree: PyTree) -> Float[Array, ""]:
-    """Max norm in which NaN is infinite, so that a trial step that overflows (inf / inf) is rejected and shortened.
-
-    NaN is replaced before the maximum is taken: XLA's maximum over an axis drops NaN on CPU (openxla/xla issue 21461).
-    """
-    largest = [jnp.max(jnp.where(jnp.isnan(leaf), jnp.inf, jnp.abs(leaf)), initial=0.0) for leaf in jax.tree.leaves(tree)]
-    return jnp.max(jnp.stack(largest))
-
-
-def _over(mask: Bool[Array, " T"], leaf: Shaped[Array, "T *shape"]) -> Bool[Array, "T *ones"]:
-    """The mask over times, shaped to broadcast over a leaf with a leading time axis."""
-    return mask.reshape(-1, *[1] * (leaf.ndim - 1))
-
-
-class _Track(NamedTuple):
-    inner: Any
-    size: Float[Array, ""]  # the step that was wanted before it was cut at a save time
-    t: Float[Array, ""]  # where the last step that was kept began, and the state there
-    y: PyTree
-    saved: PyTree
-
-
-class _Stepper(diffrax.AbstractAdaptiveStepSizeController[_Track, None]):
-    """Steps that end exactly on the save times, and a record of the states there and of where the last step began."""
-
-    inner: diffrax.PIDController
-    ts: Float[Array, " T"]
-
-    @property  # type: ignore[misc]
-    def rtol(self) -> Any:  # type: ignore[override]
-        return self.inner.rtol
-
-    @property  # type: ignore[misc]
-    def atol(self) -> Any:  # type: ignore[override]
-        return self.inner.atol
-
-    @property  # type: ignore[misc]
-    def norm(self) -> Any:  # type: ignore[override]
-        return self.inner.norm
-
-    def wrap(self, direction: Any) -> _Stepper:
-        return self
-
-    def init(
-        self, terms: PyTree, t0: Any, t1: Any, y0: PyTree, dt0: None, args: Any, func: Callable[..., Any], error_order: Any
-    ) -> tuple[Any, _Track]:
-        end, inner = self.inner.init(terms, t0, t1, y0, dt0, args, func, error_order)
-        unreached = jax.tree.map(lambda leaf: jnp.full((len(self.ts), *leaf.shape), jnp.inf).at[0].set(leaf), y0)
-        return self._cut(t0, end), _Track(inner, end - t0, t0, y0, unreached)
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: PyTree,
-        y1_candidate: PyTree,
-        args: Any,
-        y_error: PyTree,
-        error_order: Any,
-        controller_state: _Track,
-    ) -> tuple[Any, Any, Any, Any, _Track, diffrax.RESULTS]:
-        track = controller_state
-        keep, start, end, jump, inner, result = self.inner.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, track.inner
-        )
-        size = end - start
-        size = jnp.where(keep & (t0 + track.size > t1), jnp.maximum(size, track.size), size)  # a cut step says little of the next
-        stuck = ~keep & (end >= t1)  # rejected, and the shorter step rounds to the same: no floats are left
-        result = diffrax.RESULTS.where(stuck, diffrax.RESULTS.dt_min_reached, result)
-        hit = keep & (self.ts > t0) & (self.ts <= t1)
-        saved = jax.tree.map(lambda old, new: jnp.where(_over(hit, old), new, old), track.saved, y1_candidate)
-        t, y = jax.tree.map(lambda new, old: jnp.where(keep, new, old), (t0, y0), (track.t, track.y))
-        return keep, start, self._cut(start, start + size), jump, _Track(inner, size, t, y, saved), result
-
-    def _cut(self, start: Any, end: Any) -> Float[Array, ""]:
-        return jnp.minimum(end, jnp.min(jnp.where(self.ts > start, self.ts, jnp.inf)))
 
 
 def _one_number(value: Any, refusal: str) -> Float[Array, ""]:

@@ -29,6 +29,7 @@ LIBRARIES = (
 ABOVE = {  # part of the package -> parts that it never imports; "" is the front, ``import jaxdyn``
     "engine": {"", "cli", "experiment", "maintain", "report", "testing", "theories"},
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
+    "explorer": {"cli", "maintain"},
     "report": {"cli", "maintain"},
     "theories": {"cli", "maintain"},
 }

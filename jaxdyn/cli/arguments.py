@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from jaxdyn.errors import UsageError, shown
+from jaxdyn.engine.typed import typed
+from jaxdyn.errors import UsageError
 
 __all__ = [
     "Parser",
@@ -19,10 +19,6 @@ __all__ = [
     "filled",
     "help_texts",
     "minutes_given",
-    "parse_seeds",
-    "parse_sets",
-    "typed",
-    "whole_number",
 ]
 
 
@@ -46,18 +42,6 @@ def help_texts(text: str) -> dict[str, Any]:
     return {"help": text, "description": text}
 
 
-def whole_number(text: str, name: str, least: int, most: float = math.inf) -> int:
-    """A whole number that was typed, from ``least`` to ``most``."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if not least <= number <= most:
-        upper = "" if number < least else f" and at most {most}"
-        raise UsageError(f"{name} {typed(text)} is not allowed: it is a whole number of at least {least}{upper}")
-    return number
-
-
 def minutes_given(text: str, scale: str) -> float:
     """The minutes that were typed, a number above 0; claims are chosen at quick scale alone."""
     try:
@@ -69,43 +53,6 @@ def minutes_given(text: str, scale: str) -> float:
     if scale != "quick":
         raise UsageError("--minutes is not allowed with --scale: it chooses among claims at quick scale")
     return number
-
-
-def typed(text: str) -> str:
-    """What was typed, as a message shows it: on one line, cut if it is long, in quotes if nothing of it can be seen."""
-    return shown(text) if text.strip() else repr(text)
-
-
-def parse_seeds(text: str | None) -> int | range | None:
-    """``N`` as a number of seeds, ``FROM:TO`` as a range; None: each claim's own."""
-    if text is None:
-        return None
-    if ":" in text:
-        start, _, stop = text.partition(":")
-        try:
-            first, last = whole_number(start, "FROM", 0), whole_number(stop, "TO", 1)
-        except UsageError as error:
-            allowed = "write FROM:TO with whole numbers, FROM at least 0 and below TO"
-            raise UsageError(f"--seeds {typed(text)} is not allowed: {allowed}") from error
-        if last <= first:
-            raise UsageError(f"--seeds {typed(text)} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
-        return range(first, last)
-    return whole_number(text, "--seeds", 1)
-
-
-def parse_sets(items: Sequence[str]) -> dict[str, Any]:
-    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
-    fields: dict[str, Any] = {}
-    for item in items:
-        name, equals, text = item.partition("=")
-        values = [v.strip() for v in text.split(",") if v.strip()]
-        if not equals or not name.strip() or not values:
-            raise UsageError(f"--set {typed(item)} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
-        if name.strip() in fields:
-            twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
-            raise UsageError(f"--set {typed(item)} is not allowed: {twice}")
-        fields[name.strip()] = values if len(values) > 1 else values[0]
-    return fields
 
 
 def add_load(parser: argparse.ArgumentParser) -> None:

@@ -30,13 +30,10 @@ from jaxdyn.cli.arguments import (
     filled,
     help_texts,
     minutes_given,
-    parse_seeds,
-    parse_sets,
-    typed,
-    whole_number,
 )
-from jaxdyn.cli.formatting import plural
+from jaxdyn.engine.typed import parse_seeds, parse_sets, typed, whole_number
 from jaxdyn.errors import UsageError, missing
+from jaxdyn.report.words import plural
 
 __all__ = ["main", "run"]
 

@@ -12,13 +12,13 @@ from typing import Any
 import xarray as xr
 
 from jaxdyn import plotting
-from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine.store import atomic_write, open_folder
 from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
 from jaxdyn.report.gallery import standalone
+from jaxdyn.report.words import duration, plural
 
 __all__ = ["map_command", "parse"]
 

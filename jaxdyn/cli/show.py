@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxdyn.cli.formatting import plural
 from jaxdyn.engine import registry
 from jaxdyn.engine.check import bound_text
 from jaxdyn.engine.contract import EVIDENCE, provenance
@@ -21,6 +20,7 @@ from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies
 from jaxdyn.report.plain import plain
+from jaxdyn.report.words import plural
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim

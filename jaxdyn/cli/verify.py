@@ -18,9 +18,7 @@ from typing import Any
 import xarray as xr
 
 from jaxdyn import plotting
-from jaxdyn.cli import terminal
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
-from jaxdyn.cli.formatting import plural
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
@@ -47,6 +45,8 @@ from jaxdyn.engine.verify import (
 )
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
+from jaxdyn.report import terminal
+from jaxdyn.report.words import plural
 
 __all__ = ["rebuild", "verify_command"]
 

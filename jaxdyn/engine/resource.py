@@ -15,7 +15,8 @@ from typing import Any, Protocol, TypeVar
 import jax
 
 from jaxdyn.engine.reference import Ref, remembered, resolve
-from jaxdyn.engine.setting import Code, Grid, join, split
+from jaxdyn.engine.setting import Grid, join, split
+from jaxdyn.engine.switch import Code
 from jaxdyn.errors import Absent, UsageError
 
 __all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes", "shared_by"]

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Job, Program
 
-__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "program_times", "reference_times", "remember", "runs_within"]
+__all__ = [
+    "REFERENCE",
+    "calibrate",
+    "expected",
+    "guessed",
+    "program_name",
+    "program_times",
+    "reference_times",
+    "remember",
+    "runs_within",
+]
 
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")

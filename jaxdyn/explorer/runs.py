@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 import xarray as xr
 
 from jaxdyn import plotting
-from jaxdyn.cli.arguments import parse_seeds, parse_sets
-from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.claim import Claim, Judge
@@ -28,9 +26,11 @@ from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.sweep import MOST_SEEDS, plan
 from jaxdyn.engine.task import Plan, Task
+from jaxdyn.engine.typed import parse_seeds, parse_sets
 from jaxdyn.engine.verdict import judge_cell
 from jaxdyn.engine.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
+from jaxdyn.report.words import duration, plural
 
 __all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
 

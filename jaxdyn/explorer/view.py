@@ -14,12 +14,11 @@ from typing import Any
 import jinja2
 from markupsafe import escape
 
-from jaxdyn.cli import terminal
 from jaxdyn.engine.outcome import Verified
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture
-from jaxdyn.report import checks, page
+from jaxdyn.report import checks, page, terminal
 from jaxdyn.report.claim import section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.formatting import badge, count, duration

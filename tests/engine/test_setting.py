@@ -136,11 +136,6 @@ def test_a_traced_switch_is_compared_alike():
         jax.jit(lambda s: s.mode == "four")(Strict())
 
 
-def test_a_switch_of_another_kind_is_another():
-    assert jd.Code.of("b", ("a", "b")) == jd.Code(1, ("a", "b")) and hash(jd.Code.of("b", "ab")) == hash(jd.Code(1, ("a", "b")))
-    assert jd.Code(1, ("a", "b")) != jd.Code(1, ("a", "c")) and jd.Code(1, ("a", "b")) != jd.Code(0, ("a", "b"))
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(FINITE, st.sampled_from(["one", "two", "three"])), min_size=1, max_size=4))
 def test_what_is_taken_apart_is_put_together_again(cells):

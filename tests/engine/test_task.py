@@ -5,6 +5,7 @@ import shlex
 import pytest
 
 from jaxdyn.cli import main as cli
+from jaxdyn.engine.typed import parse_seeds, parse_sets
 from jaxdyn.engine.verify import make_plan
 from tests.engine.conftest import TOYS
 
@@ -14,9 +15,9 @@ def again(task, claim):
     args = cli.build_parser().parse_args(shlex.split(task.command)[1:])
     fresh = None if args.fresh is None else int(args.fresh)
     by = [field for field in args.by.split(",") if field]
-    options = {"scale": args.scale, "seeds": cli.parse_seeds(args.seeds), "fresh": fresh, "by": by, "load": args.load}
+    options = {"scale": args.scale, "seeds": parse_seeds(args.seeds), "fresh": fresh, "by": by, "load": args.load}
     assert args.patterns == [claim.id]
-    return make_plan([claim], overrides=cli.parse_sets(args.sets), **options).tasks[0]
+    return make_plan([claim], overrides=parse_sets(args.sets), **options).tasks[0]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn import linalg
-from jaxdyn.engine.setting import Code
+from jaxdyn.engine.switch import Code
 
 __all__ = ["KINDS", "Flow", "effective", "field", "loss", "objective", "reverse_loss", "sample_tokens"]
 

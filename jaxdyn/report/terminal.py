@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.decision import Outcome
 from jaxdyn.engine.outcome import Verified
 from jaxdyn.engine.payload import by_chance
 from jaxdyn.engine.task import Plan
 from jaxdyn.report import studies
+from jaxdyn.report.words import duration, plural
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 

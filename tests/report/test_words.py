@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.cli.formatting import duration, plural
+from jaxdyn.report.words import duration, plural
 
 
 @pytest.mark.parametrize(

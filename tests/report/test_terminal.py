@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from jaxdyn.cli.terminal import JUDGING, STARTING, announcement, lines, summary
 from jaxdyn.engine import task as task_module
 from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
@@ -13,6 +12,7 @@ from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.task import Plan
 from jaxdyn.engine.verify import make_plan
+from jaxdyn.report.terminal import JUDGING, STARTING, announcement, lines, summary
 
 from ..engine.conftest import TOYS
 
