@@ -114,7 +114,10 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
         return (u * theory.logistic_mode(t, values, strength)) @ v.T
 
     def unbalanced(t):
-        return (u * theory.unbalanced_mode(t, values, strength, jnp.where(known > 0, known, 1.0))) @ v.T
+        apart = theory.unbalanced_mode(
+            t, values, strength, jnp.where(known != 0, abs(known), 1.0)
+        )  # the layers' order is no matter
+        return (u * jnp.where(known != 0, apart, theory.logistic_mode(t, values, strength))) @ v.T
 
     def rotating(t):
         return theory.balanced_product(t, m, start)
