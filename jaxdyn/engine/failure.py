@@ -19,6 +19,7 @@ from typing import Any
 __all__ = ["Failure", "installed", "let_through", "shown_path", "source_file"]
 
 PACKAGE = Path(__file__).parents[1]
+PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages, in whichever environment
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,11 @@ def _library(file: Path) -> tuple[str, str] | None:
 
 
 def installed(file: Path) -> bool:
-    """Whether a file or folder belongs to an installed package or to Python itself."""
-    return any(file.is_relative_to(root) for root in _roots())
+    """Whether a file or folder belongs to an installed package or to Python itself.
+
+    A ``.pth`` file may bring in the packages of another environment (installed), or a checkout (the user's own).
+    """
+    return not PACKAGES.isdisjoint(file.parts) or any(file.is_relative_to(root) for root in _roots())
 
 
 @functools.cache

@@ -1,14 +1,16 @@
 """Errors as text: what is said of them, and that they travel."""
 
+import json
 import pickle
 import sys
 import threading
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxdyn.engine.failure import Failure, shown_path, source_file
+from jaxdyn.engine.failure import Failure, installed, shown_path, source_file
 
 
 def caught(function, *args, author=None):
@@ -95,3 +97,9 @@ def test_paths_as_people_know_them(tmp_path, monkeypatch):
     assert shown_path(sys.modules["jaxdyn.engine.failure"].__file__) == "jaxdyn/engine/failure.py"
     assert shown_path("/elsewhere/mine.py") == "/elsewhere/mine.py"
     assert source_file(stumble) == __file__ and source_file(len) is None
+
+
+@pytest.mark.parametrize("folder", ["other/lib/python3.11/site-packages/lib", "/usr/lib/python3/dist-packages/lib"])
+def test_packages_of_any_environment_are_installed_and_checkouts_are_not(tmp_path, folder):
+    assert installed(tmp_path / folder / "a.py") and installed(Path(json.__file__))
+    assert not installed(tmp_path / "checkout" / "a.py")
