@@ -146,13 +146,12 @@ class Verified:
         if self.data is None:
             raise UsageError(f"{self.claim.id} has no data to plot: {self.conclusion.decision.message}")
         import matplotlib
-        from matplotlib.figure import Figure
 
         from jaxdyn import plotting
 
         style: Any = plotting.STYLE
         with matplotlib.rc_context(style):
-            fig = Figure(figsize=(7, 3.5), layout="constrained", facecolor="white")
+            fig = plotting.Drawn(figsize=(7, 3.5), layout="constrained", facecolor="white")
             (self.claim.plot or plotting.default_plot)(self.data, fig)
             plotting.finish(fig)
         return fig

@@ -3,13 +3,14 @@
 from jaxdyn.plotting.caption import describe
 from jaxdyn.plotting.finish import finish
 from jaxdyn.plotting.helpers import COLORS, CYCLE, RAMP, STYLE, band, default_plot, first_run, lines, order, scatter
-from jaxdyn.plotting.render import render
+from jaxdyn.plotting.render import Drawn, render
 
 __all__ = [
     "COLORS",
     "CYCLE",
     "RAMP",
     "STYLE",
+    "Drawn",
     "band",
     "default_plot",
     "describe",

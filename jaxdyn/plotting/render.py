@@ -18,7 +18,7 @@ from jaxdyn.plotting.svg import GLYPH, compact
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["MOST", "render"]
+__all__ = ["MOST", "Drawn", "render"]
 
 MOST = 40_000  # characters of a figure without its letters' outlines; beyond, first clouds of points and then lines become pixels
 POINTS_PER_INCH = 72  # a figure is laid out in the units of its file, so that no text is measured at two sizes
@@ -41,6 +41,15 @@ class _Canvas(FigureCanvasSVG):
 
     def get_renderer(self) -> RendererSVG:
         return self._measure
+
+
+class Drawn(Figure):
+    """A figure that a notebook shows by itself, whether or not pyplot was imported there."""
+
+    def _repr_png_(self) -> bytes:
+        picture = io.BytesIO()
+        self.savefig(picture, format="png", dpi=2 * POINTS_PER_INCH)
+        return picture.getvalue()
 
 
 def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import IPython.core.formatters
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
@@ -73,6 +74,8 @@ def test_a_statement_cannot_break_the_notebook(claim):
 
 def test_plot(several, claim):
     figure = several[0].plot()
+    shown = IPython.core.formatters.DisplayFormatter().format(figure)[0]
+    assert shown["image/png"].startswith(b"\x89PNG")
     assert isinstance(figure, Figure) and figure.axes
 
     def own(ds, fig):
