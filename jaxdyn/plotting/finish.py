@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.transforms import Bbox
 
-from jaxdyn.plotting.ticks import plain_numbers
+from jaxdyn.plotting.ticks import keep_apart, plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ SAMPLES = 24  # how finely a line between two of its points is tried against a l
 
 
 def finish(fig: Figure) -> None:
-    """Plain numbers on axes, missing legends, all panels laid out, legends off the data, clouds of many points as pixels."""
+    """Plain numbers on axes, apart from each other, missing legends, all laid out off the data, clouds of points as pixels."""
     for ax in fig.axes:
         for axis in (ax.xaxis, ax.yaxis):
             plain_numbers(axis)
@@ -40,7 +40,8 @@ def finish(fig: Figure) -> None:
         if handles and ax.get_legend() is None:
             ax.legend(loc=PLACES[0], ncols=1 if len(labels) <= 6 else 2)
     _lay_out(fig)
-    if not _place_legends(fig):
+    changed = [keep_apart(ax.xaxis) for ax in fig.axes]
+    if not _place_legends(fig) or any(changed):
         _lay_out(fig)
     rasterise(fig, POINTS)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.ticker import Formatter, LogFormatterSciNotation, ScalarFormatter
+from matplotlib.ticker import Formatter, LogFormatterSciNotation, MaxNLocator, NullFormatter, ScalarFormatter
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-__all__ = ["Logarithmic", "Scalar", "plain_numbers"]
+__all__ = ["Logarithmic", "Scalar", "keep_apart", "overlapping", "plain_numbers"]
 
+GAP = 1.0  # points between two labels
+SLANT = 35.0  # degrees of names that have no room side by side
 SHORTEST, LONGEST = 1e-3, 1e4  # decimals between these are no longer than powers
 FEW = 30.0  # ratio of an axis' ends, below which multiples of powers are labelled
 RAISED = str.maketrans("-−0123456789.", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹·")
@@ -62,3 +64,27 @@ def _instead(axis: Axis, formatter: Formatter) -> Formatter | None:
     if type(formatter) is ScalarFormatter:
         return Scalar(useMathText=False)
     return None
+
+
+def overlapping(axis: Axis) -> bool:
+    """Whether labels of a horizontal axis, as it is laid out, run into each other."""
+    boxes = [t.get_window_extent() for t in axis.get_ticklabels(which="both") if t.get_visible() and t.get_text().strip()]
+    ends = sorted((box.x0, box.x1) for box in boxes if box.width > 0)
+    return any(before[1] + GAP > after[0] for before, after in zip(ends, ends[1:], strict=False))
+
+
+def keep_apart(axis: Axis) -> bool:
+    """Make labels of a horizontal axis that run into each other fewer, or slant them if a plot chose them; whether it did."""
+    if any(label.get_rotation() for label in axis.get_ticklabels(which="both")) or not overlapping(axis):
+        return False
+    axis.set_minor_formatter(NullFormatter())
+    chosen = not isinstance(axis.get_major_formatter(), Logarithmic | Scalar)
+    if overlapping(axis) and chosen:
+        axis.set_tick_params(which="major", labelrotation=SLANT)
+        for label in axis.get_ticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    locator = axis.get_major_locator()
+    for most in (5, 4, 3, 2):
+        if isinstance(locator, MaxNLocator) and overlapping(axis):
+            locator.set_params(nbins=most)
+    return True

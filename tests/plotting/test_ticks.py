@@ -1,11 +1,14 @@
 """Numbers on axes are plain text, whatever the scale."""
 
+import sys
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FuncFormatter, LogFormatterSciNotation
 
-from jaxdyn.plotting.ticks import Logarithmic, Scalar, plain_numbers
+from jaxdyn.plotting import finish
+from jaxdyn.plotting.ticks import Logarithmic, Scalar, overlapping, plain_numbers
 
 
 def axis_of(scale="linear", ends=(0.0, 1.0), **kw):
@@ -72,3 +75,42 @@ def test_what_a_plot_set_itself_stays():
     assert isinstance(ax.xaxis.get_major_formatter(), FixedFormatter | FuncFormatter)
     assert ax.yaxis.get_major_formatter()(0.25) == "0.2 m"
     assert not isinstance(ax.yaxis.get_major_formatter(), LogFormatterSciNotation)
+
+
+def ready(draw, width=2.0):
+    fig = Figure(figsize=(width, 2.0), layout="constrained", dpi=72)
+    ax = fig.subplots()
+    draw(ax)
+    finish(fig)
+    fig.draw_without_rendering()
+    return ax.xaxis
+
+
+def named(ax):
+    ax.plot(range(5), range(5))
+    ax.set_xticks(range(5), [f"a long name {i}" for i in range(5)])
+
+
+def narrow(ax):
+    ax.semilogx([60, 350], [0, 1])
+
+
+def numbers(ax):
+    ax.plot([123456, 123999], [0, 1])
+    ax.ticklabel_format(useOffset=False)
+
+
+@pytest.mark.parametrize("draw", [narrow, named, numbers])
+def test_labels_that_ran_into_each_other_do_not(draw, monkeypatch):
+    monkeypatch.setattr(sys.modules[finish.__module__], "keep_apart", lambda axis: False)
+    assert overlapping(ready(draw))
+    monkeypatch.undo()
+    axis = ready(draw)
+    slanted = [label.get_rotation() for label in axis.get_ticklabels()]
+    assert all(slanted) if draw is named else not overlapping(axis)
+    assert len([label for label in axis.get_ticklabels() if label.get_text()]) >= 2
+
+
+def test_labels_with_room_stay_as_they_are():
+    axis = ready(narrow, width=7.0)
+    assert any(label.get_text() for label in axis.get_minorticklabels())
