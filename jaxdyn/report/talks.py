@@ -1,0 +1,245 @@
+"""The talks, slide by slide: what each theorem, figure, table and number says, and the claim or experiment that decides it.
+
+A talk's rows lie in ``slides/NAME.toml``, in the order of its slides. Claims (``slides=``) and experiments (``SLIDES``) name the
+rows that they decide, ``"talk:row"``; a row that repeats another names it (``same``). ``make docs`` writes ``docs/talks.md``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.recorded import recorded_verdicts
+from jaxdyn.report import studies
+
+__all__ = ["KINDS", "Home", "Row", "Talk", "experiments", "fate", "homes", "master", "page", "summary", "talks"]
+
+FOLDER = Path(__file__).with_name("slides")
+ORDER = ("training", "grokking", "practical", "short", "attention")
+KINDS = ("theorem", "equation", "figure", "table", "number", "assumption", "statement")
+FATES = {
+    "reproduced": "decided by a claim that is upheld",
+    "misprint": "refuted as printed beside a corrected form that is upheld",
+    "not reproduced": "measured, and not what the slide says",
+    "measured": "measured, where the slide says how it is and not how much, or an open question",
+    "experiment": "drawn or tabulated beside the printed one, without a verdict",
+    "reference": "cited only, with the reason",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What one or several slides say.
+
+    Args:
+        talk, id: its name, ``talk:id``.
+        slide: the title of the slide.
+        kind: one of :data:`KINDS`.
+        says: in words, with the slide's formulas.
+        theirs: the printed number.
+        ours: claims, each with the reading or check that stands beside the printed number.
+        fails: how it does not reproduce, in words.
+        note: what a reader must know.
+        reference: why nothing decides it, and what that would take.
+        same: the row that it repeats.
+    """
+
+    talk: str
+    id: str
+    slide: str
+    kind: str = "statement"
+    says: str = ""
+    theirs: str = ""
+    ours: tuple[tuple[str, str], ...] = ()
+    fails: str = ""
+    note: str = ""
+    reference: str = ""
+    same: str = ""
+
+    @property
+    def name(self) -> str:
+        """``talk:row``, as claims write it."""
+        return f"{self.talk}:{self.id}"
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A talk's title, the name of its text, whether that is clean, and its rows in the order of the slides."""
+
+    name: str
+    title: str
+    text: str
+    clean: bool
+    rows: tuple[Row, ...]
+
+
+Home: TypeAlias = Claim | Path  # a claim, or the file of an experiment
+
+
+@functools.cache
+def talks() -> dict[str, Talk]:
+    """All talks by name.
+
+    Raises:
+        ValueError: a file with fields that rows do not have, or two rows of one name.
+    """
+    found = {}
+    for name in ORDER:
+        read = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+        rows = tuple(_row(name, given) for given in read["row"])
+        if twice := [one for one, n in Counter(row.id for row in rows).items() if n > 1]:
+            raise ValueError(f"{name}.toml: two rows are called {twice[0]}")
+        found[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
+    return found
+
+
+def _row(talk: str, given: Mapping[str, Any]) -> Row:
+    fields = {**given, "ours": tuple((claim, number) for claim, number in given.get("ours", ()))}
+    try:
+        return Row(talk=talk, **fields)
+    except TypeError as error:
+        raise ValueError(f"{talk}.toml, row {given.get('id')}: {error}") from None
+
+
+def rows() -> dict[str, Row]:
+    """All rows by name."""
+    return {row.name: row for talk in talks().values() for row in talk.rows}
+
+
+def master(row: Row) -> Row:
+    """The row that says it: itself, or the one that it repeats."""
+    return rows()[row.same] if row.same else row
+
+
+def experiments(root: Path) -> dict[Path, tuple[str, ...]]:
+    """The scripts of a checkout that name rows, ``SLIDES = ("talk:row",)``; none are imported for it."""
+    found = {}
+    for file in sorted((root / "experiments").glob("*.py")):
+        source = file.read_text(encoding="utf-8")
+        for node in ast.parse(source).body if "SLIDES" in source else ():
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "SLIDES" for t in node.targets):
+                found[file] = tuple(ast.literal_eval(node.value))
+    return found
+
+
+def homes(claims: Sequence[Claim], root: Path) -> dict[str, list[Home]]:
+    """For every row that is named the claims and experiments that name it."""
+    found: dict[str, list[Home]] = {}
+    for claim in claims:
+        for name in claim.slides:
+            found.setdefault(name, []).append(claim)
+    for file, names in experiments(root).items():
+        for name in names:
+            found.setdefault(name, []).append(file)
+    return found
+
+
+def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
+    """What became of a row, a key of :data:`FATES`; None where it has no home and no reason."""
+    expected = [home.expected for home in its_homes if isinstance(home, Claim)]
+    if row.fails:
+        return "not reproduced"
+    if "refuted" in expected:
+        return "misprint"
+    for outcome, known in (("upheld", "reproduced"), ("measured", "measured")):
+        if outcome in expected:
+            return known
+    return "experiment" if its_homes else "reference" if row.reference else None
+
+
+def summary(claims: Sequence[Claim], root: Path) -> Counter[str]:
+    """How many rows, repetitions aside, met each fate."""
+    found = homes(claims, root)
+    return Counter(str(fate(row, found.get(row.name, ()))) for row in rows().values() if not row.same)
+
+
+# the page
+
+INTRO = """# The talks, slide by slide
+
+Five talks by Y. Tian. A row stands for each theorem, figure, table and number, in the order of the slides: what it says, what
+decides it here, on what evidence, the verdict at quick scale and at the paper's, their number and ours. A row that repeats another
+points to it. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. This page is written by
+`make docs`.
+"""
+HEAD = "| slide | what it says | decided by | quick | paper | theirs | ours |\n|---|---|---|---|---|---|---|"
+BARS = re.compile(r"\$[^$]*\$")
+
+
+def page(claims: Sequence[Claim], root: Path) -> str:
+    """``docs/talks.md``."""
+    found, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
+    parts = [INTRO, "\n".join(f"- **{counted[name]} {name}**: {meaning}." for name, meaning in FATES.items() if counted[name])]
+    for talk in talks().values():
+        raw = "" if talk.clean else " (its text is raw character recognition: formulas are taken from the others)"
+        parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, found, by_id) for row in talk.rows)])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(row: Row, found: Mapping[str, Sequence[Home]], claims: Mapping[str, Claim]) -> str:
+    """A row of the page."""
+    anchor, slide = f'<a id="{row.talk}-{row.id}"></a>', _cell(row.slide)
+    if row.same:
+        note = f" {_cell(row.note)}" if row.note else ""
+        first = master(row)
+        return f"| {anchor}{slide} | [as in “{_cell(first.slide)}”](#{first.talk}-{first.id}){note} | | | | | |"
+    own = found.get(row.name, ())
+    says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.note)))
+    decided = "<br>".join(map(_home, own)) or f"*reference only:* {_cell(row.reference)}"
+    of = [home for home in own if isinstance(home, Claim)]
+    quick, paper = (
+        "<br>".join(_verdict(verdict) for verdict in side) for side in ([_recorded(c) for c in of], [_studied(c) for c in of])
+    )
+    ours = "<br>".join(_ours(claims[claim], number) for claim, number in row.ours)
+    return f"| {anchor}{slide} | {_cell(says)} | {decided} | {quick} | {paper} | {_cell(row.theirs)} | {ours} |"
+
+
+def _cell(text: str) -> str:
+    """Text in a cell of a table: bars inside formulas by name."""
+    named = BARS.sub(lambda m: m[0].replace(r"\|", r"\Vert ").replace("|", r"\vert "), " ".join(text.split()))
+    return named.replace("|", r"\|")
+
+
+def _home(home: Home) -> str:
+    """A claim by its title and evidence, linked to the catalogue, or an experiment."""
+    if isinstance(home, Claim):
+        link = f"catalogue.md#{home.id.lower().replace('.', '')}"
+        return f"[{_cell(home.title)}]({link}) (`{home.id}`, {home.evidence})"
+    return f"`experiments/{home.name}`"
+
+
+def _verdict(verdict: str | None) -> str:
+    return verdict or "–"
+
+
+def _recorded(claim: Claim) -> str | None:
+    return recorded_verdicts().get(claim.id, {}).get("verdict")
+
+
+def _studied(claim: Claim) -> str | None:
+    study = studies.read_study(claim.id)
+    return None if study is None else str(study["claim"]["verdict"])
+
+
+def _ours(claim: Claim, name: str) -> str:
+    """A recorded number: of a measured claim's record, or of its study at the paper's scale."""
+    if (record := (claim.records or {}).get(name)) is not None:
+        return _number(record["value"], record["interval"])
+    study = studies.read_study(claim.id)
+    entry: dict[str, Any] = {} if study is None else study["claim"]
+    for one in (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ())):
+        if one["name"] == name:
+            return _number(one["value"], one["interval"])
+    raise ValueError(f"{claim.id} has no recorded number called {name!r}")
+
+
+def _number(value: float, interval: Sequence[float] | None) -> str:
+    return f"{value:.4g}" + (f" [{interval[0]:.3g}, {interval[1]:.3g}]" if interval else "")
