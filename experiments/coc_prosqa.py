@@ -24,6 +24,15 @@ from jaxdyn.errors import UsageError
 from jaxdyn.text import longrun
 from jaxdyn.theories.coc import drawing, model, published, released
 
+SLIDES = (
+    "practical:coc-figure-example",
+    "practical:coc-table",
+    "practical:coc-table-cot",
+    "practical:coc-table-no-cot",
+    "practical:coc-table-coconut",
+    "practical:coc-better-than-no-cot",
+)
+
 SCALES = {
     "quick": (released.Long(width=32, batch=16, problems=500, steps=400, every=100), (0,)),
     "paper": (released.Long(), (0, 1, 2)),

@@ -14,6 +14,8 @@ from jaxdyn import experiment
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.coc import drawing
 
+SLIDES = ("practical:coc-table",)
+
 RECORD = Path(__file__).parents[1] / "benchmarks/results/coc_prosqa.json"
 OPTIONS = {
     "--record": {"default": str(RECORD), "metavar": "FILE", "help": "file of studies (default: benchmarks/results/coc_prosqa.json)"}

@@ -21,6 +21,19 @@ from jaxdyn.theories.coc import model, published
 from jaxdyn.theories.coc.learned import THREE_HOPS
 from jaxdyn.theories.coc.training import Training, trial
 
+SLIDES = (
+    "practical:coc-table",
+    "practical:coc-table-cot",
+    "practical:coc-table-no-cot",
+    "practical:coc-table-icot",
+    "practical:coc-table-pause",
+    "practical:coc-table-coconut",
+    "practical:coc-table-no-curriculum",
+    "practical:coc-table-no-thought",
+    "practical:coc-table-pause-as-thought",
+    "practical:coc-better-than-no-cot",
+)
+
 SCALES = {"quick": {"seeds": 3}, "paper": {**THREE_HOPS, "seeds": 3}}
 OPTIONS = {"--data": {"metavar": "FILE", "help": "a released file of ProsQA, for the rules of the second table"}}
 GRAPHS = 500

@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.galore import table
 
+SLIDES = ("practical:galore-figure-memory", "practical:galore-7b-memory")
+
 MODELS = ("60M", "130M", "350M", "1B", "7B")
 METHODS = {
     "Adam": ("full", None, False),

@@ -11,6 +11,13 @@ from jaxdyn import experiment
 from jaxdyn.optim.memory import Bytes
 from jaxdyn.theories.galore import published, table
 
+SLIDES = (
+    "practical:galore-model-sizes",
+    "practical:galore-7b-memory",
+    "practical:galore-table-pretraining",
+    "practical:galore-table-memory",
+)
+
 COUNTS = {
     "full": ("full", "full", {}),
     "GaLore, short side": ("galore", "galore", {"side": "short"}),

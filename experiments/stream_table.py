@@ -20,6 +20,13 @@ from jaxdyn.theories.sink.language import Language, trial
 from jaxdyn.theories.stream import published
 from jaxdyn.theories.stream.text import mean_ratio, perplexity
 
+SLIDES = (
+    "practical:stream-table-linebreak",
+    "practical:stream-figure-stable",
+    "practical:stream-pretraining-vanilla",
+    "practical:stream-pretraining-sink-token",
+)
+
 SCALES = {
     "quick": {"seeds": 3},
     "paper": {"width": 64, "hidden": 172, "layers": 3, "length": 64, "batch": 16, "steps": 1000, "streams": 4, "seeds": 3},

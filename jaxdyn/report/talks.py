@@ -49,6 +49,7 @@ class Row:
         fails: how it does not reproduce, in words.
         note: what a reader must know.
         reference: why nothing decides it, and what that would take.
+        missing: what would decide it, which is not here yet.
         same: the row that it repeats.
     """
 
@@ -62,6 +63,7 @@ class Row:
     fails: str = ""
     note: str = ""
     reference: str = ""
+    missing: str = ""
     same: str = ""
 
     @property

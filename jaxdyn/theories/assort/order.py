@@ -346,6 +346,7 @@ CLAIMS = (
         "codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a curriculum in "
         "which $m$ grows, or with codes renamed at random in each example? (Over six starts it solves fewer at the end than "
         "the first three.)",
+        slides=("practical:assort-better",),
         expected="measured",
         found={
             "runs that solve at least 95%, trace as text": (0.609, 1, 1),
@@ -377,6 +378,7 @@ CLAIMS = (
         statement="How many codes does a network that was trained with a random number of codes write when it is free to, how "
         "many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at random in "
         "each example?",
+        slides=("practical:assort-shorter",),
         expected="measured",
         found={
             "codes written, random m": (0.433, 1.375, 2.32),

@@ -78,6 +78,12 @@ CLAIMS = (
         statement="How often do networks answer right that were trained by Coconut, and without its curriculum (the last stage "
         "from the start), and by how much is Coconut ahead, from the same starts? (Over eight starts Coconut is ahead; among "
         "four a single one that fails can hide it.)",
+        slides=(
+            "practical:coc-figure-training",
+            "practical:coc-table",
+            "practical:coc-table-coconut",
+            "practical:coc-table-no-curriculum",
+        ),
         expected="measured",
         found={
             "starts from which Coconut answers at least 80% right": (0.409, 0.75, 0.929),

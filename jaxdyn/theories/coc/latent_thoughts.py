@@ -181,6 +181,7 @@ CLAIMS = (
         title="Answers are lost when continuous thoughts are left out or replaced",
         statement="Every trained network that answers right loses at least 20% of all answers if its thoughts are left out or "
         "taken from another problem, and at least 10% if they are replaced by noise of the same length.",
+        slides=("practical:coc-figure-method",),
         judge=judge_ablation,
         controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": PAUSED},
         rivals={"the answer does not need thoughts": jd.off(USELESS), "any content serves": TIME_ALONE},
@@ -227,6 +228,7 @@ CLAIMS = (
         title="Thought 1 leaves more nodes open than thought 2",
         statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2, among the nodes "
         "at the distance of the thought, and among all names? (Four starts do not always tell the former from no fall; eight do.)",
+        slides=("practical:coc-same-thought", "practical:coc-figure-inside"),
         expected="measured",
         found={
             "fall of entropy among nodes at this distance (nats)": (0.0718, 0.1897, 0.308),
@@ -244,6 +246,7 @@ CLAIMS = (
         statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2 in networks that "
         "were trained on chains of text and are fed their own hidden states, and how much farther does it fall in networks "
         "trained by Coconut from the same starts? (With four starts all four intervals contain 0.)",
+        slides=("practical:coc-figure-inside",),
         expected="measured",
         found={
             "fall of entropy among nodes at this distance (nats), chains of text": (-0.0704, 0.1234, 0.318),

@@ -112,6 +112,7 @@ CLAIMS = (
         statement="Does an attention sink emerge where a head has nothing to do? The readings are the weight of the first token at "
         "idle queries and at triggers, over that of uniform attention, and the size of what its value writes, over the mean of "
         "other tokens.",
+        slides=("practical:sink-irrelevant",),
         expected="measured",
         seeds=16,
         quick=jd.grid(Backcopy, attention="softmax"),
@@ -130,6 +131,7 @@ CLAIMS = (
         statement="Does a sink in the formula of attention, a 1 or a learned number in its denominator, remove the one on the "
         "first token? The reading is the first token's share of the weights at idle queries over its share under uniform "
         "attention, mean of both forms.",
+        slides=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
         expected="measured",
         quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,
@@ -145,6 +147,7 @@ CLAIMS = (
         statement="Which share of its weights does a head put on the first token at idle queries, over that of uniform "
         "attention, with softmax, with softmax and a sink in the formula (zero or learned), with ReLU, and with sigmoid "
         "attention?",
+        slides=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
         expected="measured",
         judge=judge_forms,
         controls={"shares of the forms exchanged": jd.rolled(measured_share="attention")},

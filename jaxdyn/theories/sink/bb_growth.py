@@ -145,6 +145,7 @@ CLAIMS = (
         statement="Does a head that never has anything to copy make a sink of the first token, too? The readings are the weight on "
         "the first token at idle queries with three triggers in the task minus that without any, and the size of what its value "
         "writes, over the mean of other tokens, without triggers minus with them.",
+        slides=("practical:sink-why-sum",),
         tested="One-block transformers with one head on the Bigram-Backcopy task: sequences of {length} of {vocabulary} tokens "
         "that begin with token 0, batches of {batch}, 600 steps of Adam at the rate {lr}; {seeds} seeds.",
         expected="measured",

@@ -99,6 +99,7 @@ CLAIMS = (
         title="A streaming cache takes the same memory after any number of tokens",
         statement=r"A streaming cache of $L$ keys holds $2 N g\, e\, L$ numbers for the keys and values of $N$ layers with $g$ "
         r"heads of $e$ entries, exactly, however many tokens were read. (A count of arrays.)",
+        slides=("practical:stream-constant-memory",),
         tested="Caches of {size} keys in three decoders, after 64, 256 and 4096 tokens; bytes are counted from the arrays that "
         "decoding carries from token to token.",
         judge=judge,

@@ -211,6 +211,7 @@ CLAIMS = (
         statement="In a trained decoder none of whose heads has a sink (a mean weight above 0.3 on the first token), the "
         "perplexity of a window of the last keys is within 2% of that of a cache that keeps one or four first tokens as well, in "
         "every run, and its loss is at most half of that of the untrained network.",
+        slides=("practical:stream-window-13b",),
         judge=judge_window,
         bounds=LOOKED,
         controls={"read by a dense cache": read_by("dense", instead=("window",))},
@@ -222,6 +223,7 @@ CLAIMS = (
         statement="In a trained decoder, a cache that keeps one or four first tokens next to the last ones, at positions within "
         "the cache, has over the whole text a perplexity within 3% of that of encoding the window anew for every token, in every "
         "run, and a loss of at most half of that of the untrained network. (On single stretches: `stream.text_stable`.)",
+        slides=("practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         judge=judge_recomputed,
         bounds=LOOKED,
         controls=BROKEN,
@@ -234,6 +236,7 @@ CLAIMS = (
         "positions within the cache, all have a perplexity within 6% of that of encoding the window anew, in every run and on "
         "every stretch of the text; the ratio changes by less than 4% per decade of positions, and the loss is at most half of "
         "that of the untrained network.",
+        slides=("practical:stream-figure-stable",),
         judge=judge_level,
         bounds=LOOKED,
         controls={"read by a dense cache": read_by("dense", instead=KEPT)},
@@ -244,6 +247,7 @@ CLAIMS = (
         title="A dense cache breaks beyond the length of training",
         statement="A dense cache, which goes on beyond the length of training, has at least twice the perplexity of encoding a "
         "window of that length anew for every token, in every run.",
+        slides=("practical:stream-figure-policies",),
         judge=judge_dense,
         bounds=LOOKED,
         controls={"read with one first token kept": read_by("1 sink", instead=("dense",))},
@@ -254,6 +258,7 @@ CLAIMS = (
         title="Does it help to keep more first tokens in a model without a sink?",
         statement="Does it help to keep more first tokens? The reading is the perplexity with two, four and eight of them over "
         "that with one, in caches of equal size, in a trained decoder without a sink.",
+        slides=("practical:stream-pretraining-vanilla",),
         expected="measured",
         judge=judge_count,
         controls={"read by a dense cache": read_by("dense", instead=MORE)},
@@ -269,6 +274,7 @@ CLAIMS = (
         title="With a first token kept, positions in the text cost perplexity",
         statement="In a cache that keeps the first token, positions of the text in place of those within the cache cost at least "
         "5% in perplexity, in every run.",
+        slides=("practical:stream-position-rolling",),
         judge=judge_positions,
         bounds=LOOKED,
         controls={"the two are exchanged": jd.swap(measured_loss=exchanged)},

@@ -351,6 +351,7 @@ TOKEN = STUDY.claim(
     statement="In a two-block decoder, which can tell the first place from others, the sink on the first token is made by that "
     "token and not by its place: with another token in the first place, kept in the cache, as many nats are lost as by a window "
     "that keeps neither, to 35% of them on average over runs.",
+    slides=("practical:sink-position", "practical:stream-linebreak-13b"),
     tested="Two-block decoders (units in the MLP: {hidden}) with " + TASK,
     quick=jd.grid(Streamed, layers=2),
     paper=jd.grid(Streamed, layers=2, **LONG),
@@ -368,6 +369,7 @@ BEYOND = TOKEN.as_printed(
     "runs.",
     form="place",
     source="arXiv:2309.17453, section 3.1 and table 1 (line breaks in the place of the first tokens, in large language models)",
+    slides=("practical:sink-position", "practical:stream-table-linebreak", "practical:stream-linebreak-13b"),
 )
 
 CLAIMS = (
@@ -378,6 +380,7 @@ CLAIMS = (
         "nothing is to be copied than at triggers, by at least 0.6 on average over runs.",
         judge=judge_emerges,
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
+        slides=("practical:sink-irrelevant",),
         bounds=LOOKED,
         controls={"trained and read without token 0": {"cut": CUT}},
         rivals={"the head looks at the first token as much at triggers": jd.off({EMERGED: 0.0})},
@@ -390,6 +393,7 @@ CLAIMS = (
         statement="A window breaks where a sink is, and not where none is: in most networks trained with a first token of its "
         "own, a window that drops it has more than 1.02 times the perplexity of a cache that keeps it; in the same networks "
         "trained and read without that token the two perplexities differ by less than 0.2% in every run.",
+        slides=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
@@ -407,6 +411,7 @@ CLAIMS = (
         statement="With the first token kept, at positions within the cache, a network with a sink lacks at most 0.05 nats per "
         "token of the law of the text on every stretch, on average over runs, and its perplexity changes by less than 2% per "
         "decade of positions in every run.",
+        slides=("practical:stream-figure-stable", "practical:stream-pretraining-sink-token"),
         judge=judge_stable,
         bounds=LOOKED,
         controls={"read by a dense cache": read_by("dense"), "the sink is dropped": read_by("window")},

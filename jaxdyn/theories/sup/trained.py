@@ -181,6 +181,7 @@ CLAIMS = (
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
         "the path, to edges from nodes at distance $i-1$, from nodes within $i-1$ steps, and to all others larger than to the "
         "next group? (At thought 2 the intervals of the last difference of nodes and of the first of edges contain 0.)",
+        slides=("practical:coc-not-interpretable", "practical:sup-sauce"),
         expected="measured",
         found={
             "optimal - frontier, thought 1": (0.17, 0.4128, 0.656),
@@ -208,6 +209,7 @@ CLAIMS = (
         statement="In every trained network that answers right, nodes nearer to the root than $i$ steps have smaller inner "
         "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The construction holds "
         "all nodes within reach alike.",
+        slides=("practical:sup-sauce",),
         judge=judge_apart,
         controls=UNTRAINED,
         rivals={
@@ -240,6 +242,7 @@ CLAIMS = (
         title="How far ahead is Coconut of training on chains of text?",
         statement="How often do networks answer right that were trained by Coconut, on chains of text, or (paper scale) on "
         "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
+        slides=("practical:coc-table", "practical:coc-table-cot", "practical:coc-table-no-cot", "practical:coc-better-than-no-cot"),
         expected="measured",
         found={
             "starts from which Coconut answers at least 80% right": (0.409, 0.75, 0.929),

@@ -246,6 +246,14 @@ CLAIMS = (
         "alone), LoRA, ReLoRA and factorised weights compare with full Adam's, each at the better of two rates: over the "
         "published ratios for 60M "
         r"weights; and GaLore's with full Adam of the same two rates ($\alpha$ on the projected matrices, without projection)?",
+        slides=(
+            "practical:galore-table-pretraining",
+            "practical:galore-ppl-full",
+            "practical:galore-ppl-galore",
+            "practical:galore-ppl-low-rank",
+            "practical:galore-ppl-lora",
+            "practical:galore-ppl-relora",
+        ),
         quick=QUICK.replace(optimizer=list(METHODS), factor=[1 / 3, 1.0]),
         paper=PAPER.replace(optimizer=list(METHODS), factor=[0.1, 1 / 3, 1.0, 3.0]),
         expected="measured",
@@ -266,6 +274,7 @@ CLAIMS = (
         r"with the rank (2, 8) and with the factor $\alpha$ (1/4, 1), averaged over the other two? These runs tell none of the "
         r"ratios from 1, "
         "that is, no choice from the other.",
+        slides=("practical:galore-period",),
         quick=QUICK.replace(optimizer="galore", every=[0.0, 10.0, 50.0], rank=[2.0, 8.0], alpha=[0.25, 1.0]),
         paper=PAPER.replace(optimizer="galore", every=[0.0, 10.0, 50.0, 200.0], rank=[2.0, 4.0, 8.0, 16.0], alpha=[0.25, 1.0]),
         expected="measured",
