@@ -171,7 +171,7 @@ def _list(args: argparse.Namespace) -> int:
             print(_heading(e), end="")
         runs, evidence = e["runs"], e["evidence"]
         counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
-        print(f"{e['id']:<{width}}  {e['expected']:<8}  {evidence:<7}  {counts}")
+        print(f"{e['id']:<{width}}  {e['counted']:<12}  {evidence:<7}  {counts}")
         print(f"    {e['title']}")
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")

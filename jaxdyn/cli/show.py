@@ -50,6 +50,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
     return {
         "id": claim.id,
         "theory": claim.theory,
+        "counted": claim.counted,
         "expected": claim.expected,
         "title": claim.title,
         "statement": claim.statement,
@@ -119,7 +120,8 @@ def _stored_study(claim_id: str) -> dict[str, Any] | None:
 
 def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     """The claim for a terminal with this many columns."""
-    yield f"{claim['id']}  (expected: {claim['expected']})"
+    counted = f", {claim['counted']}" if claim["expected"] == "refuted" else ""
+    yield f"{claim['id']}  (expected: {claim['expected']}{counted})"
     yield from _wrapped(claim["title"], width, "  ")
     yield ""
     yield from _wrapped(plain(claim["statement"]), width, "  ")

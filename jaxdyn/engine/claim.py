@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
-from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, TunedBounds
+from jaxdyn.engine.contract import (
+    EVIDENCE,
+    MECHANISM,
+    PROVENANCE,
+    REFUTED,
+    Assumption,
+    Bounds,
+    Evidence,
+    TunedBounds,
+    counted_as,
+)
 from jaxdyn.engine.edits import Off
 from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.setting import Grid
@@ -289,6 +299,11 @@ class Claim:
     def theory(self) -> str:
         """The claim id's prefix."""
         return self.id.split(".")[0]
+
+    @property
+    def counted(self) -> str:
+        """What the claim is counted as: upheld, a misprint, beyond print, or measured."""
+        return counted_as(self.id, self.expected)
 
     @property
     def records(self) -> dict[str, dict[str, Any]] | None:

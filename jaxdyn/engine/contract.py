@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from jaxdyn.errors import UsageError, number
 
 __all__ = [
+    "COUNTED",
     "EVIDENCE",
     "MECHANISM",
     "PROVENANCE",
@@ -20,6 +21,7 @@ __all__ = [
     "TunedBounds",
     "above",
     "below",
+    "counted_as",
     "looked",
     "provenance",
 ]
@@ -35,6 +37,7 @@ EVIDENCE: dict[str, str] = {
 }
 PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody chose after a look
 REFUTED = ("_as_printed", "_naive", "_beyond")  # how the names of forms end that are expected to fail
+COUNTED = ("upheld", "misprint", "beyond print", "measured")  # what claims are counted as
 MECHANISM = ("model", "network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
 assert tuple(EVIDENCE) == get_args(Evidence)
 
@@ -96,6 +99,17 @@ def _range(text: str) -> range:
     if match is None or int(match[1]) >= int(match[2]):
         raise UsageError(f"seeds {text!r} are not allowed: write FROM:TO with FROM below TO")
     return range(int(match[1]), int(match[2]))
+
+
+def counted_as(claim_id: str, expected: str) -> str:
+    """One of :data:`COUNTED`: what is expected of a claim, and of a form expected to fail whether a paper or a talk prints it.
+
+    A form ``…_as_printed`` is a misprint. One that nobody printed (``…_naive``), or that a paper's assumptions exclude
+    (``…_beyond``), is beyond print, and refutes no paper.
+    """
+    if expected != "refuted":
+        return expected
+    return "misprint" if claim_id.endswith(REFUTED[0]) else "beyond print"
 
 
 def provenance(bounds: Any) -> str | None:

@@ -198,6 +198,7 @@ def described(claim: Claim) -> dict[str, Any]:
     return {
         "id": claim.id,
         "theory": claim.theory,
+        "counted": claim.counted,
         "title": claim.title,
         "statement": claim.statement,
         "source": claim.source,

@@ -16,12 +16,13 @@ import jax
 
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.contract import COUNTED
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.outcome import Cost, Verified, entry
 from jaxdyn.engine.recorded import not_run
 from jaxdyn.engine.runs import Request, Runs
 
-__all__ = ["by_chance", "environment", "payload"]
+__all__ = ["by_chance", "counts", "environment", "payload"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -74,6 +75,7 @@ def payload(results: Sequence[Verified], seconds: float, others: Sequence[Claim]
     whole = {
         "claims": [entry(v) for v in results],
         "not_run": [not_run(claim) for claim in others],
+        "counts": counts([v.claim for v in results]),
         "programs": len(costs),
         "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
         "costs": [_cost(costs[program], ids) for program, ids in users.items()],
@@ -82,6 +84,11 @@ def payload(results: Sequence[Verified], seconds: float, others: Sequence[Claim]
         "environment": environment(),
     }
     return dict(finite(whole))
+
+
+def counts(claims: Sequence[Claim]) -> dict[str, int]:
+    """How many of these claims are to be upheld, are misprints, are beyond print, and are to be measured."""
+    return {kind: sum(claim.counted == kind for claim in claims) for kind in COUNTED}
 
 
 def by_chance(results: Sequence[Verified]) -> dict[str, Any]:

@@ -194,6 +194,7 @@ def _entry(claim: Claim) -> dict[str, Any]:
     return {
         "id": claim.id,
         "theory": claim.theory,
+        "counted": claim.counted,
         "theory_title": library.theory(claim.theory).title,
         "papers": [paper.arxiv for paper in library.papers(claim.theory)],
         "topic": topic(claim),

@@ -7,8 +7,9 @@ from typing import Any
 
 from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.contract import EVIDENCE, provenance
+from jaxdyn.engine.contract import COUNTED, EVIDENCE, provenance
 from jaxdyn.engine.digest import digest
+from jaxdyn.engine.payload import counts
 from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.tested import tested
@@ -20,6 +21,7 @@ from jaxdyn.report.formatting import ended
 __all__ = ["catalogue", "table", "with_table"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
+COLUMNS = {"misprint": "misprints"}  # of the table, where they are not called as the claims
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
@@ -47,16 +49,16 @@ def _about(prefix: str) -> list[str]:
 
 
 def table(claims: Sequence[Claim]) -> str:
-    """A Markdown table by theory: its papers, and how many claims are expected to be upheld, refuted, measured."""
-    verdicts = ("upheld", "refuted", "measured")
-    rows = ["| theory | papers | upheld | refuted | measured | claims | studies that differ |", "|---|---|--:|--:|--:|--:|--:|"]
+    """A Markdown table by theory: its papers, and how many claims are upheld, misprints, beyond print, and measured."""
+    head = ["theory", "papers", *(COLUMNS.get(kind, kind) for kind in COUNTED), "claims", "studies that differ"]
+    rows = [f"| {' | '.join(head)} |", f"|---|---|{'--:|' * (len(head) - 2)}"]
     for theory in dict.fromkeys(c.theory for c in claims):
         mine = [c for c in claims if c.theory == theory]
         title = library.theory(theory).title
         links = ", ".join(f"[{p.arxiv}]({p.url})" for p in library.papers(theory))
         name = f"`{theory}`" if title == theory else f"`{theory}` [{title}](docs/theories/{theory}.md)"
-        rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts], _contradicted(mine)))
-    rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts], _contradicted(claims)))
+        rows.append(_table_row(name, links, list(counts(mine).values()), _contradicted(mine)))
+    rows.append(_table_row("all", "", list(counts(claims).values()), _contradicted(claims)))
     return "\n".join(rows) + f"\n\n{_by_evidence(claims)}\n"
 
 
@@ -77,8 +79,7 @@ def _table_row(name: str, links: str, counts: Sequence[int], contradicted: int) 
 
 
 def _count(claims: Sequence[Claim]) -> str:
-    refuted, measured = (sum(c.expected == word for c in claims) for word in ("refuted", "measured"))
-    extra = [f"{n} expected {word}" for n, word in ((refuted, "refuted"), (measured, "measured")) if n]
+    extra = [f"{n} {COLUMNS.get(kind, kind) if n > 1 else kind}" for kind, n in counts(claims).items() if n and kind != "upheld"]
     return f"{len(claims)} claim{'' if len(claims) == 1 else 's'}" + (f" ({', '.join(extra)})" if extra else "")
 
 
@@ -94,7 +95,8 @@ def _entry(claim: Claim, level: int) -> str:
     rows = field_table(claim.quick)
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
-    expected = claim.expected + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
+    counted = f", {claim.counted}" if claim.expected == "refuted" else ""
+    expected = claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")

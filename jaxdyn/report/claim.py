@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from jaxdyn import plotting
-from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.engine.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.formatting import breakable, count, duration, number, percent
@@ -18,6 +18,10 @@ from jaxdyn.report.mathml import name, typeset
 
 __all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
+REFUTED = {
+    "misprint": "Refuted, as expected: the form does not hold as it is printed.",
+    "beyond print": "Refuted, as expected: a form that nobody printed, or beyond the paper's assumptions. It refutes no paper.",
+}
 BLUNT = 0.1  # a claim that would pass with its prediction off by more than this share is called blunt
 
 
@@ -189,7 +193,7 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     if differs(claim):
         parts.append(Markup("<b>Expected {}, found {}.</b>").format(expected, verdict))
     if verdict == "refuted" and expected == "refuted":
-        parts.append(Markup("Refuted, as expected: the form under test does not hold."))
+        parts.append(Markup(REFUTED[counted_as(str(claim["id"]), expected)]))
         if form := claim.get("counterpart"):
             sibling = claim.get("sibling")
             where = Markup(' (<a href="#{}">{}</a>)').format(sibling, breakable(sibling)) if sibling else ""

@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from jaxdyn.engine import library
-from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.engine.contract import EVIDENCE, counted_as
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
@@ -35,14 +35,15 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 COLUMNS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
 KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("upheld", "upheld", "upheld"),
-    ("refuted", "refuted as expected", "refuted"),
+    ("misprint", "refuted as printed", "refuted"),
+    ("beyond print", "refuted beyond print", "refuted"),
     ("open", "open", "measured"),
     ("skipped", "skipped", "skipped"),
     ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
 MANY = 100  # claims above which a page stores checks and facts compressed
-FIRST = ("upheld", "refuted", "open")  # kinds that are shown where there are none, too
+FIRST = ("upheld", "misprint", "beyond print", "open")  # kinds that are shown where there are none, too
 
 
 def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -148,7 +149,8 @@ def _anchor(theory: str) -> str:
 
 def _kind(claim: Mapping[str, Any]) -> str:
     """The kind of outcome: a verdict that was expected, or not, or none."""
-    kinds = {"upheld": "upheld", "refuted": "refuted", "measured": "open", "skipped": "skipped", "not run": "elsewhere"}
+    kinds = {"upheld": "upheld", "measured": "open", "skipped": "skipped", "not run": "elsewhere"}
+    kinds["refuted"] = counted_as(str(claim.get("id")), str(claim.get("expected")))
     return "differs" if differs(claim) else kinds.get(str(claim.get("verdict")), "differs")
 
 
@@ -158,7 +160,7 @@ def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def headline(claims: Sequence[Mapping[str, Any]]) -> str:
-    """The outcomes in one line: ``178 upheld, 43 refuted as expected, 8 open``."""
+    """The outcomes in one line: ``178 upheld, 31 refuted as printed, 12 refuted beyond print, 8 open``."""
     counts = _kinds(claims)
     return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
 

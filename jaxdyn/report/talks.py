@@ -146,13 +146,13 @@ def homes(claims: Sequence[Claim], root: Path) -> dict[str, list[Home]]:
 
 def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
     """What became of a row, a key of :data:`FATES`; None where it has no home and no reason."""
-    expected = [home.expected for home in its_homes if isinstance(home, Claim)]
+    counted = [home.counted for home in its_homes if isinstance(home, Claim)]
     if row.fails:
         return "not reproduced"
-    if "refuted" in expected:
+    if "misprint" in counted:
         return "misprint"
     for outcome, known in (("upheld", "reproduced"), ("measured", "measured")):
-        if outcome in expected:
+        if outcome in counted:
             return known
     return "experiment" if its_homes else "reference" if row.reference else None
 

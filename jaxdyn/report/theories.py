@@ -53,7 +53,8 @@ def page(name: str, claims: Sequence[Claim], root: Path) -> str:
     parts += ["## Papers", "\n".join(f"- [{p.title}]({p.url}), {p.authors}, {p.venue}" for p in library.papers(name))]
     parts += _section("Equations", equations(name))
     parts += ["## Claims", *_tables(name, claims)]
-    parts += _section("What does not hold", (_refuted(c, claims) for c in claims if c.expected == "refuted"))
+    parts += _section("What does not hold as printed", (_refuted(c, claims) for c in claims if c.counted == "misprint"))
+    parts += _section("What does not hold beyond print", (_refuted(c, claims) for c in claims if c.counted == "beyond print"))
     parts += _section("Open questions", (_measured(c) for c in claims if c.expected == "measured"))
     parts += _section("At paper scale", _studies(claims))
     parts += _section("Where it holds", (_map(one, root) for one in library.maps(name)))
@@ -77,7 +78,7 @@ def _tables(name: str, claims: Sequence[Claim]) -> Iterator[str]:
     """The claims, one table per chapter."""
     for chapter, group in by_chapter(library.theory(name), ((topic(c), c) for c in claims)).items():
         rows = ["| claim | id | expected | evidence |", "|---|---|---|---|"]
-        rows += [f"| {_link(c)} | `{c.id}` | {c.expected} | {c.evidence} |" for c in group]
+        rows += [f"| {_link(c)} | `{c.id}` | {c.counted} | {c.evidence} |" for c in group]
         if chapter:
             yield f"### {chapter}"
         yield "\n".join(rows)

@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
 def test_list_shows_claims(jaxdyn):
     code, out, err = jaxdyn("list", "--load", TOYS)
     assert code == 0 and "9 claims" in err
-    assert "toy.decay_as_printed" in out and "refuted" in out and "16 runs quick" in out and "[textbook]" in out
+    assert "toy.decay_as_printed" in out and "  misprint  " in out and "16 runs quick" in out and "[textbook]" in out
     assert f"    {TOYS}" in out.splitlines()
 
 

@@ -88,7 +88,7 @@ def test_show_of_an_inconclusive_claim(jaxdyn):
 
 def test_show_of_a_printed_form(jaxdyn):
     _, out, _ = jaxdyn("show", "toy.decay_as_printed", "--load", TOYS)
-    assert "(expected: refuted)" in out and "the derived form" in out and "controls" not in out
+    assert "(expected: refuted, misprint)" in out and "the derived form" in out and "controls" not in out
 
 
 def test_show_json(jaxdyn):

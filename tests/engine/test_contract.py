@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.engine.contract import provenance
+from jaxdyn.engine.contract import COUNTED, counted_as, provenance
 from jaxdyn.engine.decision import Terms, teeth
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
@@ -394,3 +394,9 @@ def test_bounds_of_assumptions_are_numbers(bound):
 @pytest.mark.parametrize("bound", [2, 2.0, np.int64(2), np.float32(2), np.array(2), jnp.float32(2)])
 def test_bounds_of_assumptions_are_numbers_of_any_library(bound):
     assert jd.below("overlap", bound) == jd.below("overlap", 2.0) and jd.above("overlap", bound) == jd.above("overlap", 2.0)
+
+
+def test_a_form_that_nobody_printed_is_no_misprint():
+    forms = {"a.b_as_printed": "misprint", "a.b_naive": "beyond print", "a.b_beyond": "beyond print"}
+    assert {name: counted_as(name, "refuted") for name in forms} == forms
+    assert [counted_as("a.as_printed", expected) for expected in ("upheld", "measured")] == [COUNTED[0], COUNTED[-1]]

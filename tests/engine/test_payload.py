@@ -39,6 +39,8 @@ def test_different_runs_and_programs_are_counted_once(results):
     assert [c["runs"] for c in whole["claims"]] == [16, 16, 6], "a claim's own"
     assert whole["runs"] == 16 + 16 + 6, "16 of two claims, 16 of a control, 6 of the third"
     assert whole["programs"] == 2 and whole["seconds"] == 7.5
+    assert whole["counts"] == {"upheld": 2, "misprint": 1, "beyond print": 0, "measured": 0}
+    assert [c["counted"] for c in whole["claims"]] == ["upheld", "misprint", "upheld"]
     costs = {c["program"]: c for c in whole["costs"]}
     assert costs["toys:decay"]["claims"] == ["toy.decay", "toy.decay_as_printed"]
     assert (costs["toys:decay"]["compile_seconds"], costs["toys:decay"]["runs"]) == (2.0, 32), "of the one that knows all"

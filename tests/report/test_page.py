@@ -159,7 +159,7 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
     assert "Figure: the one of joma. invariant , drawn from the same runs." in page.words
     assert "Loss against time t . 64\u00a0runs.".replace("\u00a0", " ") in page.words
     for text in (
-        "1 upheld, 1 refuted as expected, 1 open, 2 not as expected",
+        "1 upheld, 1 refuted as printed, 1 open, 2 not as expected",
         "A paper, Theorem 1",
         "Expected upheld, found toothless.",
         "worst run: lr = 0.1, seed = 3",
@@ -220,10 +220,17 @@ def test_missing_values_and_odd_claims_do_not_break_the_page(payload):
     assert "No claims" in Page(report.page({"claims": []}, {})).words
 
 
+def test_a_form_beyond_print_is_counted_apart_from_misprints():
+    forms = [claim(f"a.law_{end}", "refuted", "refuted", counterpart="derived") for end in ("as_printed", "naive", "beyond")]
+    words = Page(report.page({"claims": forms}, {})).words
+    assert "1 refuted as printed, 2 refuted beyond print" in words
+    assert words.count("the form does not hold as it is printed") == 1 and words.count("It refutes no paper.") == 2
+
+
 def test_headline_when_all_is_as_expected(payload):
     payload["claims"] = payload["claims"][2:4]
     words = Page(report.page(payload, {})).words
-    assert "1 refuted as expected, 1 open" in words and "Every verdict is as expected." in words
+    assert "1 refuted as printed, 1 open" in words and "Every verdict is as expected." in words
     assert "not as expected" not in words.replace("Formulas known", "")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxdyn.engine.contract import COUNTED
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.report import talks
 
@@ -50,9 +51,10 @@ def test_rows_are_whole():
 
 
 def test_a_fate_is_what_the_homes_say(claims):
-    upheld, refuted, measured = (next(c for c in claims if c.expected == e) for e in ("upheld", "refuted", "measured"))
+    upheld, misprint, beyond, measured = (next(c for c in claims if c.counted == kind) for kind in COUNTED)
     row = talks.Row(talk="training", id="x", slide="y")
-    assert talks.fate(row, [upheld, measured]) == "reproduced" and talks.fate(row, [upheld, refuted]) == "misprint"
+    assert talks.fate(row, [upheld, measured]) == "reproduced" and talks.fate(row, [upheld, misprint]) == "misprint"
+    assert talks.fate(row, [upheld, beyond]) == "reproduced", "no misprint of the talk"
     assert talks.fate(row, [measured, Path("a.py")]) == "measured" and talks.fate(row, [Path("a.py")]) == "experiment"
     assert talks.fate(row, []) is None
     assert talks.fate(dataclasses.replace(row, reference="no machine"), []) == "reference"
