@@ -96,7 +96,9 @@ def _entry(claim: Claim, level: int) -> str:
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
     counted = f", {claim.counted}" if claim.expected == "refuted" else ""
-    expected = claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
+    expected = (
+        claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
+    )
     lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")

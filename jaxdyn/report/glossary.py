@@ -44,7 +44,8 @@ GLOSSARY = {
     "in (mix), that the checks would reject; none for a sign, a count or an order, which knows no small distortion. A law "
     "confirmed to 0.1 % and one confirmed to 40 % are different results.",
     "blunt": "Upheld, but with no resolution below 10 %: a prediction off by a tenth would pass as well.",
-    "misprint": "A formula of a paper or a talk that is refuted as it is printed, within its assumptions; a corrected form is upheld.",
+    "misprint": "A formula of a paper or a talk that is refuted as it is printed, within its assumptions, while a corrected "
+    "form is upheld.",
     "beyond print": "A form that is refuted and that nobody printed: what one would naively write, or a paper's statement taken "
     "beyond its assumptions. It refutes no paper.",
     "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "

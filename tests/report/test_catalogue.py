@@ -35,7 +35,10 @@ def test_catalogue_lists_claims_by_theory():
     assert re.findall(r"^#+ (.*)$", text, re.M)[1:] == ["b", "`b.one`", "`b.three`", "a", "`a.two_naive`"]
     assert "- Must be rejected: wrong rate" in text and "- Swept: `rate` = {0.5, 1}" in text
     assert "- Fixed: `optimizer` = gd, `sizes` = 3:4" in text and "- Runs: 2 × 8 seeds" in text
-    assert "refuted, beyond print (the derived form is upheld on the same runs)" in text and "- [a](#a): 1 claim (1 beyond print)" in text
+    assert (
+        "refuted, beyond print (the derived form is upheld on the same runs)" in text
+        and "- [a](#a): 1 claim (1 beyond print)" in text
+    )
 
 
 def test_catalogue_says_what_a_verdict_rests_on():
