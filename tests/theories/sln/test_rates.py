@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sln.rates import BEST, LITERAL, Random, trial
+from jaxdyn.theories.sln.rates import BEST, LITERAL, UNWEIGHTED, Random, judge_any, trial
 
 
 @pytest.mark.slow
@@ -17,6 +18,9 @@ def test_trees_and_forms():
     best = ds.far.sel(embedding=list(LITERAL)).mean("graph").max("embedding")
     np.testing.assert_allclose(ds.measured_routed.sel(form="printed").mean("graph"), best)
     np.testing.assert_allclose(ds.measured_routed.sel(form="derived"), ds.far.sel(embedding=BEST))
+    best = ds.every.sel(embedding=list(UNWEIGHTED)).mean("graph").max("embedding")
+    np.testing.assert_allclose(ds.measured_any.sel(form="printed").mean("graph"), best)
+    np.testing.assert_allclose(ds.measured_any.sel(form="derived"), ds.every.sel(embedding=BEST))
 
 
 @pytest.mark.slow
@@ -33,6 +37,19 @@ def test_an_own_row_is_that_of_the_table():
 def test_graphs_without_room_or_distant_pairs_are_not_counted():
     ds = jd.sweep(trial, jd.grid(Random, nodes=6.0, density=1.0, graphs=2, rows="few", largest=6, most=20), 1)
     assert float(ds.counted.max()) == 0
+    assert float(ds.fits.min()) == 1 and float(ds.every.min()) == 1, "all pairs of a complete graph are adjacent"
+    narrow = jd.sweep(trial, jd.grid(Random, nodes=6.0, density=1.0, graphs=2, rows="few", largest=6, most=14), 1)
+    assert float(narrow.fits.max()) == 0
+
+
+def test_all_pairs_of_small_graphs_are_judged():
+    values = xr.DataArray([[[1.0, 1.0, 0.5]], [[0.9, 1.0, 0.0]]], dims=("nodes", "seed", "graph"), coords={"nodes": [9.0, 10.0]})
+    values = xr.concat([values] * 4, "seed")
+    ds = xr.Dataset({"measured_any": values, "fits": xr.DataArray([1.0, 1.0, 0.0], dims="graph")})
+    (check,) = judge_any(ds)
+    assert check.passed and check.value == 1, "10 vertices and graphs without room do not count"
+    (check,) = judge_any(ds.assign(fits=xr.ones_like(ds.fits)))
+    assert not check.passed
 
 
 def test_settings_that_are_refused():
