@@ -27,6 +27,7 @@ THEORY = jd.Theory(
         "2505.12514",
     ),
     topics=(
+        "prosqa_graphs",
         "curriculum",
         "latent_thoughts",
     ),
