@@ -31,6 +31,7 @@ THEORY = jd.Theory(
         "hybrid",
         "autoencoder",
         "order",
+        "table_means",
     ),
     shown=("assort.capacity",),
 )
