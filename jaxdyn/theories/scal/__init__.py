@@ -29,6 +29,7 @@ THEORY = jd.Theory(
         jd.Paper("2603.22339", "Problems with Chinchilla Approach 2", "E. Czech and others", "2026"),
     ),
     topics=(
+        "human_tokens",
         "closed_form",
         "rounding",
         "fitted",

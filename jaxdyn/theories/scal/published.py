@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jaxdyn.theories.scal.dynamics.laws import Law
 
-__all__ = ["APPROACHES", "BUDGET", "KAPLAN", "LAWS"]
+__all__ = ["APPROACHES", "BUDGET", "HUMAN_TOKENS", "KAPLAN", "LAWS"]
 
 BUDGET = 5.76e23  # operations, of Gopher and Chinchilla
 
@@ -24,4 +24,5 @@ APPROACHES = {
     "2, isoFLOP parabolas": (0.49, (0.462, 0.534), 0.51, (0.483, 0.529)),
     "3, parametric fit": (0.46, (0.454, 0.455), 0.54, (0.542, 0.543)),
 }
+HUMAN_TOKENS = 9.1e9  # in a lifetime, by the talks "grokking" and "practical"
 KAPLAN = (0.73, 0.27)  # exponents of N and of D in the budget
