@@ -10,7 +10,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import digits
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.memo import input_corruptions, model, random_labels
+from jaxdyn.theories.memo import input_corruptions, model, parameters, random_labels
 from jaxdyn.theories.memo.dynamics import interpolant
 from jaxdyn.theories.memo.finite_sample import Points, trial
 from jaxdyn.theories.memo.model import CONDITIONS
@@ -213,3 +213,13 @@ def test_clashing_twins_cannot_be_fitted():
 def test_training_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Memory(**wrong)
+
+
+def test_parameters_by_hand():
+    ds = jd.sweep(parameters.trial, jd.grid(parameters.Perceptrons, side=[28.0, 32.0]), 1)
+    wide = 2352 * 512 + 512
+    assert dict(zip(parameters.NAMES, ds.predicted_parameters.sel(side=28.0).squeeze().values.tolist(), strict=True)) == {
+        "3x512": wide + 2 * (512 * 512 + 512) + 5130,
+        "1x512": wide + 5130,
+    }
+    assert [parameters.judge(ds.sel(side=[side]))[0].passed for side in (28, 32)] == [True, False]

@@ -25,6 +25,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
+        "table_losses",
         "tie_codes",
         "training",
         "spectral",

@@ -24,6 +24,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
+        "parameters",
         "random_labels",
         "input_corruptions",
         "finite_sample",
