@@ -203,7 +203,8 @@ CLAIMS = (
         id="sup.superposition_as_printed",
         title="With the printed threshold a thought holds all vertices within reach",
         form="printed",
-        printed=r"arXiv:2505.12514, Lemma 2, with layer 2's threshold $\epsilon = 1/(4n)$ of appendix B: $[t_c] = |V_c|^{-1/2} \sum_{v \in V_c} u_v$",
+        printed=r"arXiv:2505.12514, Lemma 2, with layer 2's threshold $\epsilon = 1/(4n)$ of appendix B: "
+        r"$[t_c] = |V_c|^{-1/2} \sum_{v \in V_c} u_v$",
         statement=r"With the threshold $\epsilon_2 = 1/(4n)$ of layer 2, for $n$ vertices, thought $c$ of the construction "
         "holds all vertices within $c$ steps of the root, also on nearly complete digraphs.",
     ),
