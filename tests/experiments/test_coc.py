@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 from jaxdyn import experiment
 from jaxdyn.data import prosqa
 from jaxdyn.theories.coc import published
+from jaxdyn.theories.coc.outcomes import CLASSES
 from jaxdyn.theories.coc.released import Long
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12, "seeds": 2}
 SCRIPTS = {
+    "coc_outcomes": {"outcomes": 3},
     "coc_probability_tree": {"values": 2},
     "coc_table": {"methods": 8, "rules": 2},
     "sup_frontier": {"products": 8, "attention": 8, "walks": 2},
@@ -51,7 +53,15 @@ def check_walks(lines):
     assert [int(line["network"]) for line in lines] == [0, 1]
 
 
-CHECKS = {"values": check_values, "methods": check_methods, "rules": check_rules, "walks": check_walks}
+def check_outcomes(lines):
+    """Classes are shares of all problems; with all steps thought nothing is hallucinated, and the answer decides."""
+    for line in lines:
+        assert sum(float(line[name]) for name in CLASSES) == pytest.approx(100, abs=0.05)
+    assert float(lines[-1]["hallucination"]) == 0
+    assert float(lines[-1]["correct path"]) == pytest.approx(float(lines[-1]["right answers"]), abs=0.05)
+
+
+CHECKS = {"outcomes": check_outcomes, "values": check_values, "methods": check_methods, "rules": check_rules, "walks": check_walks}
 CHECKS |= {"products": check_range, "attention": check_range}
 
 
@@ -137,3 +147,20 @@ def test_a_file_without_studies_is_refused(content, script, tmp_path, capsys):
 
 def _graph(p: prosqa.Problem) -> dict:
     return {"edges": p.edges.tolist(), "idx_to_symbol": list(range(p.nodes))}
+
+
+@pytest.mark.slow
+def test_statistics_of_sets_of_graphs(script, monkeypatch, tmp_path, capsys):
+    module = script("coc_prosqa_graphs")
+    monkeypatch.setattr(module, "COUNTS", {"quick": 12})
+    names = ("root", "target", "neg_target")
+    file = tmp_path / "valid.json"
+    problems = prosqa.draw(9, 4)
+    file.write_text(json.dumps([dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in problems]))
+    assert experiment.main(module.run, None, ["--out", str(tmp_path), "--data", str(file)], module.OPTIONS) == 0
+    with open(tmp_path / "statistics.csv", newline="") as handle:
+        first, *rest, last = csv.DictReader(handle)
+    assert first["graphs"] == "valid.json" and float(first["edges"]) == pytest.approx(np.mean([len(p.edges) for p in problems]))
+    assert len(rest) == 3 and (last["problems"], last["nodes"]) == ("18686", "23.0")
+    assert (tmp_path / "coc_prosqa_graphs.png").stat().st_size > 8_000
+    capsys.readouterr()
