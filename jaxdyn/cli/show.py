@@ -18,7 +18,7 @@ from jaxdyn.engine.ranges import Range
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
-from jaxdyn.report import atlas, studies
+from jaxdyn.report import atlas, studies, talks
 from jaxdyn.report.plain import plain
 from jaxdyn.report.words import plural
 
@@ -66,6 +66,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "sibling": claim.sibling,
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
+        "slides": list(claim.slides),
         "found": claim.records,
         "fields": _fields(claim),
         "runs": {scale: len(claim.grid(scale).cells()) * claim.seed_count(scale) for scale in ("quick", "paper")},
@@ -153,6 +154,8 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "counterpart", f"the {claim['counterpart']} form{sibling}, which the same checks uphold on the same runs"
     if claim["printed"]:
         yield "in print", plain(claim["printed"])
+    if claim["slides"]:
+        yield "in the talks", "; ".join(talks.titled(claim["slides"]))
     if claim["controls"]:
         yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
     if claim["rivals"]:

@@ -17,7 +17,6 @@ from typing import Any
 
 import xarray as xr
 
-from jaxdyn import plotting
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
@@ -29,7 +28,6 @@ from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
 from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verify import (
@@ -46,6 +44,7 @@ from jaxdyn.engine.verify import (
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
+from jaxdyn.report.drawing import drawn
 from jaxdyn.report.words import plural
 
 __all__ = ["rebuild", "verify_command"]
@@ -56,10 +55,10 @@ SOON = 5.0  # expected seconds of what is run in this process rather than by wor
 LAST, TAIL = 45.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
 
 
-def draw(claim: Claim, data: xr.Dataset) -> str:
+def draw(claim: Claim, data: xr.Dataset, narrowed: bool = False) -> str:
     """A claim's figure as HTML; a failing plot must not lose the verdict."""
     try:
-        return text(plotting.render(claim.plot, guarded(data)))
+        return text(drawn(claim.plot, data, narrowed))
     except BaseException as error:
         let_through(error)
         failure = Failure.of(error)
@@ -67,10 +66,10 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
 
 
 def _conclude_and_draw(
-    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], terms: Terms, drawn: bool
+    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], terms: Terms, shown: bool
 ) -> Conclusion:
     conclusion = conclude(claim, data, controls, by, terms)
-    return dataclasses.replace(conclusion, figure=draw(claim, data)) if drawn else conclusion
+    return dataclasses.replace(conclusion, figure=draw(claim, data, terms.narrowed)) if shown else conclusion
 
 
 def _same_figures(claims: Sequence[Claim]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,10 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
             return f"partial({_fact(value.func, seen)}, {_fact(value.args, seen)}, {_fact(value.keywords, seen)})"
         case types.FunctionType():
             return _function(value, seen)
-        case Mapping():
-            return "{" + ", ".join(f"{_fact(k, seen)}: {_fact(v, seen)}" for k, v in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(_fact(v, seen) for v in value) + "]"
+        case Mapping() | list() | tuple() if id(value) in seen:
+            return "..."  # it holds itself
+        case Mapping() | list() | tuple():
+            return _items(value, seen)
         case set() | frozenset():
             return f"set({sorted(_fact(v, seen) for v in value)})"
         case None | bool() | int() | float() | complex() | str() | bytes():
@@ -56,6 +56,17 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
         case np.ndarray() if value.size <= SMALL and value.dtype.kind in "biufcSU":
             return f"array({value.dtype}, {value.tolist()!r})"
     return f"{type(value).__name__} {getattr(value, '__qualname__', '')}".strip()
+
+
+def _items(value: Mapping[Any, Any] | Sequence[Any], seen: dict[int, str]) -> str:
+    """What a dict, list or tuple holds."""
+    seen[id(value)] = "..."
+    if isinstance(value, Mapping):
+        words = "{" + ", ".join(f"{_fact(k, seen)}: {_fact(v, seen)}" for k, v in value.items()) + "}"
+    else:
+        words = "[" + ", ".join(_fact(v, seen) for v in value) + "]"
+    del seen[id(value)]
+    return words
 
 
 def _function(function: types.FunctionType, seen: dict[int, str]) -> str:

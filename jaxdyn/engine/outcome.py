@@ -208,6 +208,7 @@ def described(claim: Claim) -> dict[str, Any]:
         "assumes": [str(a) for a in claim.assumes],
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
+        "slides": list(claim.slides),
         "found": claim.records,
         "expected": claim.expected,
         "digest": digest(claim),

@@ -207,6 +207,7 @@ def _entry(claim: Claim) -> dict[str, Any]:
         "assumes": [str(a) for a in claim.assumes],
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
+        "slides": list(claim.slides),
         "found": claim.records,
         "controls": list(claim.controls),
         "rivals": list(claim.rivals),

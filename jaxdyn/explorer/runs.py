@@ -16,13 +16,11 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from jaxdyn import plotting
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.claim import Claim, Judge
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Verified
-from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.sweep import MOST_SEEDS, plan
 from jaxdyn.engine.task import Plan, Task
@@ -30,6 +28,7 @@ from jaxdyn.engine.typed import parse_seeds, parse_sets
 from jaxdyn.engine.verdict import judge_cell
 from jaxdyn.engine.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
+from jaxdyn.report.drawing import drawn
 from jaxdyn.report.words import duration, plural
 
 __all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
@@ -140,7 +139,7 @@ class Explorer:
 
         def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Conclusion:
             watch()
-            tell(Picture(task, draw(None if move.plain else self.claim.plot, data)))
+            tell(Picture(task, draw(None if move.plain else self.claim.plot, data, task.narrowed)))
             watch()
             tell(Checked(judge_cell(self.claim, data)))
             heeding = dataclasses.replace(self.claim, judge=_Watched(self.claim.judge, watch))
@@ -190,10 +189,10 @@ class Explorer:
                 shapes.setdefault(len(chunk.cells), max(cost.compile_seconds, PATIENCE) - cost.run_seconds)  # type: ignore[union-attr]
 
 
-def draw(plot: Any, data: xr.Dataset) -> str:
+def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:
     """A figure as HTML; where it cannot be drawn, why."""
     try:
-        return plotting.render(plot, guarded(data))
+        return drawn(plot, data, narrowed)
     except BaseException as error:
         let_through(error)
         return f"The figure could not be drawn: {Failure.of(error)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxdyn.engine import library
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import atlas, catalogue, gallery, studies, theories
+from jaxdyn.report import atlas, catalogue, gallery, studies, talks, theories
 
 __all__ = ["renew", "stale"]
 
@@ -33,7 +33,7 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    yield "docs/catalogue.md, README.md, docs/studies.md, docs/atlas.md and docs/theories are renewed"
+    yield "docs/catalogue.md, README.md, docs/studies.md, docs/talks.md, docs/atlas.md and docs/theories are renewed"
     if found:
         yield "docs/gallery.md is renewed"
     else:
@@ -46,6 +46,8 @@ def _write(target: Path, root: Path) -> None:
     atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
     for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
+    atomic_write(target / "README.md", talks.with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
+    atomic_write(docs / "talks.md", talks.page(claims, root))
     atlas.write(docs)
     for name, written in theories.pages(claims, root).items():
         atomic_write(docs / "theories" / f"{name}.md", written)

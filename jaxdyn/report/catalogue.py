@@ -14,7 +14,7 @@ from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
-from jaxdyn.report import studies
+from jaxdyn.report import studies, talks
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import ended
 
@@ -106,6 +106,8 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
     if claim.printed:
         lines.append(f"- In print: {claim.printed}")
+    if places := talks.links(claim.slides):
+        lines.append(f"- In the talks: {', '.join(places)}")
     if claim.controls:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     if claim.rivals:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from jaxdyn import plotting
 from jaxdyn.engine.contract import EVIDENCE, counted_as
-from jaxdyn.report import atlas, by_figure, checks, studies
+from jaxdyn.report import atlas, by_figure, checks, studies, talks
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.formatting import breakable, count, duration, number, percent
 from jaxdyn.report.glossary import VERDICTS
@@ -114,6 +114,8 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Bounds", name(str(bounds))))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
+    if slides := talks.titled(claim.get("slides") or []):
+        rows.append(("In the talks", escape("; ".join(slides))))
     return rows
 
 

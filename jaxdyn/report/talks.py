@@ -18,21 +18,39 @@ from typing import Any, TypeAlias
 
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.recorded import recorded_verdicts
+from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
 
-__all__ = ["KINDS", "Home", "Row", "Talk", "experiments", "fate", "homes", "master", "page", "summary", "talks"]
+__all__ = [
+    "KINDS",
+    "Home",
+    "Row",
+    "Talk",
+    "experiments",
+    "fate",
+    "homes",
+    "links",
+    "master",
+    "page",
+    "rows",
+    "summary",
+    "talks",
+    "titled",
+    "with_counts",
+]
 
 FOLDER = Path(__file__).with_name("slides")
 ORDER = ("training", "grokking", "practical", "short", "attention")
 KINDS = ("theorem", "equation", "figure", "table", "number", "assumption", "statement")
-FATES = {
-    "reproduced": "decided by a claim that is upheld",
-    "misprint": "refuted as printed beside a corrected form that is upheld",
-    "not reproduced": "measured, and not what the slide says",
-    "measured": "measured, where the slide says how it is and not how much, or an open question",
-    "experiment": "drawn or tabulated beside the printed one, without a verdict",
-    "reference": "cited only, with the reason",
+FATES = {  # what became of a row: in a count, and what that means
+    "reproduced": ("reproduced", "decided by a claim that is upheld"),
+    "misprint": ("misprints", "refuted as printed, next to a corrected form that is upheld"),
+    "not reproduced": ("not reproduced", "decided or measured, and not what the slide says"),
+    "measured": ("measured", "an open question, or a number that the slide does not give"),
+    "experiment": ("drawn or tabulated", "by an experiment next to the printed ones, without a verdict"),
+    "reference": ("references", "cited only, with the reason"),
 }
+MARKS = ("<!-- talks -->", "<!-- end of talks -->")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +63,7 @@ class Row:
         kind: one of :data:`KINDS`.
         says: in words, with the slide's formulas.
         theirs: the printed number.
-        ours: claims, each with the reading or check that stands beside the printed number.
+        ours: claims, each with the reading or check that stands next to the printed number.
         fails: how it does not reproduce, in words.
         note: what a reader must know.
         reference: why nothing decides it, and what that would take.
@@ -96,7 +114,7 @@ def talks() -> dict[str, Talk]:
     found = {}
     for name in ORDER:
         read = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-        rows = tuple(_row(name, given) for given in read["row"])
+        rows = tuple(_row(name, given) for given in read.get("row", ()))
         if twice := [one for one, n in Counter(row.id for row in rows).items() if n > 1]:
             raise ValueError(f"{name}.toml: two rows are called {twice[0]}")
         found[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
@@ -114,6 +132,21 @@ def _row(talk: str, given: Mapping[str, Any]) -> Row:
 def rows() -> dict[str, Row]:
     """All rows by name."""
     return {row.name: row for talk in talks().values() for row in talk.rows}
+
+
+def titled(names: Sequence[str]) -> list[str]:
+    """The slides of some rows with their talks, ``“Main Theorem” (Practical algorithms …)``; unknown names are left as they are."""
+    known, found = rows(), dict[str, dict[str, None]]()
+    for name in names:
+        talk, title = (talks()[known[name].talk].title, f"“{known[name].slide}”") if name in known else ("", name)
+        found.setdefault(talk, {})[title] = None
+    return [", ".join(titles) + (f" ({talk})" if talk else "") for talk, titles in found.items()]
+
+
+def links(names: Sequence[str]) -> list[str]:
+    """The slides of some rows, linked to the page of the talks; a user's own names have no place there."""
+    of = {known.slide: known for known in map(rows().get, names) if known is not None}
+    return [f"[{_cell(slide)}](talks.md#{row.talk}-{row.id})" for slide, row in of.items()]
 
 
 def master(row: Row) -> Row:
@@ -163,6 +196,21 @@ def summary(claims: Sequence[Claim], root: Path) -> Counter[str]:
     return Counter(str(fate(row, found.get(row.name, ()))) for row in rows().values() if not row.same)
 
 
+def with_counts(readme: str, claims: Sequence[Claim], root: Path) -> str:
+    """The README with today's counts between their two marks.
+
+    Raises:
+        UsageError: if the marks are not there.
+    """
+    start, end = readme.find(MARKS[0]), readme.find(MARKS[1])
+    if not 0 <= start < end:
+        raise UsageError(f"the README lacks the marks {' and '.join(MARKS)}")
+    counted = summary(claims, root)
+    parts = ", ".join(f"{counted[name]} {words}" for name, (words, _) in FATES.items() if counted[name])
+    sentence = f"Of {sum(counted.values())} statements, figures and numbers of [five talks](docs/talks.md): {parts}."
+    return readme[: start + len(MARKS[0])] + sentence + readme[end:]
+
+
 # the page
 
 INTRO = """# The talks, slide by slide
@@ -179,7 +227,10 @@ BARS = re.compile(r"\$[^$]*\$")
 def page(claims: Sequence[Claim], root: Path) -> str:
     """``docs/talks.md``."""
     found, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
-    parts = [INTRO, "\n".join(f"- **{counted[name]} {name}**: {meaning}." for name, meaning in FATES.items() if counted[name])]
+    parts = [
+        INTRO,
+        "\n".join(f"- **{counted[name]} {words}**: {meaning}." for name, (words, meaning) in FATES.items() if counted[name]),
+    ]
     for talk in talks().values():
         raw = "" if talk.clean else " (its text is raw character recognition: formulas are taken from the others)"
         parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, found, by_id) for row in talk.rows)])]

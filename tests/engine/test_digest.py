@@ -1,5 +1,6 @@
 """The digest of what a claim is judged by: it changes with what decides, and with nothing else; it is the same in every process."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -109,3 +110,10 @@ def test_a_judge_made_at_a_prompt_has_one(claim):
     names = {"jd": jd}
     exec(code, names)
     assert digest(claim(judge=names["judge"])) != digest(claim())
+
+
+def test_what_holds_itself_has_a_digest(claim):
+    circle = {"lr": 0.1}
+    circle["again"] = [circle]
+    found = [digest(dataclasses.replace(claim(), judge=lambda ds, value=value: [])) for value in (circle, {"lr": 0.2})]
+    assert found[0] != found[1]

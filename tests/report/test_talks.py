@@ -47,7 +47,7 @@ def test_rows_are_whole():
             others = {f.name for f in dataclasses.fields(row)} - {"talk", "id", "slide", "kind", "same", "note"}
             assert not row.same or not any(getattr(row, name) for name in others), f"{row.name} repeats another"
             assert row.same or row.says, f"{row.name} says nothing"
-            assert not row.ours or row.theirs, f"{row.name} has a number of ours beside none"
+            assert not row.ours or row.theirs, f"{row.name} has a number of ours next to none"
 
 
 def test_a_fate_is_what_the_homes_say(claims):

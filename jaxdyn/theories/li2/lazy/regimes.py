@@ -142,12 +142,14 @@ def plot_eta(ds: xr.Dataset, fig: Figure) -> None:
 def plot_beta(ds: xr.Dataset, fig: Figure) -> None:
     """The size of G_F against beta."""
     ax = fig.subplots()
-    for count, color in zip((20.0, 60.0, 200.0), ("fourth", "measured", "third"), strict=True):
+    counts = np.unique(ds.nodes.values)
+    shown = counts[np.unique(np.linspace(0, len(counts) - 1, 3).round().astype(int))]
+    for count, color in zip(shown, ("fourth", "measured", "third"), strict=False):
         part = ds.sel(nodes=count)
         size, predicted = (np.sqrt((part[f"{side}_scaled"] ** 2).sum(["sample", "node"])) for side in ("measured", "predicted"))
         plotting.band(ax, ds.beta, size, f"{count:g} nodes", color, marker="o", linestyle="")
         for form, style in (("derived", "-"), ("printed", ":")):
-            label = form if count == 200 else ""
+            label = form if count == shown[-1] else ""
             plotting.band(ax, ds.beta, predicted.sel(form=form), label, "theory", linestyle=style)
     ax.set(xscale="log", yscale="log", xlabel=r"output scale $\beta$", ylabel=r"$\|G_F\|$, first nodes")
 
