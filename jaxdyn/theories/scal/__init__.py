@@ -32,6 +32,7 @@ THEORY = jd.Theory(
         "human_tokens",
         "closed_form",
         "rounding",
+        "table_sums",
         "fitted",
         "whitebox",
         "trained",
