@@ -152,6 +152,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
 
 def _list(args: argparse.Namespace) -> int:
     from jaxdyn.engine import registry
+    from jaxdyn.engine.contract import COUNTED
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's file prints must not land in the JSON
         entries = registry.catalogue(args.load)
@@ -176,7 +177,9 @@ def _list(args: argparse.Namespace) -> int:
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")
         print(f"    {e['home']}")
-    print(plural(len(entries), "claim"), file=sys.stderr)
+    kinds = ((kind, sum(e["counted"] == kind for e in entries)) for kind in COUNTED)
+    parts = (plural(n, kind) if kind == "misprint" else f"{n} {kind}" for kind, n in kinds if n)
+    print(f"{plural(len(entries), 'claim')}: {', '.join(parts)}", file=sys.stderr)
     return 0
 
 

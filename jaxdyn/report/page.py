@@ -237,6 +237,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
+        "counted": counted_as(str(claim["id"]), "refuted") if verdict == "refuted" and not differs(claim) else "",
         "recorded": (claim.get("recorded") or {}).get("verdict"),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
