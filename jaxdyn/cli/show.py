@@ -20,6 +20,7 @@ from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies, talks
 from jaxdyn.report.plain import plain
+from jaxdyn.report.results import RESULT
 from jaxdyn.report.words import plural
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["facts", "lines"]
 
-RESULT = "result.json"
 SIGNS = {True: "✓", False: "✗", None: "?"}
 INDENT = 15  # of what stands behind a label
 

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import functools
 import html
-import json
 import math
 import sys
 import time
@@ -28,7 +27,7 @@ from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.store import atomic_write, check_writable, open_folder
+from jaxdyn.engine.store import check_writable, open_folder
 from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verify import (
     cheapest,
@@ -41,15 +40,14 @@ from jaxdyn.engine.verify import (
     task_costs,
     tasks_within,
 )
-from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import drawn
+from jaxdyn.report.results import read_results, write_results
 from jaxdyn.report.words import plural
 
 __all__ = ["rebuild", "verify_command"]
 
-RESULT, FIGURES = "result.json", "figures.json"
 OFTEN, SELDOM = 10.0, 20.0  # seconds between two writings of the page at least, and in units of what one takes
 SOON = 5.0  # expected seconds of what is run in this process rather than by workers that have to start
 LAST, TAIL = 45.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
@@ -270,8 +268,7 @@ class _Page:
             _add_tracebacks(whole, outcomes)
         figures = {v.claim.id: v.conclusion.figure for v in outcomes if v.conclusion.figure is not None}
         figures |= {own: figures[other] for own, other in self.same.items() if own in self.results and other in figures}
-        atomic_write(self.folder / RESULT, json.dumps(whole, indent=1))
-        atomic_write(self.folder / FIGURES, json.dumps(figures))
+        write_results(self.folder, whole, figures)
         rebuild(self.folder, self.target)
         self.next = time.perf_counter() + max(OFTEN, SELDOM * (time.perf_counter() - began))
         return whole
@@ -293,21 +290,10 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _is_entry(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("id"), str)
-
-
 def rebuild(folder: Path, target: Path) -> None:
     """Write the report from the stored results of a verification.
 
     Raises:
         UsageError: the folder holds no results.
     """
-    try:
-        whole, figures = (json.loads((folder / name).read_text()) for name in (RESULT, FIGURES))
-        claims = whole.get("claims") if isinstance(whole, dict) else None
-        if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):
-            raise ValueError
-    except (OSError, ValueError):
-        raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
-    report.write(target, whole, {str(name): str(figure) for name, figure in figures.items()})
+    report.write(target, *read_results(folder))

@@ -3,7 +3,7 @@
 A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done. The
 program and the chunk stand in its content as well: a shard that was moved or renamed is not taken for another's.
 Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
-and what a verification adds: ``conclusions/<claim>.gz``, ``result.json``, ``figures.json``, ``index.html``.
+and what a verification adds: ``conclusions/<claim>.gz``, ``result.json``, ``figures.json.gz``, ``index.html``.
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ from jaxdyn.engine import library
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, catalogue, gallery, studies, talks, theories
+from jaxdyn.report.results import RESULT
 
 __all__ = ["renew", "stale"]
-
-RESULT = "result.json"
 
 
 def renew(root: Path, results: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.transforms import Bbox
 
-from jaxdyn.plotting.ticks import keep_apart, plain_numbers
+from jaxdyn.plotting.ticks import fold, keep_apart, plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def finish(fig: Figure) -> None:
         if handles and ax.get_legend() is None:
             ax.legend(loc=PLACES[0], ncols=1 if len(labels) <= 6 else 2)
     _lay_out(fig)
-    changed = [keep_apart(ax.xaxis) for ax in fig.axes]
+    changed = [keep_apart(ax.xaxis) for ax in fig.axes] + [fold(axis) for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)]
     if not _place_legends(fig) or any(changed):
         _lay_out(fig)
     rasterise(fig, POINTS)

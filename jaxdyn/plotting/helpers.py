@@ -175,7 +175,7 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
         ax.set_xscale("log")
         ax.set_yscale("log")
         if len(set(eta)) <= 5:
-            ax.set_xticks(sorted(set(eta)), [f"{e:.3g}" for e in sorted(set(eta))])
+            ax.set_xticks(sorted(set(eta)), [f"{e:.0f}" if e >= 1000 else f"{e:.3g}" for e in sorted(set(eta))])
         ax.xaxis.set_minor_formatter(NullFormatter())
         if slope is not None:
             last, ends = int(np.argmax(eta)), np.array([eta.min(), eta.max()])

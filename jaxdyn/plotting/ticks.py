@@ -1,16 +1,17 @@
-"""Numbers on axes as plain text (10⁻³): set as mathematics, each of them would be parsed anew, half of a figure's cost."""
+"""What stands on axes: numbers as plain text (10⁻³; set as mathematics, each would be parsed anew), labels that have room."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.axis import XAxis
 from matplotlib.ticker import Formatter, LogFormatterSciNotation, MaxNLocator, NullFormatter, ScalarFormatter
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-__all__ = ["Logarithmic", "Scalar", "keep_apart", "overlapping", "plain_numbers"]
+__all__ = ["Logarithmic", "Scalar", "fold", "keep_apart", "overlapping", "plain_numbers"]
 
 GAP = 1.0  # points between two labels
 SLANT = 35.0  # degrees of names that have no room side by side
@@ -87,4 +88,19 @@ def keep_apart(axis: Axis) -> bool:
     for most in (5, 4, 3, 2):
         if isinstance(locator, MaxNLocator) and overlapping(axis):
             locator.set_params(nbins=most)
+    return True
+
+
+def fold(axis: Axis) -> bool:
+    """Write a label that is longer than the figure in two lines, broken between words; whether it was."""
+    figure = axis.get_figure(root=True)
+    assert figure is not None, "axes belong to a figure"
+    box, room = axis.label.get_window_extent(), figure.bbox
+    along, size = (box.width, room.width) if isinstance(axis, XAxis) else (box.height, room.height)
+    text = axis.label.get_text()
+    gaps = [i for i, letter in enumerate(text) if letter == " " and text[:i].count("$") % 2 == 0]
+    if along <= size or not gaps or "\n" in text:
+        return False
+    middle = min(gaps, key=lambda i: abs(i - len(text) / 2))
+    axis.label.set_text(f"{text[:middle]}\n{text[middle + 1 :]}")
     return True

@@ -5,7 +5,6 @@ Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure per theory, and th
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from jaxdyn.engine import library
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.report.results import read_results
 
 __all__ = ["entry", "standalone", "write"]
 
@@ -58,8 +58,8 @@ def write(folder: Path, docs: Path) -> None:
     Raises:
         UsageError: a figure that is named, but not among the results.
     """
-    claims = {c["id"]: c for c in json.loads((folder / "result.json").read_text())["claims"]}
-    figures = json.loads((folder / "figures.json").read_text())
+    whole, figures = read_results(folder)
+    claims = {c["id"]: c for c in whole["claims"]}
     named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
     shown = library.shown()
     missing = [name for name in (*shown, *named) if name not in figures]

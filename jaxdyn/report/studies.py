@@ -21,6 +21,7 @@ from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.report.results import read_results
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
@@ -64,9 +65,9 @@ def write_studies(folder: Path) -> list[str]:
         UsageError: the folder holds no results, or none at paper scale, or a claim belongs to no theory with a folder.
     """
     try:
-        whole, figures = (json.loads((folder / name).read_text()) for name in ("result.json", "figures.json"))
+        whole, figures = read_results(folder)
         entries = [entry for entry in whole["claims"] if entry["scale"] == "paper" and entry["verdict"] != "error"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     if not entries:
         raise UsageError(f"{folder} holds no results at paper scale: verify with --scale paper")

@@ -1,6 +1,7 @@
 """The command line as a user types it; in this process where nothing else is said."""
 
 import contextlib
+import gzip
 import io
 import json
 import re
@@ -566,7 +567,7 @@ def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
 def test_damaged_results_are_refused(refused, content):
     Path("out").mkdir()
     Path("out/result.json").write_text(content)
-    Path("out/figures.json").write_text("{}")
+    Path("out/figures.json.gz").write_bytes(gzip.compress(b"{}"))
     assert "out" in refused(["report", "out"])
 
 

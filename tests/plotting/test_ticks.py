@@ -111,6 +111,18 @@ def test_labels_that_ran_into_each_other_do_not(draw, monkeypatch):
     assert len([label for label in axis.get_ticklabels() if label.get_text()]) >= 2
 
 
+def test_a_label_longer_than_the_figure_has_two_lines():
+    text = r"shortest path taken, in per cent of all pairs of vertices that are not adjacent, $p = 0.3$ or $p = 0.5$"
+
+    def labelled(ax):
+        ax.plot([0, 1])
+        ax.set(xlabel="short", ylabel=text)
+
+    axis = ready(labelled).axes.yaxis
+    assert axis.label.get_text().replace("\n", " ") == text and axis.label.get_text().count("\n") == 1
+    assert ready(labelled).label.get_text() == "short"
+
+
 def test_labels_with_room_stay_as_they_are():
     axis = ready(narrow, width=7.0)
     assert any(label.get_text() for label in axis.get_minorticklabels())

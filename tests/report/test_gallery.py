@@ -1,6 +1,5 @@
 """Figures as files for the documents."""
 
-import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,6 +11,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.engine import library
 from jaxdyn.report import gallery
+from jaxdyn.report.results import read_results, write_results
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -25,8 +25,7 @@ def folder(tmp_path):
     claims = [
         {"id": n, "title": "A law", "statement": "It holds.", "caption": "Axes.", "command": f"jaxdyn verify {n}"} for n in names
     ]
-    (tmp_path / "result.json").write_text(json.dumps({"claims": claims}))
-    (tmp_path / "figures.json").write_text(json.dumps(dict.fromkeys(names, svg)))
+    write_results(tmp_path, {"claims": claims}, dict.fromkeys(names, svg))
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "findings.md").write_text((DOCS / "findings.md").read_text())
@@ -44,7 +43,7 @@ def test_files_are_drawings_by_themselves(folder):
 
 
 def test_a_figure_that_is_missing_is_named(folder):
-    (folder / "figures.json").write_text("{}")
+    write_results(folder, read_results(folder)[0], {})
     with pytest.raises(jd.UsageError, match=f"has no figure of {library.shown()[0]}"):
         gallery.write(folder, folder / "docs")
 

@@ -1,6 +1,5 @@
 """Runs at paper scale are stored, and shown wherever their claim is."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ from jaxdyn.engine import library, registry
 from jaxdyn.engine.digest import digest
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.errors import UsageError
+from jaxdyn.report.results import write_results
 from jaxdyn.report.studies import STALE, differs, figure, is_stale, provenance, read_study, table, with_table, write_studies
 from tests.report.handmade import DRAWING
 
@@ -21,8 +21,7 @@ ENVIRONMENT = {"date": "2026-11-22 15:01 UTC", "commit": "e9773c4970", "jaxdyn":
 
 def verified(folder, *claims, figures=None):
     folder.mkdir(exist_ok=True)
-    (folder / "result.json").write_text(json.dumps({"claims": list(claims), "environment": ENVIRONMENT}))
-    (folder / "figures.json").write_text(json.dumps(figures or {"toy.law": "<svg/>"}))
+    write_results(folder, {"claims": list(claims), "environment": ENVIRONMENT}, figures or {"toy.law": "<svg/>"})
     return folder
 
 

@@ -1,0 +1,44 @@
+"""What a verification leaves in its folder for the report: ``result.json``, and the figures, packed, in ``figures.json.gz``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.errors import UsageError
+
+__all__ = ["FIGURES", "RESULT", "read_results", "write_results"]
+
+RESULT, FIGURES = "result.json", "figures.json.gz"
+PACKING = 3  # of 1 to 9: drawings shrink to a fourth, in a fifth of a second
+
+
+def write_results(folder: Path, whole: Mapping[str, Any], figures: Mapping[str, str]) -> None:
+    """Write the entries of all claims, and their figures as HTML by claim."""
+    atomic_write(folder / RESULT, json.dumps(whole, indent=1))
+    atomic_write(folder / FIGURES, gzip.compress(json.dumps(figures).encode(), PACKING, mtime=0))
+
+
+def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What :func:`write_results` wrote.
+
+    Raises:
+        UsageError: the folder holds no results.
+    """
+    try:
+        whole = json.loads((folder / RESULT).read_text())
+        figures = json.loads(gzip.decompress((folder / FIGURES).read_bytes()))
+        claims = whole.get("claims") if isinstance(whole, dict) else None
+        if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):
+            raise ValueError
+    except (OSError, ValueError, EOFError):
+        raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
+    return whole, {str(name): str(figure) for name, figure in figures.items()}
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("id"), str)
