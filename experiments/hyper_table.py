@@ -20,6 +20,8 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.theories.hyper import published, tie_codes, training
 from jaxdyn.theories.hyper.dynamics import codes as theory
 
+SLIDES = ("training:hyper-table",)
+
 SMALL = {"relevant": 5.0, "temperature": 0.5, "batch": 32, "dim": 10.0, "width": 10, "inputs": 10, "hidden": 64}
 SCALES = {
     "quick": SMALL | {"steps": 6000, "records": 12, "examples": 1000, "seeds": 5},

@@ -19,6 +19,8 @@ from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.text import longrun, reading
 from jaxdyn.theories.joma import published as paper
 
+SLIDES = ("training:joma-figure-6",)
+
 SCALES = {
     "quick": {
         "reading": reading.Reading(steps=1, every=1),

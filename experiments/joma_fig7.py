@@ -13,6 +13,8 @@ import numpy as np
 from jaxdyn import experiment
 from jaxdyn.text import longrun
 
+SLIDES = ("short:joma-stable-rank",)
+
 
 def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:
     """Stable rank of each layer at the start, at its lowest and at the end, means over seeds, and what comes back."""

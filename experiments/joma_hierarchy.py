@@ -15,6 +15,8 @@ from jaxdyn.plotting import COLORS
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.joma.hierarchy.hier_order import Hierarchy, plot_order, rank_correlation, trial
 
+SLIDES = ("training:joma-deep-latent",)
+
 NAMES = {"wide": "outputs far from the prior", "exact": "outputs at the prior"}
 
 

@@ -20,6 +20,8 @@ from jaxdyn.theories.li2.grokking import stages
 from jaxdyn.theories.li2.published import FIGURE_3, OFF_DIAGONAL
 from jaxdyn.theories.li2.training import Training
 
+SLIDES = ("grokking:li2-figure-stages",)
+
 CASES = {
     "quick": {"seeds": 3, "group": "41", "share": 0.5, "hidden": 256, "epochs": 400, "every": 1},
     "paper": {"seeds": 15, "group": "71", "share": 0.4, "hidden": 2048, "epochs": 400, "every": 1},

@@ -18,6 +18,8 @@ from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.grokking import phase
 from jaxdyn.theories.li2.published import CRITICAL
 
+SLIDES = ("grokking:li2-figure-boundary",)
+
 NAMES = ("prime", "composite", "product", "non-Abelian, d = 2")
 GROUPS = {
     "quick": ("11 17 23 31 41 47", "12 16 27", "2x3x3 5x5 2x2x9", "D8 Q24 D18"),

@@ -19,6 +19,8 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.theories.memo import published
 from jaxdyn.theories.memo.training import Memory, trial
 
+SLIDES = ("training:memo-table",)
+
 SCALES = {
     "quick": {"seeds": 4},
     "paper": {"hidden": 512, "active": 512.0, "images": 1297, "lr": 1e-3, "every": 25.0, "records": 40, "seeds": 4},

@@ -20,6 +20,8 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
+SLIDES = ("training:rev-theorem-3", "training:rev-theorem-4")
+
 STEPS = {"quick": 10_000, "paper": 100_000}
 SEEDS = {"quick": 8, "paper": 64}  # of the smaller sweeps
 WIDE = jd.grid(OneLayer, vocabulary=1000, test_indices=20)

@@ -23,6 +23,8 @@ from jaxdyn.text import longrun
 from jaxdyn.theories.sln import alignment, model_paths, published
 from jaxdyn.theories.sln.model_paths import Learning, distance_correlations, each_graph
 
+SLIDES = ("training:sln-task", "training:sln-correlation")
+
 SCALES = {
     "quick": {"steps": 2000, "problems": 600},
     "paper": {"largest": 7, "width": 256, "heads": 8, "batch": 256, "steps": 20_000, "problems": 2000, "looked": 100, "lr": 1e-3},

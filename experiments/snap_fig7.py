@@ -17,6 +17,8 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.text import longrun, reading
 from jaxdyn.theories.snap import text as fig7
 
+SLIDES = ("training:snap-figure-7",)
+
 SCALES = {
     "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
     "paper": {"base": reading.Reading(max_words=0, width=200, hidden=200), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},

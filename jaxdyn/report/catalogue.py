@@ -21,7 +21,7 @@ from jaxdyn.report.formatting import ended
 __all__ = ["catalogue", "table", "with_table"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
-COLUMNS = {"misprint": "misprints"}  # of the table, where they are not called as the claims
+COLUMNS = {"misprint": "misprints"}  # of the table, where they have other names than the claims
 
 
 def catalogue(claims: Sequence[Claim]) -> str:

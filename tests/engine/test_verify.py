@@ -88,7 +88,7 @@ def test_what_differs_is_shown(verified):
 def test_payload_has_the_documented_shape(verified):
     whole = json.loads(json.dumps(payload(list(verified.values()), 1.0), allow_nan=False))
     assert (
-        whole.keys() == {"claims", "not_run", "programs", "runs", "costs", "by_chance", "seconds", "environment"}
+        whole.keys() == {"claims", "not_run", "counts", "programs", "runs", "costs", "by_chance", "seconds", "environment"}
         and whole["programs"] == 2
     )
     for claim in whole["claims"]:

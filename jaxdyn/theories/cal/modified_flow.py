@@ -203,6 +203,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="cal.gd_order1",
+        slides=("grokking:gradient-flow",),
         title="Gradient descent converges to gradient flow at first order",
         statement=rf"Gradient descent on {NETWORK} converges to gradient flow at order 1 in the step size $\eta$: the weights "
         "after "

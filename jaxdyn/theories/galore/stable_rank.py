@@ -160,7 +160,8 @@ CLAIMS = (
         id="galore.stable_rank_bound_as_printed",
         title="The published bound on the gradient's stable rank",
         form="printed",
-        printed=r"Lemma 3.4: $\mathrm{sr}(G_t) \le \mathrm{sr}(G_{t_0}^\parallel) + \left(\frac{1-\eta\lambda_2}{1-\eta\lambda_1}"
+        printed=r"arXiv:2403.03507, Lemma 3.4: $\mathrm{sr}(G_t) \le \mathrm{sr}(G_{t_0}^\parallel) + "
+        r"\left(\frac{1-\eta\lambda_2}{1-\eta\lambda_1}"
         r"\right)^{2(t-t_0)} \frac{\|G_0 - G_{t_0}^\parallel\|_F^2}{\|G_{t_0}^\parallel\|_2^2}$",
         statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$, with distinct eigenvalues "
         r"and a step size below $2 / (\lambda_2 + \lambda_{max})$, $\mathrm{sr}(G_t) \le \mathrm{sr}(G_\parallel) + "

@@ -201,7 +201,7 @@ CLAIMS = (
         id="galore.fixed_proj_varying_as_printed",
         title="Decay within a fixed subspace as coefficients change, as printed",
         form="printed",
-        printed=r"Theorem 3.8: $\|R_t\|_F \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,\|R_{t-1}\|_F$",
+        printed=r"arXiv:2403.03507, Theorem 3.8: $\|R_t\|_F \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,\|R_{t-1}\|_F$",
         statement=r"In the reduced dynamics of gradient descent within fixed subspaces on $G = A(W) - \frac1N\sum_i B_i(W) W "
         r"C_i(W)$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le D$, the projected gradient $R_t = P^\top G_t Q$ has "
         r"$\|R_t\| \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\, \|R_{t-1}\|$ in every step, with $\kappa$ and the "

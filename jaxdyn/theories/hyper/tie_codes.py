@@ -151,6 +151,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="hyper.tie",
+        slides=("training:hyper-transfer",),
         title="Two encoders with one contrastive loss, one useful, one useless",
         statement="An encoder $f$ that reads the $k$ relevant bits and an encoder $g$ that reads the signs of $k$ others have "
         "the same contrastive loss: to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to "

@@ -322,6 +322,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="hyper.table_linear",
+        slides=("training:hyper-table",),
         title="A linear encoder ends at the loss of the relevant bits' code",
         statement="Above the temperature at which irrelevant bits pay, a linear encoder of the hypercube ends at the contrastive "
         "loss of the code of the relevant bits within .01, and linear probes on it have an accuracy of at least 99%, "
@@ -364,6 +365,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.mlp_adam",
+        slides=("training:hyper-table",),
         title="An MLP encoder has a lower loss and a lower accuracy than a linear one",
         statement="On the hypercube an encoder with one hidden layer ends with a contrastive loss that is lower by at least .1 "
         "than that of a linear encoder from the same seed, and with a downstream accuracy that is lower by at least "
@@ -425,6 +427,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.wd",
+        slides=("training:hyper-table",),
         title="What weight decay gives an MLP encoder in accuracy and costs in loss",
         statement="How much downstream accuracy does an encoder with one hidden layer gain on the hypercube by decoupled weight "
         "decay of .1 and of 1, and by how much is its contrastive loss higher with decay 1?",

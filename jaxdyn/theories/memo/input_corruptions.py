@@ -103,6 +103,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="memo.input_corruptions",
+        slides=("training:memo-table",),
         title="Networks fit random labels and destroyed images as well",
         statement="A perceptron ends with at least 99% of its training labels right, whether labels and images are true, the "
         "labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or the images are Gaussian "

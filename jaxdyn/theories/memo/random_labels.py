@@ -111,6 +111,7 @@ NARROW = {"4 hidden units": {"active": 4.0}}
 CLAIMS = (
     STUDY.claim(
         id="memo.random_labels",
+        slides=("training:memo-table",),
         title="A network fits random labels and knows nothing of new images",
         paper_seeds=24,
         statement="A perceptron trained on random labels ends with at least 99% of its training labels right; its test accuracy, "
@@ -123,6 +124,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.corruption_curve",
+        slides=("training:memo-bound",),
         title="The more labels are random, the less a network knows of new images",
         statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron ends with at least 99% "
         "of its training labels right, whatever the share; its test accuracy falls from each share to the next by more than 2 "
@@ -138,6 +140,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.regularisation",
+        slides=("training:memo-regularisation",),
         title="Without regularisation a network knows new images almost as well",
         statement="With weight decay, with noise on the images at every step, with both, and with neither, a perceptron ends "
         "with at least 99% of its training labels right. Its test accuracy with a regulariser differs by less than 10 percentage "

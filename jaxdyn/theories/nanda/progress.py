@@ -314,6 +314,7 @@ RENAMED = {"residues renamed at random": renamed}
 CLAIMS = (
     STUDY.claim(
         id="nanda.progress",
+        slides=("training:cogo-fourier-basis",),
         title="A transformer that groks modular addition uses a few frequencies",
         bounds=jd.looked(at="0:8", confirmed="4000:4005"),
         statement="A one-layer transformer that has grokked modular addition computes it with a few key frequencies, at most "

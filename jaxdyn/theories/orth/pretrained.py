@@ -103,6 +103,7 @@ MODEL = jd.Study(
     "random directions.",
 ).claim(
     id="orth.model",
+    slides=("training:joma-orthogonal",),
     title="In SmolLM2 only what MLPs write is as orthogonal as random vectors",
     statement="In SmolLM2-135M-Instruct the directions that the units of an MLP write have a mean |cos| below 1.5 times that of "
     "random directions, on average over layers. Vectors of different tokens are not orthogonal: embeddings have more than 4 times, "

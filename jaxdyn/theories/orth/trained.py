@@ -331,6 +331,7 @@ NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
 
 TRAINED = STUDY.claim(
     id="orth.trained",
+    slides=("training:joma-orthogonal",),
     title="Trained weights stay nearly as orthogonal as random directions",
     bounds=jd.looked(at="0:4", confirmed="4000:4004"),
     statement="In JoMA's encoder, token embeddings and the directions that each MLP writes start with the mean |cos| of random "
@@ -352,6 +353,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_inputs",
+        slides=("training:joma-orthogonal",),
         title="How orthogonal the residual stream of JoMA's encoder is in training",
         statement="How large does the mean |cos| of the residual stream become along training on a text, over that of random "
         "directions: the inputs of each block and the output of the last, raw and without their mean over words, next to "
@@ -366,6 +368,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_rotary",
+        slides=("training:joma-orthogonal",),
         title="How orthogonal the vectors of a network like Pythia stay in training",
         tested=TESTED.replace("NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width})"),
         statement="How large does the mean |cos| of embeddings, of what MLPs write and of the residual stream become along "
@@ -381,6 +384,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.ortho",
+        slides=("training:joma-orthogonal",),
         title="JoMA's encoder starts with random embeddings and stays near them",
         statement=r"At its random start the embeddings and output projections of JoMA's encoder have, on average over seeds, "
         r"the mean |cos| of random directions within 3%, and n of their unit columns U in d dimensions have "

@@ -122,6 +122,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="power.steep",
+        slides=("grokking:li2-figure-grokking",),
         title="Fewer training pairs delay generalisation more than in proportion",
         bounds=jd.looked(at="0:12", confirmed="4000:4012"),
         statement="The fewer pairs of a group's table a network with weight decay is trained on, the longer it takes until "

@@ -185,6 +185,7 @@ CLAIMS = (
         "others are trained no further). Median and central 90% of the runs.",
     ).claim(
         id="power.transformer",
+        slides=("grokking:li2-figure-grokking",),
         title="Transformers generalise long after fitting, later with fewer pairs",
         bounds=jd.looked(at="8000:8010", confirmed="51000000:51000015"),
         statement="Transformers trained on part of the table of sums modulo 31 reach an accuracy of .95 on the other pairs, "

@@ -299,6 +299,7 @@ CLAIMS = (
         "the three approaches.",
     ).claim(
         id="scal.trained",
+        slides=("grokking:scal-table",),
         title="How the best size of a small language model grows with compute",
         statement="With which exponent does the best number $N$ of weights of a language model grow with compute, by the "
         "minimum over curves, by isoFLOP parabolas and by the parametric fit; by how much do these differ; how far does a fit "

@@ -165,6 +165,7 @@ MODEL = (
 CLAIMS = (
     STUDY.claim(
         id="scal.whitebox",
+        slides=("grokking:scal-exponential-data",),
         title="A linear model trained by gradient descent has a known scaling law",
         statement=rf"{MODEL} The loss of $N$ features after $n$ steps at rate $\eta$ is $\sum_{{j \le N}} j^{{-q}}(1 - \eta "
         r"j^{-p})^{2n} + \sum_{j > N} j^{-q}$ to a relative $10^{-9}$, and at compute $C = N n\eta$ from $10^4$ to $10^6$ the "

@@ -397,6 +397,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="sln.model_acc",
+        slides=("training:sln-task",),
         title="How many shortest paths a small decoder finds on new graphs",
         statement="How many shortest paths does a small decoder find on graphs that were held out, between adjacent vertices and "
         "between others, where any shortest path counts?",
@@ -416,6 +417,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.embedding_corr",
+        slides=("training:sln-correlation",),
         title="Do a decoder's embeddings of edges follow the line graph's spectrum?",
         statement="How far do the embeddings of edges after the first layer follow the spectrum of the line graph? The readings "
         "are the matched correlation of their 3 leading principal components with its 5 slowest modes (more than .9 in print), how "

@@ -307,6 +307,7 @@ PRUNE = jd.Study(
 CLAIMS = (
     PATH.claim(
         id="cogo.occam_path",
+        slides=("training:cogo-occam-path",),
         title="A path of zero loss leads from a composed network to a simpler one",
         statement=r"From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
         r"vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
@@ -324,6 +325,10 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm",
+        slides=(
+            "grokking:cogo-occam-identity",
+            "training:cogo-occam-norm",
+        ),
         title="The simpler solution has the smaller norm if its layers are balanced",
         statement=r"If the three layers of a solution $z'$ have equal norms at each frequency, no product with a random "
         r"factor $y$ with $r_{kkk}(y) = 1$ is smaller, $\|e * z'\| \le \|y * z'\|$ with the identity $e$; factors close to "
@@ -335,11 +340,12 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm_as_printed",
+        slides=("training:cogo-occam-norm",),
         title="The simpler solution has the smaller norm, whatever its layers",
         statement=r"$\|e * z'\| \le \|y * z'\|$ for any solution $z'$ and any $y$ with $r_{kkk}(y) = 1$, whether or not the layers "
         r"of $z'$ have equal norms.",
-        printed=r"talks: $\|e * z'\| \le \|y * z'\|$ for optimal $z = y * z'$ and $z'$ (the bound for any $z'$ is $3 \sum_k "
-        r"\prod_p \|z'_{pk}\|^{2/3}$)",
+        printed=r"talk training, Gradient Dynamics: $\|\mathbf{e} * \mathbf{z}'\|_2 \leq \|\mathbf{y} * \mathbf{z}'\|_2$ for "
+        r"optimal $\mathbf{z} = \mathbf{y} * \mathbf{z}'$ and $\mathbf{z}'$",
         rivals={},
         source="talks on arXiv:2410.01779",
         quick=jd.grid(Factored, tilt=[1.0, 2.0]),
@@ -349,6 +355,7 @@ CLAIMS = (
     ),
     PRUNE.claim(
         id="cogo.occam_wd",
+        slides=("training:cogo-occam-norm",),
         title="Weight decay prunes a redundant solution to the simple one",
         statement=r"Gradient descent with weight decay $\lambda$ from $y * z'$, a solution of addition modulo an odd $d$ "
         r"with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the "

@@ -390,6 +390,7 @@ CLAIMS = (
     ),
     RELAX.claim(
         id="cogo.flow",
+        slides=("grokking:cogo-limits",),
         title="Potentials relax as at infinite width, zero modes taken out",
         statement=r"Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus "
         r"its mean), the cross potentials relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = "

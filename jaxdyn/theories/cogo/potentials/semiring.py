@@ -203,6 +203,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.semiring",
+        slides=("training:cogo-semiring",),
         title="Networks for one group form a commutative semi-ring",
         statement=r"Networks for the same finite Abelian group form a commutative semi-ring: + (nodes side by side) and $*$ "
         r"(Kronecker product at each layer and frequency) are associative and commutative up to the order of nodes, $*$ "
@@ -217,6 +218,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.sp_hom",
+        slides=(
+            "training:cogo-homomorphism",
+            "training:cogo-composition",
+        ),
         title="Sum potentials are ring homomorphisms",
         statement=r"On finite Abelian groups, sum potentials are ring homomorphisms: $r(1) = 1$, $r(x+y) = r(x) + r(y)$, "
         r"$r(x*y) = r(x)\,r(y)$. Their sums $\sum_{k'} r_{p,k',m-k',k}$ are additive.",

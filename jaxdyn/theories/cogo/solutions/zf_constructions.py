@@ -188,6 +188,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.zF6",
+        slides=(
+            "training:cogo-composition",
+            "training:cogo-order-6",
+        ),
         title="Six nodes at every pair of frequencies solve modular addition",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F6} = 6^{-1/3} \sum_k z_{syn} * z_\nu * y_k$ has zero loss and adds all "
         r"pairs correctly, for random $\nu$ of modulus one and random phases at each of the $n = (d-1)/2$ pairs of frequencies; "
@@ -200,6 +204,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.zF46",
+        slides=("training:cogo-order-4",),
         title="One block of six nodes carries the bias of blocks of four",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of order 4 "
         r"at all other frequencies, has zero loss with $q = 2d$ nodes and adds all pairs correctly; so does the solution in which "

@@ -235,6 +235,13 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.train_orders",
+        slides=(
+            "grokking:cogo-limits",
+            "training:cogo-task",
+            "training:cogo-fourier-basis",
+            "training:cogo-figure-orders",
+            "training:cogo-order-4-6-share",
+        ),
         title="Trained networks give each frequency four or six nodes",
         statement=r"In networks trained on modular addition with weight decay, at least 95% of the frequencies end with four "
         r"or six nodes on average at each decay, and at least 90% in every run.",
@@ -246,6 +253,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_named",
+        slides=(
+            "training:cogo-figure-solution",
+            "training:cogo-factorable",
+            "training:cogo-constructed",
+        ),
         title="Trained networks are made of the three known constructions",
         statement=r"In networks trained on modular addition with weight decay, at least 90% of the factorable frequencies "
         r"are one of the three known constructions, on average over seeds and decays.",
@@ -261,6 +273,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_table",
+        slides=("training:cogo-table",),
         title="How frequent each construction is in trained networks, against print",
         statement=r"In networks trained on modular addition, how frequent is each construction among the factorable "
         r"frequencies, in percentage points from the published value? Intervals hold the standard errors of both (95% for "
@@ -285,6 +298,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.wd_order",
+        slides=("training:cogo-figure-weight-decay",),
         title="Decay times epochs, not the decay, sets the share of order 4",
         statement=r"In networks trained on modular addition, the share of frequencies with four nodes depends on weight "
         r"decay times epochs: when that product is that of the smallest decay at its end, a decade of decay changes the mean "

@@ -163,6 +163,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.text_dip",
+        slides=("training:joma-figure-6",),
         title="Attention starts uniform and sharpens while a text is learned",
         statement="In a language model that learns a text, the entropy of each layer's attention starts within .15 nats of that "
         r"of uniform causal attention, $\ln(n!)/n$ for windows of $n$ words, and falls by at least .2 nats in most runs.",
@@ -173,6 +174,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
+        slides=("training:joma-figure-6",),
         title="Attention spreads again after sharpening, with linear MLPs as well",
         seeds=12,
         most=48,

@@ -230,6 +230,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.fig2",
+        slides=("training:joma-figure-2",),
         title="The MLP's weights predict the direction of the attention logits",
         statement=r"The estimate $\hat z = z_0 + \frac{r}{2\tau}\Delta\sum_k(v_k^2 - \|v_k\|^2\bar b)$ of the attention logits "
         r"from the MLP's weights $v_k$, with the mean attention $\bar b$ of the start, is correlated with the logits "
@@ -241,6 +242,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.fig2_size",
+        slides=("training:joma-figure-2",),
         title="How large the error of JoMA's logit estimate becomes",
         statement="How far from the attention logits, relative to their size, is the estimate from the MLP's weights with the "
         "mean attention of the start, half way and at the end of training, and how far has the mean attention moved by "

@@ -196,6 +196,10 @@ MOMENTUM = {"momentum": {"optimizer": "momentum"}, "Adam": {"optimizer": "adam"}
 CLAIMS = (
     LAWS.claim(
         id="joma.exp_invariant",
+        slides=(
+            "training:joma-settings",
+            "training:joma-theorem-1-exp",
+        ),
         title="Under exp attention the MLP's weights determine the logits",
         statement=r"Joint training of exp attention and the MLP above it conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "
         r"token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: temperature, $r$: learning "
@@ -209,6 +213,10 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.linear_invariant",
+        slides=(
+            "training:joma-settings",
+            "training:joma-theorem-1-linear",
+        ),
         title="Under linear attention the MLP's weights determine the squared logits",
         statement=r"Joint training of linear attention and the MLP above it conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: "
         "its attention logit, $v_k$: its weight at hidden node $k$, $r$: learning rate of the logits over that of the "
@@ -221,6 +229,7 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.multi_query",
+        slides=("training:joma-theorem-1-any",),
         title="With several queries, the MLP's weights determine the sum of logits",
         statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training conserves the "
         r"sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) and $\sum_m z_m^2 - r\sum_k "
@@ -247,6 +256,7 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.discrete_identity",
+        slides=("training:joma-theorem-1-any",),
         title="What steps of finite size change in JoMA's conserved quantities",
         statement=r"Plain gradient descent, on the full batch or on random mini-batches, changes $z - \frac{r}{2\tau}\sum_k "
         r"v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and $z^2 - r\sum_k v_k^2$ (linear "

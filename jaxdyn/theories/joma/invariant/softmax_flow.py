@@ -215,6 +215,10 @@ STUDY = jd.Study(
 
 flow_law = STUDY.claim(
     id="joma.softmax_flow",
+    slides=(
+        "training:joma-settings",
+        "training:joma-theorem-1-softmax",
+    ),
     title="Under two assumptions, the MLP's weights give the softmax logits",
     statement=r"In reduced dynamics with softmax attention $b$ and prescribed gradients $G_k$, $z = \frac{r}{2\tau}\sum_k(v_k^2 - "
     r"\|v_k\|^2\bar b) + c$ to $10^{-8}$ if $E[b] = \bar b$ is constant and $E[G_k b b^\top] = \bar b\,E[G_k b]^\top$ "
@@ -229,6 +233,7 @@ CLAIMS = (
     flow_law,
     flow_law.as_printed(
         id="joma.softmax_as_printed",
+        slides=("training:joma-theorem-1-softmax",),
         title="Theorem 1's softmax law as printed, its second term not halved",
         statement=r"In reduced dynamics with softmax attention and prescribed gradients that factorise, $z = \frac12\sum_k v_k^2 "
         r"- \|v_k\|^2\bar b + c$ where $E[b] = \bar b$ is constant; read here with the sum over nodes on both terms and "
@@ -236,10 +241,12 @@ CLAIMS = (
         r"rates, $\tau$: temperature).",
         source=f"{SOURCE}, as printed",
         form="printed",
-        printed=r"Theorem 1, softmax: $z(t) = \frac12\sum_k v_k^2(t) - \|v_k(t)\|_2^2\,\bar b + c$",
+        printed=r"talk training, Theorem 1: $\mathbf{z}_m(t) = \frac{1}{2} \sum_k \mathbf{v}_k^2(t) - \|\mathbf{v}_k(t)\|_2^2 "
+        r"\bar{\mathbf{b}}_m + \mathbf{c}$",
     ),
     STUDY.claim(
         id="joma.a5_as_printed",
+        slides=("training:joma-theorem-1-softmax",),
         title="The softmax law with its assumption only in the sum over nodes",
         statement="In reduced dynamics with softmax attention $b$ and prescribed gradients $G_k$, it is enough for $z = "
         r"\frac{r}{2\tau}\sum_k(v_k^2 - \|v_k\|^2\bar b) + c$ with several nodes that the sum over nodes factorises, "
@@ -255,6 +262,7 @@ CLAIMS = (
         form="law",
         counterpart="residual",
         rivals={},
-        printed=r"Theorem 1, softmax: $E[\sum_k g_{h_k} h_k' b b^\top] = \bar b\,E[\sum_k g_{h_k} h_k' b]^\top$",
+        printed=r"talk training, Theorem 1: $\mathbb{E}_{q=m} [\sum_k g_{h_k} h'_k \mathbf{b} \mathbf{b}^\top] = "
+        r"\bar{\mathbf{b}}_m \mathbb{E}_{q=m} [\sum_k g_{h_k} h'_k \mathbf{b}]$",
     ),
 )

@@ -171,6 +171,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.stationarity",
+        slides=("training:joma-saliency",),
         title="How soon the backward gradient stops being constant",
         statement="By the time a tenth of the loss is gone, how far has the saliency $E[Gx]$ ($G$: gradient at the hidden nodes, "
         "$x$: token frequencies), which Theorems 2 to 4 hold constant, changed relative to its size, and what is its "

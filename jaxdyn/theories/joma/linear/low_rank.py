@@ -111,6 +111,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.low_rank",
+        slides=(
+            "training:joma-many-nodes",
+            "training:joma-low-rank",
+        ),
         title="Under exp attention the gradient's rank falls to one at the blow-up",
         statement="For several linear nodes with exp attention and stationary upper gradients, row $l$ of the weights $V$ moves "
         r"on the line $V_l(0) + a_l\Delta_l$ ($\Delta_l$: its saliency) by the closed form of one node, with "
@@ -133,6 +137,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.low_rank_as_printed",
+        slides=("training:joma-many-nodes",),
         title="The talks' equation for many nodes, exponential inside the row sum",
         statement=r"Several linear nodes with exp attention and stationary upper gradients follow $\dot V = "
         r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "
@@ -142,10 +147,12 @@ CLAIMS = (
         form="printed",
         counterpart="derived",
         rivals={},
-        printed=r"the authors' talks: $\dot V = \frac{1}{A}\,\mathrm{diag}(\exp(\frac{V \circ V}{2})\,1)\,\Delta$",
+        printed=r"talk training: $\dot{V} = \frac{1}{A} \text{diag} \left( \exp \left( \frac{V \circ V}{2} \right) \mathbf{1} "
+        r"\right) \Delta$",
     ),
     STUDY.claim(
         id="joma.row_sum_one_node",
+        slides=("training:joma-many-nodes",),
         title="For a single node the talks' equation for many nodes is right",
         statement=r"One linear node with exp attention and stationary upper gradients, started at zero, follows $\dot V = "
         r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "

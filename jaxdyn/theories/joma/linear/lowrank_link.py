@@ -331,6 +331,7 @@ CLAIMS = (
     ),
     TRAINED.claim(
         id="joma.lowrank_link_trained",
+        slides=("training:joma-low-rank",),
         title="In trained blocks the gradient's rank dips, returns and falls again",
         statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample, the "
         r"stable ranks of the weights $V$ and of their gradient follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} "

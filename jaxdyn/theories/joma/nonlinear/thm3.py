@@ -114,6 +114,7 @@ GRID = jd.grid(Mixture, activation=list(model.ACTIVATIONS), noise=list(NOISES), 
 CLAIMS = (
     jd.Claim(
         id="joma.thm3",
+        slides=("training:joma-theorem-3",),
         title="The mean gradient of a nonlinear node on a mixture, in closed form",
         statement=r"At random weights $v$, the mean gradient of one node with activation $\phi$ on a mixture of isotropic "
         r"components, with a given upper gradient $g$ that is constant within each, is $\dot v = \|v\|^{-1}\sum_c "

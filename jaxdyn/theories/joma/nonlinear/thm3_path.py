@@ -235,6 +235,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.thm3_path",
+        slides=("training:joma-theorem-3",),
         title="Trained on a mixture, nonlinear nodes follow Theorem 3's equation",
         bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
         statement="Nodes with a given upper gradient that is constant within each component of an isotropic mixture, each "
@@ -252,6 +253,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.critical_points",
+        slides=("training:joma-critical-point",),
         title="How near to a cluster centre a node's weights end",
         statement=r"When a nonlinear node is trained long under constant upper gradients on a mixture with centres $\bar x_c$, "
         "how near are its weights $v$ to a centre in the end (absolute cosine with the nearest), which share of their "

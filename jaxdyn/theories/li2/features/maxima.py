@@ -332,6 +332,10 @@ LEVELS = "Energy at the end of each ascent from a random start, by group: dots, 
 
 VALUES = STUDY.claim(
     id="li2.maxima_values",
+    slides=(
+        "grokking:li2-theorem-2-values",
+        "grokking:li2-theorem-2-all",
+    ),
     title="Nodes climb to single irreps, to energies known in closed form",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents of its energy on the "
     "unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy $M/2d$ for "
@@ -344,6 +348,7 @@ VALUES = STUDY.claim(
 )
 SET = STUDY.claim(
     id="li2.maxima_set",
+    slides=("grokking:li2-theorem-2",),
     title="The maxima of a node's energy have Fourier blocks of rank one",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
     r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, with any "
@@ -376,6 +381,7 @@ FLATNESS = STUDY.claim(
 )
 CYCLIC = STUDY.claim(
     id="li2.cor2",
+    slides=("grokking:li2-corollary-2",),
     title="For modular addition a node ends with a single frequency",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs of residues modulo M, the weights for both "
     "operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the alternating sign "
@@ -392,21 +398,24 @@ CLAIMS = (
     VALUES,
     VALUES.as_printed(
         id="li2.maxima_values_as_printed",
+        slides=("grokking:li2-theorem-2-values",),
         title="Printed: the energies of the maxima",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the local maxima of its "
         "energy on the unit sphere are $M/8d$ in a real irrep of degree d of a group of M elements, and $M/16d$ in a complex "
         "pair.",
-        printed=r"theorem 2: $E^* = M/8d_k$ (real) and $M/16d_k$ (complex)",
+        printed=r"talk grokking, Theorem 2: $\mathcal{E}^* = M/8d_k$ in a real irrep, $\mathcal{E}^* = M/16d_k$ in a complex pair",
         form="printed",
     ),
     SET,
     SET.as_printed(
         id="li2.maxima_set_as_printed",
+        slides=("grokking:li2-theorem-2",),
         title="Printed: every function in an irrep gives a maximum",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, $[u; \pm Pu]$ is a local "
         "maximum of its energy for every u in an irrep (P inverts the group element), so that all of them have the energy of "
         "the maximum.",
-        printed=r"theorem 2: the local maxima are $w = [u; \pm Pu]$ with $u \in H_k$",
+        printed=r"talk grokking, Theorem 2: local maxima $\mathbf{w}^* = [\mathbf{u}; \pm P\mathbf{u}]$ with $\mathbf{u} \in "
+        r"\mathcal{H}_k$",
         form="printed",
     ),
     FLATNESS,
@@ -415,7 +424,7 @@ CLAIMS = (
         title="Printed: every maximum has a flat direction",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs of a group of more than "
         "two elements, every local maximum of its energy is flat in some direction.",
-        printed=r"corollary 1: for $M > 2$ the local maxima are flat in at least one direction",
+        printed=r"arXiv:2509.21519, corollary 1: for $M > 2$ the local maxima are flat in at least one direction",
         source="arXiv:2509.21519, corollary 1",
         form="printed",
     ),

@@ -292,6 +292,10 @@ CURVES = jd.Study(
     source="arXiv:2509.21519, section 4",
 ).claim(
     id="li2.stage2_curves",
+    slides=(
+        "grokking:li2-figure-emergence",
+        "grokking:li2-component-dynamics",
+    ),
     title="While outputs are small, each node follows its own flow",
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the energies "
     "and purities of the hidden nodes follow the flow of each node alone, with the trainer's rate and decay and with momentum "

@@ -118,6 +118,7 @@ STUDY = jd.Study(
 
 NODES = STUDY.claim(
     id="li2.stage2_nodes",
+    slides=("grokking:li2-energy",),
     title="Most nodes end in the irrep forecast from their start alone",
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the flow of "
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "

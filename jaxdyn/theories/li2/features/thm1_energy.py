@@ -239,6 +239,7 @@ ENERGY = jd.Study(
 
 SHARES = ENERGY.claim(
     id="li2.energy_decomp",
+    slides=("grokking:li2-energy-group",),
     title="A node's energy splits into one term per irrep",
     statement=r"An identity for all pairs and $\sigma = x^2$: a node's energy is a sum over the irreps k of the group, of "
     r"degrees $d_k$, $E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, where $\hat u_k$, $\hat v_k$ are the "
@@ -255,6 +256,10 @@ SHARES = ENERGY.claim(
 CLAIMS = (
     GRADIENT.claim(
         id="li2.thm1",
+        slides=(
+            "grokking:li2-component-dynamics",
+            "grokking:li2-theorem-1",
+        ),
         title="Early on each hidden node climbs the gradient of an energy",
         statement=r"An identity (the chain rule): when the top layer leaves zero along $\tilde F^\top \tilde Y$, a hidden node "
         r"w moves along $\nabla E(w)$ to first order, with the energy $E(w) = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$ of inputs "
@@ -275,7 +280,8 @@ CLAIMS = (
         statement=r"As printed, but for the factor 2 of the cross term, put right here: for all pairs and $\sigma = x^2$ the "
         r"energy of a node in irrep k is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$, with $\hat u_k$, $\hat v_k$ "
         "the Fourier blocks of its weights for the two operands and $d_k$ the degree.",
-        printed=r"equations 20 and 21: $E = \frac{M}{2} \sum_k \frac{1}{d_k} |\mathrm{tr}\, \hat u_k \hat v_k^*|^2$",
+        printed=r"arXiv:2509.21519, equations 20 and 21: $E = \frac{M}{2} \sum_k \frac{1}{d_k} |\mathrm{tr}\, \hat u_k \hat "
+        r"v_k^*|^2$",
         source=f"{SOURCE}, equations 20 and 21",
         form="printed",
     ),

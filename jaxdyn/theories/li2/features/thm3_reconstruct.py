@@ -249,6 +249,7 @@ FEWER = {"one pair fewer": {"missing": 1.0}}
 
 COMPLEX = STUDY.claim(
     id="li2.thm3_complex",
+    slides=("grokking:li2-theorem-3",),
     title="Enough random complex features fit every target exactly",
     statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, $d_k^4$ random pairs of nodes $[u; \pm "
     r"P\bar u]$ in each irrep k of degree $d_k$ but the trivial one (u in the irrep, P inverts the group element) fit the "
@@ -263,15 +264,17 @@ CLAIMS = (
     COMPLEX,
     COMPLEX.as_printed(
         id="li2.thm3_as_printed",
+        slides=("grokking:li2-theorem-3",),
         title="Printed: the exact fit without complex conjugation",
         statement=r"As printed: for all pairs and $\sigma = x^2$, with complex weights, $d_k^4$ random pairs of nodes $[u; \pm "
         "Pu]$ in each irrep k of degree $d_k$ (u in the irrep, P inverts the group element) fit the targets exactly.",
-        printed=r"theorem 3: pairs $w = [u; \pm Pu]$ with $u \in H_k$",
+        printed=r"talk grokking, Theorem 3: pairs $\mathbf{w} = [\mathbf{u}; \pm P\mathbf{u}]$",
         source="arXiv:2509.21519, theorem 3, as printed",
         form="printed",
     ),
     STUDY.claim(
         id="li2.thm3_tight",
+        slides=("grokking:li2-theorem-3-count",),
         title="Matrix coefficients fit exactly with fewer nodes",
         statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, pairs of nodes made of matrix "
         r"coefficients, $u = C_{ir}$, $v = \bar C_{jr}$ for all i, j, r of each irrep k of degree $d_k$ but the trivial one, "

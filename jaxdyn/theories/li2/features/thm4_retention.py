@@ -357,6 +357,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.thm4",
+        slides=("grokking:li2-theorem-4",),
         title="How many pairs keep a feature, by group order and degree",
         statement=r"By Theorem 4 a number of random pairs of the order of $d^2 M \ln M$ is enough to keep a maximum of a node's "
         "energy in an irrep of degree d of a group of M elements. How many are needed is measured in the reduced dynamics of "

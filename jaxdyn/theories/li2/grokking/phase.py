@@ -267,6 +267,7 @@ DECAY = jd.Study(
 CLAIMS = (
     PHASE.claim(
         id="li2.phase",
+        slides=("grokking:li2-figure-boundary",),
         title="From which share of pairs networks generalise, by group order",
         statement=r"Networks with $\sigma = x^2$ train on a share of the pairs of a group of order M. Measured: $p_{50}$, the "
         "share at which their test accuracy is one half. With what power of M does it fall for cyclic groups, over all orders "
@@ -298,6 +299,7 @@ CLAIMS = (
     ),
     DECAY.claim(
         id="li2.no_decay",
+        slides=("grokking:li2-no-decay",),
         title="Decay of the hidden layer, not of the top, makes networks generalise",
         bounds=LOOKED,
         statement=r"Networks with $\sigma = x^2$ that fit their training pairs do not generalise without weight decay, with a "

@@ -166,6 +166,7 @@ EXCHANGED = jd.swap(  # W's curves as V's, and V's as W's
 CLAIMS = (
     STUDY.claim(
         id="li2.stages",
+        slides=("grokking:li2-figure-stages",),
         title="The hidden layer's signal peaks before the network generalises",
         statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, the "
         r"signal $\|G_F\|$ that the hidden layer receives first rises, by at least 30%, is largest before the test accuracy "
@@ -180,6 +181,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.layer_order",
+        slides=("grokking:li2-figure-stages",),
         title="The top layer's gradient peaks before the hidden layer's",
         statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, at a rate at which its first steps "
         "are not the largest, the top layer V moves before the hidden layer W: on average the loss's gradient for V is largest "

@@ -145,6 +145,7 @@ CLAIMS = (
         "seeds.",
     ).claim(
         id="li2.lr_boundary",
+        slides=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
         statement=r"At 1.1 of the critical share of pairs, which learning rates lead to networks with $\sigma = x^2$ that "
         "generalise, and what is the energy of their nodes? As published, small rates generalise, and large ones end in "

@@ -212,7 +212,7 @@ CLAIMS = (
         statement=r"As printed: next to orthonormal columns Q, the polar factor turns a column $v = v_\parallel + v_\perp$, "
         r"with $v_\parallel$ in the span of Q, into $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + "
         r"O(\|v_\perp\|^2)$.",
-        printed=r"Lemma 9: $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$",
+        printed=r"arXiv:2509.21519, Lemma 9: $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$",
         source="arXiv:2509.21519, Lemma 9, as printed",
         form="printed",
     ),

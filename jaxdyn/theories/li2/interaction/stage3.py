@@ -321,6 +321,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.stage_times",
+        slides=("grokking:li2-figure-stages",),
         title="When the three stages end, by the ridge on the top layer",
         statement="Where both layers train at one rate, do networks pass through the theory's stages? Stage I would end with V "
         "at its ridge solution on the features of the start: how near does it come, and when is it nearest? Stage II ends when "

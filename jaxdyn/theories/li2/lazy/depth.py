@@ -150,7 +150,8 @@ CLAIMS = (
         title="Printed: a random upper layer only reweights the samples",
         statement=r"As printed: through an upper layer of K random ReLU nodes the layer below receives K times "
         r"$\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$: the upper layer only reweights samples.",
-        printed=r"section on deeper networks: $G_{F_{l-1}} \propto D_l \tilde Y \tilde Y^\top D_l F_{l-1} W_l W_l^\top$ with "
+        printed=r"arXiv:2509.21519, section on deeper networks: $G_{F_{l-1}} \propto D_l \tilde Y \tilde Y^\top D_l F_{l-1} "
+        r"W_l W_l^\top$ with "
         r"$W_l W_l^\top \approx I$ at the start",
         source="arXiv:2509.21519, extension to deeper networks, as printed",
         form="printed",

@@ -195,6 +195,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.gf_fixed",
+        slides=("grokking:li2-backpropagated",),
         title="What the fitted top layer sends back to the hidden layer",
         statement=r"An identity: where the top layer is the ridge solution for weight decay $\eta$, the hidden layer receives "
         r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F (\tilde F^\top \tilde F + \eta "
@@ -233,6 +234,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.gf_closed",
+        slides=(
+            "grokking:li2-objective",
+            "grokking:li2-ridge",
+        ),
         title="On frozen features the top layer relaxes mode by mode",
         statement=r"Under gradient flow of the top layer on frozen features $\tilde F$ (minus their means), with weight decay "
         r"$\eta$, $V(t) = e^{-At}(V(0) - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$ and the ridge solution $V^*$, "

@@ -187,6 +187,7 @@ STUDY = jd.Study(
 
 FACTOR = STUDY.claim(
     id="li2.lemma1",
+    slides=("grokking:li2-lemma-1",),
     title="In wide layers the gradient is a known multiple of the early signal",
     statement=r"For wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
     r"$G_F \to \frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes and ridge $\eta$, with "
@@ -210,16 +211,18 @@ CLAIMS = (
     FACTOR,
     FACTOR.as_printed(
         id="li2.lemma1_as_printed",
+        slides=("grokking:li2-lemma-1",),
         title="Printed: the size of the gradient in wide layers",
         statement=r"As printed: for wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
         r"$G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$ for K nodes, n samples and ridge "
         r"$\eta$, with $c_1 = c_2 = k(2) - k(0)$, where $k(t)$ is the mean product of two activations that share t operands.",
-        printed=r"Lemma 1: $G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$",
+        printed=r"talk grokking, Lemma 1: $G_F = \frac{\eta}{(Kc_1 + \eta)(nc_2 + \eta)} \tilde{Y} \tilde{Y}^{\top} F$",
         source=f"{SOURCE}, as printed",
         form="printed",
     ),
     STUDY.claim(
         id="li2.K_limit",
+        slides=("grokking:li2-wide",),
         title="The gradient falls as the inverse square of the width",
         statement=r"In random layers at a fixed ridge $\eta$ the gradient at the ridge solution vanishes with the number of "
         r"nodes K: $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ "

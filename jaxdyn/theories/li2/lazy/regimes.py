@@ -174,6 +174,10 @@ STUDY = jd.Study(
 
 ETA = STUDY.claim(
     id="li2.eta_regimes",
+    slides=(
+        "grokking:li2-no-decay",
+        "grokking:li2-large-decay",
+    ),
     title="How the hidden layer's gradient depends on weight decay of the top",
     statement=r"Identities at the ridge solution of the top layer: for large ridge $\eta$ the gradient $G_F$ that the hidden "
     r"layer receives falls as $\|\tilde Y \tilde Y^\top \tilde F\| / \eta$. For small ridge it vanishes like $\eta$, with a "
@@ -228,7 +232,8 @@ CLAIMS = (
         title="Printed: the gradient falls as the cube of the output scale",
         statement=r"As printed: with outputs scaled by $\beta$ the gradient that is sent back is $1/\beta$ of that at ridge "
         r"$\eta/\beta^2$.",
-        printed=r"equation 69: $G_F = E V^\top$ at output scale $\beta$, without the factor $\beta$ of the chain rule",
+        printed=r"arXiv:2509.21519, equation 69: $G_F = E V^\top$ at output scale $\beta$, without the factor $\beta$ of the "
+        r"chain rule",
         source=f"{SOURCE}, equation 69, as printed",
         form="printed",
     ),

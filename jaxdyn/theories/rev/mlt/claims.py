@@ -201,6 +201,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_cot",
+        slides=("training:rev-cot",),
         title="A transformer that knows A to B and B to C cannot answer A to C",
         tested=tested(CHAINS),
         statement=r"A transformer that has learned $A \to B$ and $B \to C$ (NLL below .05) answers $A \leadsto C$, a question on "
@@ -221,6 +222,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_asym",
+        slides=("training:rev-asymmetric",),
         title="Logits of learned directions stand out, those of reversed ones do not",
         statement="Among a transformer's logits after an entity and a relation, the right answer in each learned direction lies "
         "more "

@@ -129,6 +129,10 @@ CLAIMS = (
         source="arXiv:2305.16380, Lemma 2; the constant is ours",
     ).claim(
         id="snap.limit",
+        slides=(
+            "training:snap-assumptions",
+            "training:snap-initial",
+        ),
         title="Attention on a context of T tokens converges like 1/sqrt(T)",
         statement="For independent contextual tokens with probabilities $P(l)$ and attention logits $z_l$, the attention on "
         r"a context of length $T$ converges to $c_l \propto P(l)\,e^{z_l}$: from $T = 256$ on, $E\|c_T - c\|^2$ is "

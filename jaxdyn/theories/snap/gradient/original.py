@@ -250,6 +250,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="snap.original_single",
+        slides=("training:snap-network",),
         title="A single key-query matrix trains like the attention logits",
         statement="With fixed orthonormal embeddings in $d$ dimensions, gradient flow of the values and of a single matrix "
         r"$W = W_Q W_K^\top$ gives the decoder $Y(t)$ and attention logits $Z(t)$ of gradient flow in $(Y, Z)$ at $\eta_Z = "
@@ -266,6 +267,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
+        slides=("training:snap-network",),
         title="With two key-query matrices only the order of tokens survives",
         bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         statement=r"With fixed orthonormal embeddings $U$ in $d$ dimensions and separate matrices, $W = W_Q W_K^\top$ moves "

@@ -233,6 +233,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Lemma 1",
     ).claim(
         id="snap.reparam",
+        slides=("training:snap-reparameterisation",),
         title="The gradient in decoder and attention logits has a closed form",
         evidence="algebra",
         bounds="derived",  # rounding errors

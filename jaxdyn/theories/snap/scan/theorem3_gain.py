@@ -258,6 +258,7 @@ flow = jd.Study(
 )
 gain = reduced.claim(
     id="snap.rel_gain",
+    slides=("training:snap-theorem-3",),
     title="Relative gains follow from one token's logit (reduced ODE)",
     statement=r"In the reduced dynamics from zero, the relative gain $r_{l/l'} = \tilde c_l^2/\tilde c_{l'}^2 - 1$ of a "
     r"class's most frequent distinct token $l$ over each of its other distinct tokens ($\tilde c$: attention before "
@@ -287,11 +288,13 @@ CLAIMS = (
         r"its other distinct tokens is its initial value times $\chi_l^2$ with $\chi_l = e^{2z_l}$, to a relative $10^{-9}$.",
         form="squared",
         source="slides on arXiv:2305.16380, relative gain",
-        printed=r"slides: $r_{l_0/l|n}(t) = r_{l_0/l|n}(0)\,\chi^2_{l_0}(t)$, with $e^{2f_{nl_0}^2(0)B_n(t)} \le \chi_{l_0}(t) "
+        printed=r"arXiv:2305.16380, slides: $r_{l_0/l|n}(t) = r_{l_0/l|n}(0)\,\chi^2_{l_0}(t)$, with "
+        r"$e^{2f_{nl_0}^2(0)B_n(t)} \le \chi_{l_0}(t) "
         r"\le e^{2B_n(t)}$",
     ),
     reduced.claim(
         id="snap.bounds",
+        slides=("training:snap-theorem-3-bounds",),
         title="The leading token's logit lies between two bounds (reduced ODE)",
         statement="In the reduced dynamics from zero, the logit of a class's most frequent distinct token lies between "
         r"$f(0)^2 B_n$ and $B_n$ at all recorded times, where $B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the accumulated pressure "
@@ -314,6 +317,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3",
+        slides=("training:snap-theorem-3",),
         title="With a fast decoder relative gains follow Theorem 3 up to its memory",
         statement=r"In the network's gradient flow with one common token, overlap $K\|E\| < 1$ and a decoder at least 50 "
         "times as fast as the attention, the relative gains of a class's most frequent distinct token (initially $r_0$, "
@@ -346,6 +350,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3_ratio",
+        slides=("training:snap-theorem-3",),
         title="How much of Theorem 3's relative gains a network shows",
         statement="How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at the end of the network's "
         r"gradient flow with one common token and overlap $K\|E\| < 1$, at each ratio $\eta_Y/\eta_Z$ of the learning rates? "
@@ -368,6 +373,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.bounds_flow",
+        slides=("training:snap-theorem-3-bounds",),
         title="Does the leading token's logit keep its bounds in a network?",
         statement="Does the logit of a class's most frequent distinct token lie between $f(0)^2B_n$ and $B_n$ of the reduced "
         r"dynamics at $\rho = 1/K$ in the network's gradient flow with one common token and overlap $K\|E\| < 1$? Read are, "
@@ -396,6 +402,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.monotone_flow",
+        slides=("training:snap-frequent",),
         title="The leading token gains attention without a break",
         statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$, the logit of a class's "
         "most frequent distinct token and its share $f$ of the normalised attention rise between any two records, at any of "

@@ -120,6 +120,7 @@ study = jd.Study(
 
 law = study.claim(
     id="snap.B_law",
+    slides=("training:snap-theorem-4",),
     title="Attention grows by a closed-form logarithmic law (reduced ODE)",
     statement="In the reduced dynamics with one common token (probability $P_c$) and one distinct token ($P_d$) per class "
     r"and $K_m$ of the $K$ classes per query, the distinct token's logit is $B = \frac1q\ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$ "
@@ -136,6 +137,10 @@ law = study.claim(
 )
 phases = study.claim(
     id="snap.two_phase",
+    slides=(
+        "training:snap-scanning",
+        "training:snap-snapping",
+    ),
     title="Attention grows fast before the decoder has learned, slowly after",
     statement="In the reduced dynamics with one common and one distinct token per class, the distinct token's logit grows in "
     r"two phases: $B = \frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ with $\Gamma = ((M-1)/M)^2\eta_Y t^2/2K$ before $K\ln M/\eta_Y$ "
@@ -179,12 +184,14 @@ CLAIMS = (
     effect,
     misprint(
         id="snap.quarter_as_printed",
+        slides=("training:snap-theorem-4",),
         title="The growth law as on the slides, without its factor 1/4",
         statement="In the reduced dynamics with one common and one distinct token per class and one class per query, the "
         r"distinct token's logit is $B = \ln(1 + 4\,\rho\,\eta_Z\Gamma/C_0)$, within $(P_c/P_d)^2$, relative.",
         form="no quarter",
         source="slides on arXiv:2305.16380, growth of B",
-        printed=r"slides: $B_n \sim \ln\bigl(C_0 + 2K \frac{\eta_Z}{\eta_Y} \ln^2(M\eta_Y t/K)\bigr)$",
+        printed=r"talk training, Theorem 4: $B_n(t) \sim \ln \left( C_0 + 2K \frac{\eta_z}{\eta_Y} \ln^2 \left( \frac{M\eta_Y "
+        r"t}{K} \right) \right)$",
         plot=functools.partial(plot_law, form="no quarter", name="without 1/4"),
     ),
     misprint(
@@ -193,7 +200,7 @@ CLAIMS = (
         statement="In the reduced dynamics with one common and one distinct token per class and one class per query, the "
         r"distinct token's logit is $B = \frac14\ln(C_0 + 4\,\rho\,\eta_Z\Gamma)$, within $(P_c/P_d)^2$, relative.",
         form="constant",
-        printed=r"Theorem 4: $B_n(t) = \frac14\ln\bigl(C_0 + 2(\frac{M-1}{M})^2\eta_Y\eta_Z t^2/K\bigr)$ early, "
+        printed=r"arXiv:2305.16380, Theorem 4: $B_n(t) = \frac14\ln\bigl(C_0 + 2(\frac{M-1}{M})^2\eta_Y\eta_Z t^2/K\bigr)$ early, "
         r"$\frac14\ln\bigl(C_0 + 2K(\frac{M-1}{M})^2\frac{\eta_Z}{\eta_Y}\ln^2(M\eta_Y t/K)\bigr)$ late",
         plot=plot_law,
     ),

@@ -207,6 +207,7 @@ rate = study.claim(
 )
 memory = study.claim(
     id="snap.memory",
+    slides=("training:snap-assumptions",),
     title="With a decoder that remembers, the reduced ODE follows the network",
     statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
     r"f_n\,du$ ($f_n$ the normalised attention of class $n$, $u$ the decoder's clock, $M$ the size of the vocabulary). With "
@@ -228,7 +229,7 @@ CLAIMS = (
         r"training (decoder's clock $u < .5$) are those of the attention's equation as printed, without $1/K$ ($\rho = 1$), "
         "within 5%, relative.",
         form="printed",
-        printed=r"Theorem 2: $\dot z_m = \eta_Z\gamma(t)\sum_{n\in\psi^{-1}(m)} \text{diag}(f_n)(f_nf_n^\top - I)"
+        printed=r"arXiv:2305.16380, Theorem 2: $\dot z_m = \eta_Z\gamma(t)\sum_{n\in\psi^{-1}(m)} \text{diag}(f_n)(f_nf_n^\top - I)"
         r"\sum_{n'\ne n}\beta_{nn'}f_{n'}$, for one sample per step",
     ),
     memory,
@@ -246,7 +247,8 @@ CLAIMS = (
         assumes=(jd.above("rate_ratio", 50.0), jd.below("overlap", 1.0)),
         rivals={},
         source="arXiv:2305.16380, Theorems 1 and 2",
-        printed=r"Theorem 1: $g_n = \gamma(t)\bigl(\iota_n f_n - \sum_{n'\ne n}\beta_{nn'}f_{n'}\bigr)$ with the $f_n$ of time "
+        printed=r"arXiv:2305.16380, Theorem 1: $g_n = \gamma(t)\bigl(\iota_n f_n - \sum_{n'\ne n}\beta_{nn'}f_{n'}\bigr)$ "
+        r"with the $f_n$ of time "
         r"t, for $\eta_Y \gg \eta_Z$ and $K\|E\| < 1$",
     ),
     study.claim(

@@ -163,6 +163,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.not_wta",
+        slides=("training:snap-frequent",),
         title="Attention is shared, not taken by the most frequent token",
         statement="Attention trained by SGD with momentum from a zero start is not winner-take-all: on average over runs, "
         r"the number of a class's own tokens that share it, $e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l "

@@ -224,6 +224,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect",
+        slides=("training:snap-rates",),
         title="Larger rates sharpen attention, a faster decoder spreads it",
         statement="Attention trained by SGD on the paper's classes, which overlap beyond the theorem's assumption, becomes "
         r"sparser where both learning rates are larger and denser where $\eta_Y$ alone is, for $\eta_Y/\eta_Z$ of 2 and more: "
@@ -242,6 +243,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect_three",
+        slides=("training:snap-rates",),
         title="With three queries the effect of learning rates is as the law says",
         statement="Attention trained by SGD on the paper's overlapping classes with three queries, at learning rates up to "
         r"the paper's largest, becomes sparser where both learning rates are larger and denser where $\eta_Y/\eta_Z$ is 5 "
@@ -258,6 +260,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect_fast",
+        slides=("training:snap-rates",),
         title="How learning rates change attention at the paper's larger rates",
         statement="How does the fall of attention's entropy change between neighbouring learning rates, if both are larger "
         r"and if $\eta_Y$ alone is, counted in the direction of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$ of Theorem "

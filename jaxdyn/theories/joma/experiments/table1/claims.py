@@ -144,6 +144,7 @@ def upper_gain(ds: xr.Dataset) -> float:
 CLAIMS = (
     STUDY.claim(
         id="joma.table1",
+        slides=("training:joma-table-1",),
         title="Training raises the best node's correlation with upper latents",
         bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         statement="Training raises the score at $s = 1$, the correlation of an upper latent variable with the hidden node that "
@@ -159,6 +160,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.table1_latents",
+        slides=("training:joma-table-1",),
         title="Does training favour the true latents over permuted ones?",
         statement="By how much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, "
         "for the tree's latents than for latents permuted over the sequences, which are labels that no layer of the "
@@ -172,6 +174,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.table1_s0",
+        slides=("training:joma-table-1",),
         title="What training adds to the score of the lower latents",
         statement="By how much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above "
         "that of the untrained network?",
