@@ -31,7 +31,7 @@ SLIDES = (
 
 SCALES = {
     "quick": {"mixing": 0.3, "every": 300.0, "first": 0.6, "seeds": 4},
-    "paper": {**THREE_HOPS, "mixing": 0.3, "every": 300.0, "seeds": 8},
+    "paper": {**THREE_HOPS, "mixing": 0.3, "seeds": 8},
 }
 COLORS = ("measured", "third", "control")
 
