@@ -408,7 +408,7 @@ def test_a_page_of_350_claims_is_smaller_than_four_megabytes():
     draw = np.random.default_rng(0)
     figures = {}
     for i in range(350):  # lines, bands and symbols of the suite's usual size, no two alike
-        lines = "".join('<path d="M1 1l' + " ".join(f"{v:.1f}" for v in draw.normal(size=200)) + '"/>' for _ in range(5))
+        lines = "".join('<path d="M1 1l' + " ".join(f"{v:.1f}" for v in draw.normal(size=200)) + '"/>' for _ in range(9))
         ticks = "".join(f'<use href="#f1a2b3c4d{k % 9}" x="{v:.1f}" y="218"/>' for k, v in enumerate(draw.uniform(0, 500, 200)))
         figures[f"joma.c{i}"] = f'<svg class="figure" viewBox="0 0 504 252">{lines}{ticks}</svg>'
     sentence = r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the sum $\sum_k \|\mathbf w_k\|^2 - z$ is kept. "
