@@ -338,8 +338,7 @@ CLAIMS = (
         title="The simpler solution has the smaller norm, whatever its layers",
         statement=r"$\|e * z'\| \le \|y * z'\|$ for any solution $z'$ and any $y$ with $r_{kkk}(y) = 1$, whether or not the layers "
         r"of $z'$ have equal norms.",
-        printed=r"talks: $\|e * z'\| \le \|y * z'\|$ for optimal $z = y * z'$ and $z'$ (the bound for any $z'$ is $3 \sum_k "
-        r"\prod_p \|z'_{pk}\|^{2/3}$)",
+        printed=r"talk training, The Occam's Razor: $\|e * z'\|_2 \leq \|y * z'\|_2$",
         rivals={},
         source="talks on arXiv:2410.01779",
         quick=jd.grid(Factored, tilt=[1.0, 2.0]),

@@ -268,7 +268,7 @@ CLAIMS = (
         r"\sum_k |Z_k|^2$, and the inverse transform takes $Z$ back to the weights.",
         source="talks on arXiv:2410.01779",
         form="printed",
-        printed=r"talks: $Z = \sum_m w_m e^{imk/d}$ for a, b and c alike (without $2\pi$, $1/d$ and the conjugation in c)",
+        printed=r"talk training, (Scaled) Fourier Transform: $Z_{akj} = \sum_{m=0}^{d-1} w_{amj} e^{imk/d}$, and so for b and c",
     ),
     DECOMPOSITION,
     DECOMPOSITION.as_printed(

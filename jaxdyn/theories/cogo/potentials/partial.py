@@ -237,7 +237,7 @@ CLAIMS = (
         r"are 0, for any $\nu$ of modulus one.",
         source="talks on arXiv:2410.01779",
         form="printed",
-        printed=r"talks: $z_\nu \in R_*$, where those at $(-k,-k)$ are $1 - \bar\nu^4$",
+        printed=r"talk training, Partial solution #2: $z_v^{(k)} \in R_*$",
     ),
     STUDY.claim(
         id="cogo.poly",

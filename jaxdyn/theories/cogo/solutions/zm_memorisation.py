@@ -131,7 +131,7 @@ CLAIMS = (
         title="The memorising solution has order d at each frequency",
         statement=r"On $\mathbb{Z}_d$, the memorising solution $z_M = d^{-2/3} z_a * z_b$ has order $d$ at each frequency.",
         form="printed",
-        printed="talks: perfect memorisation is of order d per frequency (its two factors are, their product has order d^2)",
+        printed="talk training, Exemplar constructed global optimizers: perfect memorization (order-d per frequency)",
         source="talks on arXiv:2410.01779",
     ),
 )

@@ -236,7 +236,7 @@ CLAIMS = (
         r"rates, $\tau$: temperature).",
         source=f"{SOURCE}, as printed",
         form="printed",
-        printed=r"Theorem 1, softmax: $z(t) = \frac12\sum_k v_k^2(t) - \|v_k(t)\|_2^2\,\bar b + c$",
+        printed=r"talk training, Theorem 1, softmax: $z_m(t) = \frac{1}{2} \sum_k v_k^2(t) - \|v_k(t)\|_2^2 \bar{b}_m + c$",
     ),
     STUDY.claim(
         id="joma.a5_as_printed",
@@ -255,6 +255,7 @@ CLAIMS = (
         form="law",
         counterpart="residual",
         rivals={},
-        printed=r"Theorem 1, softmax: $E[\sum_k g_{h_k} h_k' b b^\top] = \bar b\,E[\sum_k g_{h_k} h_k' b]^\top$",
+        printed=r"talk training, Theorem 1, softmax: $\mathbb{E}_{q=m}[\sum_k g_{h_k} h'_k b b^\top] = \bar{b}_m "
+        r"\mathbb{E}_{q=m}[\sum_k g_{h_k} h'_k b]$",
     ),
 )

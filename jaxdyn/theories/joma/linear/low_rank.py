@@ -142,7 +142,7 @@ CLAIMS = (
         form="printed",
         counterpart="derived",
         rivals={},
-        printed=r"the authors' talks: $\dot V = \frac{1}{A}\,\mathrm{diag}(\exp(\frac{V \circ V}{2})\,1)\,\Delta$",
+        printed=r"talk training, more nodes ($K > 1$): $\dot{V} = \frac{1}{A} \text{diag}(\exp(\frac{V \circ V}{2}) 1) \Delta$",
     ),
     STUDY.claim(
         id="joma.row_sum_one_node",
