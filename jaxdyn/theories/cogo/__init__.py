@@ -35,6 +35,7 @@ THEORY = jd.Theory(
         "Global solutions by composition": (
             "solutions.zf_constructions",
             "solutions.zm_memorisation",
+            "solutions.memory_nodes",
             "solutions.abelian",
             "solutions.optimum",
         ),

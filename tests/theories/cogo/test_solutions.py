@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.cogo.solutions import abelian, optimum, zf_constructions, zm_memorisation
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.cogo.solutions import abelian, memory_nodes, optimum, zf_constructions, zm_memorisation
 from tests.theories.cogo.oracle import distorted
 
 # Judges of solutions on small Abelian groups, and settings that are refused.
@@ -116,3 +117,25 @@ def test_judge_rejects_distortions():
 def test_zm_memorisation_settings_refuse_in_one_sentence(make, message):
     with pytest.raises(jd.UsageError, match=message):
         make()
+
+
+def lookup_loss(pairs, d):
+    """Share of the centred one-hot sums that nodes of these pairs leave, by plain least squares."""
+    y = np.array([[float((i + j) % d == m) - 1 / d for m in range(d)] for i in range(d) for j in range(d)])
+    f = np.array([[((i == p) + (j == q)) ** 2 for p, q in pairs] for i in range(d) for j in range(d)], float)
+    return np.sum((y - f @ np.linalg.lstsq(f, y, rcond=None)[0]) ** 2) / np.sum(y**2)
+
+
+@pytest.mark.parametrize("d", [3, 5, 7])
+def test_lookups_need_every_pair(d):
+    every = [(p, q) for p in range(d) for q in range(d)]
+    assert lookup_loss(every, d) < 1e-20
+    np.testing.assert_allclose(lookup_loss(every[1:], d), memory_nodes.last_pair(d), rtol=1e-9)
+    for count in (1, d, d * d // 2):
+        some = [every[i] for i in np.random.default_rng(count).permutation(d * d)[:count]]
+        assert lookup_loss(some, d) >= memory_nodes.bound(d, count) - 1e-9
+
+
+def test_even_orders_are_refused():
+    with pytest.raises(UsageError, match="order=4"):
+        memory_nodes.Lookup(order=4)

@@ -204,6 +204,17 @@ def test_judge_of_the_table():
         orders.judge_table(ds.sel(decay=[1e-4]))
 
 
+def test_shares_and_errors_of_factorisations():
+    order = xr.DataArray([[4.0, 4, 6, 5]], dims=("decay", "frequency")).expand_dims(seed=5).assign_coords(decay=[5e-5])
+    flat = {"order": order, "factorable": order.copy(data=np.broadcast_to([1.0, 1, 1, 0], order.shape))}
+    flat["err"] = order.copy(data=np.broadcast_to([0.001, 0.003, 0.06, np.nan], order.shape))
+    flat["measured_column"] = xr.DataArray([[50.0, 20, 20, 10]], dims=("decay", "column")).expand_dims(seed=5)
+    found = {r.name: r.value for r in orders.judge_factorable(xr.Dataset(flat))}
+    assert found[orders.FACTORABLE] == pytest.approx(3 / 4) and found[orders.CONSTRUCTED] == pytest.approx(0.9)
+    assert found[orders.NOT.format(4)] == 0 and found[orders.ERROR.format(4)] == pytest.approx(0.2)
+    assert found[orders.NOT.format(6)] == 0 and found[orders.ERROR.format(6)] == pytest.approx(6.0)
+
+
 def test_freedom_of_the_table_is_welchs():
     rng, seeds, cells = np.random.default_rng(0), 40, published.TABLE[23].columns
     ds = xr.Dataset(

@@ -26,7 +26,7 @@ from jaxdyn.theories.joma import published
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_return", "trial"]
+__all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_rank", "judge_return", "trial"]
 
 
 def trial(s: Reading, key: PRNGKeyArray) -> jd.Observables:
@@ -112,6 +112,31 @@ def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+RANK_RETURN = "stable rank of W1: end above its minimum, as a share of its fall (mean of layers and activations)"
+RANK_LEFT = "stable rank of W1 at the end, as a share of the start (mean of layers and activations)"
+
+
+def judge_rank(ds: xr.Dataset) -> list[jd.Reading]:
+    """How much of each lower matrix's stable rank is left, and how much of its fall it regains; means over seeds."""
+    rank = _two(ds).stable_rank
+    start, low, end = rank.isel(record=0), rank.min("record", skipna=False), rank.isel(record=-1)
+    axes = [axis for axis in start.dims if axis != "seed"]
+    left, back = end / start, (end - low) / (start - low)
+    return [jd.mean_reading(name, x.mean(axes, skipna=False), over="seed") for name, x in ((RANK_LEFT, left), (RANK_RETURN, back))]
+
+
+def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
+    """Stable rank of each layer's lower matrix along training, a panel for each kind of MLP."""
+    kinds = list(np.atleast_1d(ds.activation.values)) if "activation" in ds.dims else [None]
+    for ax, kind in zip(np.ravel(fig.subplots(1, len(kinds), sharey=True)), kinds, strict=True):
+        part = ds if kind is None else ds.sel(activation=kind)
+        for layer in ds.layer.values:
+            color = "measured" if layer == ds.layer.values[-1] else "third"
+            curve = part.stable_rank.sel(layer=layer).transpose(..., "record")
+            plotting.band(ax, ds.record, curve, f"layer {layer}", color)
+        ax.set(xlabel="step", ylabel="stable rank of the lower matrix", title="" if kind is None else f"{MLPS[str(kind)]} MLPs")
+
+
 EXCHANGED = jd.swap(entropy=lambda ds: ds.entropy.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
 STILL = "attention stays as it is at the start"
 WHOLE = jd.swap(predicted_start=float(np.log(Reading().length)))  # uniform over the words of a window, also over later ones
@@ -194,6 +219,27 @@ CLAIMS = (
             STILL: jd.off({**dict.fromkeys(RETURNS.values(), 0.0), AHEAD: 0.0}),
             "no return without the MLP's nonlinearity": {RETURNS["linear"]: 0.0},
         },
+    ),
+    STUDY.claim(
+        id="joma.text_rank",
+        slides=("short:joma-stable-rank",),
+        title="How far the stable rank of the lower MLP matrix returns",
+        seeds=12,
+        quick=STUDY.quick.replace(activation=list(MLPS)),
+        paper=PAPER.replace(activation=list(MLPS)),
+        expected="measured",
+        found={RANK_LEFT: (0.366, 0.4072, 0.448), RANK_RETURN: (0.126, 0.1917, 0.258)},
+        statement="In a language model that learns a text, the stable rank of each MLP's lower matrix is reported to fall and to "
+        "return, as the entropy of attention does. How much of its start is left at the end, and what share of its fall has "
+        "it regained by then? Means over layers, over ReLU and linear MLPs and over seeds.",
+        judge=judge_rank,
+        rivals={
+            "the rank returns to its start": jd.off({RANK_LEFT: 1.0, RANK_RETURN: 1.0}),
+            "the rank regains half of its fall": {RANK_RETURN: 0.5},
+        },
+        plot=plot_rank,
+        caption=r"Stable rank of the lower matrix of each layer's MLP along training, a panel for each activation: lines are "
+        r"medians over the runs, bands their central 90%.",
     ),
     STUDY.claim(
         id="joma.text_collapse",

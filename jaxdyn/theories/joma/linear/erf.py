@@ -5,6 +5,7 @@ The network and its runs are in ``training.py``, the closed forms in ``dynamics/
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     Values = Callable[..., xr.DataArray]
 
-__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "sparse_judge"]
+__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "flow_judge", "sparse_judge"]
 
 
 def erf_judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -33,6 +34,11 @@ def erf_judge(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("descent: error of v from the erf law", trained, 1e-2),
         jd.within("descent: order of the error in the step", order, 0.85, 1.15),
     ]
+
+
+def flow_judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The erf law along the flow, of which the theorem speaks."""
+    return [jd.at_most("flow: error of v from the erf law", jd.relative_error(ds, "ratio", "token"), 1e-8)]
 
 
 def common_ratio(forward: Values, back: Values) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -218,7 +224,7 @@ erf_law = STUDY.claim(
 
 CLAIMS = (
     erf_law,
-    erf_law.as_printed(
+    dataclasses.replace(erf_law, judge=flow_judge).as_printed(
         id="joma.erf_as_printed",
         slides=("training:joma-theorem-2",),
         title="The talks' law for the weights of all tokens, erf(v/2)",
