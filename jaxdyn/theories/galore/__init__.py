@@ -39,6 +39,7 @@ THEORY = jd.Theory(
         "kappa_loose",
         "step_limit",
         "optimizer",
+        "memory_formulas",
         "memory_table",
         "text",
         "pretrained",
