@@ -113,8 +113,8 @@ CLAIMS = (
     ).claim(
         id="li2.regular",
         title="The regular representation holds each irrep as often as its degree",
-        statement=r"The regular representation of a group is $R_h = Q\bigl(\bigoplus_k I_{m_k} \otimes C_k(h)\bigr)Q^*$ with a unitary "
-        r"$Q$ and $m_k = d_k$ copies of the irrep $C_k$ of degree $d_k$, for all elements $h$, to $10^{-9}$.",
+        statement=r"The regular representation of a group is $R_h = Q\bigl(\bigoplus_k I_{m_k} \otimes C_k(h)\bigr)Q^*$ with a "
+        r"unitary $Q$ and $m_k = d_k$ copies of the irrep $C_k$ of degree $d_k$, for all elements $h$, to $10^{-9}$.",
         slides=("grokking:li2-decomposition",),
         bounds="derived",
         judge=judge,
