@@ -69,13 +69,13 @@ def real(m: int, n: int, r: int, moments: int) -> dict[str, tuple[int, int]]:
     def entries(tree: Any) -> int:
         return sum(x.size for x in jax.tree.leaves(tree) if x.ndim == 2)
 
-    def made(tx: optax.GradientTransformation) -> Any:
+    def state_of(tx: optax.GradientTransformation) -> Any:
         return jax.eval_shape(tx.init, params)
 
     weight = entries(params)
-    states = entries(made(inner))
-    low = made(galore(inner, Subspace(rank=r), dims=dims))
-    factors = made(lora(inner, r, dims=dims))
+    states = entries(state_of(inner))
+    low = state_of(galore(inner, Subspace(rank=r), dims=dims))
+    factors = state_of(lora(inner, r, dims=dims))
     return {
         "full": (states, weight + states),
         "adaptor": (entries(factors.inner), weight + entries(factors.factors) + entries(factors.inner)),

@@ -2,7 +2,7 @@ r"""How many nodes memorisation needs: networks whose nodes each look up one pai
 
 A node of the memorising solution is one-hot: of a pair :math:`(i, j)` it sees :math:`(\delta_{i,j_1} + \delta_{j,j_2})^2`. All
 :math:`d^2` such functions are the matrix :math:`F = 2 + I \otimes J + J \otimes I`, J all ones, with eigenvalues 2, 2 + d and
-2 + 2d; sums that are targets, less their mean over the outputs, lie in the eigenspace of 2. So the weights behind are unique, none
+2 + 2d; targets minus their mean over the outputs lie in the eigenspace of 2. So the weights behind are unique, none
 vanishes, and n nodes explain at most the share :math:`n/d^2` of the targets. A node counts at every frequency, since a one-hot
 vector's spectrum vanishes nowhere.
 """
@@ -18,7 +18,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import linalg, plotting
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.cogo.blocks import ZERO
 
@@ -49,14 +49,14 @@ def responses(a: Float[Array, "q d"], b: Float[Array, "q d"]) -> Float[Array, "n
 
 
 def targets(d: int) -> Float[Array, "n d"]:
-    """One-hot sums of every pair, less their mean over the outputs."""
+    """One-hot sums of every pair, minus their mean over the outputs."""
     at = jnp.arange(d)
     return jax.nn.one_hot((at[:, None] + at) % d, d, dtype=jnp.float64).reshape(d * d, d) - 1 / d
 
 
 def share_left(features: Float[Array, "n q"], y: Float[Array, "n d"], count: int) -> Float[Array, ""]:
     """Share of the targets' squares that the best weights behind the first ``count`` nodes leave."""
-    weights = jnp.linalg.lstsq(features[:, :count], y)[0]
+    weights = linalg.lstsq(features[:, :count], y, rcond=1e-12)
     return jnp.sum(jnp.square(y - features[:, :count] @ weights)) / jnp.sum(jnp.square(y))
 
 
@@ -157,7 +157,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.memory_nodes",
-        slides=("training:cogo-memorization",),
+        slides=("training:cogo-memorization", "grokking:li2-memorisation-nodes"),
         title="Memorisation pair by pair needs all d² nodes at every frequency",
         statement=r"In networks with quadratic activation whose nodes each look up one pair modulo $d$ (one-hot input weights), "
         r"$n$ nodes leave at least $1 - n/d^2$ of the loss, whatever the output weights, and $d^2$ nodes leave none; without one "
