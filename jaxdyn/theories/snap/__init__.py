@@ -41,6 +41,7 @@ THEORY = jd.Theory(
         "Snapping: attention freezes": (
             "snapping.b_law",
             "snapping.b_flow",
+            "snapping.transition",
             "snapping.frozen",
             "snapping.memory",
         ),
