@@ -49,6 +49,7 @@ THEORY = jd.Theory(
             "synthetic.fig5_not_wta",
             "synthetic.optimizers",
             "synthetic.fig6_lr_effect",
+            "synthetic.tfidf",
         ),
     },
     shown=("snap.B_law",),
