@@ -41,6 +41,7 @@ THEORY = jd.Theory(
         "Snapping: attention freezes": (
             "snapping.b_law",
             "snapping.b_flow",
+            "snapping.transition",
             "snapping.frozen",
             "snapping.memory",
         ),
@@ -48,6 +49,7 @@ THEORY = jd.Theory(
             "synthetic.fig5_not_wta",
             "synthetic.optimizers",
             "synthetic.fig6_lr_effect",
+            "synthetic.tfidf",
         ),
     },
     shown=("snap.B_law",),

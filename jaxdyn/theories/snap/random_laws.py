@@ -19,10 +19,9 @@ from jaxdyn.theories.snap import published, tasks
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.gradient import attention
 
-__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "TESTED", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
+__all__ = ["COMMONS", "RANDOM", "TESTED", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
 
 COMMONS, SAVES = 2, 33
-GAIN_FORMS = ("derived", "squared")  # chi, and the chi^2 of one set of slides
 
 
 @jd.setting
@@ -123,7 +122,7 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={
             "rise": jd.named((pressure * f_own**2)[1:], "time class distinct"),
-            "gain": jd.named(gains["predicted"], "form time class other"),
+            "gain": jd.named(gains["predicted"], "time class other"),
             **{name: jd.named(bounds[name], "time class") for name in ("lower", "upper")},
             "entropy": jd.named(final["predicted"], "class"),
         },
@@ -146,7 +145,6 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
             "lower_weakest": jd.named(bounds["lower_weakest"], "time class"),
         },
         status=path.status,
-        coords={"form": GAIN_FORMS},
     )
 
 
@@ -163,11 +161,10 @@ def _gains(
     there = p_own[:, :-1] > 0  # an absent token counts as the dominant one, whose gain over itself is 0
     others = jnp.where(there, p_own[:, :-1], p_own[:, -1:])
     predicted, measured = measure(jnp.where(there, z_own[..., :-1], z_own[..., -1:]), others)
-    squared = growth.gain(jnp.square(p_own[:, -1:] / others) - 1, z_own[1:, :, -1:], power=2.0)
     here = p[:, :1] > 0
     common = measure(jnp.where(here, z[..., :1], z_own[..., -1:]), jnp.where(here, p[:, :1], p_own[:, -1:]))
     common = jnp.stack([jnp.broadcast_to(side, measured.shape) for side in common])
-    return {"predicted": jnp.stack([predicted, squared]), "measured": measured, "common": common}
+    return {"predicted": predicted, "measured": measured, "common": common}
 
 
 def _bounds(z_own: Float[Array, "T K d"], f_own: Float[Array, "T K d"], b: Float[Array, "T K"]) -> dict[str, Array]:

@@ -66,17 +66,16 @@ CLAIMS = {c.id: c for c in theorem3_gain.CLAIMS}
     ],
 )
 def test_judges_of_the_reduced_dynamics(law_runs, judge, wrong, name):
-    assert passes(judge, law_runs["main"], "derived")
+    assert passes(judge, law_runs["main"])
     for breach in wrong:
-        assert not passes(judge, law_runs[breach], "derived"), breach
+        assert not passes(judge, law_runs[breach]), breach
     for distorted in both_ways(law_runs["main"], name) if name else []:
-        assert not passes(judge, distorted, "derived")
+        assert not passes(judge, distorted)
 
 
 def test_other_pairs_and_tokens_do_not_follow_the_theorem(law_runs):
-    main = law_runs["main"].sel(form="derived")
+    main = law_runs["main"]
     assert not passes(theorem3_gain.judge_gain, theorem3_gain.WITH_COMMON(main))
-    assert not passes(theorem3_gain.judge_gain, law_runs["main"], "squared")
     weakest = theorem3_gain.WEAKEST(main)
     assert not passes(theorem3_gain.judge_tight, weakest)
     assert not passes(theorem3_gain.judge_monotone, weakest)
@@ -180,9 +179,9 @@ def test_memory_tells_which_of_two_unequal_common_tokens_gains():
 
 
 def test_judge_of_the_reduced_dynamics(law_runs):
-    assert passes(thm2_common.judge_down, law_runs["main"], "derived")
+    assert passes(thm2_common.judge_down, law_runs["main"])
     for breach in ("unequal", "table", "descent"):
-        assert not passes(thm2_common.judge_down, law_runs[breach], "derived"), breach
+        assert not passes(thm2_common.judge_down, law_runs[breach]), breach
 
 
 def test_distinct_tokens_gain_by_the_pressure_times_f_squared(law_runs):
@@ -192,8 +191,8 @@ def test_distinct_tokens_gain_by_the_pressure_times_f_squared(law_runs):
 
 
 def test_the_table_of_unequal_common_tokens(law_runs):
-    assert passes(thm2_common.judge_unequal, law_runs["table"].isel(per_query=[0]), "derived")
-    assert not passes(thm2_common.judge_unequal, law_runs["main"].isel(per_query=[0]), "derived")
+    assert passes(thm2_common.judge_unequal, law_runs["table"].isel(per_query=[0]))
+    assert not passes(thm2_common.judge_unequal, law_runs["main"].isel(per_query=[0]))
     end = law_runs["table"].isel(eta_z=0).isel({"per_query": 0, "seed": 0, "class": 0, "save": -1})
     np.testing.assert_allclose([*end.z_common, end.z_own[-1]], [0.0045, -0.1448, 0.1402], atol=5e-5)
 

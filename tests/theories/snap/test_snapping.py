@@ -3,11 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.snap.snapping import b_flow, b_law, common_pair, frozen, memory
+from jaxdyn.theories.snap.snapping import b_flow, b_law, common_pair, frozen, memory, transition
 from jaxdyn.theories.snap.snapping.common_pair import Pair
 from jaxdyn.theories.snap.snapping.common_pair_flow import PairFlow
 from tests.theories.snap.helpers import both_ways, passes
@@ -60,6 +61,7 @@ CLAIMS = {c.id: c for c in b_law.CLAIMS}
     ("judge", "breaches", "names", "misprints"),
     [
         (b_law.judge_law, ("steady",), ("b",), ("no quarter", "constant")),
+        (b_law.judge_end, ("steady",), ("b",), ("no quarter",)),
         (b_law.judge_phases, ("steady",), ("early", "late", "limit"), ()),
         (b_law.judge_effect, ("steady", "both"), ("effect",), ()),
     ],
@@ -82,6 +84,14 @@ def test_rivals_of_the_growth(pair_runs):
     assert not passes(b_law.judge_effect, b_law.ALWAYS_SLOWER(main))
     slope = jd.relative_error(main, "growth").where(main.time < 1e6)
     assert float(slope.max()) < 5e-3  # the law's derivative in ln t is that of the ODE
+
+
+def test_late_growth_does_not_see_a_constant(pair_runs):
+    """The end's judge takes increments: of the printed form without 1/4 a quarter is seen, a constant in B is not."""
+    main = pair_runs["main"]
+    assert passes(b_law.judge_end, main, "constant")
+    (check,) = b_law.judge_end(main.sel(form="no quarter", per_query=[1.0]))
+    assert check.value == pytest.approx(0.25, rel=0.02)
 
 
 def test_four_is_wrong_by_a_quarter_for_more_classes_per_query(pair_runs):
@@ -167,14 +177,14 @@ def test_judge_of_frozen_attention(pair_runs):
 @pytest.mark.slow
 def test_judge_of_the_final_attention(law_runs):
     main = law_runs["main"]
-    assert passes(frozen.judge_not_wta, main, "derived")
-    assert not passes(frozen.judge_not_wta, law_runs["tilt"], "derived")
+    assert passes(frozen.judge_not_wta, main)
+    assert not passes(frozen.judge_not_wta, law_runs["tilt"])
     failing = {"ONE_WINNER": [False, False, True, True], "AS_IT_STARTS": [False, True, False, True]}
     for name, outcome in failing.items():
-        rival = getattr(frozen, name)(main.sel(form="derived"))
+        rival = getattr(frozen, name)(main)
         assert [c.passed for c in frozen.judge_not_wta(rival)] == outcome, name
     for distorted in both_ways(main, "entropy"):
-        assert not passes(frozen.judge_not_wta, distorted, "derived")
+        assert not passes(frozen.judge_not_wta, distorted)
     np.testing.assert_array_less(main.predicted_entropy, frozen.first_entropy(main))
 
 
@@ -222,3 +232,33 @@ def test_memory_figures_draw(rare, claim):
     fig = Figure()
     MEMORY_CLAIMS[claim].plot(rare["main"], fig)
     assert fig.axes
+
+
+# Where attention's growth leaves its early branch.
+
+
+def test_transition_of_known_curves():
+    """ln(1 + (t/tau)^2) has the slope 1 where 2x/(1 + x) = ln(1 + x), x = (t/tau)^2 = 3.92; a power never has a transition."""
+    t = 0.01 * 2.0 ** np.arange(30)
+    curves = [np.log1p((t / tau) ** 2) for tau in (1.0, 10.0)] + [t**2]
+    found = transition.transition(xr.DataArray(curves, dims=("tau", "time"))).values
+    np.testing.assert_allclose(0.01 * np.exp(found[:2]), [3.92**0.5, 10 * 3.92**0.5], rtol=0.05)
+    assert np.isnan(found[2])
+
+
+def planted_transitions(power, fast=0.0):
+    """Curves that go like t^2 and then ln t, with a transition that goes like a power of ratio, another one for fast decoders."""
+    ratio, t = np.array([1e-3, 2e-3, 10.0, 100.0]), 1e-4 * 2.0 ** np.arange(40)
+    tau = ratio ** np.where(ratio < 1, power, fast) * np.where(ratio < 1, 10.0, 20.0)
+    b = xr.DataArray(np.log1p((t / tau[:, None]) ** 2), dims=("ratio", "time"), coords={"ratio": ratio})
+    return xr.Dataset({"measured_b": b, "predicted_b": b})
+
+
+def test_judge_of_the_transition():
+    good = planted_transitions(0.45)
+    assert passes(transition.judge, good)
+    for bad in (planted_transitions(0.0), planted_transitions(1.0), planted_transitions(0.45, fast=0.1)):
+        assert not passes(transition.judge, bad)
+    assert not passes(transition.judge, good.assign(predicted_b=planted_transitions(0.3).measured_b))
+    with pytest.raises(jd.Inconclusive, match="two ratios of 5 or more"):
+        transition.judge(good.sel(ratio=[1e-3, 10.0, 100.0]))

@@ -14,8 +14,8 @@ import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.theories.snap import model, published
-from jaxdyn.theories.snap.synthetic import fig5_not_wta, fig6_lr_effect, optimizers, sampled, syn
-from tests.theories.snap.helpers import full_counts
+from jaxdyn.theories.snap.synthetic import fig5_not_wta, fig6_lr_effect, optimizers, sampled, syn, tfidf
+from tests.theories.snap.helpers import full_counts, passes
 
 # The synthetic runs of Scan & Snap against NumPy, through the engine, and compared with their references.
 
@@ -374,3 +374,46 @@ def test_judges_of_optimizers():
     assert all(c.passed for c in optimizers.judge_sums(sums))
     assert not any(c.passed for c in optimizers.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
     assert not any(c.passed for c in optimizers.judge_sums(optimizers.UNCONSTRAINED(sums)))
+
+
+# Learned TF-IDF.
+
+
+def test_tokens_are_shown_by_as_many_classes_as_their_idf_says():
+    s = tfidf.TfIdf(classes=4, each=3)
+    p = np.asarray(tfidf.laws(s, jax.random.key(1)))
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
+    counts = (p > 0).sum(0)
+    np.testing.assert_array_equal(counts, tfidf.documents(s))
+    np.testing.assert_array_equal(np.bincount(counts), [0, 12, 3, 3, 3])
+    np.testing.assert_array_equal((p[:, :12] > 0).sum(1), 3)  # own tokens: as many in each class
+
+
+def test_a_run_holds_tf_idf_and_the_gain_of_attention():
+    s = tfidf.TfIdf(classes=3, each=2, steps=3, batch=8, length=20)
+    run = jd.sweep(tfidf.trial, jd.grid(tfidf.TfIdf, classes=3, each=2, steps=3, batch=8, length=20), 1).isel(seed=0)
+    p = run.tf.values
+    np.testing.assert_allclose(run.idf, np.log(3 / tfidf.documents(s)), rtol=1e-6)
+    np.testing.assert_allclose(run.predicted_gain, p * run.idf.values, rtol=1e-6)
+    np.testing.assert_allclose(run.attention.sum("token"), 1, rtol=1e-5)
+    np.testing.assert_allclose(p * np.exp(run.measured_gain), run.attention, rtol=1e-4)
+    assert (run.measured_gain.values[p == 0] == 0).all() and (run.measured_gain.values[p > 0] != 0).any()
+
+
+def planted_gains(gain, attention):
+    """Seeds of tf and idf at random, and what a rule makes of them."""
+    rng = np.random.default_rng(0)
+    tf, idf = rng.uniform(0.1, 1, (24, 3, 40)), np.log(rng.integers(1, 7, 40))
+    made = gain(tf, idf) + 0.2 * rng.normal(size=tf.shape)
+    dims = ("seed", "class", "token")
+    arrays = {"tf": tf, "predicted_gain": tf * idf, "measured_gain": made, "attention": attention(tf, idf)}
+    return xr.Dataset({**{name: (dims, a) for name, a in arrays.items()}, "idf": ("token", idf)})
+
+
+def test_judge_of_the_learned_tf_idf():
+    good = planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf)
+    assert passes(tfidf.judge, good)
+    kinds = [lambda tf, idf: 0 * tf, lambda tf, idf: tf, lambda tf, idf: idf + 0 * tf, lambda tf, idf: -tf * idf]
+    for kind in kinds:
+        assert not passes(tfidf.judge, planted_gains(kind, lambda tf, idf: tf))
+    assert not passes(tfidf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))

@@ -125,9 +125,9 @@ def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Scal
     return 2 / q * lag * x / (1 + x)
 
 
-def gain(start: Scalar, z: Scalar, power: float = 1.0) -> Scalar:
-    r"""Theorem 3, :math:`r_{l/l'}(t) = r_{l/l'}(0)\,\chi_l`, :math:`\chi_l = e^{2 z_l}` (``power=2``: with chi squared)."""
-    return start * jnp.exp(2 * power * z)
+def gain(start: Scalar, z: Scalar) -> Scalar:
+    r"""Theorem 3, :math:`r_{l/l'}(t) = r_{l/l'}(0)\,\chi_l`, :math:`\chi_l = e^{2 z_l}`."""
+    return start * jnp.exp(2 * z)
 
 
 def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Scalar:

@@ -106,7 +106,6 @@ reduced = jd.Study(
     evidence="reduced",
     bounds="derived",
     rivals={},
-    form="derived",
     plot=plot_logits,
     caption=r"Attention logits along time by the reduced ODE: of the most and the least probable distinct token of each class "
     r"and of the first common token; median and central 90% over runs and classes.",

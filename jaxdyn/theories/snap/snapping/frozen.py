@@ -146,7 +146,6 @@ CLAIMS = (
         "{rho}: {classes} classes with {distinct} distinct tokens of random probabilities and one common token of weight "
         "{common} (all distinct tokens of a class: 1), {per_query} classes per query, vocabularies of {size} tokens; {seeds} "
         "seeds.",
-        form="derived",
         evidence="algebra",
         bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
         judge=judge_not_wta,
