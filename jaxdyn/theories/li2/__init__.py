@@ -32,6 +32,7 @@ THEORY = jd.Theory(
         ),
         "Stage II: features as maxima of an energy": (
             "features.thm1_energy",
+            "features.cca",
             "features.regular",
             "features.maxima",
             "features.thm5_memorisation",
