@@ -386,6 +386,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.mlp_late",
+        slides=("attention:hyper-figure",),
         title="An MLP encoder loses accuracy late, when its loss hardly moves",
         statement="On the hypercube an encoder with one hidden layer loses downstream accuracy late in training: from the first "
         "record after the start to the end, the accuracy of linear probes falls by at least one point while the loss "

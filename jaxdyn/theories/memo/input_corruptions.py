@@ -103,7 +103,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="memo.input_corruptions",
-        slides=("training:memo-table",),
+        slides=("training:memo-table", "training:memo-figure-1"),
         title="Networks fit random labels and destroyed images as well",
         statement="A perceptron ends with at least 99% of its training labels right, whether labels and images are true, the "
         "labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or the images are Gaussian "
@@ -114,6 +114,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.times",
+        slides=("training:memo-figure-1",),
         title="Destroyed images take about as many steps to fit as true ones",
         statement="How many steps does a perceptron need to fit the true labels of images whose pixels are shuffled by one "
         "permutation, by one per image, or replaced by Gaussian noise, over those of true images?",

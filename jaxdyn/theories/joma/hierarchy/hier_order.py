@@ -379,7 +379,7 @@ OTHER_DATA = {"with and without latents exchanged": _exchanged, "tokens relabell
 CLAIMS = (
     STUDY.claim(
         id="joma.hier_order",
-        slides=("training:joma-deep-latent",),
+        slides=("training:joma-deep-latent", "training:joma-shallow-latent"),
         title="Near tokens of a latent tree are attended to first",
         statement="With outputs far from the classes' prior at the start, a block that learns the class of a latent tree attends "
         r"to near tokens first: the step at which the attention logit of a pair of tokens reaches $\ln 2$ is "

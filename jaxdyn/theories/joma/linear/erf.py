@@ -238,7 +238,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.blowup",
-        slides=("training:joma-blowup",),
+        slides=("training:joma-blowup", "training:joma-linear-equation"),
         title="When exp attention blows up, and where the other tokens stop",
         statement=r"For one linear node with exp attention and stationary upper gradients, $\mathrm{erf}(w_l/\sqrt{2}) = "
         r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$ with $w_l = v_l\,\mathrm{sign}\,\Delta_l$, $\rho_l = "

@@ -114,6 +114,7 @@ CLAIMS = (
         slides=(
             "training:joma-many-nodes",
             "training:joma-low-rank",
+            "training:joma-row-growth",
         ),
         title="Under exp attention the gradient's rank falls to one at the blow-up",
         statement="For several linear nodes with exp attention and stationary upper gradients, row $l$ of the weights $V$ moves "

@@ -98,7 +98,7 @@ STUDY = jd.Study(
 
 trained = STUDY.claim(
     id="joma.thm4_trained",
-    slides=("training:joma-theorem-4",),
+    slides=("training:joma-theorem-4", "training:joma-nonlinear-equation"),
     title="In trained blocks the Hessian, not Theorem 4, sets the last rates",
     seeds=32,
     bounds=jd.looked(at="6000:6024", confirmed="18000000:18000032"),
