@@ -74,19 +74,18 @@ def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
         return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
 
     # energies of every group's nodes: by Fourier blocks, by projected class sums, by the definition
-    predicted, measured, whole, linear, square = [], [], [], [], []
+    predicted, measured, linear, square = [], [], [], []
     for irreps in decomposed:
         w = normal[: 2 * irreps.group.order] / m**0.5
         exact = theory.terms(w, irreps)
         predicted.append(jnp.stack([padded(exact), padded(_traces(w, irreps))]))
         measured.append(padded(_projected(w, irreps)))
-        whole.append(jnp.sum(exact, 1))
         square.append(theory.energy(w, irreps.group))
         linear.append(theory.energy(w, irreps.group, "linear"))
     return jd.observables(
         predicted={
             "shares": jd.named(jnp.stack(predicted, 1), "form group node irrep"),
-            "energy": jd.named(jnp.stack(whole), "group node"),
+            "energy": jd.named(jnp.sum(jnp.stack(predicted, 1), -1), "form group node"),
             "linear": jd.named(jnp.zeros((len(decomposed), s.nodes), jnp.float64), "group node"),
         },
         measured={
@@ -109,7 +108,10 @@ def _projected(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
 
 
 def _traces(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
-    r"""As printed, up to the factor 2 of the cross term: :math:`\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2`."""
+    r"""As printed: :math:`\frac{M}{2 d_k} |\sum_r \mathrm{tr}\, \hat S_{k,r}|^2` of :math:`S = 2 u v^\top`, the node's cross terms.
+
+    The blocks of S, summed over the copies r of an irrep, are :math:`2 \hat u_k \hat v_k^*`.
+    """
     u, v = (fourier.blocks(fourier.transform(f.T, irreps), irreps) for f in theory.split(w, irreps.group))
     traces = jnp.stack([2 * jnp.sum(x * jnp.conj(y), (1, 2)) for x, y in zip(u, v, strict=True)], 1)
     return irreps.group.order / (2 * irreps.degrees) * (jnp.square(traces.real) + jnp.square(traces.imag))
@@ -247,7 +249,7 @@ SHARES = ENERGY.claim(
     source=f"corrected from {SOURCE}, equations 20 and 21",
     judge=judge_shares,
     controls={"the energies of another node": jd.rolled(measured_shares="node", measured_energy="node")},
-    rivals={"cross term without its factor 2, as printed": jd.scaled(predicted_shares=0.25, predicted_energy=0.25)},
+    rivals={"cross term without its factor 2": jd.scaled(predicted_shares=0.25, predicted_energy=0.25)},
     plot=plot_shares,
     caption="Energy of each irrep for random nodes, from class sums over all pairs, against the formula by Fourier blocks; a "
     "colour per group. The line is equality.",
@@ -276,12 +278,15 @@ CLAIMS = (
     SHARES,
     SHARES.as_printed(
         id="li2.energy_decomp_as_printed",
+        slides=("grokking:li2-energy-group",),
         title="Printed: an irrep's energy is a squared trace",
-        statement=r"As printed, but for the factor 2 of the cross term, put right here: for all pairs and $\sigma = x^2$ the "
-        r"energy of a node in irrep k is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$, with $\hat u_k$, $\hat v_k$ "
-        "the Fourier blocks of its weights for the two operands and $d_k$ the degree.",
-        printed=r"arXiv:2509.21519, equations 20 and 21: $E = \frac{M}{2} \sum_k \frac{1}{d_k} |\mathrm{tr}\, \hat u_k \hat "
-        r"v_k^*|^2$",
+        statement=r"As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, but for "
+        r"the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs and $\sigma = x^2$ "
+        r"the node's cross terms $2 u v^\top$), that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r "
+        r"\mathrm{tr}\, \hat S_{k,r}|^2$, with the blocks of S in the copies r of the irreps k, of degrees $d_k$. It takes a squared "
+        "trace for the squared norm of a block: right for commutative groups alone.",
+        printed=r"talk grokking, energy for group input: $\frac{1}{2} \sum_{h} \langle \tilde{R}_h, S \rangle_F^2 = \frac{M}{2} "
+        r"\sum_{k \neq 0} \frac{1}{d_k} \left| \sum_{r} \operatorname{tr}(\hat{S}_{k,r}) \right|^2$",
         source=f"{SOURCE}, equations 20 and 21",
         form="printed",
     ),

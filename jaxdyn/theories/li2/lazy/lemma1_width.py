@@ -1,5 +1,6 @@
 r"""Wide networks (Lemma 1): G_F becomes a multiple of :math:`\tilde Y \tilde Y^\top \tilde F`; its factor.
 
+Two kinds of inputs: those of the lemma, of equal norm and equal inner products, and all pairs of a group, which are not.
 Only the Gram matrix of the samples is stored, summed over blocks of nodes: with :math:`A = \tilde F \tilde F^\top`,
 :math:`R = (A + \eta I)^{-1}`, :math:`S = \tilde Y \tilde Y^\top`, :math:`Q = RSR`
 
@@ -28,7 +29,7 @@ from jaxdyn.theories.li2.dynamics import ridge
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "Width", "trial"]
+__all__ = ["CLAIMS", "Equal", "Width", "equal_trial", "trial"]
 
 SOURCE = "arXiv:2509.21519, Lemma 1"
 FORMS = ("printed", "derived")
@@ -47,17 +48,66 @@ class Width:
     block: int = jd.field(500, at_least=1)
 
 
+@jd.setting
+class Equal:
+    """Inputs of the lemma: n of norm root 2, any two with the same inner product, 1 or 0, and classes of one size."""
+
+    activation: jd.Code = jd.code(*model.STUDIED)
+    eta: jd.Swept = jd.field(1.0, above=0)
+    spread: jd.Swept = 1.0
+    common: jd.Code = jd.code("no", "yes")  # whether all inputs have one operand in common
+    inputs: int = jd.field(60, at_least=2)
+    classes: int = jd.field(6, at_least=2)
+    block: int = jd.field(500, at_least=1)
+
+    def __post_init__(self) -> None:
+        """Refuse classes of several sizes."""
+        jd.require(self, self.inputs % self.classes == 0, "inputs is a multiple of classes", "inputs", "classes")
+
+
 def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
-    """The factor, the angle and the size at every width, and the limits."""
-    # the signal, and the weights of all blocks
+    """The factor, the angle and the size at every width, and the limit, on all pairs of a group."""
     group = parse(s.group)
     samples = model.pairs(group.order)
-    n = len(samples)
-    signal = model.centred(model.targets(group, samples))
+    measured, recorded = _grown(s, key, samples, model.targets(group, samples), 2 * group.order)
+    c, loose = (jnp.asarray(v, jnp.float64)[s.activation.index] for v in (_contrasts((1, -2, 1)), _contrasts((1, 0, -1))))
+    derived = ridge.wide(recorded["hidden"], s.eta, c)
+    recorded |= {"loose": ridge.wide(recorded["hidden"], s.eta, loose)}
+    return jd.observables(
+        predicted={"factor": jd.named(derived, "width"), "ratio": jd.named(derived, "width")},
+        measured={name: jd.named(values, "width") for name, values in measured.items()},
+        recorded={name: jd.named(values, "width") for name, values in recorded.items()},
+    )
+
+
+def equal_trial(s: Equal, key: PRNGKeyArray) -> jd.Observables:
+    """The same for the lemma's inputs, and its factor as printed."""
+    # operand i in the second place, with one of its own, or one that all share, in the first
+    first = jnp.where(s.common == "yes", 0, jnp.arange(s.inputs))
+    samples = jnp.stack([first, jnp.arange(s.inputs)], 1)
+    y = jax.nn.one_hot(np.arange(s.inputs) % s.classes, s.classes, dtype=jnp.float64)
+    measured, recorded = _grown(s, key, samples, y, 2 * s.inputs)
+    apart, together = (jnp.asarray(_contrasts(terms), jnp.float64)[s.activation.index] for terms in ((1, 0, -1), (1, -1, 0)))
+    c, hidden = jnp.where(s.common == "yes", together, apart), recorded["hidden"]
+    forms = jnp.stack([ridge.wide_as_printed(hidden, s.inputs, s.eta, c, c), ridge.wide(hidden, s.eta, c)])
+    return jd.observables(
+        predicted={"factor": jd.named(forms, "form width")},
+        measured={"factor": jd.named(measured["factor"], "width")},
+        recorded={name: jd.named(values, "width") for name, values in recorded.items()},
+        coords={"form": FORMS},
+    )
+
+
+def _grown(
+    s: Width | Equal, key: PRNGKeyArray, samples: Int[Array, "n 2"], y: Float[Array, "n M"], rows: int
+) -> tuple[dict[str, Float[Array, " width"]], dict[str, Float[Array, " width"]]]:
+    """Factor and ratio of the sizes at every width; widths, cosine and sine of the angle."""
+    # the signal, and the weights of all blocks
+    signal = model.centred(y)
     signal = signal @ signal.T
 
     def sample_block(block: Int[Array, ""]) -> Float[Array, "D K"]:
-        return s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
+        return s.spread * jax.random.normal(jax.random.fold_in(key, block), (rows, s.block), jnp.float64)
 
     weights = jax.vmap(sample_block)(jnp.arange(COUNTS[-1]))  # next to the samples they would be drawn anew for each of them
 
@@ -71,30 +121,18 @@ def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
         return total, jnp.stack(sizes(total, signal, s.eta))
 
     ends = jnp.asarray([(0, *COUNTS[:-1]), COUNTS], jnp.int32).T
-    both, sent, early = jax.lax.scan(grow, jnp.zeros((n, n), jnp.float64), ends)[1].T
-    # the limits
+    both, sent, early = jax.lax.scan(grow, jnp.zeros((len(samples), len(samples)), jnp.float64), ends)[1].T
+    cosine = both / (sent * early)
     hidden = jnp.asarray(COUNTS, jnp.float64) * s.block
-    c, c1 = (jnp.asarray(v, jnp.float64)[s.activation.index] for v in _constants())
-    derived, printed = ridge.wide(hidden, s.eta, c), ridge.wide_as_printed(hidden, n, s.eta, c1, c1)
-    return jd.observables(
-        predicted={
-            "factor": jd.named(jnp.stack([printed, derived]), "form width"),
-            "ratio": jd.named(derived, "width"),
-        },
-        measured={"factor": jd.named(both / early**2, "width"), "ratio": jd.named(sent / early, "width")},
-        recorded={
-            "hidden": jd.named(hidden, "width"),
-            "loose": jd.named(ridge.wide(hidden, s.eta, c1), "width"),
-            "cosine": jd.named(both / (sent * early), "width"),
-            "apart": jd.named(jnp.sqrt(1 - jnp.square(both / (sent * early))), "width"),
-        },
-        coords={"form": FORMS},
+    return (
+        {"factor": both / early**2, "ratio": sent / early},
+        {"hidden": hidden, "cosine": cosine, "apart": jnp.sqrt(1 - jnp.square(cosine))},
     )
 
 
-def _constants() -> tuple[list[float], list[float]]:
-    """The constant c of each activation, and the printed one."""
-    return [ridge.contrast(a) for a in model.STUDIED], [ridge.kernel(a, 2) - ridge.kernel(a, 0) for a in model.STUDIED]
+def _contrasts(terms: tuple[int, int, int]) -> list[float]:
+    """Sums of k(2), k(1) and k(0) with these factors, one for each activation."""
+    return [sum(x * ridge.kernel(a, t) for x, t in zip(terms, (2, 1, 0), strict=True)) for a in model.STUDIED]
 
 
 def sizes(
@@ -124,6 +162,17 @@ def judge_factor(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def judge_equal(ds: xr.Dataset) -> list[jd.Check]:
+    """The factor at the largest width, its power of K, and the angle."""
+    widest = (ds.measured_factor / ds.predicted_factor).isel(width=-1)
+    power = stats.loglog_slope(ds.hidden, ds.measured_factor, "width") - stats.loglog_slope(ds.hidden, ds.predicted_factor, "width")
+    return [
+        jd.mean_within("factor at the largest width over the predicted one, mean", widest, over="seed", low=0.95, high=1.05),
+        jd.mean_within("power of K in the factor, minus the predicted one, mean", power, over="seed", low=-0.1, high=0.1),
+        jd.at_least("cosine of G_F and the signal, largest width", ds.cosine.isel(width=-1), 0.98),
+    ]
+
+
 def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     """The power of K in the ratio of the sizes."""
     measured, predicted = (np.log(v.isel(width=-1) / v.isel(width=0)) for v in (ds.measured_ratio, ds.predicted_ratio))
@@ -144,9 +193,7 @@ def plot_factor(ds: xr.Dataset, fig: Figure) -> None:
     hidden = plotting.first_run(ds).hidden
     for kind, color in zip(np.atleast_1d(ds.activation.values), ("measured", "third", "fourth"), strict=False):
         part = ds.sel(activation=kind)
-        derived, printed = (part.predicted_factor.sel(form=form) for form in ("derived", "printed"))
-        plotting.band(left, hidden, part.measured_factor / derived, str(kind), color)
-        plotting.band(left, hidden, printed / derived, "as printed" if kind == model.STUDIED[0] else "", color, linestyle=":")
+        plotting.band(left, hidden, part.measured_factor / part.predicted_factor, str(kind), color)
         plotting.band(right, hidden, part.apart, str(kind), color)
     left.axhline(1, color=plotting.COLORS["theory"], label=r"$\eta/(Kc + \eta)^2$")
     guide = float(ds.apart.isel(width=0).mean()) * np.sqrt(float(hidden[0]) / hidden)
@@ -155,8 +202,26 @@ def plot_factor(ds: xr.Dataset, fig: Figure) -> None:
         ax.set(xscale="log", yscale="log")
         ax.set_xticks(hidden.values, [f"{h:g}" for h in hidden.values])
         ax.set_xticks([], minor=True)
-    left.set(xlabel="K", ylabel="factor over the corrected one", ylim=(None, 300))
+    left.set(xlabel="K", ylabel="factor over the corrected one", ylim=(0.5, 2))
     right.set(xlabel="K", ylabel=r"sine of the angle to $\tilde Y\tilde Y^\top\tilde F$")
+
+
+def plot_equal(ds: xr.Dataset, fig: Figure) -> None:
+    """The factor against the width, and both formulas, a panel per inner product."""
+    hidden = plotting.first_run(ds).hidden
+    panels = {"no": r"$x_i \cdot x_j = 0$", "yes": r"$x_i \cdot x_j = 1$"}
+    axes = fig.subplots(1, 2, sharey=True)
+    for ax, (common, title) in zip(axes, panels.items(), strict=True):
+        for kind, color in zip(np.atleast_1d(ds.activation.values), ("measured", "third", "fourth"), strict=False):
+            part = ds.sel(activation=kind, common=common)
+            plotting.band(ax, hidden, part.measured_factor, str(kind), color, marker="o", linestyle="")
+            for form, style in (("derived", "-"), ("printed", ":")):
+                if form in np.atleast_1d(ds.get("form", "derived")):
+                    predicted = part.predicted_factor.sel(form=form) if "form" in part.dims else part.predicted_factor
+                    label = form if kind == model.STUDIED[0] else ""
+                    plotting.band(ax, hidden, predicted, label, color, linestyle=style)
+        ax.set(xscale="log", yscale="log", xlabel="K", title=title)
+    axes[0].set(ylabel=r"factor of $\tilde Y \tilde Y^\top \tilde F$ in $G_F$")
 
 
 def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
@@ -178,7 +243,6 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=32,
     source=SOURCE,
-    form="derived",
     evidence="algebra",
     bounds=LOOKED,
     tested="Gaussian weights, activations {activation}, on all pairs of the residues modulo {group}, at ridge {eta}, with "
@@ -187,9 +251,9 @@ STUDY = jd.Study(
 
 FACTOR = STUDY.claim(
     id="li2.lemma1",
-    slides=("grokking:li2-lemma-1",),
     title="In wide layers the gradient is a known multiple of the early signal",
-    statement=r"For wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
+    statement=r"Beyond the lemma's assumptions, on all pairs of a group, whose inputs have unequal inner products: for wide random "
+    "layers at the ridge solution the gradient that the hidden layer receives becomes "
     r"$G_F \to \frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes and ridge $\eta$, with "
     r"$c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean product of two activations that share t operands; where $Kc \gg \eta$ "
     r"the sine of the angle between both sides falls as $K^{-1/2}$.",
@@ -203,19 +267,55 @@ FACTOR = STUDY.claim(
     rivals={"the width changes nothing": CONSTANT, "k(2) - k(0) for c": jd.swap(predicted_factor="loose")},
     plot=plot_factor,
     caption=r"Over the width K, $\eta = 1$, a colour per activation, median and central 90% of the runs. Left: the factor of "
-    r"$\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the corrected one; dotted, the printed one. Right: the sine of the angle "
-    r"between both; dashed, $K^{-1/2}$.",
+    r"$\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the corrected one. Right: the sine of the angle between both; dashed, "
+    r"$K^{-1/2}$.",
+)
+EQUAL = jd.Study(
+    trial=equal_trial,
+    quick=jd.grid(Equal, activation=list(model.STUDIED), common=["no", "yes"]),
+    paper=jd.grid(Equal, activation=list(model.STUDIED), common=["no", "yes"], block=2000),
+    seeds=16,
+    paper_seeds=32,
+    source=SOURCE,
+    form="derived",
+    evidence="algebra",
+    bounds=jd.looked(at="0:16", confirmed="98000000:98000016"),
+    tested="Gaussian weights, activations {activation}; {inputs} inputs of norm root 2 in {classes} classes of one size, any two "
+    f"with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} seeds.",
+    plot=plot_equal,
+    caption=r"Factor of $\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the width K: dots, random layers (median and central 90% "
+    "of the runs); lines, the formulas. Left: orthogonal inputs; right: inputs that have an operand in common.",
+)
+LEMMA = EQUAL.claim(
+    id="li2.lemma1_equal",
+    slides=("grokking:li2-lemma-1",),
+    title="On inputs of the lemma the factor falls with the square of the width",
+    statement=r"Under the lemma's assumptions (Gaussian weights, n inputs of one norm, one inner product of any two, width $K \gg "
+    r"n$) the gradient that the hidden layer receives at the ridge solution becomes $G_F = \frac{\eta}{(Kc + \eta)^2} \tilde Y "
+    r"\tilde Y^\top \tilde F$, where $c$ is an activation's mean square minus the mean product of two.",
+    source=f"corrected from {SOURCE}",
+    judge=judge_equal,
+    controls={"weights a tenth larger than the theory assumes": {"spread": 1.1}, "narrow layers": {"block": 2}},
+    rivals={
+        "the width changes nothing": jd.initial("width", "predicted_factor"),
+        "the first power of the width, whatever the constants": jd.swap(
+            predicted_factor=lambda ds: ds.predicted_factor.isel(width=-1) * ds.hidden.isel(width=-1) / ds.hidden
+        ),
+    },
 )
 
 CLAIMS = (
     FACTOR,
-    FACTOR.as_printed(
+    LEMMA,
+    LEMMA.as_printed(
         id="li2.lemma1_as_printed",
         slides=("grokking:li2-lemma-1",),
         title="Printed: the size of the gradient in wide layers",
-        statement=r"As printed: for wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
-        r"$G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$ for K nodes, n samples and ridge "
-        r"$\eta$, with $c_1 = c_2 = k(2) - k(0)$, where $k(t)$ is the mean product of two activations that share t operands.",
+        statement=r"As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner product and "
+        r"many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at ridge $\eta$, here with "
+        r"$c_1 = c_2$, an activation's mean square minus the mean product of two. Whatever the constants, the factor would "
+        "fall with the first power of K, not with the second: with more nodes than inputs the Gram matrix of the nodes has not "
+        "the rank of a multiple of identity.",
         printed=r"talk grokking, Lemma 1: $G_F = \frac{\eta}{(Kc_1 + \eta)(nc_2 + \eta)} \tilde{Y} \tilde{Y}^{\top} F$",
         source=f"{SOURCE}, as printed",
         form="printed",
