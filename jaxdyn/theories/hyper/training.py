@@ -1,8 +1,8 @@
 """Trained encoders of the hypercube: contrastive losses on new batches, and downstream accuracy along training.
 
 Every run differs in traced numbers alone: kind of encoder, dimensions, optimizer, weight decay, relevant bits. Batches are new at
-every step. "Predicted" are the loss of the code of the k relevant bits and that of the uniform law on the sphere.
-The paper's scale (constants reconstructed from its losses): k = 10, D = 50, d = 20, B = 512, T = 0.5, hidden 512.
+every step. "Predicted" are the losses of the k relevant bits' code and of the uniform law on the sphere. The paper's scale
+(constants reconstructed from its losses): k = 10, D = 50, d = 20, B = 512, T = 0.5, hidden 512.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ __all__ = [
     "judge_threshold",
     "trial",
 ]
-
 
 BATCHES = 64  # new ones for every record of the loss
 

@@ -442,11 +442,9 @@ CLAIMS = (
         "first order cancels).",
         judge=judge_limit,
         controls={"rho0 fixed at 1/2": {"root": "half"}},
-        # tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query
         rivals={"no latents below the class: $1/L$ at every $H$": jd.swap(predicted_limit=lambda ds: 1 / ds.depth)},
         plot=plot_limit,
         caption=r"Left: distance of $P(y_l=1|y_m=1)$ from $1-H/L$ against $\epsilon$; medians over all $L$ and $H$ but $H = L/2$, "
-        r"bars over their full range, the dashed line has slope 1. Right: $P(y_l=1|y_m=1)$ against $1-H/L$; one point per "
-        r"$\epsilon$, $L$ and $H$.",
+        r"bars over their full range; dashed: slope 1. Right: $P(y_l=1|y_m=1)$ against $1-H/L$, a point per $\epsilon$, $L$, $H$.",
     ),
 )

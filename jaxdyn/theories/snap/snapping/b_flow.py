@@ -15,7 +15,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap.snapping.common_pair import SETTLED, SLOWER
-from jaxdyn.theories.snap.snapping.common_pair_flow import PairFlow, trial
+from jaxdyn.theories.snap.snapping.common_pair_flow import QUICK, SOURCE, TESTED, PairFlow, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,12 +155,10 @@ GRID = jd.grid(
 )
 study = jd.Study(
     trial=trial,
-    quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3, 0.1, 10.0, 100.0], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
+    quick=QUICK,
     paper=GRID,
-    source="arXiv:2305.16380, Theorem 4; the law with memory is derived",
-    tested=r"Gradient flow of decoder and attention from zero in float64 until $\eta_Y t$ = {reach}, $\eta_Y/\eta_Z$ of "
-    "{ratio}: {classes} classes, {per_query} per query, each with one distinct token, and a common token that is {odds} "
-    "times as probable; {spare} further tokens of the vocabulary never occur. Nothing is random.",
+    source=SOURCE,
+    tested=TESTED,
     evidence="flow",
     bounds="derived",
     form="memory",

@@ -14,7 +14,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.snap.snapping import b_flow
+from jaxdyn.theories.snap.snapping.common_pair_flow import QUICK, SOURCE, TESTED, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 CLAIMS = (
-    b_flow.study.claim(
+    jd.Study(trial=trial, quick=QUICK, source=SOURCE, tested=TESTED, evidence="flow", form="memory").claim(
         id="snap.transition",
         slides=("training:snap-faster-transition",),
         title="Faster attention hastens the transition only outside the theory",
@@ -91,11 +91,10 @@ CLAIMS = (
         r"$\eta_Y$ it does not depend on $\eta_Z$, within 1%, where $\eta_Y/\eta_Z$ is 5 or more, as the theory assumes. With an "
         r"attention much faster than the decoder ($\eta_Y/\eta_Z \le .002$) twice the $\eta_Z$ brings it forward by a factor of "
         "1.2 to 1.5. In all runs it is that of the law with the decoder's memory within 10%.",
-        paper=b_flow.study.quick,
         judge=judge,
         # nothing is random, so seeds confirm nothing; the bounds hold at odds .03 and .04, 18 and 108 spare tokens, K_m = 4 too
         bounds=jd.looked(at="0:1", confirmed="98000000:98000001"),
-        controls={"eta_Y grows with eta_Z": b_flow.BOTH_RATES},
+        controls={"eta_Y grows with eta_Z": jd.initial("ratio", "measured_b")},
         rivals={
             "attention's rate plays no part": jd.off({SOONER: 1.0, LAW: 1.0}),
             "the decoder alone sets the transition": jd.swap(predicted_b="linear"),
