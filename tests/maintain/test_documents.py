@@ -14,8 +14,9 @@ PAGES = ("docs/atlas.md", "docs/catalogue.md", "docs/studies.md", "README.md")
 
 @pytest.fixture
 def checkout(tmp_path):
-    """Two pages with marks, the others missing."""
+    """Two pages with marks and the experiments, which the README counts; the other pages are missing."""
     (tmp_path / "docs").mkdir()
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     for page in ("README.md", "docs/studies.md"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
