@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["EIGHT_BIT_7B", "MEMORY", "MODELS", "PERPLEXITY", "RANKS", "SPLIT", "STEPS", "Split"]
+__all__ = ["EIGHT_BIT_7B", "MEMORY", "MODELS", "PERPLEXITY", "RANKS", "SPLIT", "STEPS", "THIRD_PARTY", "Split"]
 
 MODELS = ("60M", "130M", "350M", "1B")
 RANKS = {"60M": 128, "130M": 256, "350M": 256, "1B": 512, "7B": 1024}
@@ -50,3 +50,14 @@ PERPLEXITY = {
     "relora": (37.04, 29.37, 29.08, 18.33),
 }
 STEPS = (10_000, 20_000, 60_000, 100_000)
+
+# GB of training LLaMA 7B, by a third party (llamafactory), as the talks show it: (bits of the states, rank, gradients held) -> GB.
+# Rank None: AdamW in all directions.
+THIRD_PARTY = {
+    (8, None, True): 40,
+    (8, 16, True): 28,
+    (8, 128, True): 29,
+    (16, 128, True): 30,
+    (16, 128, False): 18,
+    (8, 1024, True): 36,
+}
