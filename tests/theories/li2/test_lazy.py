@@ -68,7 +68,7 @@ def test_sizes_of_wide_networks_are_those_of_the_matrices(x64):
 
 @pytest.mark.slow
 def test_the_lemma_on_its_inputs_is_upheld_and_its_printed_factor_is_not():
-    ds = jd.sweep(lemma1_width.equal_trial, jd.grid(lemma1_width.Equal, common=["no", "yes"], inputs=12, classes=3), seeds=8)
+    ds = jd.sweep(lemma1_width.equal_trial, jd.grid(lemma1_width.Equal, activation="relu", common=["no", "yes"]), seeds=8)
     one = ds.sel(form="derived")
     assert all(c.passed for c in lemma1_width.judge_equal(one))
     assert not any(c.passed for c in lemma1_width.judge_equal(ds.sel(form="printed"))[:2])
