@@ -136,7 +136,7 @@ def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
             ax.errorbar(ds.c.values[possible], y[possible], np.maximum([y - low, high - y], 0)[:, possible], fmt="o-", capsize=2,
                         color=color, linewidth=1.2, label=f"M = {m:g}" if k == 0 else None)  # fmt: skip
         ax.set(xscale="log", xlabel=r"$c = p\,M / \ln M$", title=str(kind))
-        thm4_retention.few_ticks(ax.xaxis)
+        median_share.few_ticks(ax.xaxis)
         ax.axhline(0.5, linestyle=":", color=plotting.COLORS["control"])
     fig.axes[0].set(ylabel="share retained")
 
@@ -144,9 +144,9 @@ def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
 def draw_halves(ds: xr.Dataset, degrees: xr.Dataset, fig: Figure) -> None:
     """p_50 over M, with the earlier values as crosses, and c_50 over the degree."""
     left, right = fig.subplots(1, 2)
-    thm4_retention.plot_halves(left, ds)
+    median_share.plot_halves(left, ds)
     for kind in ("cross", "whitened"):
-        left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[thm4_retention.COLORS[kind]], markersize=8)
+        left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[median_share.COLORS[kind]], markersize=8)
     left.plot([], [], "x", color=plotting.COLORS["control"], label="before, 5 subsets")
     left.set_xticks(ticks := sorted({*orders(ds), *BEFORE["cross"]}), [f"{m:g}" for m in ticks])
     halved, m = median_share.halves(degrees, (median_share.MAIN,), above_chance=True), orders(degrees)
@@ -156,14 +156,14 @@ def draw_halves(ds: xr.Dataset, degrees: xr.Dataset, fig: Figure) -> None:
     for k, kind in enumerate(degrees.object.values):
         c = halved.p[k, :, 0] * scale
         error = [c - low[k, :, 0] * scale, high[k, :, 0] * scale - c]
-        right.errorbar(d, c, error, fmt="o-", capsize=2.5, color=plotting.COLORS[thm4_retention.COLORS[str(kind)]], label=str(kind))
+        right.errorbar(d, c, error, fmt="o-", capsize=2.5, color=plotting.COLORS[median_share.COLORS[str(kind)]], label=str(kind))
     right.plot(d, scale, "_", markersize=14, color=plotting.COLORS["failed"], label="all pairs")
     c = halved.p[0, 0, 0] * scale[0]
     right.plot(d, c * (d / d[0]) ** 2, "--", color=plotting.COLORS["control"], label=r"$\propto d^2$")
     right.set(xscale="log", yscale="log", xlabel="degree d", ylabel=r"$c_{50}$")
     right.set_xticks(sorted(set(d)), [f"{x:g}" for x in sorted(set(d))])
     right.xaxis.set_minor_formatter(NullFormatter())
-    thm4_retention.few_ticks(right.yaxis)
+    median_share.few_ticks(right.yaxis)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ THEORY = jd.Theory(
             "features.cca",
             "features.regular",
             "features.maxima",
+            "features.apart",
             "features.thm5_memorisation",
             "features.thm3_reconstruct",
             "features.thm4_retention",

@@ -66,6 +66,20 @@ def test_sizes_of_wide_networks_are_those_of_the_matrices(x64):
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+@pytest.mark.slow
+def test_the_lemma_on_its_inputs_is_upheld_and_its_printed_factor_is_not():
+    ds = jd.sweep(lemma1_width.equal_trial, jd.grid(lemma1_width.Equal, activation="relu", common=["no", "yes"]), seeds=8)
+    one = ds.sel(form="derived")
+    assert all(c.passed for c in lemma1_width.judge_equal(one))
+    assert not any(c.passed for c in lemma1_width.judge_equal(ds.sel(form="printed"))[:2])
+    assert rejects(lemma1_width.judge_equal, one, "factor", 0.9) and rejects(lemma1_width.judge_equal, one, "factor", 1.1)
+
+
+def test_classes_of_several_sizes_are_refused():
+    with pytest.raises(jd.UsageError, match="inputs is a multiple of classes"):
+        lemma1_width.Equal(inputs=10, classes=4)
+
+
 # Judges of small and large ridge on small runs; settings that are refused.
 
 

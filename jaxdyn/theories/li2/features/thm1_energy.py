@@ -280,13 +280,11 @@ CLAIMS = (
         id="li2.energy_decomp_as_printed",
         slides=("grokking:li2-energy-group",),
         title="Printed: an irrep's energy is a squared trace",
-        statement=r"As printed: with S the matrix whose products with the permutations $R_h$ of the regular "
-        r"representation, but for "
-        r"the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs and $\sigma = x^2$ "
-        r"the node's cross terms $2 u v^\top$), that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r "
-        r"\mathrm{tr}\, \hat S_{k,r}|^2$, with the blocks of S in the copies r of the irreps k, of degrees $d_k$. It "
-        r"takes a squared "
-        "trace for the squared norm of a block: right for commutative groups alone.",
+        statement=r"As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, but "
+        r"for the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs and $\sigma = "
+        r"x^2$ the node's cross terms $2 u v^\top$), that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r "
+        r"\mathrm{tr}\, \hat S_{k,r}|^2$, with the blocks of S in the copies r of the irreps k, of degrees $d_k$. A squared trace "
+        "stands for the squared norm of a block, which is right for commutative groups alone.",
         printed=r"talk grokking, energy for group input: $\frac{1}{2} \sum_{h} \langle \tilde{R}_h, S \rangle_F^2 = \frac{M}{2} "
         r"\sum_{k \neq 0} \frac{1}{d_k} \left| \sum_{r} \operatorname{tr}(\hat{S}_{k,r}) \right|^2$",
         source=f"{SOURCE}, equations 20 and 21",

@@ -18,19 +18,26 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
+from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics import retention as theory
-from jaxdyn.theories.li2.features.median_share import LEVELS, MAIN, Halves, constant, halves
+from jaxdyn.theories.li2.features.median_share import (
+    COLORS,
+    LEVELS,
+    MAIN,
+    constant,
+    estimated,
+    few_ticks,
+    halves,
+    law,
+    plot_halves,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "CYCLIC", "DEGREES", "Retention", "judge", "judge_whitened", "split_start", "trial"]
@@ -39,9 +46,10 @@ _EXACT = jax.lax.Precision.HIGHEST
 LARGE, SOME = 128, 8  # from this order on, so many subsets at a time
 CYCLIC = ("11", "23", "47")
 DEGREES = ("D12/1", "D12/2", "S4/3")
-LEVEL = 0.997  # of the intervals of readings
 RISE = "c_50 at the largest M over that at the smallest, {}"
 POWER = "power of ln M / M in p_50, {}"
+KEPT = 0.9  # 1 - delta
+SURER = f"pairs for {KEPT:g} over those for 1/2, over the theorem's ratio, {{}}"
 AT_LEVEL = "power of ln M / M in p_50, {}, threshold {:g}"
 DEGREE = "power of the degree in c_50, {}"
 
@@ -188,20 +196,6 @@ def _parts(ds: xr.Dataset) -> tuple[list[str], list[str]]:
     return cyclic, degrees
 
 
-def _both(halved: Halves, kind: int, level: int) -> Float[np.ndarray, "start draw"]:
-    """p_50 for the subsets of the data, then for the bootstrap samples."""
-    return np.concatenate([halved.p[kind, :, level, None], halved.drawn[kind, :, level]], 1)
-
-
-def _estimated(name: str, drawn: Float[np.ndarray, " draw"], log: bool = False) -> jd.Reading:
-    """The first number, with a normal interval by the spread of the others, its bootstrap samples; ``log``: of the logarithm."""
-    drawn = np.log(drawn) if log else drawn
-    spread = drawn[1:][np.isfinite(drawn[1:])]
-    half = stats.bonferroni_z(1, LEVEL) * (np.std(spread) if len(spread) else np.nan)
-    value, *ends = (float(np.exp(x) if log else x) for x in (drawn[0], drawn[0] - half, drawn[0] + half))
-    return jd.Reading(name, value, (ends[0], ends[1]))
-
-
 def _slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) -> Float[np.ndarray, " draw"]:
     """Least-squares slopes of ln p over x, column by column."""
     x = x - x.mean()
@@ -209,20 +203,14 @@ def _slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) -
     return slopes
 
 
-def law(ds: xr.Dataset) -> Float[np.ndarray, " start"]:
-    """The law ln M / M of every start."""
-    order = constant(ds.order).values
-    return np.asarray(np.log(order) / order)
-
-
 def _coefficients(ds: xr.Dataset) -> list[jd.Reading]:
     """c_50 of each energy and M at the main threshold, and how it rises from the smallest M to the largest."""
     halved, order = halves(ds, (MAIN,)), constant(ds.order).values
     readings = []
     for k, kind in enumerate(ds.object.values):
-        c = _both(halved, k, 0) / law(ds)[:, None]
-        readings += [_estimated(f"c_50, {kind}, M = {m:g}", c[i], log=True) for i, m in enumerate(order)]
-        readings.append(_estimated(RISE.format(kind), c[order.argmax()] / c[order.argmin()], log=True))
+        c = halved.both(k, 0) / law(ds)[:, None]
+        readings += [estimated(f"c_50, {kind}, M = {m:g}", c[i], log=True) for i, m in enumerate(order)]
+        readings.append(estimated(RISE.format(kind), c[order.argmax()] / c[order.argmin()], log=True))
     return readings
 
 
@@ -230,7 +218,7 @@ def _powers(ds: xr.Dataset, name: str, levels: tuple[float, ...]) -> list[jd.Rea
     """The power of ln M / M in p_50 of each energy at some thresholds."""
     halved, x = halves(ds, levels), np.log(law(ds))
     return [
-        _estimated(name.format(kind, t), _slope(x, _both(halved, k, j)))
+        estimated(name.format(kind, t), _slope(x, halved.both(k, j)))
         for k, kind in enumerate(ds.object.values)
         for j, t in enumerate(levels)
     ]
@@ -240,8 +228,7 @@ def _degrees(ds: xr.Dataset) -> list[jd.Reading]:
     """The power of the degree in c_50, from irreps of one type in groups of like order."""
     halved, x = halves(ds, (MAIN,), above_chance=True), np.log(constant(ds.degree).values)
     return [
-        _estimated(DEGREE.format(kind), _slope(x, _both(halved, k, 0) / law(ds)[:, None]))
-        for k, kind in enumerate(ds.object.values)
+        estimated(DEGREE.format(kind), _slope(x, halved.both(k, 0) / law(ds)[:, None])) for k, kind in enumerate(ds.object.values)
     ]
 
 
@@ -257,6 +244,42 @@ def judge_whitened(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """c_50 of the whitened energy, and how p_50 changes with M at each threshold."""
     part = ds.sel(start=_parts(ds)[0], object=["whitened"])
     return [*_coefficients(part), *_powers(part, AT_LEVEL, LEVELS)]
+
+
+def surer(order: Float[np.ndarray, " start"]) -> Float[np.ndarray, " start"]:
+    r"""The theorem's ratio of pairs for two probabilities, :math:`\ln(M / \delta) / \ln(2M)`."""
+    return np.asarray(np.log(order / (1 - KEPT)) / np.log(2 * order))
+
+
+def judge_surer(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """The same ratio of the runs over the theorem's, its geometric mean over M, for each energy."""
+    part = ds.sel(start=_parts(ds)[0])
+    half, more, ratio = halves(part, (MAIN,)), halves(part, (MAIN,), kept=KEPT), surer(constant(part.order).values)
+    means = [np.exp(np.mean(np.log(more.both(k, 0) / half.both(k, 0) / ratio[:, None]), 0)) for k in range(part.sizes["object"])]
+    return [estimated(SURER.format(kind), mean, log=True) for kind, mean in zip(part.object.values, means, strict=True)]
+
+
+def says_surer(ratio: float | None = None) -> dict[str, Any]:
+    """What a rival says: this ratio of pairs for all M, or the theorem's."""
+
+    def number(ds: xr.Dataset) -> float:
+        return float(np.exp(np.mean(np.log(ratio / surer(constant(ds.sel(start=_parts(ds)[0]).order).values)))))
+
+    return {SURER.format(kind): 1.0 if ratio is None else number for kind in theory.OBJECTS}
+
+
+def plot_surer(ds: xr.Dataset, fig: Figure) -> None:
+    """Share of the sets that lose the maximum over the number of pairs, at each M, and the theorem's bound through one half."""
+    ds = ds.sel(start=_parts(ds)[0])
+    halved, order = halves(ds, (MAIN,)), constant(ds.order).values
+    for i, ax in enumerate(fig.subplots(1, len(order), sharey=True)):
+        for k, kind in enumerate(ds.object.values):
+            color, n = plotting.COLORS[COLORS[str(kind)]], ds.c * order[i] * np.log(order[i])
+            lost = (ds.measured_mass.isel(object=k, start=i) <= MAIN).mean(["seed", "subset"])
+            ax.plot(n, lost, "o-", color=color, label=str(kind))
+            half = halved.p[k, i, 0] * order[i] ** 2
+            ax.plot(n, np.minimum(order[i] * (2 * order[i]) ** (-n / half), 1), "--", linewidth=1, color=color)
+        ax.set(xscale="log", xlabel="pairs n", ylabel="share lost" if i == 0 else None, title=f"M = {order[i]:g}")
 
 
 def says(power: float | None = None, degree: float | None = None, rise: float | None = None) -> dict[str, Any]:
@@ -275,9 +298,6 @@ def says(power: float | None = None, degree: float | None = None, rise: float | 
     return said
 
 
-COLORS = dict(zip(theory.OBJECTS, ("measured", "control", "theory"), strict=True))
-
-
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """p_50 against M with intervals, and retention over c at the largest M."""
     left, right = fig.subplots(1, 2)
@@ -288,22 +308,6 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         retained = (last.measured_mass.sel(object=kind) > MAIN).mean(["seed", "subset"])
         right.plot(ds.c, retained, "o-", color=plotting.COLORS[COLORS[str(kind)]], label=str(kind))
     right.set(xlabel="c", ylabel="share retained", title=f"M = {float(constant(last.order)):g}")
-
-
-def plot_halves(ax: Axes, ds: xr.Dataset) -> None:
-    """p_50 at the main threshold over M, and the theorem's law through the first point of each energy."""
-    order, halved = constant(ds.order).values, halves(ds, (MAIN,))
-    low, high = halved.interval()
-    for k, kind in enumerate(ds.object.values):
-        p, color = halved.p[k, :, 0], plotting.COLORS[COLORS[str(kind)]]
-        ax.errorbar(order, p, [p - low[k, :, 0], high[k, :, 0] - p], fmt="o", capsize=2.5, color=color, label=str(kind))
-        ax.plot(
-            order, p[0] * law(ds) / law(ds)[0], "--", linewidth=1, color=color, label=r"$\propto \ln M / M$" if k == 0 else None
-        )
-    ax.set(xscale="log", yscale="log", xlabel="M", ylabel=r"$p_{50}$")
-    ax.set_xticks(order, [f"{m:g}" for m in order])
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    few_ticks(ax.yaxis)
 
 
 def plot_whitened(ds: xr.Dataset, fig: Figure) -> None:
@@ -322,13 +326,6 @@ def plot_whitened(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xscale="log", yscale="log", xlabel=r"$\ln M / M$", ylabel=r"$p_{50}$")
     few_ticks(right.xaxis)
     few_ticks(right.yaxis)
-
-
-def few_ticks(axis: Axis) -> None:
-    """Plain numbers on a logarithmic axis of about a decade."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 SPREADS = {"quick": 1.3, "paper": 1.15}
@@ -397,6 +394,29 @@ CLAIMS = (
         caption=rf"Left: the share $p_{{50}}$ of pairs at which half of the random sets keep a maximum (mass above {MAIN}) over M, "
         r"a colour per energy, with the central 95% of bootstrap samples; dashed, $\ln M / M$ through the first point. Right: "
         "share of the sets that keep it over c, at the largest M.",
+    ),
+    STUDY.claim(
+        id="li2.thm4_delta",
+        slides=("grokking:li2-theorem-4-delta",),
+        title="How many more pairs keep a feature with a higher probability",
+        statement=r"By Theorem 4 random pairs in proportion to $\ln(M/\delta)$ are enough to keep a maximum of a node's energy "
+        rf"with probability $1 - \delta$. How many more are needed for {KEPT:g} than for 1/2, over the theorem's ratio "
+        r"$\ln(M/\delta) / \ln(2M)$, as a geometric mean over cyclic groups? Below 1 that ratio is more than enough.",
+        judge=judge_surer,
+        expected="measured",
+        rivals={
+            "the theorem's ratio is also needed": says_surer(),
+            "one number of pairs decides": says_surer(1.0),
+            "the share lost falls as one over the pairs": says_surer(0.5 / (1 - KEPT)),
+        },
+        found={
+            SURER.format("cross"): (0.79, 0.849, 0.913),
+            SURER.format("plain"): (0.768, 0.811, 0.856),
+            SURER.format("whitened"): (0.773, 0.82, 0.869),
+        },
+        plot=plot_surer,
+        caption="Share of the random sets that lose the maximum over their number of pairs, a panel per M, a colour per energy; "
+        r"dashed, $\delta = M (2M)^{-n/n_{50}}$, the theorem's with the constant that is right at one half.",
     ),
     STUDY.claim(
         id="li2.whitened",

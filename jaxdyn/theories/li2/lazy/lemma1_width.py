@@ -281,8 +281,8 @@ EQUAL = jd.Study(
     evidence="algebra",
     bounds=jd.looked(at="0:16", confirmed="98000000:98000016"),
     tested="Gaussian weights, activations {activation}; {inputs} inputs of norm root 2 in {classes} classes of one size, any two "
-    f"with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; "
-    f"{{seeds}} seeds.",
+    f"with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} "
+    "seeds.",
     plot=plot_equal,
     caption=r"Factor of $\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the width K: dots, random layers (median and central 90% "
     "of the runs); lines, the formulas. Left: orthogonal inputs; right: inputs that have an operand in common.",
@@ -312,12 +312,11 @@ CLAIMS = (
         id="li2.lemma1_as_printed",
         slides=("grokking:li2-lemma-1",),
         title="Printed: the size of the gradient in wide layers",
-        statement=r"As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one "
-        r"inner product and "
-        r"many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at ridge $\eta$, here with "
+        statement=r"As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner product "
+        r"and many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at ridge $\eta$, here with "
         r"$c_1 = c_2$, an activation's mean square minus the mean product of two. Whatever the constants, the factor would "
-        "fall with the first power of K, not with the second: with more nodes than inputs the Gram matrix of the nodes has not "
-        "the rank of a multiple of identity.",
+        "fall with the first power of K, not with the second: with more nodes than inputs the nodes' Gram matrix is of lower "
+        "rank than any multiple of the identity.",
         printed=r"talk grokking, Lemma 1: $G_F = \frac{\eta}{(Kc_1 + \eta)(nc_2 + \eta)} \tilde{Y} \tilde{Y}^{\top} F$",
         source=f"{SOURCE}, as printed",
         form="printed",
