@@ -21,6 +21,12 @@ THEORY = jd.Theory(
         jd.Paper(
             "2509.21519", "Provable Scaling Laws of Feature Emergence from Learning Dynamics of Grokking", "Y. Tian", "arXiv 2025"
         ),
+        jd.Paper(
+            "2602.16849",
+            "On the Mechanism and Dynamics of Modular Addition: Fourier Features, Lottery Ticket, and Grokking",
+            "J. He, L. Wang, S. Chen, Z. Yang",
+            "arXiv 2026",
+        ),
     ),
     topics={
         "Stage I: ridge regression at random features": (
@@ -42,6 +48,7 @@ THEORY = jd.Theory(
             "features.stage2_nodes",
             "features.stage2_curves",
             "features.variants",
+            "features.boundary_energy",
         ),
         "Stage III: nodes interact": (
             "interaction.thm6_repulsion",

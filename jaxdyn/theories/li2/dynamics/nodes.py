@@ -30,7 +30,7 @@ from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy
 
-__all__ = ["FORMS", "aims", "follow", "pulls", "shares"]
+__all__ = ["FORMS", "aims", "follow", "lots", "pulls", "shares"]
 
 Form = Literal["node", "energy"]
 FORMS: tuple[Form, ...] = ("node", "energy")
@@ -106,3 +106,24 @@ def shares(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K p"]:
     mass = sum(energy.masses(f, irreps) for f in energy.split(w, irreps.group))
     mass = jnp.stack([jnp.sum(mass[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
     return mass / (jnp.sum(mass, 1, keepdims=True) + 1e-30)
+
+
+def lots(
+    p: model.Params, irreps: Irreps, activation: model.Activation = "square"
+) -> tuple[Float[Array, "K p"], Float[Array, "K p"]]:
+    r"""How fast each irrep of a node grows at the start, and the cosine of the misalignment of its two layers.
+
+    .. math:: \langle v, \Pi_k z \rangle, \qquad \cos D_k = \frac{\langle v, \Pi_k z \rangle}{\|\Pi_k v\| \|\Pi_k z\|},
+
+    with z the sums of a node's outputs over the pairs of each product: for cyclic groups and :math:`\sigma = x^2`, up to a factor,
+    the product of the three magnitudes and the cosine, and :math:`D_k` is the sum of the phases of both operands minus that of v.
+    Source: arXiv:2602.16849, where both operands share their weights: the frequency with the smallest misalignment wins where all
+    have one magnitude, else magnitude and alignment decide. The irreps are those of :func:`shares`; all pairs count.
+    """
+    order = irreps.group.order
+    samples = model.pairs(order)
+    z = model.targets(irreps.group, samples, str(p.w.dtype)).T @ model.features(p.w, samples, activation)
+    projectors = np.stack([np.sum([irreps.projector(k) for k in numbers], 0).real for numbers in irreps.merged[1:]])
+    sent, held = (jnp.einsum("kab,bn->kan", projectors.astype(p.w.dtype), x) for x in (z, p.v.T))
+    rate = jnp.sum(sent * held, 1).T
+    return rate, rate / (jnp.linalg.norm(sent, axis=1) * jnp.linalg.norm(held, axis=1) + 1e-30).T

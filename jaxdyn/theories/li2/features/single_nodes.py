@@ -2,7 +2,8 @@ r"""Networks trained from their standard start until they generalise, and what t
 
 Predicted from the start and the training pairs alone: the irrep of every node (``dynamics/nodes.py``). Measured: the irrep with the
 largest share of the node's weights in the trained network, purity, energy on the sphere over all pairs. Other landscape: the climb
-on the same targets, given to pairs in a random order. The use of an irrep is the sum over nodes of its share times
+on the same targets, given to pairs in a random order. Read off the start without a flow: the irrep of the fastest growth, and of
+the best alignment of both layers. The use of an irrep is the sum over nodes of its share times
 :math:`\|w\|^2 \|v\|`, for :math:`\sigma = x^2` the size of what the node adds to the outputs; the theory's counts nodes.
 Letters as in ``training.py``; p irreps without the trivial one, conjugate pairs as one.
 """
@@ -70,13 +71,15 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
     run = train(s, key, watch)
     end = nodes.shares(run.params.w, irreps)
-    places = jnp.argmax(ahead.forms, -1)
+    places, drawn = jnp.argmax(ahead.forms, -1), nodes.lots(p, irreps, s.activation)
     return jd.observables(
         predicted={"place": jd.named(places.astype(jnp.float32), "form node")},
         measured={"place": jd.named(jnp.argmax(end, 1).astype(jnp.float32), "node")},
         recorded={
             "start_place": jd.named(jnp.argmax(ahead.start, 1).astype(jnp.float32), "node"),
             "other_place": jd.named(jnp.argmax(ahead.other, 1).astype(jnp.float32), "node"),
+            "lot_place": jd.named(jnp.argmax(drawn[0], 1).astype(jnp.float32), "node"),
+            "aligned_place": jd.named(jnp.argmax(drawn[1], 1).astype(jnp.float32), "node"),
             "purity": jd.named(jnp.max(end, 1), "node"),
             "maximum": jd.named(exact, "irrep"),
             "train_accuracy": run.curves["train_accuracy"][-1],

@@ -1,7 +1,8 @@
 r"""In which irrep each node of a network ends that is trained until it generalises, forecast from its start.
 
 Forms, as in ``dynamics/nodes.py``: ``node`` follows both layers of a node from where they start, ``energy`` lets w climb E(w) from
-its start, as if the top layer had none. The trial: ``features/single_nodes.py``.
+its start, as if the top layer had none. The trial: ``features/single_nodes.py``. Rivals without a flow are rules that read the
+winner off the start, of arXiv:2602.16849: magnitude and alignment, or alignment alone (``dynamics/nodes.lots``).
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def right(ds: xr.Dataset, name: str = "predicted_place", where: xr.DataArray | b
     return (abs(ds[name] - ds.measured_place) < 0.5).where(ds.measured_place.notnull() & where).mean("node")
 
 
-def judge(ds: xr.Dataset, least: float = 0.5, more: float = 0.1) -> list[jd.Check]:
+def judge(ds: xr.Dataset, least: float = 0.5, more: float = 0.1, lots: bool = True) -> list[jd.Check]:
     """Networks generalise; a share ``least`` of the nodes, and of the pure ones, is forecast, ``more`` than by the start."""
     own, pure = right(ds), right(ds, where=ds.purity > PURE)
-    return [
+    checks = [
         jd.gate("final test accuracy, mean", float(ds.test_accuracy.mean()), at_least=GENERAL),
         jd.mean_within("share of a network's nodes forecast correctly, mean", own, over="seed", low=least),
         jd.mean_within("the same among nodes of which one irrep has more than half, mean", pure, over="seed", low=least),
@@ -45,6 +46,10 @@ def judge(ds: xr.Dataset, least: float = 0.5, more: float = 0.1) -> list[jd.Chec
             "its excess over the largest irrep of the start, mean", own - right(ds, "start_place"), over="seed", low=more
         ),
     ]
+    if lots:
+        excess = own - right(ds, "lot_place")
+        checks.append(jd.mean_within("its excess over magnitude and alignment at the start, mean", excess, over="seed", low=more))
+    return checks
 
 
 def agreement(ds: xr.Dataset, name: str = "predicted_place") -> xr.DataArray:
@@ -87,12 +92,23 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         plotting.band(left, ds.epoch, curve.transpose("seed", "epoch"), LABELS[form], plotting.COLORS[color])
     start = float(right(ds, "start_place").mean())
     left.axhline(start, color=plotting.COLORS["control"], linestyle=":", label="largest irrep of the start")
+    lot = float(right(ds, "lot_place").mean())
+    left.axhline(lot, color=plotting.COLORS["control"], linestyle="--", label="magnitude and alignment at the start")
     left.set(xlabel="epoch", ylabel="share of nodes forecast correctly", ylim=(0, 1))
     plotting.band(side, ds.epoch, ds.curve_energy.mean("node").transpose("seed", "epoch"), "energy", plotting.COLORS["measured"])
     plotting.band(side, ds.epoch, ds.curve_test.transpose("seed", "epoch"), "test accuracy", plotting.COLORS["third"])
     side.set(xlabel="epoch", ylabel="energy over its maximum; accuracy", ylim=(-0.03, 1.03))
 
 
+RIVALS = {
+    "every node keeps the largest irrep of its start": jd.off(predicted_place="start_place"),
+    "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
+    "the irrep that most nodes of the network hold": jd.swap(predicted_place=frequent),
+}
+LOTS = {
+    "magnitude and alignment at the start decide": jd.swap(predicted_place="lot_place"),
+    "the best alignment at the start decides": jd.swap(predicted_place="aligned_place"),
+}
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, share=0.8, lr=1.0, decay=1e-4, hidden=64, epochs=120, every=5, optimizer="sgd"),
@@ -102,18 +118,14 @@ STUDY = jd.Study(
     judge=judge,
     form="node",
     evidence="network",
-    source="arXiv:2509.21519, section 4",
+    source="arXiv:2509.21519, section 4; the rules of the start: arXiv:2602.16849",
     tested="Networks of {hidden} nodes with activation {activation} on {share} of the pairs of the group {group}, optimiser "
     "{optimizer}, rate {lr}, decay {decay}, {epochs} epochs; {seeds} seeds. A group named by a number is that of residues.",
     plot=plot,
-    rivals={
-        "every node keeps the largest irrep of its start": jd.off(predicted_place="start_place"),
-        "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
-        "the irrep that most nodes of the network hold": jd.swap(predicted_place=frequent),
-    },
+    rivals=RIVALS | LOTS,
     caption="Left: share of nodes whose largest irrep along training is the one forecast from the start; dotted: mean share "
-    "that ends in the largest irrep of its start. Right: energy of nodes on the unit sphere over the maximum in their irrep, "
-    "mean over the nodes, and test accuracy. Median and central 90% of the runs.",
+    "that ends in the largest irrep of its start, dashed: in that of the fastest growth there. Right: energy of nodes on the unit "
+    "sphere over the maximum in their irrep, mean over the nodes, and test accuracy. Median and central 90% of the runs.",
 )
 
 NODES = STUDY.claim(
@@ -123,7 +135,8 @@ NODES = STUDY.claim(
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the flow of "
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "
     "squared weights at the end: for more than half of the nodes of a network on average, also of those with more than half of "
-    "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start does.",
+    "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or the "
+    "published rule of magnitude and alignment of both layers at the start, which takes no flow.",
     bounds=jd.looked(at="0:64", confirmed="96000000:96000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
@@ -133,7 +146,7 @@ DIHEDRAL = STUDY.claim(
     statement="On a dihedral group, which is not commutative, the flow of both layers of a single node forecasts from its "
     "start the irrep with the largest share of its squared weights at the end, as on cyclic groups: for more than half of the "
     "nodes of a network on average, also of those with more than half of their weights in one irrep, and for 10 percentage "
-    "points more of the nodes than the largest irrep of the start does.",
+    "points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
@@ -146,7 +159,7 @@ ADAM = STUDY.claim(
     statement="In networks that Adam trains, too, the gradient flow of both layers of a single node forecasts from its start "
     "the irrep with the largest share of its squared weights at the end: for more than half of the nodes of a network on "
     "average, also of those with more than half of their weights in one irrep, and for 10 percentage points more of the nodes "
-    "than the largest irrep of the start does.",
+    "than the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
@@ -164,7 +177,8 @@ RELU = STUDY.claim(
     quick=STUDY.quick.replace(activation="relu", lr=0.35, epochs=500, every=20),
     paper=STUDY.paper.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
     seeds=32,
-    judge=functools.partial(judge, least=0.4, more=0.05),
+    rivals=RIVALS,
+    judge=functools.partial(judge, least=0.4, more=0.05, lots=False),
     bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
     caption="Left: share of ReLU nodes whose largest irrep along training is the one forecast from the start; dotted: mean share "
@@ -185,6 +199,7 @@ USE = STUDY.claim(
         "every node keeps the largest irrep of its start": jd.off(predicted_place="start_place"),
         "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
         "nodes miss their forecasts at random": {USED: at_random},
+        **LOTS,
     },
 )
 

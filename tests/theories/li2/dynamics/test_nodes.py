@@ -86,3 +86,13 @@ def test_every_node_ends_in_one_irrep():
             share = nodes.shares(end, irreps)
             assert np.median(np.max(share, 1)) > 0.95
             np.testing.assert_allclose(np.sum(share, 1), 1, rtol=1e-4)
+
+
+def test_growth_and_alignment_are_those_of_magnitudes_and_phases():
+    """By discrete Fourier transforms: three magnitudes times the cosine of both operands' phases minus that of the top layer."""
+    p, _ = start()
+    u, v, top = (np.fft.fft(np.asarray(x, float), axis=0)[1:3] for x in (p.w[:5], p.w[5:], p.v.T))
+    angle = np.cos(np.angle(u) + np.angle(v) - np.angle(top))
+    rate, aligned = (np.asarray(x) for x in nodes.lots(p, decompose(GROUP)))
+    np.testing.assert_allclose(aligned.T, angle, atol=1e-4)
+    np.testing.assert_allclose(rate.T, 0.8 * abs(u * v * top) * angle, rtol=1e-3, atol=1e-4)

@@ -18,6 +18,7 @@ def planted(seed=0):
         return np.where(rng.random(end.shape) < share, end, rng.integers(11, size=end.shape))
 
     places = {"measured_place": end, "predicted_place": mostly(0.9), "start_place": mostly(0.3), "other_place": mostly(0.0)}
+    places |= {"lot_place": mostly(0.4), "aligned_place": mostly(0.1)}
     ds = xr.Dataset({name: (("seed", "node"), value) for name, value in places.items()})
     ds = ds.assign(test_accuracy=("seed", np.ones(16)), purity=(("seed", "node"), rng.uniform(0.3, 1, end.shape)))
     return ds.assign_coords(seed=np.arange(16), irrep=np.arange(11))
@@ -56,6 +57,7 @@ def evened(left=0.05, seed=0):
     start = np.where(rng.random(told.shape) < 0.4, end, rng.integers(11, size=told.shape))
     other = rng.integers(11, size=told.shape).astype(float)
     places = {"measured_place": end, "predicted_place": told, "start_place": start, "other_place": other}
+    places |= {"lot_place": start[:, ::-1], "aligned_place": other[:, ::-1]}
     return ds.drop_dims("node").assign({name: (("seed", "node"), value) for name, value in places.items()})
 
 
