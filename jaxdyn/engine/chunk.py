@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdyn.engine.devices import devices
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.sources import doubts, source_hash
@@ -61,7 +62,7 @@ class Program:
         Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
         Shards of a trial that may read what is not seen are marked, and are not used by another call.
         """
-        device = (jax.default_backend(), jax.local_device_count())
+        device = devices()[:2]  # platform and number
         sources = [source_hash(self.trial), source_hash(self.setting)]
         facts = [str(self.trial), *sources, self.label, self.executor, self.compiler, versions(), flags(), device]
         facts += filter(None, [identity_of(self)])

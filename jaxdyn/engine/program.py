@@ -134,9 +134,11 @@ def _matmul_work(eqn: Any) -> int:
 def probe(program: Program) -> dict[str, Any]:
     """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
 
-    ``group`` is how many runs are best made at once under ``vmap``: on CPU as many as have the values of a step in the cache.
+    What suits a processor; on accelerators all runs are made at once, and only the bytes count (:func:`suited`).
 
-    ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
+    ``group`` is how many runs are best made at once under ``vmap``: as many as have the values of a step in the cache.
+
+    ``map`` for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
     matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
     where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
     """
@@ -149,11 +151,10 @@ def probe(program: Program) -> dict[str, Any]:
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
     products = max(LIGHT, DRAW * _drawn_in_loops(inner))
-    on_cpu = jax.default_backend() == "cpu"
     return {
         "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
-        "executor": "map" if on_cpu and (adaptive or _most_work(inner) > products) else "vmap",
-        "group": max(FEWEST, STEP_BYTES // step) if on_cpu and (step := step_bytes(inner)) else 0,
+        "executor": "map" if adaptive or _most_work(inner) > products else "vmap",
+        "group": max(FEWEST, STEP_BYTES // step) if (step := step_bytes(inner)) else 0,
         "heavy": bool(_most_work(_in_loops(inner)) > products),
     }
 

@@ -20,9 +20,10 @@ from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.planning import plan
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request
-from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored, plan
+from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored
 from jaxdyn.engine.usable import outside
 from jaxdyn.engine.verdict import judge_cell
 from jaxdyn.status import OK

@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
-import dataclasses
 import math
 import operator
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import xarray as xr
 
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Chunk, Job, Program, Result, in_one_room
+from jaxdyn.engine.chunk import Chunk, Job, Program, Result
 from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
+from jaxdyn.engine.planning import plan
+from jaxdyn.engine.program import run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
-from jaxdyn.engine.sources import renew, warning
-from jaxdyn.engine.timings import expected, reference_times, runs_within
+from jaxdyn.engine.sources import warning
+from jaxdyn.engine.timings import expected
 from jaxdyn.engine.watch import Watch
 from jaxdyn.errors import StoreError, UsageError, whole
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "MOST_SEEDS", "check_cluster", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
+__all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "seed_tuple", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
-LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
-MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
 PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
 POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
@@ -54,7 +51,7 @@ def sweep(
     executor: Literal["auto", "vmap", "map"] = "auto",
     cluster: cf.Executor | None = None,
     progress: Progress | None = None,
-    memory: int = MEMORY,
+    memory: int | None = None,
     chunk: int = MOST_SEEDS,
 ) -> xr.Dataset:
     """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
@@ -67,7 +64,7 @@ def sweep(
         executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
         progress: see :mod:`jaxdyn.engine.progress`.
-        memory: bytes that one chunk may need.
+        memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
         chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is
             found from every grid that contains it.
 
@@ -80,7 +77,7 @@ def sweep(
     """
     _refuse_kinds(trial, grid, executor, progress)
     check_cluster(cluster)
-    memory, chunk = whole("memory", memory, least=1), whole("chunk", chunk, least=1)
+    memory, chunk = None if memory is None else whole("memory", memory, least=1), whole("chunk", chunk, least=1)
     request = Request(trial, grid, seed_tuple(seeds))
 
     def run(store: Path | None) -> xr.Dataset:
@@ -125,84 +122,6 @@ def check_cluster(cluster: Any) -> None:
 
 def _has(thing: Any, *methods: str) -> bool:
     return all(callable(getattr(thing, method, None)) for method in methods)
-
-
-def plan(
-    requests: Iterable[Request],
-    *,
-    store: Path | None,
-    executor: str = "auto",
-    quick: bool = False,
-    memory: int = MEMORY,
-    chunk: int = MOST_SEEDS,
-    pool: cf.Executor | None = None,
-) -> list[Job]:
-    """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
-
-    Args:
-        requests: the runs.
-        store: folder of the shards; None keeps nothing.
-        executor: as in :func:`sweep`.
-        quick: compile faster where the run itself is short.
-        memory: bytes that one chunk may need.
-        chunk: the largest number of runs in a chunk.
-        pool: processes for the tracing that planning needs; None: it is done here.
-    """
-    check_device()
-    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
-    shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
-    for request in requests:
-        trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
-        values = renew(trial, setting)
-        planned = {key: dataclasses.replace(one, executor=executor, values=values) for key, one in request.programs.items()}
-        for found, swept in request.cells:
-            program = planned[Runs.program_key(found)]
-            wanted.setdefault((program, request.seeds), {})[swept] = None
-            shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
-    facts_by_program = facts_of([program for program, _ in wanted], pool)
-    jobs: dict[Program, Job] = {}
-    at_once: dict[Program, int] = {}
-    for (program, seeds), cells in each_once(wanted).items():
-        facts, axes = facts_by_program[program], tuple(sorted(shared[program]))
-        compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
-        chosen = facts["executor"] if executor == "auto" else executor
-        program = dataclasses.replace(program, executor=chosen, compiler=compiler)
-        mapped = program.executor == "map"
-        most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, memory // max(1, facts["bytes"]))
-        most = at_once[program] = min(most, chunk)
-        seed_parts = split_items(seeds, max(1, most))
-        cell_parts = split_items(cells, max(1, most // len(seed_parts[0])))
-        job = jobs.setdefault(program, Job(program, []))
-        folder, program_id = (None, "") if store is None else (str(store), program.identity())
-        group = 0 if mapped else facts["group"]
-        job.chunks += [Chunk(program, part, block, folder, program_id, group, axes) for block in seed_parts for part in cell_parts]
-    for program, job in jobs.items():
-        if program.executor != "map":
-            job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
-    return list(jobs.values())
-
-
-def each_once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
-    """The requested runs without cells that are requested with a larger set of seeds as well."""
-    groups: dict[Program, list[tuple[int, ...]]] = {}
-    for program, seeds in wanted:
-        groups.setdefault(program, []).append(seeds)
-    left = {}
-    for (program, seeds), cells in wanted.items():
-        own = set(seeds)
-        larger = [wanted[program, more] for more in groups[program] if len(more) > len(own) and own <= set(more)]
-        if remaining := [cell for cell in cells if not any(cell in other for other in larger)]:
-            left[program, seeds] = remaining
-    return left
-
-
-def split_items(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
-    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
-    count = -(-len(items) // most)
-    size = -(-len(items) // count)
-    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
-    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
-    return parts
 
 
 def seed_tuple(seeds: Any) -> tuple[int, ...]:

@@ -14,9 +14,9 @@ from jaxdyn.engine import timings
 from jaxdyn.engine.chunk import Job
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
+from jaxdyn.engine.planning import plan
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.sources import warning
-from jaxdyn.engine.sweep import plan
 
 __all__ = ["Plan", "Task", "planned", "value_text"]
 
@@ -135,7 +135,7 @@ class Plan:
 
 
 def planned(requests: Sequence[Request], store: Path | None, scale: str, pool: cf.Executor | None = None) -> list[Job]:
-    """The jobs of some requests, the longest first; ``pool`` as in :func:`jaxdyn.engine.sweep.plan`."""
+    """The jobs of some requests, the longest first; ``pool`` as in :func:`jaxdyn.engine.planning.plan`."""
     return sorted(plan(requests, store=store, quick=scale == "quick", pool=pool), key=timings.expected, reverse=True)
 
 

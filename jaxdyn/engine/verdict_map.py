@@ -27,11 +27,12 @@ from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.jsonable import finite
+from jaxdyn.engine.planning import plan
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
-from jaxdyn.engine.sweep import check_cluster, plan, seed_tuple
+from jaxdyn.engine.sweep import check_cluster, seed_tuple
 from jaxdyn.errors import UsageError, whole
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]

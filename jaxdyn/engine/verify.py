@@ -202,7 +202,7 @@ def quickest_theory() -> str | None:
 
 
 def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
-    """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.sweep.plan`."""
+    """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.planning.plan`."""
     jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
     return Plan(tasks, jobs, load_stored(jobs), store, scale)
 

@@ -21,8 +21,9 @@ from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.claim import Claim, Judge
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Verified
+from jaxdyn.engine.planning import plan
 from jaxdyn.engine.runs import Runs
-from jaxdyn.engine.sweep import MOST_SEEDS, plan
+from jaxdyn.engine.sweep import MOST_SEEDS
 from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.typed import parse_seeds, parse_sets
 from jaxdyn.engine.verdict import judge_cell

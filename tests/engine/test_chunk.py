@@ -8,6 +8,7 @@ import pytest
 
 from jaxdyn.engine import chunk as module
 from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.devices import Devices
 from jaxdyn.engine.reference import load_file, ref_to
 from jaxdyn.engine.setting import split
 from tests.engine.conftest import TOYS
@@ -34,7 +35,7 @@ def test_a_program_is_told_from_every_other(program, toys, monkeypatch):
     monkeypatch.setattr(module, "versions", lambda: {"jax": "another"})
     found.append(program.identity())
     monkeypatch.undo()
-    monkeypatch.setattr(module.jax, "local_device_count", lambda: 7)
+    monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7))
     found.append(program.identity())
     assert len(set(found)) == len(found)
     monkeypatch.undo()

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import planning
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.runs import Request, Runs
@@ -107,7 +108,7 @@ def test_so_many_chunks_at_once(toys, few_runs):
             future = super().submit(function, *args)
             return future
 
-    jobs = sweep_module.plan(
+    jobs = planning.plan(
         [Request(toys.decay, jd.grid(toys.Toy), tuple(range(12)))], store=None, memory=few_runs(toys.decay, toys.Toy(), 2)
     )
     with Counting(1) as pool:
@@ -242,7 +243,7 @@ def test_chunks_of_a_compiled_program_do_not_wait_for_the_first(toys, few_runs):
 
     def waited(compiled):
         finished.clear()
-        jobs = sweep_module.plan(
+        jobs = planning.plan(
             [Request(toys.decay, jd.grid(toys.Toy), tuple(range(12)))], store=None, memory=few_runs(toys.decay, toys.Toy(), 2)
         )
         told = type("Told", (), {"start": lambda *_: None, "advance": lambda *_: finished.append(1)})()

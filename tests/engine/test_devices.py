@@ -11,6 +11,8 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.engine import devices as module
+from jaxdyn.engine.devices import Devices
 
 TOYS = Path(__file__).parent / "toys.py"
 COLLECTIVES = ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter")
@@ -72,6 +74,32 @@ def test_two_devices_give_the_results_of_one(toys, on_two, name):
     for variable in here.data_vars:
         rtol = 1e-9 if trial == "solved" else 1e-13  # the solver's tolerance; 20 steps of rounding
         np.testing.assert_allclose(there[variable].transpose(*here[variable].dims), here[variable], rtol=rtol, atol=rtol)
+
+
+def test_plans_are_for_the_devices_of_workers_where_these_are_known():
+    assert module.devices() == module.found() == Devices("cpu")
+    with module.elsewhere(Devices("gpu", 2, 100)):
+        with module.elsewhere(Devices("tpu")):
+            assert module.devices() == Devices("tpu")
+        assert module.devices() == Devices("gpu", 2, 100)
+    assert module.devices().on_cpu
+
+
+def test_the_least_memory_that_a_card_reports_counts(monkeypatch):
+    class Card:
+        def __init__(self, stats):
+            self.memory_stats = lambda: stats
+
+    monkeypatch.setattr(module.jax, "default_backend", lambda: "gpu")
+    for limits, least in (([{"bytes_limit": 80}, {"bytes_limit": 70}], 70), ([None], 0), ([{"bytes_limit": 80}, {}], 0)):
+        monkeypatch.setattr(module.jax, "local_devices", lambda limits=limits: [Card(stats) for stats in limits])
+        assert module.found() == Devices("gpu", len(limits), least)
+
+
+def test_a_chunk_gets_half_of_all_memory_and_on_cpu_always_the_same():
+    assert module.budget(Devices("gpu", 4, 80 * 2**30)) == 160 * 2**30
+    assert module.budget(Devices("gpu", 3)) == 3 * module.CPU_BUDGET
+    assert {module.budget(Devices("cpu", n, n)) for n in (0, 1, 8)} == {module.CPU_BUDGET}
 
 
 def test_devices_do_not_talk_to_one_another(on_two):

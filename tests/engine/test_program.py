@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import program, sweep
+from jaxdyn.engine import planning, program
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.runs import Request
@@ -100,10 +100,10 @@ def test_groups_are_as_large_as_what_their_largest_loop_computes_allows(toys):
 
 def test_a_plan_hands_groups_to_chunks_under_vmap(toys, monkeypatch):
     facts = {"bytes": 100, "executor": "vmap", "group": 12, "heavy": False}
-    monkeypatch.setattr(sweep, "facts_of", lambda programs, pool: dict.fromkeys(programs, facts))
+    monkeypatch.setattr(planning, "facts_of", lambda programs, pool: dict.fromkeys(programs, facts))
     request = Request(toys.decay, jd.grid(toys.Toy), (0, 1))
     for executor, group in (("auto", 12), ("vmap", 12), ("map", 0)):
-        (job,) = sweep.plan([request], store=None, executor=executor)
+        (job,) = planning.plan([request], store=None, executor=executor)
         assert [chunk.group for chunk in job.chunks] == [group]
 
 

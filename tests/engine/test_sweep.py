@@ -7,8 +7,6 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.engine import program as program_module
@@ -69,37 +67,6 @@ def test_ode_runs_equal_a_loop_over_runs_and_are_mapped(toys):
         np.testing.assert_allclose(ds.measured_y.sel(rate=rate, seed=1), alone.measured["y"].value, rtol=1e-9)
         np.testing.assert_allclose(ds.predicted_y.sel(rate=rate, seed=1), alone.predicted["y"].value, rtol=4 * EPS["float64"])
     assert np.abs(ds.measured_y / ds.predicted_y - 1).max() < 1e-9
-
-
-CHOICES = [
-    ("solved", "Flow", {}, "map"),
-    ("net", "Net", {}, "vmap"),
-    ("decay", "Toy", {}, "vmap"),
-    ("batches", "Batches", {"drawn": 8}, "map"),
-    ("batches", "Batches", {"drawn": 1000}, "vmap"),  # cells of a seed share what is drawn
-    ("batches", "Batches", {"drawn": 1000, "steps": 3}, "map"),  # three draws are as the weights of three layers
-]
-
-
-@pytest.mark.parametrize(("name", "cls", "fields", "executor"), CHOICES)
-def test_auto_chooses_by_what_the_trial_does(toys, name, cls, fields, executor):
-    grid = jd.grid(getattr(toys, cls), **fields)
-    jobs = sweep_module.plan([sweep_module.Request(getattr(toys, name), grid, (0,))], store=None)
-    assert jobs[0].program.executor == executor
-
-
-@pytest.mark.parametrize(
-    ("name", "cls", "fields", "compiler"),
-    [
-        ("batches", "Batches", {"drawn": 8}, "quick"),
-        ("batches", "Batches", {"drawn": 8, "steps": 3}, "light"),  # three products take no time
-        ("decay", "Toy", {}, "light"),
-    ],
-)
-def test_quick_runs_are_compiled_by_what_their_loops_do(toys, name, cls, fields, compiler):
-    request = sweep_module.Request(getattr(toys, name), jd.grid(getattr(toys, cls), **fields), (0,))
-    assert sweep_module.plan([request], store=None, quick=True)[0].program.compiler == compiler
-    assert sweep_module.plan([request], store=None)[0].program.compiler == "full"
 
 
 def test_codes_switch_between_branches_in_one_program(toys, chunks_run):
@@ -219,43 +186,6 @@ def test_a_memory_budget_splits_into_equal_chunks(toys, chunks_run, few_runs, de
     xr.testing.assert_allclose(ds, decay_data, rtol=1e-14)
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.lists(st.integers(), min_size=1, max_size=30, unique=True), st.integers(1, 40))
-def test_split_covers_all_in_order_with_one_size(items, most):
-    parts = sweep_module.split_items(items, most)
-    assert len({len(p) for p in parts}) == 1 and len(parts[0]) <= most
-    flat = [i for p in parts for i in p]
-    assert flat[: len(items)] == items and set(flat[len(items) :]) <= {items[-1]}
-    assert len(parts) == -(-len(items) // len(parts[0]))
-
-
-def test_a_cell_is_planned_once_with_the_most_of_its_seeds():
-    wanted = {
-        ("p", (0, 1)): dict.fromkeys("ab"),
-        ("p", (0, 1, 2)): dict.fromkeys("bc"),
-        ("p", (2, 0, 1, 3)): dict.fromkeys("c"),
-        ("p", (7, 8)): dict.fromkeys("bc"),
-        ("q", (0, 1)): dict.fromkeys("b"),
-    }
-    assert sweep_module.each_once(wanted) == {
-        ("p", (0, 1)): ["a"],
-        ("p", (0, 1, 2)): ["b"],
-        ("p", (2, 0, 1, 3)): ["c"],
-        ("p", (7, 8)): ["b", "c"],
-        ("q", (0, 1)): ["b"],
-    }
-
-
-def test_equal_runs_of_two_requests_are_planned_once(toys):
-    grid = jd.grid(toys.Toy, rate=[0.5, 1.0])
-    requests = [
-        sweep_module.Request(toys.decay, grid, (0, 1)),
-        sweep_module.Request(toys.decay, grid.replace(rate=[1.0, 2.0]), (0, 1)),
-    ]
-    (job,) = sweep_module.plan(requests, store=None)
-    assert job.runs == 6
-
-
 def test_a_diverging_run_is_kept_counted_and_poisons_nobody(toys, same_bits):
     grid = jd.grid(toys.Toy, lr=[0.01, 1e30, 0.02])
     ds = jd.sweep(toys.decay, grid, 3)
@@ -306,7 +236,7 @@ REFUSED = {
     "trial": [None, "x", 5, functools.partial(print), Called(), Called().method, Called],
     "grid": [None, Called, 5, {"a": 1}],
     "chunk": ["3", 1.5, None, True, 0, -1, np.float64(3), np.ones(2, int)],
-    "memory": ["x", None, -1, 0, True, 2e9],
+    "memory": ["x", -1, 0, True, 2e9],
     "executor": ["fast", None, 3, ["vmap"], np.array(["vmap", "map"])],
     "cluster": ["dask", 5, cf.ThreadPoolExecutor, object()],
     "progress": [5, "bar", True, type("Told", (), {"start": print})()],

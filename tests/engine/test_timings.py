@@ -6,7 +6,7 @@ import json
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import sweep, timings
+from jaxdyn.engine import planning, timings
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.registry import all_claims
@@ -75,14 +75,14 @@ def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
 
 
 def test_chunks_of_long_runs_are_short_on_every_machine(new_machine, toys, monkeypatch):
-    monkeypatch.setattr(sweep, "LONGEST", 4.0)
+    monkeypatch.setattr(planning, "LONGEST", 4.0)
     for slower in (1.0, 1000.0):
         ship(new_machine, monkeypatch, toys, slower)
         (job,) = make_plan([toys.CLAIMS[0]]).jobs
         mapped = dataclasses.replace(job.program, executor="map")
         assert timings.runs_within(4.0, mapped) == 8 and timings.runs_within(0.1, mapped) == 1
         grid = toys.CLAIMS[0].quick
-        (job,) = sweep.plan([Request(toys.CLAIMS[0].trial, grid, tuple(range(32)))], store=None, executor="map")
+        (job,) = planning.plan([Request(toys.CLAIMS[0].trial, grid, tuple(range(32)))], store=None, executor="map")
         assert {chunk.runs for chunk in job.chunks} == {8} and job.runs == 32 * len(grid.cells())
 
 

@@ -1,0 +1,111 @@
+"""Which programs and chunks the runs need that are asked for: equal runs once, by what suits the devices."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jaxdyn.engine.chunk import Chunk, Job, Program, in_one_room
+from jaxdyn.engine.devices import Devices, budget, devices
+from jaxdyn.engine.probes import facts_of
+from jaxdyn.engine.program import MAP_RUNS, check_device
+from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.sources import renew
+from jaxdyn.engine.timings import reference_times, runs_within
+
+__all__ = ["each_once", "plan", "split_items", "suited"]
+
+T = TypeVar("T")
+LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
+COSTLY = math.inf, 0.0  # to compile and to run, off CPU, where compilation takes minutes and cores are thousands
+
+
+def plan(
+    requests: Iterable[Request],
+    *,
+    store: Path | None,
+    executor: str = "auto",
+    quick: bool = False,
+    memory: int | None = None,
+    chunk: int | None = None,
+    pool: cf.Executor | None = None,
+) -> list[Job]:
+    """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
+
+    Args:
+        requests: the runs.
+        store: folder of the shards; None keeps nothing.
+        executor: as in :func:`sweep`.
+        quick: compile faster where the run itself is short.
+        memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.devices.budget`.
+        chunk: the largest number of runs in a chunk; None: no limit.
+        pool: processes for the tracing that planning needs; None: it is done here.
+    """
+    check_device()
+    where = devices()
+    room = budget(where) if memory is None else memory
+    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
+    shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
+    for request in requests:
+        trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
+        values = renew(trial, setting)
+        planned = {key: dataclasses.replace(one, executor=executor, values=values) for key, one in request.programs.items()}
+        for found, swept in request.cells:
+            program = planned[Runs.program_key(found)]
+            wanted.setdefault((program, request.seeds), {})[swept] = None
+            shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
+    facts_by_program = facts_of([program for program, _ in wanted], pool)
+    jobs: dict[Program, Job] = {}
+    at_once: dict[Program, int] = {}
+    for (program, seeds), cells in each_once(wanted).items():
+        facts, axes = suited(facts_by_program[program], where), tuple(sorted(shared[program]))
+        compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
+        chosen = facts["executor"] if executor == "auto" else executor
+        program = dataclasses.replace(program, executor=chosen, compiler=compiler if where.on_cpu else "full")
+        mapped = program.executor == "map"
+        most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
+        most = at_once[program] = most if chunk is None else min(most, chunk)
+        seed_parts = split_items(seeds, max(1, most))
+        cell_parts = split_items(cells, max(1, most // len(seed_parts[0])))
+        job = jobs.setdefault(program, Job(program, []))
+        folder, program_id = (None, "") if store is None else (str(store), program.identity())
+        group = 0 if mapped else facts["group"]
+        job.chunks += [Chunk(program, part, block, folder, program_id, group, axes) for block in seed_parts for part in cell_parts]
+    for program, job in jobs.items():
+        if program.executor != "map":
+            times = reference_times(program) if where.on_cpu else COSTLY
+            job.chunks = in_one_room(job.chunks, *times, at_once[program])
+    return list(jobs.values())
+
+
+def each_once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
+    """The requested runs without cells that are requested with a larger set of seeds as well."""
+    groups: dict[Program, list[tuple[int, ...]]] = {}
+    for program, seeds in wanted:
+        groups.setdefault(program, []).append(seeds)
+    left = {}
+    for (program, seeds), cells in wanted.items():
+        own = set(seeds)
+        larger = [wanted[program, more] for more in groups[program] if len(more) > len(own) and own <= set(more)]
+        if remaining := [cell for cell in cells if not any(cell in other for other in larger)]:
+            left[program, seeds] = remaining
+    return left
+
+
+def split_items(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
+    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
+    count = -(-len(items) // most)
+    size = -(-len(items) // count)
+    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
+    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
+    return parts
+
+
+def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
+    """The facts of a program (:mod:`jaxdyn.engine.probes`), for these devices: off CPU all runs are made at once."""
+    return dict(facts) if where.on_cpu else {**facts, "executor": "vmap", "group": 0}

@@ -1,0 +1,110 @@
+"""Which programs and chunks are planned, by what suits the devices."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxdyn as jd
+from jaxdyn.engine import planning
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.runs import Request
+
+CHOICES = [
+    ("solved", "Flow", {}, "map"),
+    ("net", "Net", {}, "vmap"),
+    ("decay", "Toy", {}, "vmap"),
+    ("batches", "Batches", {"drawn": 8}, "map"),
+    ("batches", "Batches", {"drawn": 1000}, "vmap"),  # cells of a seed share what is drawn
+    ("batches", "Batches", {"drawn": 1000, "steps": 3}, "map"),  # three draws are as the weights of three layers
+]
+
+
+@pytest.mark.parametrize(("name", "cls", "fields", "executor"), CHOICES)
+def test_auto_chooses_by_what_the_trial_does(toys, name, cls, fields, executor):
+    grid = jd.grid(getattr(toys, cls), **fields)
+    jobs = planning.plan([Request(getattr(toys, name), grid, (0,))], store=None)
+    assert jobs[0].program.executor == executor
+
+
+@pytest.mark.parametrize(
+    ("name", "cls", "fields", "compiler"),
+    [
+        ("batches", "Batches", {"drawn": 8}, "quick"),
+        ("batches", "Batches", {"drawn": 8, "steps": 3}, "light"),  # three products take no time
+        ("decay", "Toy", {}, "light"),
+    ],
+)
+def test_quick_runs_are_compiled_by_what_their_loops_do(toys, name, cls, fields, compiler):
+    request = Request(getattr(toys, name), jd.grid(getattr(toys, cls), **fields), (0,))
+    assert planning.plan([request], store=None, quick=True)[0].program.compiler == compiler
+    assert planning.plan([request], store=None)[0].program.compiler == "full"
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(), min_size=1, max_size=30, unique=True), st.integers(1, 40))
+def test_split_covers_all_in_order_with_one_size(items, most):
+    parts = planning.split_items(items, most)
+    assert len({len(p) for p in parts}) == 1 and len(parts[0]) <= most
+    flat = [i for p in parts for i in p]
+    assert flat[: len(items)] == items and set(flat[len(items) :]) <= {items[-1]}
+    assert len(parts) == -(-len(items) // len(parts[0]))
+
+
+def test_a_cell_is_planned_once_with_the_most_of_its_seeds():
+    wanted = {
+        ("p", (0, 1)): dict.fromkeys("ab"),
+        ("p", (0, 1, 2)): dict.fromkeys("bc"),
+        ("p", (2, 0, 1, 3)): dict.fromkeys("c"),
+        ("p", (7, 8)): dict.fromkeys("bc"),
+        ("q", (0, 1)): dict.fromkeys("b"),
+    }
+    assert planning.each_once(wanted) == {
+        ("p", (0, 1)): ["a"],
+        ("p", (0, 1, 2)): ["b"],
+        ("p", (2, 0, 1, 3)): ["c"],
+        ("p", (7, 8)): ["b", "c"],
+        ("q", (0, 1)): ["b"],
+    }
+
+
+def test_equal_runs_of_two_requests_are_planned_once(toys):
+    grid = jd.grid(toys.Toy, rate=[0.5, 1.0])
+    requests = [
+        Request(toys.decay, grid, (0, 1)),
+        Request(toys.decay, grid.replace(rate=[1.0, 2.0]), (0, 1)),
+    ]
+    (job,) = planning.plan(requests, store=None)
+    assert job.runs == 6
+
+
+GPU = Devices("gpu", 8, 80 * 2**30)
+
+
+def test_an_accelerator_makes_all_runs_at_once(toys):
+    """Programs that are looped over on CPU, and those whose runs go in groups there."""
+    requests = [Request(toys.solved, jd.grid(toys.Flow), (0, 1)), Request(toys.batches, jd.grid(toys.Batches, drawn=1000), (0, 1))]
+    here = planning.plan(requests, store=None, quick=True)
+    assert [job.program.executor for job in here] == ["map", "vmap"] and here[1].chunks[0].group > 0
+    with elsewhere(GPU):
+        there = planning.plan(requests, store=None, quick=True)
+    assert [(job.program.executor, job.program.compiler, job.chunks[0].group) for job in there] == 2 * [("vmap", "full", 0)]
+    assert {job.program.identity() for job in there}.isdisjoint(job.program.identity() for job in here)
+
+
+def test_chunks_are_as_large_as_the_memory_of_all_devices(toys):
+    request = Request(toys.decay, jd.grid(toys.Toy), tuple(range(1000)))
+    size = planning.facts_of([program for program, _ in request.cells])
+    (each,) = (facts["bytes"] for facts in size.values())
+    for devices, runs in ((Devices("gpu", 1, 20 * each), 10), (Devices("gpu", 4, 20 * each), 40), (Devices("cpu"), 1000)):
+        with elsewhere(devices):
+            (job,) = planning.plan([request], store=None)
+        assert len(job.chunks[0].seeds) == runs, devices
+
+
+def test_an_accelerator_compiles_a_program_once(toys):
+    """For its largest chunk, however cheap compilation is elsewhere."""
+    grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
+    requests = [Request(toys.decay, grid, tuple(range(40))), Request(toys.decay, grid.replace(rate=[2.0, 3.0, 4.0]), (0,))]
+    with elsewhere(GPU):
+        (job,) = planning.plan(requests, store=None)
+    assert len(job.chunks) == 2 and len({chunk.shape for chunk in job.chunks}) == 1
