@@ -445,7 +445,7 @@ THM8_COLLECT_CLAIM = next(c for c in thm8_collect.CLAIMS if c.id == "li2.thm8")
 @pytest.mark.slow
 def test_judges_of_collections_reject_distortions():
     ds = jd.sweep(
-        thm8_collect.trial, jd.grid(thm8_collect.Collect, features=4, draws=8000, rounds=400, chains=128, longest=40), seeds=8
+        thm8_collect.trial, jd.grid(thm8_collect.Collect, features=4, draws=20_000, rounds=400, chains=128, longest=40), seeds=8
     )
     for form, holds in (("derived", True), ("printed", False)):
         assert all(c.passed for c in thm8_collect.judge_collect(ds.sel(form=form))) == holds

@@ -32,6 +32,7 @@ __all__ = [
     "halves",
     "law",
     "plot_halves",
+    "quantile",
     "slope",
 ]
 
@@ -90,10 +91,10 @@ def halves(ds: xr.Dataset, levels: tuple[float, ...] = LEVELS, above_chance: boo
     own = np.take_along_axis(middle, lost[..., None], -1)[..., 0]
     # the median over subsets, and over bootstrap samples of them
     again = np.random.default_rng(0).integers(units, size=(DRAWS, units))
-    return Halves(_quantile(own, kept), _quantile(own[..., again], kept))
+    return Halves(quantile(own, kept), quantile(own[..., again], kept))
 
 
-def _quantile(logs: Float[np.ndarray, "... unit"], kept: float) -> Float[np.ndarray, "..."]:
+def quantile(logs: Float[np.ndarray, "... unit"], kept: float) -> Float[np.ndarray, "..."]:
     """The quantile of p, the median for 1/2; NaN where it is outside the values of p."""
     ordered = np.sort(logs, -1)
     place, part = divmod(kept * (logs.shape[-1] - 1), 1)

@@ -30,8 +30,8 @@ def test_thresholds_above_chance_are_higher():
     np.testing.assert_allclose(above, (share + 0.6 * (1 - share) - 0.2) / 0.7, rtol=0.1)
 
 
-def test_quantiles_interpolate_between_neighbours():
+def testquantiles_interpolate_between_neighbours():
     logs = np.log(np.random.default_rng(0).uniform(0.1, 1, (3, 7)))
     for kept in (0.5, 0.8, 0.9):
-        np.testing.assert_allclose(median_share._quantile(logs, kept), np.exp(np.quantile(logs, kept, axis=-1)))
-    assert np.isnan(median_share._quantile(np.array([-1.0, -0.5, np.inf]), 0.9))
+        np.testing.assert_allclose(median_share.quantile(logs, kept), np.exp(np.quantile(logs, kept, axis=-1)))
+    assert np.isnan(median_share.quantile(np.array([-1.0, -0.5, np.inf]), 0.9))
