@@ -1,6 +1,7 @@
 """What is run: programs, chunks of their runs, jobs, and the arrays that come out; small picklable descriptions.
 
-A chunk is a rectangular block *seeds x cells* of one program; :func:`jaxdyn.engine.program.run_chunk` turns it into a result.
+A chunk is a rectangular block *seeds x cells* of one program, or a list of runs; :func:`jaxdyn.engine.program.run_chunk` turns it
+into a result.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def flags() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
+    """What is compiled: a trial, its static fields, and how it is executed (``vmap``, ``map`` or ``flat`` over runs)."""
 
     trial: Ref
     setting: Ref
@@ -62,7 +63,8 @@ class Program:
         Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
         Shards of a trial that may read what is not seen are marked, and are not used by another call.
         """
-        device = devices()[:2]  # platform and number
+        where = devices()
+        device = where.platform, where.count
         sources = [source_hash(self.trial), source_hash(self.setting)]
         facts = [str(self.trial), *sources, self.label, self.executor, self.compiler, versions(), flags(), device]
         facts += filter(None, [identity_of(self)])
@@ -72,11 +74,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``.
+    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; or, if ``zipped``, each cell with the seed of its place.
 
-    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once under ``vmap``, 0 for no limit;
+    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once on a device, 0 for no limit;
     ``axes``: names that its observables must not have, since every grid that asks for these runs has them;
-    ``room``: for how many cells and seeds it is compiled under ``vmap``, at least its own.
+    ``room``: for how many cells and seeds it is compiled, at least its own.
     """
 
     program: Program
@@ -87,20 +89,32 @@ class Chunk:
     group: int = 0
     axes: tuple[str, ...] = ()
     room: tuple[int, int] = (0, 0)
+    zipped: bool = False
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""
-        facts = repr((self.program_id, self.cells, self.seeds))
+        facts = repr((self.program_id, self.cells, self.seeds, *(["zipped"] if self.zipped else [])))
         return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
     @property
     def runs(self) -> int:
         """How many runs the block holds."""
-        return len(self.cells) * len(self.seeds)
+        return len(self.seeds) * (1 if self.zipped else len(self.cells))
+
+    @property
+    def pairs(self) -> list[tuple[tuple[Any, ...], int]]:
+        """The cell and the seed of every run, in the order of :class:`Result`."""
+        if self.zipped:
+            return list(zip(self.cells, self.seeds, strict=True))
+        return [(cell, seed) for seed in self.seeds for cell in self.cells]
+
+    def part(self, pairs: Sequence[tuple[tuple[Any, ...], int]]) -> Chunk:
+        """Some runs of a zipped chunk, which are compiled as the whole is."""
+        return replace(self, cells=tuple(cell for cell, _ in pairs), seeds=tuple(seed for _, seed in pairs), room=self.shape)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """For how many cells and seeds it is compiled under ``vmap``."""
+        """For how many cells and seeds it is compiled."""
         return max(self.room[0], len(self.cells)), max(self.room[1], len(self.seeds))
 
 
@@ -137,9 +151,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """Arrays of a chunk (leading axes seed, cell), their axis names and coordinates, and what it cost."""
+    """Arrays of a chunk, their axis names and coordinates, and what it cost.
+
+    Leading axes: seed and cell; if ``zipped``, the run and one of length 1.
+    """
 
     arrays: dict[str, np.ndarray[Any, Any]]
     dims: dict[str, tuple[str, ...]]
     coords: dict[str, tuple[Any, ...]]
     facts: dict[str, Any] = field(default_factory=dict)
+    zipped: bool = False

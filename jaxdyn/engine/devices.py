@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 
@@ -17,7 +17,8 @@ CPU_BUDGET = 2 * 2**30  # bytes of one chunk's working memory on CPU: fixed, so 
 SHARE = 0.5  # of a card's memory for one chunk: what XLA allots at once, and values that were not foreseen, need room, too
 
 
-class Devices(NamedTuple):
+@dataclass(frozen=True)
+class Devices:
     """Devices that one process makes its runs on.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,11 +17,10 @@ from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.sources import renew
 from jaxdyn.engine.timings import reference_times, runs_within
 
-__all__ = ["each_once", "plan", "split_items", "suited"]
+__all__ = ["each_once", "lists", "plan", "split_items", "suited"]
 
 T = TypeVar("T")
 LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
-COSTLY = math.inf, 0.0  # to compile and to run, off CPU, where compilation takes minutes and cores are thousands
 
 
 def plan(
@@ -64,23 +62,41 @@ def plan(
     at_once: dict[Program, int] = {}
     for (program, seeds), cells in each_once(wanted).items():
         facts, axes = suited(facts_by_program[program], where), tuple(sorted(shared[program]))
-        compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
-        chosen = facts["executor"] if executor == "auto" else executor
-        program = dataclasses.replace(program, executor=chosen, compiler=compiler if where.on_cpu else "full")
-        mapped = program.executor == "map"
+        program = _executed(program, facts, quick, where)
+        mapped, flat = program.executor == "map", program.executor == "flat"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
         most = at_once[program] = most if chunk is None else min(most, chunk)
-        seed_parts = split_items(seeds, max(1, most))
-        cell_parts = split_items(cells, max(1, most // len(seed_parts[0])))
-        job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
-        group = 0 if mapped else facts["group"]
-        job.chunks += [Chunk(program, part, block, folder, program_id, group, axes) for block in seed_parts for part in cell_parts]
+        whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
+        jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most)
     for program, job in jobs.items():
-        if program.executor != "map":
-            times = reference_times(program) if where.on_cpu else COSTLY
-            job.chunks = in_one_room(job.chunks, *times, at_once[program])
+        if program.executor == "flat":
+            job.chunks = lists(job.chunks, at_once[program])
+        elif program.executor == "vmap":
+            job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
     return list(jobs.values())
+
+
+def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: Devices) -> Program:
+    """The program with its executor and how hard XLA tries, which is a matter of processors alone."""
+    compiler = "full" if not (quick and where.on_cpu) else "quick" if facts["heavy"] else "light"
+    executor = facts["executor"] if program.executor == "auto" else program.executor
+    return dataclasses.replace(program, executor=executor, compiler=compiler)
+
+
+def _blocks(whole: Chunk, most: int) -> list[Chunk]:
+    """A rectangle in smaller ones of one shape, with at most so many runs."""
+    seed_parts = split_items(whole.seeds, max(1, most))
+    cell_parts = split_items(whole.cells, max(1, most // len(seed_parts[0])))
+    return [dataclasses.replace(whole, cells=part, seeds=block) for block in seed_parts for part in cell_parts]
+
+
+def lists(rectangles: Sequence[Chunk], most: int) -> list[Chunk]:
+    """The runs of rectangles in equally long lists of at most so many; the last may be shorter, and is compiled as they are."""
+    pairs = list(dict.fromkeys(pair for rectangle in rectangles for pair in rectangle.pairs))
+    size = -(-len(pairs) // -(-len(pairs) // most))
+    one = dataclasses.replace(rectangles[0], cells=(), seeds=(), room=(size, size), zipped=True)
+    return [one.part(pairs[i : i + size]) for i in range(0, len(pairs), size)]
 
 
 def each_once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
@@ -107,5 +123,8 @@ def split_items(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
 
 
 def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
-    """The facts of a program (:mod:`jaxdyn.engine.probes`), for these devices: off CPU all runs are made at once."""
-    return dict(facts) if where.on_cpu else {**facts, "executor": "vmap", "group": 0}
+    """The facts of a program (:mod:`jaxdyn.engine.probes`), for these devices.
+
+    Off CPU all runs are made at once, and as a list: rectangles of several shapes would be compiled one by one, or filled up.
+    """
+    return dict(facts) if where.on_cpu else {**facts, "executor": "flat", "group": 0}

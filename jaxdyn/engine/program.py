@@ -5,6 +5,7 @@ Everything is traced and run inside ``jax.enable_x64(True)``: precision belongs 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import os
@@ -29,7 +30,7 @@ from jaxdyn.engine.reference import remembered, resolve
 from jaxdyn.engine.resource import shapes, shared_by
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.engine.store import write_shard
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import Absent, UsageError
 from jaxdyn.status import DIVERGED, FAILED, NAMES, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
@@ -40,6 +41,9 @@ FEWEST = 8  # runs at once under ``vmap``, however large
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
+
+EXHAUSTED = "RESOURCE_EXHAUSTED"  # in XLA's message where the memory does not suffice, when compiling or when running
+GROUPS: dict[Program, int] = {}  # how many runs at once the memory of this process's devices was found to suffice for
 
 # On CPU, reductions are not left to XLA's library of kernels (openxla/xla#21461): its maximum and minimum pass over NaN.
 NAN_KEPT: dict[str, Any] = {
@@ -53,7 +57,19 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
 
-__all__ = ["COMPILERS", "MAP_RUNS", "check_device", "probe", "run_chunk", "use_compilation_cache"]
+__all__ = [
+    "COMPILERS",
+    "GROUPS",
+    "MAP_RUNS",
+    "check_device",
+    "compiled_list",
+    "compiled_map",
+    "compiled_rectangle",
+    "prepare",
+    "probe",
+    "run_chunk",
+    "use_compilation_cache",
+]
 
 
 def check_device() -> None:
@@ -203,6 +219,16 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
     return sharded
 
 
+def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Observables]:
+    """The chunk's function of (swept arrays, seeds, shared) under ``flat``: one ``vmap`` over its list of runs."""
+    one = _run_one(program)
+
+    def block(swept: Any, seeds: Any, shared: Any) -> Any:
+        return _inGROUPS(jax.vmap(lambda run: one(run[0], run[1], shared)), (swept, seeds), group or len(seeds))
+
+    return _sharded(block, (P("runs"), P("runs"), P()), P("runs"))
+
+
 def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any], Observables]:
     """The chunk's function of (swept arrays, seeds, shared) under ``vmap``: an outer one over seeds, an inner one over cells.
 
@@ -214,15 +240,15 @@ def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any],
         cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
 
         def of_seed(seed: Any) -> Any:
-            return _in_groups(jax.vmap(lambda cell: one(cell[0], seed, shared)), swept, most)
+            return _inGROUPS(jax.vmap(lambda cell: one(cell[0], seed, shared)), swept, most)
 
-        return _in_groups(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
+        return _inGROUPS(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
 
     own, out = ((P(), P("runs")), P("runs")) if axis == "seeds" else ((P("runs"), P()), P(None, "runs"))
     return _sharded(block, (*own, P()), out)
 
 
-def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
+def _inGROUPS(run: Callable[[Any], Any], items: Any, most: int) -> Any:
     """``run(items)`` by groups of at most ``most`` along the leading axis; the last is filled up by repeating its last item."""
     size = len(jax.tree.leaves(items)[0])
     count = -(-size // most)
@@ -245,7 +271,7 @@ def compile_block(program: Program, block: Callable[..., Observables], *args: An
 
 @remembered
 @functools.lru_cache(maxsize=64)
-def _compiled(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple[Any, int, int]:
+def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple[Any, int, int]:
     """The program of chunks of this shape under ``vmap``; numbers of cells and seeds with those that fill up the devices."""
     axis = "seeds" if n_seeds >= n_cells else "cells"
     devices = jax.local_device_count()
@@ -254,6 +280,15 @@ def _compiled(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple
     cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
     seeds = jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)
     return compile_block(program, _block(program, axis, group), cells, seeds, shapes(program)), n_cells, n_seeds
+
+
+@remembered
+@functools.lru_cache(maxsize=64)
+def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
+    """The program of lists of so many runs; their number with those that fill up the devices."""
+    runs += -runs % jax.local_device_count()
+    seeds = jax.ShapeDtypeStruct((runs,), jnp.uint32)
+    return compile_block(program, _flat_block(program, group), _swept_shapes(program, runs), seeds, shapes(program)), runs
 
 
 @remembered
@@ -276,8 +311,10 @@ def compiled_map(program: Program, room: int) -> Any:
 
 @functools.cache
 def known_options(compiler: str) -> Any:
-    """XLA's options for a way of compiling, without those that this version of JAX does not have."""
-    options = {}
+    """XLA's options for a way of compiling, without those that this version of JAX does not have; none off CPU."""
+    options: dict[str, Any] = {}
+    if jax.default_backend() != "cpu":
+        return options
     for name, value in COMPILERS[compiler].items():
         try:
             jax.jit(operator.neg).lower(0.0).compile(compiler_options={name: value})
@@ -316,11 +353,26 @@ def _refuse_clashes(compiled: Any, chunk: Chunk) -> None:
 
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
-    compiled, n_cells, n_seeds = _compiled(chunk.program, *chunk.shape, chunk.group)
+    compiled, n_cells, n_seeds = compiled_rectangle(chunk.program, *chunk.shape, chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
     return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds, shared_by(chunk.program)))
+
+
+def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
+    """The same under ``flat``: the results have a second axis, of one cell."""
+    compiled, runs = compiled_list(chunk.program, chunk.shape[1], chunk.group)
+    _refuse_clashes(compiled, chunk)
+    swept = {k: _last_repeated(v, runs) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
+    seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), runs)
+
+    def run() -> Observables:
+        found: Observables = jax.device_get(compiled(swept, seeds, shared_by(chunk.program)))
+        second: Observables = jax.tree.map(lambda x: x[:, None], found)
+        return second
+
+    return run
 
 
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
@@ -343,21 +395,60 @@ def _same_values(program: Program) -> None:
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
 
-    Every factorisation has one thread: trials have many of small matrices, and threads wait for one another longer. The libraries
-    are looked up for each chunk, since JAX loads the one for factorisations with the first program that has any.
+    Where the memory does not suffice, half as many runs are made at once, and again.
+
+    Raises:
+        Absent: the memory does not suffice for one run.
     """
     use_compilation_cache()
     _same_values(chunk.program)
-    with jax.enable_x64(True):
-        start, cpu_start = time.perf_counter(), time.process_time()
-        with jax.default_matmul_precision("highest"):
-            run = (_ready_map if chunk.program.executor == "map" else _ready_vmap)(chunk)
-        ready = time.perf_counter()
-        with ThreadpoolController().limit(limits=1, user_api="blas"):
-            observed = run()
-    facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
-    facts["cpu_seconds"] = time.process_time() - cpu_start  # of all threads, compilation included
-    result = _to_host(observed, len(chunk.seeds), len(chunk.cells))
+    group = GROUPS.get(chunk.program, chunk.group)
+    while (observed := _run(dataclasses.replace(chunk, group=group))) is None:
+        group = GROUPS[chunk.program] = _half(chunk, group)
+    found, facts = observed
+    result = dataclasses.replace(_to_host(found, len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)), zipped=chunk.zipped)
     if chunk.store is None:
-        return Result(result.arrays, result.dims, result.coords, facts)
+        return dataclasses.replace(result, facts=facts)
     return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(chunk.program)}))}
+
+
+def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
+    """What the runs of a chunk return, and what they cost; None where the memory does not suffice.
+
+    Every factorisation has one thread: trials have many of small matrices, and threads wait for one another longer. The libraries
+    are looked up for each chunk, since JAX loads the one for factorisations with the first program that has any.
+    """
+    start, cpu_start = time.perf_counter(), time.process_time()
+    try:
+        with jax.enable_x64(True):
+            run = prepare(chunk)
+            ready = time.perf_counter()
+            with ThreadpoolController().limit(limits=1, user_api="blas"):
+                observed = run()
+    except jax.errors.JaxRuntimeError as error:
+        if EXHAUSTED not in str(error):
+            raise
+        return None
+    facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
+    return observed, facts | {"cpu_seconds": time.process_time() - cpu_start}  # of all threads, compilation included
+
+
+def prepare(chunk: Chunk) -> Callable[[], Observables]:
+    """Compile for a chunk, if that is not done; calling what is returned runs it."""
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        return {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor](chunk)
+
+
+def _half(chunk: Chunk, group: int) -> int:
+    """Half as many runs at once on each device as before.
+
+    Raises:
+        Absent: it was one.
+    """
+    cells, seeds = chunk.shape
+    runs = 1 if chunk.program.executor == "map" else seeds if chunk.zipped else cells * seeds
+    most = -(-runs // jax.local_device_count())
+    before = min(group or most, most)
+    if before <= 1:
+        raise Absent(f"one run of {chunk.program.trial.title} needs more memory than there is: a larger device is needed")
+    return before // 2

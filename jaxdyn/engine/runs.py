@@ -75,14 +75,23 @@ class Runs:
 
     def add(self, program: Program, cells: Sequence[tuple[Any, ...]], seeds: Sequence[int], result: Result) -> None:
         """Add the runs of one chunk."""
+        key = self.program_key(program)
+        if result.zipped:
+            for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
+                self._places.setdefault((key, cell, seed), (result, i, 0))
+            return
         for c, cell in enumerate(cells):
             for s, seed in enumerate(seeds):
-                self._places.setdefault((self.program_key(program), cell, seed), (result, s, c))
+                self._places.setdefault((key, cell, seed), (result, s, c))
 
     def has(self, chunk: Chunk) -> bool:
         """Whether every run of the chunk is here."""
+        return not self.lacking(chunk)
+
+    def lacking(self, chunk: Chunk) -> list[tuple[tuple[Any, ...], int]]:
+        """The cells and seeds of those runs of a chunk that are not here."""
         key = self.program_key(chunk.program)
-        return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
+        return [(cell, seed) for cell, seed in chunk.pairs if (key, cell, seed) not in self._places]
 
     def dataset(self, request: Request) -> xr.Dataset:
         """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN).

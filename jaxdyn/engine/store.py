@@ -195,6 +195,7 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "facts": json.dumps(facts, default=str),
         "program": chunk.program_id,
         "chunk": chunk.identity(),
+        "zipped": int(result.zipped),
     }
     packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
@@ -238,7 +239,7 @@ def _content(ds: xr.Dataset) -> tuple[list[tuple[Any, ...]], Result]:
     arrays = {str(name): var.values for name, var in ds.data_vars.items()}
     dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
     facts = json.loads(ds.attrs["facts"]) | {"seeds": ds.seed.values.tolist()}
-    return cells, Result(arrays, dims, coords, facts)
+    return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)))
 
 
 def stored_runs(store: str | Path, program_id: str) -> list[Path]:

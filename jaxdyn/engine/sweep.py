@@ -38,6 +38,7 @@ __all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "seed_tuple"
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
+EXECUTORS = "auto", "vmap", "map", "flat"
 PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
 POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
 
@@ -48,7 +49,7 @@ def sweep(
     seeds: int | Sequence[int] = 1,
     *,
     out: str | Path | None = None,
-    executor: Literal["auto", "vmap", "map"] = "auto",
+    executor: Literal["auto", "vmap", "map", "flat"] = "auto",
     cluster: cf.Executor | None = None,
     progress: Progress | None = None,
     memory: int | None = None,
@@ -61,7 +62,8 @@ def sweep(
         grid: from :func:`jaxdyn.grid`.
         seeds: how many (0, 1, …), or which.
         out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
-        executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
+        executor: ``vmap``, first over seeds and then over cells, ``map`` or ``flat``, one ``vmap`` over a list of runs; ``auto``
+            chooses by what the trial does, and off CPU ``flat``.
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
         progress: see :mod:`jaxdyn.engine.progress`.
         memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
@@ -104,8 +106,10 @@ def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
     ref_to(trial)
     if not isinstance(grid, Grid):
         raise UsageError(f"grid={one_line(grid)} is not allowed: grid is what jd.grid returns")
-    if not (isinstance(executor, str) and executor in ("auto", "vmap", "map")):
-        raise UsageError(f"executor={one_line(executor)} is not allowed: executor is auto, vmap or map")
+    if not (isinstance(executor, str) and executor in EXECUTORS):
+        raise UsageError(
+            f"executor={one_line(executor)} is not allowed: executor is {', '.join(EXECUTORS[:-1])} or {EXECUTORS[-1]}"
+        )
     if progress is not None and (isinstance(progress, type) or not _has(progress, "start", "advance")):
         raise UsageError(f"progress={one_line(progress)} is not allowed: progress is None, or a bar with start and advance")
 
@@ -164,8 +168,16 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
             cells, result = storage.read_shard(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
+        job.chunks = [part for chunk in job.chunks for part in _apart(chunk, runs)]
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
     return runs
+
+
+def _apart(chunk: Chunk, runs: Runs) -> list[Chunk]:
+    """A zipped chunk as those of its runs that are there and those that are not, any other as a whole."""
+    lacking = set(runs.lacking(chunk)) if chunk.zipped else set()
+    parts = [[pair for pair in chunk.pairs if (pair in lacking) is kept] for kept in (False, True)]
+    return [chunk.part(part) for part in parts if part] if all(parts) else [chunk]
 
 
 def execute(

@@ -24,6 +24,9 @@ CASES = {  # name: trial, setting, grid, seeds, executor; odd numbers of cells a
     "map, wide": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 1, "map"),
     "map, deep": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 5, "map"),
     "map, one": ("decay", "Toy", {}, 1, "map"),
+    "flat": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 5, "flat"),
+    "flat, one": ("decay", "Toy", {}, 1, "flat"),
+    "flat, solver": ("solved", "Flow", {"rate": [0.5, 1.0, 2.0]}, 5, "flat"),
 }
 CHILD = """
 import json, sys
@@ -124,9 +127,9 @@ def test_the_search_for_collectives_finds_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [3, 5])
 def test_more_devices_than_runs(toys, tmp_path, devices):
-    cases = {name: CASES[name] for name in ("one", "wide", "map, one", "map, wide")}
+    cases = {name: CASES[name] for name in ("one", "wide", "map, one", "map, wide", "flat", "flat, one")}
     assert in_child(devices, tmp_path, cases)["devices"] == devices
     here = jd.sweep(toys.decay, jd.grid(toys.Toy, **CASES["wide"][2]), 1)
-    for name in ("wide", "map, wide"):
+    for name in ("wide", "map, wide"):  # one seed
         there = xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf")
         np.testing.assert_allclose(there.measured_x.transpose(*here.measured_x.dims), here.measured_x, rtol=1e-13)

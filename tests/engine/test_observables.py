@@ -301,7 +301,7 @@ def whatever(draw):
 
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
-@given(whatever(), st.sampled_from(["vmap", "map"]), st.integers(0, 10**9))
+@given(whatever(), st.sampled_from(["vmap", "map", "flat"]), st.integers(0, 10**9))
 def test_memory_and_store_agree_in_every_bit(given_, executor, number):
     measured, recorded, coords = given_
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.engine import planning
+from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.runs import Request
 
 CHOICES = [
@@ -87,7 +89,7 @@ def test_an_accelerator_makes_all_runs_at_once(toys):
     assert [job.program.executor for job in here] == ["map", "vmap"] and here[1].chunks[0].group > 0
     with elsewhere(GPU):
         there = planning.plan(requests, store=None, quick=True)
-    assert [(job.program.executor, job.program.compiler, job.chunks[0].group) for job in there] == 2 * [("vmap", "full", 0)]
+    assert [(job.program.executor, job.program.compiler, job.chunks[0].group) for job in there] == 2 * [("flat", "full", 0)]
     assert {job.program.identity() for job in there}.isdisjoint(job.program.identity() for job in here)
 
 
@@ -101,10 +103,27 @@ def test_chunks_are_as_large_as_the_memory_of_all_devices(toys):
         assert len(job.chunks[0].seeds) == runs, devices
 
 
-def test_an_accelerator_compiles_a_program_once(toys):
-    """For its largest chunk, however cheap compilation is elsewhere."""
+def test_an_accelerator_gets_the_runs_of_all_grids_in_one_list(toys):
+    """Each once, compiled once, with nothing filled up."""
     grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
-    requests = [Request(toys.decay, grid, tuple(range(40))), Request(toys.decay, grid.replace(rate=[2.0, 3.0, 4.0]), (0,))]
+    requests = [
+        Request(toys.decay, grid, tuple(range(40))),
+        Request(toys.decay, grid.replace(rate=[2.0, 3.0, 4.0]), (0,)),
+        Request(toys.decay, grid, tuple(range(20, 60))),
+    ]
     with elsewhere(GPU):
         (job,) = planning.plan(requests, store=None)
-    assert len(job.chunks) == 2 and len({chunk.shape for chunk in job.chunks}) == 1
+        (first, last) = planning.plan(requests, store=None, chunk=100)[0].chunks
+    asked = {(cell, seed) for request in requests for _, cell in request.cells for seed in request.seeds}
+    (whole,) = job.chunks
+    assert whole.zipped and whole.runs == len(asked) == 126 and set(whole.pairs) == asked
+    assert first.runs == last.runs == 63 and first.shape == last.shape and [*first.pairs, *last.pairs] == whole.pairs
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 12))
+def test_lists_are_as_few_as_their_limit_allows(cells, seeds, most):
+    one = Chunk(Program(Ref("m", "f"), Ref("m", "S"), ()), tuple((i,) for i in range(cells)), tuple(range(seeds)))
+    lists = planning.lists([one, one], most)
+    assert [pair for each in lists for pair in each.pairs] == one.pairs
+    assert len(lists) == -(-cells * seeds // most) and len({each.shape for each in lists}) == 1
+    assert all(each.runs <= each.shape[1] <= most for each in lists)

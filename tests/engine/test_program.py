@@ -33,7 +33,7 @@ def test_an_option_that_is_gone_is_left_out(monkeypatch):
     assert program.known_options("light") == {"xla_backend_optimization_level": 1}
 
 
-@pytest.mark.parametrize("executor", ["map", "vmap"])
+@pytest.mark.parametrize("executor", ["map", "vmap", "flat"])
 def test_each_chunk_limits_the_libraries_that_are_loaded_by_then(toys, monkeypatch, executor):
     limits = []
 
@@ -50,7 +50,7 @@ def test_each_chunk_limits_the_libraries_that_are_loaded_by_then(toys, monkeypat
 
     monkeypatch.setattr(program, "ThreadpoolController", Controller)
     static, cell = split(toys.Toy())
-    chunk = Chunk(Program(ref_to(toys.decay), ref_to(toys.Toy), static, executor), (cell,), (4,))
+    chunk = Chunk(Program(ref_to(toys.decay), ref_to(toys.Toy), static, executor), (cell,), (4,), zipped=executor == "flat")
     for _ in range(2):
         program.run_chunk(chunk)
     assert limits == [(i, {"limits": 1, "user_api": "blas"}) for i in range(2)]
@@ -71,6 +71,85 @@ def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
         for name, array in arrays.items():
             assert found[name].shape == array.shape
             np.testing.assert_allclose(found[name], array, rtol=1e-15)
+
+
+def test_a_list_of_runs_gives_what_rectangles_give(toys):
+    """In any order, with groups and in a larger room; the shapes of results are those of one cell."""
+    static, _ = split(toys.Toy())
+    swept = tuple(split(toys.Toy(rate=1.0 + i, lr=0.01 * (i + 1)))[1] for i in range(3))
+    described = Program(ref_to(toys.decay), ref_to(toys.Toy), static, "vmap")
+    arrays = program.run_chunk(Chunk(described, swept, (4, 7))).arrays
+    places = [(1, 0), (0, 2), (0, 0), (1, 2), (1, 1)]  # seed, cell
+    one = Chunk(dataclasses.replace(described, executor="flat"), (), (), zipped=True)
+    one = one.part([(swept[c], (4, 7)[s]) for s, c in places])
+    for group, room in ((0, 0), (0, 9), (2, 0), (1, 7), (3, 5)):
+        found = program.run_chunk(dataclasses.replace(one, group=group, room=(room, room)))
+        assert found.zipped
+        for name, array in arrays.items():
+            expected = np.stack([array[place] for place in places])[:, None]
+            assert found.arrays[name].shape == expected.shape
+            np.testing.assert_allclose(found.arrays[name], expected, rtol=1e-15)
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """A function that limits the working memory of compiled programs to so many bytes; it gives the runs that XLA was asked for."""
+    compile_block, asked = program.compile_block, []
+
+    def forget():
+        program.GROUPS.clear()
+        for compiled in (program.compiled_list, program.compiled_rectangle, program.compiled_map):
+            compiled.cache_clear()
+
+    def limit(most):
+        forget()
+
+        def limited(*args):
+            compiled = compile_block(*args)
+            used = compiled.memory_analysis()
+            asked.append(used.temp_size_in_bytes)
+            if used.temp_size_in_bytes > most:
+                raise jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: Out of memory allocating {asked[-1]} bytes.")
+            return compiled
+
+        monkeypatch.setattr(program, "compile_block", limited)
+        return asked
+
+    yield limit
+    forget()
+
+
+@pytest.mark.parametrize("executor", ["flat", "vmap"])
+def test_where_the_memory_does_not_suffice_half_as_many_runs_are_made_at_once(toys, memory, executor):
+    grid, seeds = jd.grid(toys.Net, width=32, lr=[0.1, 0.2]), 16
+    whole = jd.sweep(toys.net, grid, seeds, executor=executor)
+    asked = memory(0)
+    with pytest.raises(jd.UsageError, match="one run of .*net needs more memory than there is: a larger device is needed"):
+        jd.sweep(toys.net, grid, seeds, executor=executor)
+    assert len(asked) == 6 and all(more > 1.5 * less for more, less in zip(asked[:3], asked[1:4], strict=True)), "for 32, 16, …, 1"
+    sufficient = asked[2]
+    asked = memory(sufficient)
+    del asked[:]
+    parts = jd.sweep(toys.net, grid, seeds, executor=executor)
+    assert len(asked) == 3
+    np.testing.assert_allclose(parts.measured_loss, whole.measured_loss, rtol=1e-6)
+    jd.sweep(toys.net, grid, [20], executor=executor)
+    assert len(asked) == 4, "another chunk begins with what sufficed"
+
+
+def test_a_claim_whose_run_does_not_fit_is_skipped(toys, memory):
+    memory(-1)
+    verified = jd.verify(toys.CLAIMS[0])
+    assert verified.verdict == "skipped" and "needs more memory than there is" in verified.conclusion.decision.message
+
+
+def test_other_errors_of_xla_are_not_taken_for_a_lack_of_memory(toys, monkeypatch):
+    def broken(*args):
+        raise jax.errors.JaxRuntimeError("INTERNAL: a bug")
+
+    monkeypatch.setattr(program, "compile_block", broken)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="a bug"):
+        jd.sweep(toys.net, jd.grid(toys.Net, width=9), 2)
 
 
 def test_a_chunk_in_a_larger_room_gives_its_own_runs(toys):
@@ -122,7 +201,7 @@ def extremes(s, key):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", ["map", "vmap"])
+@pytest.mark.parametrize("executor", ["map", "vmap", "flat"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_maximum_passes_over_nan(executor, dtype):
     """JAX's maximum on CPU does, of 4,096 numbers and more; a run that has NaN must count as diverged."""

@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch, held):
     return tmp_path
 
 
-@pytest.mark.parametrize("executor", ["map", "vmap"])
+@pytest.mark.parametrize("executor", ["map", "vmap", "flat"])
 def test_all_runs_get_the_array(held, folder, executor):
     ds = jd.sweep(held.total, jd.grid(held.Held, gain=[1.0, 3.0]), 2, executor=executor)
     np.testing.assert_allclose(ds.measured_sum, [[held.SIZE] * 2, [3 * held.SIZE] * 2])

@@ -105,6 +105,20 @@ def test_more_seeds_and_cells_reuse_what_is_stored(whole, folder, swept, toys, c
     assert sum(c.runs for c in chunks_run) < 3 * SEEDS, "stored runs are not all run again"
 
 
+def test_of_a_list_of_runs_only_those_are_made_that_are_not_stored(toys, tmp_path, chunks_run, same_bits, few_runs):
+    """Whichever lists they were in; the results are those of rectangles."""
+    grid, three, memory = jd.grid(toys.Toy, lr=[0.01, 0.02]), [0.01, 0.02, 0.04], few_runs(toys.decay, toys.Toy(), 4)
+    jd.sweep(toys.decay, grid, 3, out=tmp_path, executor="flat", memory=memory)
+    assert [chunk.runs for chunk in chunks_run] == [3, 3]
+    del chunks_run[:]
+    more = jd.sweep(toys.decay, grid.replace(lr=three), 4, out=tmp_path, executor="flat", memory=memory)
+    assert sum(chunk.runs for chunk in chunks_run) == 6 and len({chunk.shape for chunk in chunks_run}) == 1
+    del chunks_run[:]
+    again = jd.sweep(toys.decay, grid.replace(lr=three), 4, out=tmp_path, executor="flat", memory=memory)
+    assert not chunks_run and same_bits(again, more)
+    xr.testing.assert_allclose(more, jd.sweep(toys.decay, grid.replace(lr=three), 4), rtol=1e-14)
+
+
 @pytest.mark.thinned
 @pytest.mark.parametrize("how", ["truncated", "flipped", "emptied", "replaced"])
 def test_a_damaged_shard_is_named_and_refused(folder, swept, how):

@@ -48,7 +48,7 @@ NET = {"lr": [0.05, 0.1, 0.2]}  # with 4 seeds: the shape that most tests of ``n
 
 def test_executors_equal_a_loop_over_runs(toys):
     grid = jd.grid(toys.Net, **NET)
-    for executor in ("vmap", "map"):
+    for executor in ("vmap", "map", "flat"):
         ds = jd.sweep(toys.net, grid, 4, executor=executor)
         for cell in grid.cells():
             alone = loop(toys.net, cell, 2)
@@ -157,7 +157,7 @@ def test_a_run_alone_equals_the_run_in_the_sweep(toys):
     np.testing.assert_allclose(alone.measured_loss.squeeze("seed"), ds.measured_loss.sel(lr=0.1, seed=3), rtol=960 * EPS["float32"])
 
 
-@pytest.mark.parametrize("executor", ["vmap", "map"])
+@pytest.mark.parametrize("executor", ["vmap", "map", "flat"])
 def test_bits_do_not_depend_on_place_or_neighbours(toys, executor, same_bits):
     lrs, seeds = NET["lr"], [5, 1, 7, 2]
     grid = jd.grid(toys.Net, **NET)
@@ -218,7 +218,7 @@ def test_unusable_seeds_are_refused(toys, seeds):
 def test_unknown_executor_and_empty_chunks_are_refused(toys):
     with pytest.raises(jd.UsageError, match="chunk=0 is not allowed: chunk is at least 1"):
         jd.sweep(toys.decay, jd.grid(toys.Toy), 1, chunk=0)
-    with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: executor is auto, vmap or map"):
+    with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: executor is auto, vmap, map or flat"):
         jd.sweep(toys.decay, jd.grid(toys.Toy), executor="fast")
 
 
@@ -404,7 +404,7 @@ def more_for_four(s, key):
 
 
 @pytest.mark.filterwarnings("ignore:.*reads what it does not declare")  # the tests of this module list folders
-@pytest.mark.parametrize("executor", ["vmap", "map"])
+@pytest.mark.parametrize("executor", ["vmap", "map", "flat"])
 @pytest.mark.parametrize(("trial", "axes"), [(axis_named_n, {"n": [3, 4]}), (records_a, {"a": [1.0, 2.0]})])
 def test_names_of_swept_fields_are_refused_before_the_run(trial, axes, executor, tmp_path):
     for out in (None, tmp_path / "out"):
