@@ -1,9 +1,10 @@
-"""Factorisations and linear systems for batches, one matrix after another; and a product whose gradient is fast.
+"""Factorisations and linear systems for batches, on CPU one matrix after another; and a product whose gradient is fast.
 
 The functions of ``jnp.linalg`` under the same names, with leading batch axes or under ``vmap``. On CPUs those hand the matrices of
 a batch to the thread pool that they themselves run on, and wait there: a program that has as many batched factorisations under way
-as there are threads (two, on a small machine) deadlocks (JAX 0.10). A single matrix is factorised in place, so here batches
-are loops. Trials use these; ``norm``, ``det`` and products have no such fault.
+as there are threads (two, on a small machine) deadlocks (JAX 0.10). A single matrix is factorised in place, so there batches
+are loops. Other platforms get the batch: their libraries have algorithms for many small matrices at once, on GPUs that of Jacobi
+for sides of at most 32. Trials use these; ``norm``, ``det`` and products have no such fault.
 
 Whole numbers are taken for floats, and narrow floats (bfloat16, float16) are calculated with in float32, in which the result is
 rounded to their dtype. A matrix with NaN or infinity has no eigenvalues, singular values or least-squares solution: all are NaN.
@@ -12,6 +13,7 @@ LAPACK leaves some numbers as they are, and its singular value decomposition may
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +45,7 @@ def _one_by_one(function: Callable[..., Any], *arrays: Inexact[Array, "..."]) ->
     """The function of a matrix (and a right-hand side), over their common leading axes if there are any."""
     dtype = jnp.result_type(*arrays)
     narrow = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
-    function = sequential_vmap(function)
+    function = functools.partial(jax.lax.platform_dependent, cpu=sequential_vmap(function), default=function)
     for _ in range(arrays[0].ndim - 2):
         function = jax.vmap(function)
     if not narrow:

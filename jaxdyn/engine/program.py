@@ -56,8 +56,12 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "quick": QUICK,  # compiles 20-65% faster, runs as fast
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
+# XLA's other platforms need no haste but this: a Triton kernel for what looks like a softmax takes ten times as long to compile as
+# all else of a small program (galore.noise_rank for an H100: 49 s and 3 s), for one kernel less at each step.
+ACCELERATED: dict[str, dict[str, Any]] = {"gpu": {"xla_disable_hlo_passes": "triton-softmax-rewriter"}}
 
 __all__ = [
+    "ACCELERATED",
     "COMPILERS",
     "GROUPS",
     "MAP_RUNS",
@@ -65,6 +69,7 @@ __all__ = [
     "compiled_list",
     "compiled_map",
     "compiled_rectangle",
+    "of_list",
     "prepare",
     "probe",
     "run_chunk",
@@ -219,6 +224,11 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
     return sharded
 
 
+def of_list(program: Program, runs: int, group: int = 0) -> tuple[Callable[[Any, Any, Any], Observables], Any, Any, Any]:
+    """The function of lists of runs, and the shapes of its arguments for so many: what accelerators compile."""
+    return _flat_block(program, group), _swept_shapes(program, runs), jax.ShapeDtypeStruct((runs,), jnp.uint32), shapes(program)
+
+
 def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Observables]:
     """The chunk's function of (swept arrays, seeds, shared) under ``flat``: one ``vmap`` over its list of runs."""
     one = _run_one(program)
@@ -287,8 +297,7 @@ def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int)
 def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
     """The program of lists of so many runs; their number with those that fill up the devices."""
     runs += -runs % jax.local_device_count()
-    seeds = jax.ShapeDtypeStruct((runs,), jnp.uint32)
-    return compile_block(program, _flat_block(program, group), _swept_shapes(program, runs), seeds, shapes(program)), runs
+    return compile_block(program, *of_list(program, runs, group)), runs
 
 
 @remembered
@@ -311,11 +320,9 @@ def compiled_map(program: Program, room: int) -> Any:
 
 @functools.cache
 def known_options(compiler: str) -> Any:
-    """XLA's options for a way of compiling, without those that this version of JAX does not have; none off CPU."""
-    options: dict[str, Any] = {}
-    if jax.default_backend() != "cpu":
-        return options
-    for name, value in COMPILERS[compiler].items():
+    """XLA's options for a way of compiling on the platform that is here, without those that this version of JAX does not have."""
+    options, platform = {}, jax.default_backend()
+    for name, value in (COMPILERS[compiler] if platform == "cpu" else ACCELERATED.get(platform, {})).items():
         try:
             jax.jit(operator.neg).lower(0.0).compile(compiler_options={name: value})
             options[name] = value

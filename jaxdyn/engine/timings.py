@@ -1,7 +1,7 @@
 """What programs cost: on this machine (remembered in the user's cache folder), else on a reference machine (shipped).
 
-For planning, longest first, and for the announced minutes. ``python -m jaxdyn.maintain costs`` writes the shipped
-file, ``costs.json``.
+For planning, longest first, and for the announced minutes. What was met here is kept by platform. The reference machine is a CPU:
+elsewhere its costs order programs and announce nothing. ``jaxdyn.maintain costs`` writes the shipped file, ``costs.json``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Job, Program
+from jaxdyn.engine.devices import devices
 
 __all__ = [
     "REFERENCE",
+    "cached_name",
     "calibrate",
     "expected",
     "guessed",
@@ -49,11 +51,16 @@ class ProgramTimes(NamedTuple):
     again: float | None = None  # seconds to get it from there
 
 
+def cached_name(platform: str) -> str:
+    """The file of the cache with what programs cost here on a platform."""
+    return CACHED if platform == "cpu" else f"{platform}-{CACHED}"
+
+
 @functools.cache
-def measured_costs() -> dict[str, ProgramTimes]:
-    """What programs cost on this machine."""
+def measured_costs(platform: str = "cpu") -> dict[str, ProgramTimes]:
+    """What programs cost on this machine's devices of a platform."""
     try:
-        read = read_cached(CACHED).items()
+        read = read_cached(cached_name(platform)).items()
         return {name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in read}
     except (ValueError, TypeError, AttributeError):
         return {}
@@ -142,6 +149,11 @@ def program_name(program: Program) -> str:
     return f"{program.trial.title} {program.static}"
 
 
+def _met() -> dict[str, ProgramTimes]:
+    """What programs cost on the devices that plans are made for, as far as they ran there."""
+    return measured_costs(devices().platform)
+
+
 def _compiled(job: Job) -> str:
     """What a job compiles: its program, under ``vmap`` in the shape of its chunks."""
     cells, seeds = job.chunks[0].shape
@@ -154,7 +166,7 @@ def expected(job: Job) -> float:
     if runs == 0:
         return 0.0
     compile_seconds, per_run = program_times(job.program)
-    times = measured_costs().get(program_name(job.program))
+    times = _met().get(program_name(job.program))
     if times is not None and times.compiled == _compiled(job):
         compile_seconds = TRACING * compile_seconds if times.again is None else times.again
     return compile_seconds + per_run * runs
@@ -163,21 +175,21 @@ def expected(job: Job) -> float:
 def program_times(program: Program) -> Times:
     """What a program is expected to cost on this machine; needs no more than its name."""
     name = program_name(program)
-    if (times := measured_costs().get(name)) is not None:
+    if (times := _met().get(name)) is not None:
         return times.compile_seconds, times.run_seconds
-    costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in measured_costs().items()}}
+    costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _met().items()}}
     return reference_costs().get(name) or cost_alike(program, costs) or (COMPILE, RUN)
 
 
 def guessed(job: Job) -> bool:
-    """Whether a program with runs left to do was never timed at its size, here or on the reference machine."""
-    left = any(c not in job.done for c in job.chunks)
-    return left and program_name(job.program) not in measured_costs() and program_name(job.program) not in reference_costs()
+    """Whether a program with runs left to do was never timed at its size, here or, on CPU, on the reference machine."""
+    left, name = any(c not in job.done for c in job.chunks), program_name(job.program)
+    return left and name not in _met() and not (devices().on_cpu and name in reference_costs())
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
     """Keep what the programs of this call cost."""
-    times = dict(measured_costs())
+    times = dict(_met())
     for job in jobs:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
@@ -186,5 +198,5 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             again = seconds if old.compiled == compiled else None
             # a compilation answered by the cache does not measure compilation
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
-    write_cached(CACHED, times)
+    write_cached(cached_name(devices().platform), times)
     measured_costs.cache_clear()

@@ -48,6 +48,10 @@ def build_parser() -> argparse.ArgumentParser:
     maps = tasks.add_parser("maps", help="Make the maps of the atlas, in the theories' folders; an interrupted call resumes.")
     maps.add_argument("folder", type=Path, metavar="DIR", help="Keep runs and maps in this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
+
+    ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that is not here; an interrupted call resumes.")
+    ahead.add_argument("platform", choices=["cuda", "tpu"], help="Whose compiler.")
+    ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="For so long (default: 60).")
     return parser
 
 
@@ -109,6 +113,14 @@ def _maps(args: argparse.Namespace) -> int:
     return 0
 
 
+def _ahead(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import ahead
+
+    done, all_ = ahead.write(args.platform, 60 * args.minutes)
+    print(f"{done} of {all_} programs are in {ahead.RESULTS}")
+    return 0
+
+
 TASKS = {
     "docs": _docs,
     "run": _run,
@@ -117,6 +129,7 @@ TASKS = {
     "verdicts": _verdicts,
     "studies": _studies,
     "maps": _maps,
+    "ahead": _ahead,
 }
 
 

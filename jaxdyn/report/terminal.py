@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.decision import Outcome
+from jaxdyn.engine.devices import devices
 from jaxdyn.engine.outcome import Verified
 from jaxdyn.engine.payload import by_chance
 from jaxdyn.engine.task import Plan
@@ -30,10 +31,14 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
     fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
     parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}{fresh}"
-    guessed = plan.guessed()
+    guessed, platform = plan.guessed(), devices().platform
     doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
+    if guessed and platform != "cpu":
+        expected = f"how long is unknown: {plural(guessed, 'program')} never ran on a {platform} here"
+    else:
+        expected = f"{duration(seconds)} expected{doubt}"
     of = f"{len(plan.tasks)} of {plural(asked, 'claim')}" if len(plan.tasks) < asked else plural(asked, "claim")
-    return f"{of}: {parts}; {duration(seconds)} expected{doubt}"
+    return f"{of}: {parts}; {expected}"
 
 
 def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:

@@ -8,6 +8,7 @@ import jaxdyn as jd
 from jaxdyn.engine import probes
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
@@ -37,12 +38,21 @@ def test_known_programs_are_not_traced_again(toys, programs):
     assert facts_of(programs) == first and toys.TRACES == []
 
 
+def test_programs_are_traced_once_for_all_devices(toys, programs):
+    assert probes.untraced(programs) == 3
+    first = facts_of(programs)
+    toys.TRACES.clear()
+    probe.cache_clear()
+    with elsewhere(Devices("gpu", 8)):
+        assert probes.untraced(programs) == 0 and facts_of(programs) == first and toys.TRACES == []
+
+
 @pytest.mark.parametrize("content", [[], None, 3, {"a": 1}, {"a": {"bytes": 1, "executor": "map"}}])
 def test_the_memory_of_another_version_costs_tracing_only(programs, content):
     first = facts_of(programs)
     write_cached(probes.CACHED, content)
     assert facts_of(programs) == first
-    assert read_cached(probes.CACHED).keys() >= {p.identity() for p in programs}
+    assert read_cached(probes.CACHED).keys() >= {probes.cached_key(p) for p in programs}
 
 
 def test_a_memory_that_cannot_be_written_costs_tracing_only(programs, tmp_path, monkeypatch):
@@ -54,7 +64,7 @@ def test_a_memory_that_cannot_be_written_costs_tracing_only(programs, tmp_path, 
 def test_a_trial_that_raises_is_not_remembered(toys, programs):
     bad = Program(ref_to(toys.broken), ref_to(toys.Toy), programs[0].static)
     assert facts_of([bad, programs[0]])[bad]["executor"] == "vmap"
-    assert read_cached(probes.CACHED).keys() == {programs[0].identity()}
+    assert read_cached(probes.CACHED).keys() == {probes.cached_key(programs[0])}
     with pytest.raises(ValueError, match="this trial is broken"):
         jd.sweep(toys.broken, jd.grid(toys.Toy))
 

@@ -8,11 +8,13 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine import planning, timings
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import split
 from jaxdyn.engine.verify import make_plan
+from jaxdyn.report.terminal import announcement
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +103,19 @@ def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
     assert met.again is not None and make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(met.again + 32 * met.run_seconds)
     more = make_plan([toys.CLAIMS[0]], seeds=64).seconds()
     assert more > met.compile_seconds, "another shape is compiled anew"
+
+
+def test_what_was_met_on_one_platform_says_nothing_of_another(new_machine, toys, monkeypatch):
+    ship(new_machine, monkeypatch, toys)
+    with elsewhere(Devices("gpu")):
+        unknown = make_plan([toys.CLAIMS[0]])
+        assert unknown.guessed() == 1 and "how long is unknown: 1 program never ran on a gpu here" in announcement(unknown, 1, 1)
+        cost = {"runs": 32, "compile_seconds": 9.0, "run_seconds": 3.2}
+        timings.remember(unknown.jobs, {job.program: cost for job in unknown.jobs})
+        known = make_plan([toys.CLAIMS[0]])
+        assert known.guessed() == 0 and known.seconds() == pytest.approx(timings.TRACING * 9.0 + 3.2)
+        assert announcement(known, 1, 1).endswith(" expected")
+    assert timings.measured_costs() == {} and make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(7.0 + 32 * 0.5)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"calibration_seconds": 0, "programs": {}}', '{"programs": 3}', "null"])

@@ -1,0 +1,50 @@
+"""Compiling ahead: in a thread the next program is compiled while one runs.
+
+For a process that runs chunks itself. JAX's precision belongs to the thread, and :func:`jaxdyn.engine.program.prepare` sets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jaxdyn.engine.chunk import Chunk, Program
+
+__all__ = ["Preparing"]
+
+
+class Preparing:
+    """One thread that compiles for chunks to come; what a trial raises there it raises again where it is run.
+
+    Args:
+        prepare: compiles for a chunk, and keeps what it compiled.
+    """
+
+    def __init__(self, prepare: Callable[[Chunk], Any]) -> None:
+        self.prepare = prepare
+        self.thread: threading.Thread | None = None
+        self.seconds: dict[Program, float] = {}  # that compiling ahead took, until they are asked for
+
+    def begin(self, current: Chunk, queue: Iterable[Chunk]) -> None:
+        """Start on the first chunk of another program than the current one, unless the thread is still at work."""
+        following = next((chunk for chunk in queue if chunk.program not in (current.program, *self.seconds)), None)
+        if following is None or (self.thread is not None and self.thread.is_alive()):
+            return
+        self.seconds[following.program] = 0.0
+        self.thread = threading.Thread(target=self._compile, args=(following,), daemon=True)  # Ctrl-C does not wait for it
+        self.thread.start()
+
+    def _compile(self, chunk: Chunk) -> None:
+        start = time.perf_counter()
+        with contextlib.suppress(BaseException):  # it is raised again, and reported, where the chunk is run
+            self.prepare(chunk)
+        self.seconds[chunk.program] = time.perf_counter() - start
+
+    def taken(self, chunk: Chunk) -> float:
+        """Wait until a chunk's program is compiled, if that has begun; the seconds it took."""
+        if chunk.program in self.seconds and self.thread is not None:
+            self.thread.join()
+        return self.seconds.pop(chunk.program, 0.0)

@@ -1,0 +1,163 @@
+"""Programs compiled ahead of time for accelerators that are not here, by their own compilers: whether, how long, how much memory.
+
+The plugins of the extras ``cuda13`` and ``tpu`` bring the compilers; no device is opened. Each program is that of the list of runs
+that all claims together ask for at quick scale. It is compiled in a process of its own: a compiler may abort, or not end.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
+
+from jaxdyn.engine import probes, registry, timings
+from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.planning import plan
+from jaxdyn.engine.program import ACCELERATED, of_list
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.verify import make_tasks
+from jaxdyn.errors import UsageError
+
+__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "key", "lists", "read", "topology", "write"]
+
+RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
+LIMIT = 180.0  # seconds for one program
+STARTING = 60.0  # more for the first of a process, which imports everything
+
+
+@dataclass(frozen=True)
+class Target:
+    """An accelerator: its name, what plans are made for, and how its compiler is asked for."""
+
+    name: str
+    devices: Devices
+    extra: str  # of jaxdyn, that brings the compiler
+    chip: str = ""  # of a TPU
+
+
+TARGETS = {
+    "cuda": Target("H100", Devices("gpu", 1, 80 * 2**30), "cuda13"),
+    "tpu": Target("TPU v5e", Devices("tpu", 1, 16 * 2**30), "tpu", "v5e:2x2"),
+}
+
+
+@functools.cache
+def topology(platform: str) -> Any:
+    """The devices of an accelerator that is not here.
+
+    Raises:
+        UsageError: its compiler is not installed.
+    """
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # nobody is asked which TPU this is
+    try:
+        if platform == "tpu":
+            return topologies.get_topology_desc(platform="tpu", topology_name=TARGETS["tpu"].chip)
+        config = Path(__file__).with_name("h100.txtpb").read_text()
+        return topologies.get_topology_desc(platform=platform, target_config=config, topology="1x1x1")
+    except (RuntimeError, ImportError, ValueError) as error:
+        install = f"pip install 'jaxdyn[{TARGETS[platform].extra}]'"
+        raise UsageError(f"the compiler for {platform} is not there ({str(error).splitlines()[0]}): {install}") from None
+
+
+def lists(platform: str) -> list[Chunk]:
+    """What a machine with this accelerator compiles for all claims that can be asked here, the cheapest first."""
+    with elsewhere(TARGETS[platform].devices):
+        jobs = plan([request for task in make_tasks(registry.select([])) for request in task.requests], store=None)
+    return [job.chunks[0] for job in sorted(jobs, key=lambda job: timings.reference_times(job.program)[0])]
+
+
+def compile_list(platform: str, program: Program, runs: int) -> dict[str, Any]:
+    """Compile a program for so many runs: seconds, and bytes that the compiled program needs besides its code."""
+    sharding = SingleDeviceSharding(topology(platform).devices[0])
+    start = time.perf_counter()
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        block, *shapes = of_list(program, runs)
+        placed = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes)
+        lowered = jax.jit(block).lower(*placed)
+        traced = time.perf_counter()
+        options = ACCELERATED.get(TARGETS[platform].devices.platform)
+        used: Any = lowered.compile(compiler_options=options).memory_analysis()
+    seconds = {"trace_seconds": round(traced - start, 2), "compile_seconds": round(time.perf_counter() - traced, 2)}
+    return seconds | {"bytes": used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes}
+
+
+def key(chunk: Chunk) -> str:
+    """What is compiled, as a text that changes with the trial's sources and with the number of runs."""
+    return f"{timings.program_name(chunk.program)} {probes.shipped_key(chunk.program)} {chunk.shape[1]}"
+
+
+def read(file: Path) -> dict[str, dict[str, Any]]:
+    """The results so far, by platform and :func:`key`."""
+    return json.loads(file.read_text()) if file.is_file() else {}
+
+
+def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int]:
+    """Compile what is not in the file of results yet, for so long; returns how many programs it has, and of how many."""
+    topology(platform)
+    chunks, end = lists(platform), time.monotonic() + seconds
+    found = read(file).get(platform, {})
+    kept = {key(chunk): found[key(chunk)] for chunk in chunks if key(chunk) in found}
+    todo = [chunk for chunk in chunks if key(chunk) not in kept]
+    for chunk, result in compiled(platform, todo, end):
+        each = probes.facts_of([chunk.program])[chunk.program]["bytes"]
+        kept[key(chunk)] = result | {"runs": chunk.shape[1], "estimate": chunk.shape[1] * each}
+        atomic_write(file, json.dumps(read(file) | {platform: kept}, indent=1) + "\n")
+    return len(kept), len(chunks)
+
+
+def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:
+    """Compile chunk after chunk in another process, which is replaced where it aborts or takes longer than ``LIMIT``."""
+    child: tuple[Any, Connection] | None = None
+    for chunk in chunks:
+        if time.monotonic() > end:
+            break
+        fresh = child is None
+        process, pipe = child = child or _started(platform)
+        pipe.send((chunk.program, chunk.shape[1]))
+        try:
+            answered = pipe.poll(min(LIMIT + STARTING * fresh, max(0.0, end - time.monotonic())))
+            result = pipe.recv() if answered else None
+        except EOFError:
+            process.join()
+            result, child = {"failed": f"the compiler ended its process ({process.exitcode})"}, None
+        if result is None:
+            process.kill()
+            child = None
+            if time.monotonic() > end:
+                break
+            result = {"failed": f"not compiled within {LIMIT:g} s"}
+        yield chunk, result
+    if child is not None:
+        child[0].kill()
+
+
+def _started(platform: str) -> tuple[Any, Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(platform, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _work(platform: str, pipe: Connection) -> None:
+    """In the other process: compile what comes in."""
+    while True:
+        program, runs = pipe.recv()
+        try:
+            pipe.send(compile_list(platform, program, runs))
+        except Exception as error:  # whatever a compiler raises is what we want to know
+            pipe.send({"failed": (str(error).strip().splitlines() or [type(error).__name__])[0][:200]})
+        jax.clear_caches()
