@@ -408,4 +408,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run() -> NoReturn:
     """The command as a process."""
     streams.obey()
-    sys.exit(main())
+    code = main()
+    if "jaxdyn.engine.preparing" in sys.modules and sys.modules["jaxdyn.engine.preparing"].at_work():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

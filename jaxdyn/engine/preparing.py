@@ -13,7 +13,14 @@ from typing import Any
 
 from jaxdyn.engine.chunk import Chunk, Program
 
-__all__ = ["Preparing"]
+__all__ = ["Preparing", "at_work"]
+
+NAME = "jaxdyn compiles ahead"
+
+
+def at_work() -> bool:
+    """Whether a thread is compiling: a process that ends then must not tidy up JAX under its feet."""
+    return any(thread.name == NAME for thread in threading.enumerate())
 
 
 class Preparing:
@@ -34,7 +41,9 @@ class Preparing:
         if following is None or (self.thread is not None and self.thread.is_alive()):
             return
         self.seconds[following.program] = 0.0
-        self.thread = threading.Thread(target=self._compile, args=(following,), daemon=True)  # Ctrl-C does not wait for it
+        self.thread = threading.Thread(
+            target=self._compile, args=(following,), name=NAME, daemon=True
+        )  # Ctrl-C does not wait for it
         self.thread.start()
 
     def _compile(self, chunk: Chunk) -> None:

@@ -20,9 +20,11 @@ import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Job, Program, Result
+from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.planning import plan
-from jaxdyn.engine.program import run_chunk
+from jaxdyn.engine.preparing import Preparing
+from jaxdyn.engine.program import prepare, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
@@ -38,6 +40,7 @@ __all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "seed_tuple"
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
+AHEAD = False  # whether the next program is compiled while one runs on CPU, too, where both want the same cores
 EXECUTORS = "auto", "vmap", "map", "flat"
 PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
 POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
@@ -291,6 +294,14 @@ def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
         return Failure.of(error, _trial(chunk))
 
 
+def _credited(outcome: Result | dict[str, Any] | Failure, seconds: float) -> Result | dict[str, Any] | Failure:
+    """The outcome of a chunk whose program was compiled ahead, with the seconds that this took."""
+    if not isinstance(outcome, Failure):
+        facts = outcome.facts if isinstance(outcome, Result) else outcome
+        facts["compile_seconds"] += seconds
+    return outcome
+
+
 def _trial(chunk: Chunk) -> Any:
     """The trial of a chunk; None where its own file is what raised."""
     try:
@@ -322,7 +333,7 @@ def _outcomes(
     """
     queue: collections.deque[Todo] = collections.deque(todo)
     waiting: dict[Any, Todo] = {}
-    changed = True
+    changed, preparing = True, Preparing(prepare)
     while queue or waiting:
         if time.monotonic() > until:
             queue.clear()
@@ -331,7 +342,10 @@ def _outcomes(
         if pool is None:
             job, chunk, rest = queue.popleft()
             running([job])
-            finished = [(job, chunk, rest, _attempt(chunk))]
+            seconds = preparing.taken(chunk)
+            if AHEAD or not devices().on_cpu:
+                preparing.begin(chunk, (item[1] for item in queue))
+            finished = [(job, chunk, rest, _credited(_attempt(chunk), seconds))]
         else:
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()

@@ -1,0 +1,133 @@
+"""Compiling ahead in a thread: what is begun, what is waited for, what is raised where."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import preparing as module
+from jaxdyn.engine import program
+from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.preparing import Preparing
+from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.verify import verify_many
+
+GPU = Devices("gpu", 1)
+
+
+def chunk(name):
+    return Chunk(Program(Ref("m", name), Ref("m", "S"), ()), ((),), (0,))
+
+
+A, B, C = map(chunk, "abc")
+
+
+def test_the_next_program_is_begun_and_waited_for():
+    gate, done = threading.Event(), []
+    ahead = Preparing(lambda one: (gate.wait(10), done.append(one)))
+    ahead.begin(A, [A, B, C])
+    assert module.at_work()
+    ahead.begin(A, [C])  # the thread is at work
+    gate.set()
+    assert ahead.taken(A) == 0.0 and ahead.taken(B) > 0.0 and done == [B] and not module.at_work()
+    assert ahead.taken(B) == 0.0, "counted once"
+    ahead.begin(B, [B])
+    assert not module.at_work() and done == [B], "nothing else to compile"
+
+
+def test_what_compiling_ahead_raises_is_left_to_the_run():
+    def broken(one):
+        raise ValueError("a trial is wrong")
+
+    ahead = Preparing(broken)
+    ahead.begin(A, [B])
+    assert ahead.taken(B) > 0.0
+
+
+def test_an_accelerator_compiles_the_next_program_while_one_runs(toys, monkeypatch):
+    """Every program is compiled once, all but the first by the thread; outcomes and costs are those of compiling in turn."""
+    threads, compile_block = {}, program.compile_block
+
+    def noted(one, *args):
+        threads.setdefault(one.trial.title, []).append(threading.current_thread().name)
+        return compile_block(one, *args)
+
+    monkeypatch.setattr(program, "compile_block", noted)
+    for kept in (program.compiled_list, program.compiled_rectangle, program.compiled_map):
+        kept.cache_clear()
+    grid, costs = jd.grid(toys.Toy, lr=[0.01, 0.02], size=[3, 5, 7]), []
+
+    class Told:
+        def start(self, *counts): ...
+
+        def advance(self, runs, facts):
+            costs.append(facts["compile_seconds"])
+
+    with elsewhere(GPU):
+        ahead = jd.sweep(toys.decay, grid, 3, progress=Told())
+    (names,) = threads.values()
+    assert sorted(names) == sorted(["MainThread", module.NAME, module.NAME]), "all but the first by the thread"
+    assert len(costs) == 3 and min(costs) > 0
+    threads.clear()
+    here = jd.sweep(toys.decay, grid, 3)
+    assert all(name == "MainThread" for names in threads.values() for name in names)
+    for name in here.data_vars:
+        np.testing.assert_allclose(ahead[name], here[name], rtol=1e-14)
+
+
+def test_claims_end_as_on_cpu(toys):
+    with elsewhere(GPU):
+        there = {v.claim.id: v.verdict for v in verify_many(toys.CLAIMS)}
+    assert there == {v.claim.id: v.verdict for v in verify_many(toys.CLAIMS)}
+
+
+def test_a_trial_that_cannot_be_traced_is_an_error_of_its_own_claim(toys):
+    with elsewhere(GPU), pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy), 2)
+
+
+SLOW = """
+import pathlib, sys, threading, time
+import jaxdyn.cli.main as main
+from jaxdyn.engine import preparing, sweep
+
+sweep.AHEAD, flag = True, pathlib.Path(sys.argv[2])
+
+def slowly(chunk):
+    flag.touch()
+    time.sleep(60)
+
+sweep.prepare = slowly
+run_chunk = sweep.run_chunk
+sweep.run_chunk = lambda chunk: (time.sleep(3), run_chunk(chunk))[1]
+sys.argv = ["jaxdyn", "verify", "cal.unbalanced", "cal.eos_mlp", "--workers", "1", "--out", sys.argv[1]]
+main.run()
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path):
+    flag = tmp_path / "compiling"
+    child = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(tmp_path / "out"), str(flag)],
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    deadline = time.monotonic() + 60
+    while not flag.exists() and time.monotonic() < deadline and child.poll() is None:
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    _, said = child.communicate(timeout=50)
+    assert flag.exists() and child.returncode == 130 and "interrupted" in said.lower(), said
+    assert time.monotonic() - start < 20
