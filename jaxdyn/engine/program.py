@@ -24,6 +24,7 @@ from threadpoolctl import ThreadpoolController
 from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.impossible import obstacle
 from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.reference import remembered, resolve
@@ -405,8 +406,10 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     Where the memory does not suffice, half as many runs are made at once, and again.
 
     Raises:
-        Absent: the memory does not suffice for one run.
+        Absent: the memory does not suffice for one run, or the program is known not to compile for the device that is here.
     """
+    if (why := obstacle(chunk.program, jax.default_backend())) is not None:
+        raise Absent(f"{chunk.program.trial.title} {why}: a CPU or another accelerator is needed")
     use_compilation_cache()
     _same_values(chunk.program)
     group = GROUPS.get(chunk.program, chunk.group)

@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,7 +21,7 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jaxdyn.engine import probes, registry, timings
+from jaxdyn.engine import impossible, probes, registry, timings
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
@@ -30,9 +30,10 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 
-__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "key", "lists", "read", "topology", "write"]
+__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "key", "lists", "read", "start", "topology", "write"]
 
 RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
+SLOW = "not compiled within"
 LIMIT = 180.0  # seconds for one program
 STARTING = 60.0  # more for the first of a process, which imports everything
 
@@ -71,10 +72,10 @@ def topology(platform: str) -> Any:
         raise UsageError(f"the compiler for {platform} is not there ({str(error).splitlines()[0]}): {install}") from None
 
 
-def lists(platform: str) -> list[Chunk]:
-    """What a machine with this accelerator compiles for all claims that can be asked here, the cheapest first."""
+def lists(platform: str, patterns: Sequence[str] = ()) -> list[Chunk]:
+    """What a machine with this accelerator compiles for claims that can be asked here, the cheapest first; all without patterns."""
     with elsewhere(TARGETS[platform].devices):
-        jobs = plan([request for task in make_tasks(registry.select([])) for request in task.requests], store=None)
+        jobs = plan([request for task in make_tasks(registry.select(patterns)) for request in task.requests], store=None)
     return [job.chunks[0] for job in sorted(jobs, key=lambda job: timings.reference_times(job.program)[0])]
 
 
@@ -114,6 +115,9 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
         each = probes.facts_of([chunk.program])[chunk.program]["bytes"]
         kept[key(chunk)] = result | {"runs": chunk.shape[1], "estimate": chunk.shape[1] * each}
         atomic_write(file, json.dumps(read(file) | {platform: kept}, indent=1) + "\n")
+    names = {key(chunk): timings.program_name(chunk.program) for chunk in chunks}
+    failed = {names[k]: str(result["failed"]) for k, result in kept.items() if "failed" in result and SLOW not in result["failed"]}
+    impossible.write(TARGETS[platform].devices.platform, failed)
     return len(kept), len(chunks)
 
 
@@ -124,7 +128,7 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
         if time.monotonic() > end:
             break
         fresh = child is None
-        process, pipe = child = child or _started(platform)
+        process, pipe = child = child or start(platform)
         pipe.send((chunk.program, chunk.shape[1]))
         try:
             answered = pipe.poll(min(LIMIT + STARTING * fresh, max(0.0, end - time.monotonic())))
@@ -137,22 +141,23 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
             child = None
             if time.monotonic() > end:
                 break
-            result = {"failed": f"not compiled within {LIMIT:g} s"}
+            result = {"failed": f"{SLOW} {LIMIT:g} s"}
         yield chunk, result
     if child is not None:
         child[0].kill()
 
 
-def _started(platform: str) -> tuple[Any, Connection]:
+def start(platform: str) -> tuple[Any, Connection]:
+    """Another process that compiles for a platform, and the pipe to it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(platform, theirs), daemon=True)
+    process = context.Process(target=work, args=(platform, theirs), daemon=True)
     process.start()
     theirs.close()
     return process, ours
 
 
-def _work(platform: str, pipe: Connection) -> None:
+def work(platform: str, pipe: Connection) -> None:
     """In the other process: compile what comes in."""
     while True:
         program, runs = pipe.recv()

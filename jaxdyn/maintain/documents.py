@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxdyn.engine import library
+from jaxdyn.engine.probes import shipped_key
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import atlas, catalogue, gallery, studies, talks, theories
+from jaxdyn.engine.timings import program_name, shipped_costs
+from jaxdyn.maintain import ahead
+from jaxdyn.maintain.shipped import theory_programs
+from jaxdyn.report import atlas, catalogue, gallery, platforms, studies, talks, theories
 from jaxdyn.report.results import RESULT
 
 __all__ = ["renew", "stale"]
@@ -32,7 +36,7 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    yield "docs/catalogue.md, README.md, docs/studies.md, docs/talks.md, docs/atlas.md and docs/theories are renewed"
+    yield "README.md and, in docs, catalogue, studies, talks, accelerators, atlas and theories are renewed"
     if found:
         yield "docs/gallery.md is renewed"
     else:
@@ -47,9 +51,17 @@ def _write(target: Path, root: Path) -> None:
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
     atomic_write(target / "README.md", talks.with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
     atomic_write(docs / "talks.md", talks.page(claims, root))
+    accelerators = (docs / "accelerators.md").read_text(encoding="utf-8")
+    atomic_write(docs / "accelerators.md", _with_programs(accelerators, root))
     atlas.write(docs)
     for name, written in theories.pages(claims, root).items():
         atomic_write(docs / "theories" / f"{name}.md", written)
+
+
+def _with_programs(page: str, root: Path) -> str:
+    """The page on accelerators with the table of today's programs."""
+    programs = {program_name(program): shipped_key(program) for program in theory_programs()}
+    return platforms.with_programs(page, ahead.read(root / ahead.RESULTS), programs, shipped_costs()[1])
 
 
 def _left(root: Path) -> list[Path]:
@@ -66,7 +78,7 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
         (fresh / "docs").mkdir()
-        for page in ("README.md", "docs/studies.md"):
+        for page in ("README.md", "docs/studies.md", "docs/accelerators.md"):
             shutil.copy(root / page, fresh / page)
         _write(fresh, root)
         files = sorted(p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file())

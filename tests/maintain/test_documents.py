@@ -9,7 +9,7 @@ from jaxdyn.maintain import documents
 from jaxdyn.report import gallery
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/atlas.md", "docs/catalogue.md", "docs/studies.md", "README.md")
+PAGES = ("docs/accelerators.md", "docs/atlas.md", "docs/catalogue.md", "docs/studies.md", "README.md")
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def checkout(tmp_path):
     """Two pages with marks and the experiments, which the README counts; the other pages are missing."""
     (tmp_path / "docs").mkdir()
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
-    for page in ("README.md", "docs/studies.md"):
+    for page in ("README.md", "docs/studies.md", "docs/accelerators.md"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 

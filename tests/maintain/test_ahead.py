@@ -1,0 +1,137 @@
+"""Compiling ahead of time: what is kept, what is begun anew, and, where its compiler is installed, an H100 itself."""
+
+import datetime
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxdyn.engine import impossible
+from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.errors import UsageError
+from jaxdyn.maintain import ahead
+
+DRAWN = 20  # programs a day
+CHILD = """
+import json, os, sys
+os.environ["EQX_ON_ERROR"] = "nan"
+from jaxdyn.maintain import ahead
+for chunk in ahead.lists("cuda", sys.argv[1:]):
+    print(json.dumps([chunk.program.trial.title, ahead.compile_list("cuda", chunk.program, chunk.shape[1])]), flush=True)
+"""
+
+
+def chunk(name):
+    return Chunk(Program(Ref("m", name), Ref("m", "S"), ()), ((),), (0,))
+
+
+class Pipe:
+    """The other process: answers after each program, or ends."""
+
+    def __init__(self, answers):
+        self.answers, self.sent = answers, []
+
+    def send(self, what):
+        self.sent.append(what[0].trial.qualname)
+
+    def poll(self, seconds):
+        return self.answers[self.sent[-1]] is not None
+
+    def recv(self):
+        if self.answers[self.sent[-1]] == "abort":
+            raise EOFError
+        return self.answers[self.sent[-1]]
+
+
+class Process:
+    """Of the other side."""
+
+    exitcode = -6
+
+    def join(self): ...
+
+    def kill(self): ...
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Pretended processes, one for each start: a compiles, b aborts, c takes too long, d is refused."""
+    answers, started = {"a": {"compile_seconds": 1.0}, "b": "abort", "c": None, "d": {"failed": "complex<f64>: c128"}}, []
+
+    def start(platform):
+        started.append(Pipe(answers))
+        return Process(), started[-1]
+
+    monkeypatch.setattr(ahead, "start", start)
+    return started
+
+
+def test_a_process_that_aborts_or_does_not_end_is_replaced(workers):
+    found = dict(ahead.compiled("tpu", [chunk(n) for n in "abcda"], time.monotonic() + 100))
+    assert {c.program.trial.qualname: r for c, r in found.items()} == {
+        "a": {"compile_seconds": 1.0},
+        "b": {"failed": "the compiler ended its process (-6)"},
+        "c": {"failed": f"{ahead.SLOW} {ahead.LIMIT:g} s"},
+        "d": {"failed": "complex<f64>: c128"},
+    }
+    assert [pipe.sent for pipe in workers] == [["a", "b"], ["c"], ["d", "a"]]
+
+
+def test_nothing_is_begun_when_the_time_is_up(workers):
+    assert list(ahead.compiled("tpu", [chunk("a")], time.monotonic() - 1)) == [] and not workers
+
+
+def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
+    monkeypatch.setattr(ahead, "topology", lambda platform: None)
+    monkeypatch.setattr(ahead, "lists", lambda platform: [chunk(n) for n in "abcd"])
+    monkeypatch.setattr(ahead.probes, "shipped_key", lambda program: "sources")
+    monkeypatch.setattr(ahead.probes, "facts_of", lambda programs: {program: {"bytes": 7} for program in programs})
+    monkeypatch.setattr(impossible, "SHIPPED", tmp_path / "impossible.json")
+    file = tmp_path / "ahead.json"
+    assert ahead.write("tpu", 100, file) == (4, 4)
+    (a, *_) = ahead.read(file)["tpu"].values()
+    assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7}
+    assert json.loads(impossible.SHIPPED.read_text()) == {
+        "tpu": {"m:b ()": "ends the compiler itself", "m:d ()": "needs complex128, which this platform has not"}
+    }
+    del workers[:]
+    assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"
+
+
+def test_without_the_compiler_one_sentence_says_what_to_install(monkeypatch):
+    def missing(**asked):
+        raise RuntimeError("no such platform\nand more")
+
+    monkeypatch.setattr(ahead.topologies, "get_topology_desc", missing)
+    ahead.topology.cache_clear()
+    with pytest.raises(UsageError, match=r"no such platform\): pip install 'jaxdyn\[cuda13\]'$"):
+        ahead.topology("cuda")
+    ahead.topology.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("jax_plugins") is None, reason="no compiler for GPUs here (jaxdyn[cuda13])")
+def test_programs_drawn_by_the_day_compile_for_an_h100():
+    """Those of claims that need nothing which may not be there."""
+    day = datetime.datetime.now(datetime.UTC).date().toordinal()
+    needy = ("imports", "resource")
+    ids = sorted(claim.id for claim in all_claims().values() if not any(hasattr(claim.trial, name) for name in needy))
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, *random.Random(day).sample(ids, DRAWN)],
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    assert done.returncode == 0, done.stderr
+    found = list(map(json.loads, done.stdout.splitlines()))
+    assert len(found) >= DRAWN / 2 and all(facts["bytes"] > 0 for _, facts in found)
