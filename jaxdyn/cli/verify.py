@@ -115,8 +115,11 @@ def _conclude_task(
     return _conclude_and_save(folder, basis_hash, task.claim, *rest)
 
 
-def _fitting(tasks: list[Task], folder: Path, seconds: float, workers: int) -> list[Task]:
-    """The tasks that so many seconds of all workers together are enough for; stored conclusions are merely read."""
+def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: int) -> list[Task]:
+    """The tasks that so many minutes of all workers are enough for, all without a limit; stored conclusions are merely read."""
+    if minutes is None:
+        return tasks
+    seconds = workers * 60 * minutes
     done = {task.claim.id for task in tasks if is_concluded(folder, task.claim.id)}
     each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
     return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
@@ -197,12 +200,14 @@ def verify_command(
             page.same = same = _same_figures(page.claims)
             tasks = make_tasks(page.claims, load=load, **options)
             count = worker_count(workers, program_count(tasks))
-            chosen = tasks if minutes is None else _fitting(tasks, folder, count * 60 * minutes, count)
+            chosen = _fitting(tasks, folder, minutes, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
                 count = 1  # done before a worker had imported everything
-            page.chosen = len(chosen)
             with executor(count, cluster, cards) as pool:
-                page.device = _device_of_workers(count, cluster) if cluster or cards else ""
+                if cluster or cards:
+                    page.device = _device_of_workers(count, cluster)
+                    chosen = _fitting(tasks, folder, minutes, count)  # by what programs cost there
+                page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder, pool=pool), minutes is not None)
