@@ -1,8 +1,16 @@
 # make verify | make verify-all | make test: on a fresh machine with Python 3.11+ and make, nothing else.
+# make verify EXTRA=cuda13 (or tpu): with what JAX needs for that accelerator, which later calls keep.
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+EXTRA ?= $(firstword $(patsubst $(VENV)/.ready-%,%,$(wildcard $(VENV)/.ready-*)))
+EXTRAS := cuda13 tpu
+comma := ,
+PINS := $(wildcard $(EXTRA:%=constraints-%.txt))
+READY := $(VENV)/.ready$(addprefix -,$(EXTRA))
+ifneq ($(words $(EXTRA)),$(words $(filter $(EXTRAS),$(EXTRA))))
+$(error EXTRA=$(EXTRA) is not allowed: it is one of $(EXTRAS))
+endif
 
 .PHONY: verify verify-all test slow lint docs bench clean
 .DELETE_ON_ERROR:
@@ -32,10 +40,10 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jaxdyn needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.13" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix -c ,$(PINS)) -e '.[dev$(addprefix $(comma),$(EXTRA))]'
 	@touch $@
 
 clean:

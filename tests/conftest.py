@@ -19,6 +19,7 @@ os.environ.setdefault(
         else ""
     ),
 )
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # a card that is there is not for several processes at once
 os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 

@@ -1,13 +1,16 @@
 """What an installation needs: every import is declared, extras are imported late, ``import jaxdyn`` loads nothing heavy."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from jaxdyn.cli.main import main as cli
 from jaxdyn.data import digits, graphs
@@ -89,3 +92,53 @@ def test_a_missing_library_is_one_sentence(monkeypatch, capsys):
         digits.load()
     assert cli(["completion", "bash"]) == 2
     assert capsys.readouterr().err == "jaxdyn: completion needs the library shtab: pip install 'jaxdyn[completion]'\n"
+
+
+def pinned(python, file="constraints.txt"):
+    """The versions that a file of constraints has for a version of Python."""
+    lines = [line for line in (ROOT / file).read_text().splitlines() if line and not line.startswith("#")]
+    wanted = [one for one in map(Requirement, lines) if one.marker is None or one.marker.evaluate({"python_version": python})]
+    assert len({one.name for one in wanted}) == len(wanted), "one version of each"
+    return {one.name: str(one.specifier) for one in wanted}
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_plugins_are_pinned_to_the_version_of_jax(python):
+    pins = pinned(python)
+    assert {pins[name] for name in ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda13-pjrt")} == {pins["jax"]}
+    assert "libtpu" in pins and not set(pins) & set(pinned(python, "constraints-cuda13.txt"))
+
+
+@pytest.fixture
+def make(tmp_path):
+    """What `make` would do with an environment of its own, as lines; the error where it refuses."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not there")
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "EXTRA", "VENV")}
+
+    def plan(*words):
+        done = subprocess.run(["make", "-n", *words, f"VENV={tmp_path}"], cwd=ROOT, env=own, capture_output=True, text=True)
+        return done.stdout.splitlines() if done.returncode == 0 else done.stderr
+
+    return plan
+
+
+def installs(lines):
+    return [line.partition("-m pip install ")[2] for line in lines if " pip install " in line]
+
+
+@pytest.mark.parametrize("extra", ["cuda13", "tpu"])
+def test_make_installs_what_an_accelerator_needs_and_keeps_it(make, tmp_path, extra):
+    assert extra in PROJECT["optional-dependencies"]
+    (tmp_path / ".ready").touch()
+    assert installs(make("verify")) == []
+    (line,) = installs(make("verify", f"EXTRA={extra}"))
+    assert line.endswith(f"-e '.[dev,{extra}]'") and ("-c constraints-cuda13.txt" in line) == (extra == "cuda13")
+    (tmp_path / f".ready-{extra}").touch()
+    assert installs(make("verify", f"EXTRA={extra}")) == installs(make("test")) == []
+    os.utime(tmp_path / f".ready-{extra}", (0, 0))  # older than the pinned versions
+    assert installs(make("test")) == [line]
+
+
+def test_make_refuses_other_extras(make):
+    assert "EXTRA=cuda is not allowed: it is one of cuda13 tpu" in make("verify", "EXTRA=cuda")

@@ -35,7 +35,7 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 def test_commands_of_the_documents_are_commands():
     lines = [
         line
-        for name in ("quickstart", "write_your_own_claim", "explore", "text", "galore", "tutorial", "api/by_task")
+        for name in ("quickstart", "write_your_own_claim", "explore", "accelerators", "text", "galore", "tutorial", "api/by_task")
         for line in (DOCS / f"{name}.md").read_text().splitlines()
     ]
     commands = [shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in lines if re.match(r"(\$ )?jaxdyn ", line)]

@@ -41,6 +41,7 @@ RUNS = (
     "The runs next to a claim are its own; a total counts every different run once, those of controls included. "
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
+WORKERS = "Use N processes (default: one per core; on accelerators one, with all cards). On GPUs each gets cards of its own."
 
 
 class _Version(argparse.Action):
@@ -123,7 +124,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
         "--out", default="report", type=filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
     )
     verify.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
-    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
+    verify.add_argument("--workers", metavar="N", help=WORKERS)
     verify.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
@@ -146,7 +147,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     map_.add_argument("--out", type=filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
-    map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
+    map_.add_argument("--workers", metavar="N", help=WORKERS)
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 

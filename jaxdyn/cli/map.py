@@ -12,7 +12,7 @@ from typing import Any
 import xarray as xr
 
 from jaxdyn import plotting
-from jaxdyn.cli.pool import check_address, executor, worker_count
+from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.store import atomic_write, open_folder
 from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
@@ -71,13 +71,12 @@ def map_command(
     load: Sequence[str],
 ) -> dict[str, Any]:
     """Map a claim; writes the map next to its runs and returns it as JSON."""
-    if cluster is not None:
-        check_address(cluster)  # a typing error is reported at once
+    cards = reserved(workers, cluster)
     survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     count = worker_count(workers, 2**10)
     with open_folder(out, f"map of {survey.claim.id}") as folder:
-        _say(_announcement(survey, count))
-        with executor(count, cluster) as pool:
+        with executor(count, cluster, cards) as pool:
+            _say(_announcement(survey, count))
             result = run_survey(survey, store=folder.resolve(), pool=pool, workers=count)
         write(result, folder)
     for line in _lines(result, out):

@@ -1,4 +1,7 @@
-"""Where chunks run: in this process, in a small pool of spawned ones, or on a Dask cluster."""
+"""Where chunks run: in this process, in a small pool of spawned ones, or on a Dask cluster.
+
+Where others make the runs on cards, this process opens none: each worker has cards of its own, and plans are made for these.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,34 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
+from typing import Any
 
 import jax
 
+from jaxdyn.cli.cards import VISIBLE, shared_cards, shares
+from jaxdyn.engine.devices import Devices, elsewhere, of_workers
+from jaxdyn.engine.failure import let_through
 from jaxdyn.errors import UsageError, missing
 
-__all__ = ["check_address", "executor", "worker_count"]
+__all__ = ["check_address", "cluster_options", "executor", "processes", "reserved", "worker_count", "worker_setup"]
+
+
+def reserved(workers: int | None, cluster: str | None) -> tuple[str, ...]:
+    """The cards that worker processes are going to share, if they do; to be asked for before anything opens a device.
+
+    Where other processes make the runs, on cards or on a cluster, this one is kept to the CPU.
+
+    Raises:
+        UsageError: workers that there are not enough cards for, or an address that is none.
+    """
+    if cluster is not None:
+        check_address(cluster)
+    cards = () if cluster is not None else shared_cards(workers)
+    if cluster is not None or cards:
+        jax.config.update("jax_platforms", "cpu")
+    return cards
 
 
 def worker_count(workers: int | None, programs: int) -> int:
@@ -26,8 +49,19 @@ def worker_count(workers: int | None, programs: int) -> int:
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
-def worker_setup(workers: int) -> None:
-    """Prepare a worker process: its share of the cores, its output, and its end with the process that started it."""
+def worker_setup(workers: int, given: Any = None) -> None:
+    """Prepare a worker process: its cards, its share of the cores, its output, and its end with the process that started it.
+
+    Args:
+        workers: how many there are.
+        given: a queue with the names of each worker's cards; None where all run on CPU.
+    """
+    if given is None:
+        jax.config.update("jax_platforms", "cpu")
+    else:
+        os.environ[VISIBLE] = given.get()
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        jax.config.update("jax_platforms", "cuda,cpu")  # a card that cannot be opened is an error, not a run on CPU
     # XLA's threads, read when JAX first meets the processor: with one per core in every worker they compete for the cores
     os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
     gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects, which the default thresholds would scan all the time
@@ -61,25 +95,63 @@ def _deaf() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def executor(workers: int, cluster: str | None) -> Iterator[cf.Executor | None]:
-    """The executor for chunks, None for this process; when its block ends by an exception, workers are stopped at once."""
+def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> Iterator[cf.Executor | None]:
+    """The executor for chunks, None for this process; within the block plans are made for the devices of its workers.
+
+    Args:
+        workers: how many processes.
+        cluster: address of a Dask scheduler, instead of processes here.
+        cards: from :func:`reserved`.
+
+    Raises:
+        UsageError: a worker finds no card, or has none of the packages.
+    """
     if cluster is not None:
-        with _dask(cluster) as pool:
+        with _dask(cluster) as pool, elsewhere(_asked(pool, f"--cluster {cluster}")):
             yield pool
-        return
-    if workers <= 1:
+    elif cards:
+        with processes(workers, cards) as pool:
+            where = _asked(pool, f"--workers {workers}")
+            if where.on_cpu:
+                raise UsageError(f"--workers {workers}: JAX finds no card in a worker that has one of {', '.join(cards)}")
+            with elsewhere(where):
+                yield pool
+    elif workers > 1:
+        with processes(workers) as pool:
+            yield pool
+    else:
         yield None
-        return
-    context = multiprocessing.get_context("spawn")
-    with _deaf():
-        processes = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers,))
-        for _ in range(workers):  # each starts one
-            processes.submit(int)
+
+
+def _asked(pool: cf.Executor, option: str) -> Devices:
+    """What devices a worker has; one that cannot say it is one sentence."""
     try:
-        yield processes
-        processes.shutdown()
+        return of_workers(pool)
+    except cf.BrokenExecutor:
+        raise
+    except BaseException as error:
+        let_through(error)
+        reason = (str(error).splitlines() or [""])[0]
+        raise UsageError(f"{option}: a worker cannot use its devices ({type(error).__name__}: {reason})") from None
+
+
+@contextlib.contextmanager
+def processes(workers: int, cards: Sequence[str] = ()) -> Iterator[cf.ProcessPoolExecutor]:
+    """Spawned processes, each with its share of the cards; when the block ends by an exception, they are stopped at once."""
+    context = multiprocessing.get_context("spawn")
+    given = context.SimpleQueue() if cards else None
+    if given is not None:
+        for share in shares(cards, workers):
+            given.put(share)
+    with _deaf():
+        pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, given))
+        for _ in range(workers):  # each starts one
+            pool.submit(int)
+    try:
+        yield pool
+        pool.shutdown()
     except BaseException:
-        processes.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
         raise
@@ -112,6 +184,11 @@ def _dask(url: str) -> Iterator[cf.Executor]:
         raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None
     with client:
         try:
-            yield client.get_executor()
+            yield client.get_executor(**cluster_options(client.scheduler_info(n_workers=-1)["workers"]))
         except cf.BrokenExecutor:
             raise UsageError(f"--cluster {url}: the Dask scheduler has ended; run the same command on another to resume") from None
+
+
+def cluster_options(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Where workers of a cluster declare the resource ``GPU``, chunks are for these alone, one at a time for each of its GPUs."""
+    return {"resources": {"GPU": 1}} if any(worker["resources"].get("GPU") for worker in workers.values()) else {}

@@ -16,11 +16,13 @@ from typing import Any
 
 import xarray as xr
 
+from jaxdyn.cli.cards import unused
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
-from jaxdyn.cli.pool import check_address, executor, worker_count
+from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
+from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
@@ -113,8 +115,11 @@ def _conclude_task(
     return _conclude_and_save(folder, basis_hash, task.claim, *rest)
 
 
-def _fitting(tasks: list[Task], folder: Path, seconds: float, workers: int) -> list[Task]:
-    """The tasks that so many seconds of all workers together are enough for; stored conclusions are merely read."""
+def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: int) -> list[Task]:
+    """The tasks that so many minutes of all workers are enough for, all without a limit; stored conclusions are merely read."""
+    if minutes is None:
+        return tasks
+    seconds = workers * 60 * minutes
     done = {task.claim.id for task in tasks if is_concluded(folder, task.claim.id)}
     each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
     return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
@@ -139,6 +144,13 @@ def _opening(folder: Path, concluded: Callable[[Verified], None], **options: Any
     if theory is not None:
         claims = list(registry.all_claims((), {theory}).values())
         _first(make_tasks(claims, **options), folder, options["scale"], _same_figures(claims), concluded)
+
+
+def _device_of_workers(count: int, cluster: str | None) -> str:
+    """The devices that workers make the runs on, as the page and the stored results name them."""
+    where = devices()
+    workers = "each worker of the cluster" if cluster else f"each of {plural(count, 'worker')}"
+    return f"{where.kind} ({where.count} for JAX in {workers})"
 
 
 def _shortest_first(plan: Plan, limited: bool) -> Plan:
@@ -171,8 +183,7 @@ def verify_command(
     began = time.monotonic()
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
-    if cluster is not None:
-        check_address(cluster)  # a typing error is reported at once
+    cards = reserved(workers, cluster)
     if report is not None:
         check_writable(report)
     if patterns:  # what is wrong with them is said before anything is written
@@ -181,18 +192,23 @@ def verify_command(
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
             page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, minutes is not None)
-            if not (patterns or load or sets or by or cluster or fail_fast or workers == 1):
+            if (sentence := unused()) is not None:
+                progress.say(sentence)
+            if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
                 _opening(folder, page.concluded, **options)
             page.claims = registry.select(patterns, load)
             page.same = same = _same_figures(page.claims)
             tasks = make_tasks(page.claims, load=load, **options)
             count = worker_count(workers, program_count(tasks))
-            chosen = tasks if minutes is None else _fitting(tasks, folder, count * 60 * minutes, count)
+            chosen = _fitting(tasks, folder, minutes, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
                 count = 1  # done before a worker had imported everything
-            page.chosen = len(chosen)
-            with executor(count, cluster) as pool:
-                if pool is not None and cluster is None and not page.results:
+            with executor(count, cluster, cards) as pool:
+                if cluster or cards:
+                    page.device = _device_of_workers(count, cluster)
+                    chosen = _fitting(tasks, folder, minutes, count)  # by what programs cost there
+                page.chosen = len(chosen)
+                if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder, pool=pool), minutes is not None)
                 progress.say(terminal.announcement(plan, count, len(tasks)))
@@ -221,6 +237,7 @@ class _Page:
         claims: all that were asked for, once they are known; until then no page is written.
         same: claims whose figure is another's.
         chosen: how many are run.
+        device: what other processes make the runs on; empty for this one's own.
     """
 
     folder: Path
@@ -232,6 +249,7 @@ class _Page:
     claims: Sequence[Claim] = ()
     same: Mapping[str, str] = dataclasses.field(default_factory=dict)
     chosen: int = 0
+    device: str = ""
     results: dict[str, Verified] = dataclasses.field(default_factory=dict)
     start: float = dataclasses.field(default_factory=time.perf_counter)
     next: float = 0.0
@@ -262,6 +280,8 @@ class _Page:
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
         whole = payload(outcomes, began - self.start, others)
+        if self.device:
+            whole["environment"]["device"] = self.device
         if unfinished:
             whole["unfinished"] = unfinished
         if self.debug:

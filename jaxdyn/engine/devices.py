@@ -1,17 +1,19 @@
 """The devices that runs are made on: those that JAX finds in this process, or those of its workers.
 
-Plans depend on them. A process that only hands out work opens no card: it is told what its workers have (:func:`elsewhere`).
+Plans depend on them. A process that only hands out work opens no card: a worker says what it has (:func:`of_workers`), and plans
+are made for that (:func:`elsewhere`).
 """
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 
-__all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "found"]
+__all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "found", "of_workers"]
 
 CPU_BUDGET = 2 * 2**30  # bytes of one chunk's working memory on CPU: fixed, so that chunk shapes do not depend on the moment
 SHARE = 0.5  # of a card's memory for one chunk: what XLA allots at once, and values that were not foreseen, need room, too
@@ -25,11 +27,13 @@ class Devices:
         platform: ``cpu``, ``gpu`` or ``tpu``.
         count: how many.
         memory: bytes of each that JAX may use, 0 where it does not say.
+        kind: their model, for people.
     """
 
     platform: str
     count: int = 1
     memory: int = 0
+    kind: str = field(default="", compare=False)
 
     @property
     def on_cpu(self) -> bool:
@@ -44,7 +48,16 @@ def found() -> Devices:
     """What JAX finds in this process, which opens the devices."""
     local = jax.local_devices()
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in local]
-    return Devices(jax.default_backend(), len(local), min(limits))
+    return Devices(jax.default_backend(), len(local), min(limits), str(getattr(local[0], "device_kind", "")))
+
+
+def of_workers(pool: cf.Executor) -> Devices:
+    """What JAX finds in a worker of an executor: all are taken to have the same. It opens that worker's devices, and none here."""
+    try:
+        where: Devices = pool.submit(found).result()
+    except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
+        raise cf.BrokenExecutor("the executor has cancelled a question") from None
+    return where
 
 
 def devices() -> Devices:

@@ -67,7 +67,9 @@ def sweep(
         out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
         executor: ``vmap``, first over seeds and then over cells, ``map`` or ``flat``, one ``vmap`` over a list of runs; ``auto``
             chooses by what the trial does, and off CPU ``flat``.
-        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
+        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder. Plans
+            are made for this process's devices: where its workers have others, do it within
+            ``elsewhere(of_workers(cluster))``, both of :mod:`jaxdyn.engine.devices`.
         progress: see :mod:`jaxdyn.engine.progress`.
         memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
         chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is

@@ -59,7 +59,7 @@ def verify(
         seeds: how many, or which; default: the claim's own.
         by: swept fields: judge each of their cells separately (``.by``).
         out: folder for the runs' shards; None keeps nothing.
-        cluster: any ``concurrent.futures.Executor`` for the chunks.
+        cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
         load: files with claims of your own.
         fields: overrides of the setting; a list sweeps the field.
 
@@ -100,7 +100,7 @@ def verify_many(
         seeds: how many, or which; default: each claim's own.
         by: swept fields: judge each of their cells separately (``.by``).
         out: folder for the runs' shards; None keeps nothing.
-        cluster: any ``concurrent.futures.Executor`` for the chunks.
+        cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
         load: files with claims of your own.
         fields: overrides of the setting; every selected claim must have them.
 

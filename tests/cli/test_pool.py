@@ -1,6 +1,8 @@
 """Where chunks run: how many processes, addresses of clusters, and a Dask scheduler in this process."""
 
 import concurrent.futures as cf
+import itertools
+import json
 import multiprocessing
 import os
 import socket
@@ -8,10 +10,18 @@ import subprocess
 import sys
 import time
 
+import jax
 import pytest
+import xarray as xr
 
-from jaxdyn.cli import pool
+from jaxdyn import theories
+from jaxdyn.cli import cards, pool
+from jaxdyn.cli.main import main as cli
+from jaxdyn.engine import devices
+from jaxdyn.engine.devices import Devices
 from jaxdyn.errors import UsageError
+
+from ..engine.conftest import TOYS
 
 ENDLESS = """
 import pathlib
@@ -92,6 +102,109 @@ def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(mo
     assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), (pool.signal.SIGINT, pool.signal.SIG_IGN)]
 
 
+def test_a_worker_takes_the_next_cards_and_no_memory_in_advance(monkeypatch):
+    """What the user says of memory stands; without cards, JAX is kept to the CPU."""
+    asked = []
+    given = multiprocessing.get_context("spawn").SimpleQueue()
+    monkeypatch.setattr(pool.os, "dup2", lambda *_: None)
+    monkeypatch.setattr(pool.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(pool.jax.config, "update", lambda *what: asked.append(what))
+    for name in ("PJRT_NPROC", "CUDA_VISIBLE_DEVICES", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+        monkeypatch.setenv(name, "before")  # put back afterwards
+        monkeypatch.delenv(name)
+    pool.worker_setup(2)
+    assert asked == [("jax_platforms", "cpu")] and "CUDA_VISIBLE_DEVICES" not in os.environ
+    for share in ("4,5", "6,7"):
+        given.put(share)
+        pool.worker_setup(2, given)
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == share and asked.pop() == ("jax_platforms", "cuda,cpu")
+        assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == ("false" if share == "4,5" else "true")
+        monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+
+
+def spent(_):
+    """The name of the worker of a cluster, and from when until when it was here."""
+    import distributed
+
+    start = time.time()
+    time.sleep(0.2)
+    return distributed.get_worker().name, start, time.time()
+
+
+def surroundings(_):
+    """What a worker's environment says of its cards, and the platforms that JAX may use; each call takes a while."""
+    time.sleep(0.2)
+    names = ("CUDA_VISIBLE_DEVICES", "XLA_PYTHON_CLIENT_PREALLOCATE")
+    return os.getpid(), *(os.environ.get(name) for name in names), jax.config.values["jax_platforms"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [pytest.param((), id="CPU"), pytest.param(("0", "1", "2", "5", "7"), id="five cards")])
+def test_each_worker_has_cards_of_its_own(monkeypatch, names):
+    """Real processes, with cards that are not there: two for each of two workers, one is left over."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    with pool.processes(2, names) as workers:
+        said = {found[0]: found[1:] for found in workers.map(surroundings, range(8))}
+    assert len(said) == 2
+    given = [("0,1", "false", "cuda,cpu"), ("2,5", "false", "cuda,cpu")] if names else [("3", None, "cpu")] * 2
+    assert sorted(said.values()) == given
+
+
+@pytest.mark.slow
+def test_a_card_that_a_worker_does_not_find_is_no_run_on_cpu(monkeypatch):
+    if cards.nvidia_cards():
+        pytest.skip("there is one")
+    with pytest.raises(UsageError, match=r"^--workers 1: JAX finds no card in a worker that has one of 0, 1$"):
+        with pool.executor(1, None, ("0", "1")):
+            pass
+
+
+def test_a_worker_that_cannot_use_its_card_is_one_sentence(monkeypatch):
+    class Broken(cf.Executor):
+        def submit(self, *_):
+            future = cf.Future()
+            future.set_exception(RuntimeError("Unable to initialize backend 'cuda': old driver\nand more"))
+            return future
+
+    monkeypatch.setattr(pool, "processes", lambda *_: Broken())
+    words = r"^--workers 2: a worker cannot use its devices \(RuntimeError: Unable to initialize backend 'cuda': old driver\)$"
+    with pytest.raises(UsageError, match=words), pool.executor(2, None, ("0", "1")):
+        pass
+
+
+@pytest.mark.slow
+def test_plans_are_for_the_cards_of_workers_and_this_process_opens_none(monkeypatch):
+    asked = []
+    monkeypatch.setattr(pool, "shared_cards", lambda workers: ("0", "1") if workers == 2 else ())
+    monkeypatch.setattr(pool.jax.config, "update", lambda *what: asked.append(what))
+    assert pool.reserved(None, None) == pool.reserved(1, None) == () and asked == []
+    assert pool.reserved(2, None) == ("0", "1") and asked == [("jax_platforms", "cpu")]
+    assert pool.reserved(2, "dask://here:1") == () and len(asked) == 2, "on a cluster as well"
+    monkeypatch.setattr(pool, "of_workers", lambda workers: Devices("gpu", 2, 100))
+    with pool.executor(1, None, ("0", "1")) as workers:
+        assert isinstance(workers, cf.ProcessPoolExecutor), "also of one worker"
+        assert devices.devices() == Devices("gpu", 2, 100)
+    assert devices.devices() == Devices("cpu")
+
+
+@pytest.mark.slow
+def test_a_verification_on_cards(monkeypatch, tmp_path, capsys):
+    """With two that are not there: plans are for them, the workers make the runs, the results name them, no claim runs here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    monkeypatch.setattr(pool, "shared_cards", lambda workers: ("0", "1"))
+    monkeypatch.setattr(pool, "of_workers", lambda workers: Devices("gpu", 1, 2**30, "Pretended"))
+    monkeypatch.setattr("jaxdyn.engine.sweep.run_chunk", None)  # here
+    assert cli(["verify", "toy.decay", "--load", str(TOYS), "--workers", "2", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [claim["verdict"] for claim in result["claims"]] == ["upheld"]
+    assert result["environment"]["device"] == "Pretended (1 for JAX in each of 1 worker)"
+    facts = [json.loads(xr.load_dataset(path).attrs["facts"]) for path in tmp_path.glob("report/shards/*/*.nc")]
+    assert {fact["program"]["executor"] for fact in facts} == {"flat"}
+
+
 @pytest.mark.slow
 def test_a_dask_scheduler_that_ends_is_one_sentence(tmp_path):
     """Killed while two workers calculate; the same command on this machine ends what was begun."""
@@ -120,6 +233,34 @@ def test_a_dask_scheduler_that_ends_is_one_sentence(tmp_path):
             process_of_dask.kill()
             process_of_dask.wait()
     assert process.returncode == 2
-    assert said.splitlines()[1:] == [
+    assert said.splitlines()[-1] == (
         f"jaxdyn: --cluster dask://{address}: the Dask scheduler has ended; run the same command on another to resume"
-    ]
+    )
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("declared", "options"), [([{}, {}], {}), ([{}, {"GPU": 2.0}], {"resources": {"GPU": 1}}), ([{"MEM": 1.0}], {}), ([], {})]
+)
+def test_chunks_are_for_workers_that_declare_a_gpu(declared, options):
+    assert pool.cluster_options({str(i): {"resources": one} for i, one in enumerate(declared)}) == options
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_with_gpus_makes_all_runs_on_them():
+    """Two workers, one of which declares a GPU: every chunk goes there, one at a time, and plans are for its devices."""
+    distributed = pytest.importorskip("distributed")
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
+    options = {"with": {"resources": {"GPU": 1}, "env": flags}, "without": {}}
+    kinds = {name: {"cls": distributed.Nanny, "options": {"nthreads": 2, **own}} for name, own in options.items()}
+    scheduler = {"cls": distributed.Scheduler, "options": {"port": 0, "dashboard_address": None}}
+    with distributed.SpecCluster(workers=kinds, scheduler=scheduler) as cluster, distributed.Client(cluster) as client:
+        client.wait_for_workers(2)
+        url = cluster.scheduler_address.replace("tcp://", "dask://")
+        with pool.executor(1, url) as executor:
+            assert devices.devices() == Devices("cpu", 3)
+            times = list(executor.map(spent, range(4)))
+    assert {worker for worker, *_ in times} == {"with"}
+    spans = sorted(span for _, *span in times)
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(spans))

@@ -1,6 +1,8 @@
 """Several devices: the same results, no talk between them, any number of runs."""
 
+import concurrent.futures as cf
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -51,6 +53,11 @@ json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.js
 """
 
 
+def three_devices():
+    """Make a worker see three devices (set before it first asks for one)."""
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=3"
+
+
 def in_child(devices, out, cases=CASES):
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     command = [sys.executable, "-c", CHILD, str(TOYS), json.dumps(cases), str(out)]
@@ -86,6 +93,37 @@ def test_plans_are_for_the_devices_of_workers_where_these_are_known():
             assert module.devices() == Devices("tpu")
         assert module.devices() == Devices("gpu", 2, 100)
     assert module.devices().on_cpu
+
+
+def test_a_worker_says_what_it_has():
+    class Elsewhere(cf.Executor):
+        def submit(self, function, *args):
+            future = cf.Future()
+            future.set_result((function, args)) if self.there else future.cancel()
+            return future
+
+    pool = Elsewhere()
+    pool.there = True
+    assert module.of_workers(pool) == (module.found, ())
+    pool.there = False
+    with pytest.raises(cf.BrokenExecutor, match="cancelled"):
+        module.of_workers(pool)
+
+
+@pytest.mark.slow
+def test_a_sweep_is_planned_for_the_devices_of_its_workers(toys, tmp_path, same_bits):
+    """Three of a worker, one here: another program, found again where the plan is made in the same way."""
+    grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
+    spawn, stored = multiprocessing.get_context("spawn"), {}
+    with cf.ProcessPoolExecutor(1, mp_context=spawn, initializer=three_devices) as pool:
+        there = module.of_workers(pool)
+        assert there == Devices("cpu", 3) and there.kind == "cpu"
+        with module.elsewhere(there):
+            ds = jd.sweep(toys.decay, grid, 6, cluster=pool, out=tmp_path)
+            stored[there.count] = {path.parent.name for path in tmp_path.glob("shards/*/*.nc")}
+            assert same_bits(jd.sweep(toys.decay, grid, 6, cluster=pool, out=tmp_path), ds)
+    jd.sweep(toys.decay, grid, 6, out=tmp_path)
+    assert len(stored[3]) == 1 and len({path.parent.name for path in tmp_path.glob("shards/*/*.nc")}) == 2
 
 
 def test_the_least_memory_that_a_card_reports_counts(monkeypatch):

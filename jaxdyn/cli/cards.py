@@ -1,0 +1,122 @@
+"""Accelerators of this machine: which cards workers share, and what is there and not used. No device is opened for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import jax
+
+from jaxdyn.engine.program import check_device
+from jaxdyn.errors import UsageError
+from jaxdyn.report.words import plural
+
+__all__ = ["asked", "has_tpu", "nvidia_cards", "shared_cards", "shares", "unused"]
+
+ROOT = Path("/")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+LIBRARIES = {"gpu": ("jax_cuda13_plugin", "jax_cuda12_plugin"), "tpu": ("libtpu",)}  # with which JAX finds them, one is enough
+NAMES = {"gpu": ("", "gpu", "cuda"), "tpu": ("", "tpu")}  # in JAX_PLATFORMS
+GOOGLE = "0x1ae0"  # the vendor's number in lists of PCI devices; its network cards have it, too:
+TPUS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
+
+
+def nvidia_cards(root: Path = ROOT) -> tuple[str, ...]:
+    """The NVIDIA cards that are visible to this process, by the names that ``CUDA_VISIBLE_DEVICES`` has for them.
+
+    Of numbers and files that contradict one another the fewer cards count: a container may have files of some of them only.
+    """
+    nodes = root / "dev"
+    if not any((nodes / name).exists() for name in ("nvidia0", "nvidiactl", "dxg")):
+        return ()
+    if (visible := os.environ.get(VISIBLE)) is not None:
+        names = (name.strip() for name in visible.split(","))
+        return tuple(itertools.takewhile(lambda name: name[:1] not in ("", "-"), names))  # as CUDA: up to the first invalid one
+    files = _count((root / "proc/driver/nvidia/gpus").glob("*")), _count(nodes.glob("nvidia[0-9]*"))
+    return tuple(map(str, range(min(filter(None, files)) if files[0] else _listed())))
+
+
+def _count(items: Iterable[object]) -> int:
+    return sum(1 for _ in items)
+
+
+def _listed() -> int:
+    """The cards that NVIDIA's tool lists; none where it is not there, or fails."""
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return _count(line for line in done.stdout.splitlines() if line.startswith("GPU "))
+
+
+def has_tpu(root: Path = ROOT) -> bool:
+    """Whether this machine has a TPU."""
+    for vendor in (root / "sys/bus/pci/devices").glob("*/vendor"):
+        try:
+            if vendor.read_text().strip() == GOOGLE and vendor.with_name("device").read_text().strip() in TPUS:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _installed(kind: Literal["gpu", "tpu"]) -> bool:
+    return any(importlib.util.find_spec(name) is not None for name in LIBRARIES[kind])
+
+
+def asked() -> str:
+    """The platform that the user asks JAX for; empty where JAX chooses."""
+    return str(jax.config.values["jax_platforms"] or "").partition(",")[0]
+
+
+def _platform(root: Path) -> str:
+    """What runs will be made on: told by what is there, where that is enough; otherwise JAX is asked, which opens it."""
+    if asked() in NAMES["gpu"] and _installed("gpu") and nvidia_cards(root):
+        return "gpu"
+    if asked() in NAMES["tpu"] and _installed("tpu") and has_tpu(root):
+        return "tpu"
+    check_device()
+    return jax.default_backend()
+
+
+def shared_cards(workers: int | None, root: Path = ROOT) -> tuple[str, ...]:
+    """The cards that so many workers share; none where one process makes all runs, or where they are made on CPU.
+
+    Raises:
+        UsageError: more workers than cards, or several on devices that only one process can open.
+    """
+    if workers is None or workers == 1 or (platform := _platform(root)) == "cpu":
+        return ()
+    refusal = f"--workers {workers} is not allowed"
+    if platform != "gpu":
+        raise UsageError(f"{refusal} on a {platform.upper()}: one process uses all its chips, leave --workers out")
+    cards = nvidia_cards(root)
+    if len(cards) < workers:
+        raise UsageError(f"{refusal}: each worker needs a card of its own, and JAX sees {plural(len(cards), 'NVIDIA card')}")
+    return cards
+
+
+def shares(cards: Sequence[str], workers: int) -> list[str]:
+    """``CUDA_VISIBLE_DEVICES`` of each worker: as many cards for one as for another, since plans are made for that number."""
+    each = len(cards) // workers
+    return [",".join(cards[i * each : (i + 1) * each]) for i in range(workers)]
+
+
+def unused(root: Path = ROOT) -> str | None:
+    """A sentence on an accelerator that is there while JAX uses the CPU, with the cure; None where the CPU is asked for."""
+    if asked() == "cpu" or jax.default_backend() != "cpu":
+        return None
+    if nvidia_cards(root):
+        name, extra, reason = "an NVIDIA GPU", "cuda13", "CUDA 13 needs a driver from 580 on, see `nvidia-smi`"
+    elif has_tpu(root):
+        name, extra, reason = "a TPU", "tpu", "another process may use it"
+    else:
+        return None
+    cure = f"make verify EXTRA={extra}, or pip install 'jaxdyn[{extra}]'"
+    cure = f"JAX could not open it ({reason})" if _installed("gpu" if extra == "cuda13" else "tpu") else cure
+    return f"{name} is there and not used: {cure}; JAX_PLATFORMS=cpu does without it"
