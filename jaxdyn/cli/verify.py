@@ -27,6 +27,7 @@ from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
+from jaxdyn.engine.probes import untraced
 from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import check_writable, open_folder
@@ -52,6 +53,7 @@ __all__ = ["rebuild", "verify_command"]
 
 OFTEN, SELDOM = 10.0, 20.0  # seconds between two writings of the page at least, and in units of what one takes
 SOON = 5.0  # expected seconds of what is run in this process rather than by workers that have to start
+MANY = 20  # programs whose tracing takes so long that it is said
 LAST, TAIL = 45.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
 
 
@@ -210,6 +212,8 @@ def verify_command(
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
+                if (unknown := untraced(p for task in chosen for r in task.requests for p in r.programs.values())) >= MANY:
+                    progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
                 plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder, pool=pool), minutes is not None)
                 progress.say(terminal.announcement(plan, count, len(tasks)))
                 if (warning := plan.warning()) is not None:

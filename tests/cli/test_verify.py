@@ -304,6 +304,15 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     assert len(again["claims"]) == 2 and again["not_run"] == []
 
 
+def test_many_programs_are_not_traced_without_a_word(tmp_path, capsys, monkeypatch):
+    """Nothing is said where they were traced before."""
+    monkeypatch.setattr(verify, "MANY", 1)
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    command = ["verify", "toy.decay", "--load", str(TOYS), "--workers", "1", "--out"]
+    assert cli([*command, "out"]) == cli([*command, "again"]) == 0
+    assert capsys.readouterr().err.count("tracing 1 program once, to plan the runs") == 1
+
+
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon", "nan", "inf", ""])
 def test_minutes_that_are_none_are_refused(minutes, capsys):
     assert cli(["verify", "toy.decay", "--load", str(TOYS), f"--minutes={minutes}"]) == 2
