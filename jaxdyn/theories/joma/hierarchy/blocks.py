@@ -59,7 +59,7 @@ class Blocks:
     """A network of JoMA blocks that learns the class of a latent tree.
 
     Rates were chosen on other seeds (500-515) so that one block's attention falls and returns within the run. With three blocks it
-    only falls, also at logits 5 or 20 times as fast as the weights, and in six times as many steps.
+    hardly returns, nor in six times as many steps. (With two, the upper block's does at some rates.)
 
     Args:
         tree: kind of the hierarchy: pairs of pairs, a chain with one leaf at each latent, or groups of unequal sizes.
