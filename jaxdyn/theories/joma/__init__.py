@@ -15,8 +15,8 @@ THEORY = jd.Theory(
         "One block of a transformer, attention below and nodes of an MLP above, with linear, exp or softmax attention and "
         "several activations. It is followed by gradient flow of its loss and by descent, with one-hot or random "
         "embeddings, on random samples, on classes of tokens and on latent trees; the reduced dynamics is integrated on "
-        "its own. Networks of one and three layers trained on text, and a published model, are looked at with the same "
-        "measures."
+        "its own. Networks of up to three blocks trained on latent trees, networks of one and three layers trained on "
+        "text, and a published model, are looked at with the same measures."
     ),
     papers=(
         jd.Paper(
@@ -50,6 +50,7 @@ THEORY = jd.Theory(
         "Hierarchical latent trees": (
             "hierarchy.hblt",
             "hierarchy.hier_order",
+            "hierarchy.blocks",
         ),
         "Latents and text in trained networks": (
             "experiments.table1",

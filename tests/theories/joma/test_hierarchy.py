@@ -11,12 +11,12 @@ from scipy.special import erf, logsumexp
 import jaxdyn as jd
 from jaxdyn.data import trees
 from jaxdyn.theories.joma.dynamics import hblt as theory
+from jaxdyn.theories.joma.hierarchy import blocks, hier_order
 from jaxdyn.theories.joma.hierarchy import hblt as claims
-from jaxdyn.theories.joma.hierarchy import hier_order
 from jaxdyn.theories.joma.hierarchy import model as net
 from jaxdyn.theories.joma.hierarchy.hblt import Limit, Tokens, limit_trial, tokens_trial
 from jaxdyn.theories.joma.hierarchy.hier_order import GELU
-from tests.theories.joma.helpers import panels, refutes, upheld
+from tests.theories.joma.helpers import inside, panels, refutes, upheld
 
 # The network that learns a latent tree: its forward pass, and its gradient at the start.
 
@@ -316,3 +316,114 @@ def test_padding_is_left_out_and_a_tree_without_runs_is_not():
     assert cells.sizes == {"seed": 8, "cell": 2 * 2 * (2 + 3)} and bool(cells.notnull().all())
     with pytest.raises(jd.Inconclusive):
         hier_order.judge_time(ds.where((ds.depth == 4) | (ds.rho > 0.8)))
+
+
+# Networks of several blocks: their data, their forward pass, and what is read off them.
+
+KINDS = ("balanced", "chain", "unequal")
+
+
+def ancestors(kind: str, node: int) -> list[int]:
+    """Node, its parent, and so on up to the top, which is 0."""
+    chain = [node]
+    while chain[-1]:
+        chain.append(blocks.PARENTS[kind][chain[-1] - 1])
+    return chain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_are_correlated_by_the_edges_between_them(kind):
+    """Of symmetric edges the signs of two leaves have the mean product rho^d, whatever the top."""
+    lines = [set(ancestors(kind, 7 + leaf)) for leaf in range(8)]
+    apart = np.array([[len(a ^ b) for b in lines] for a in lines])
+    np.testing.assert_array_equal(blocks.distances(kind), apart)
+    s = inside(blocks.Blocks(tree=kind, rho=0.7))
+    data = jax.jit(lambda key: blocks.grow(key, s, 8192))(jax.random.key(1))
+    sign = 2.0 * np.asarray(data.present).reshape(8192, 2, 8) - 1
+    np.testing.assert_allclose(np.einsum("bsl,bsm->lm", sign, sign) / 16384, 0.7**apart, atol=0.04)
+    top = 2.0 * (np.asarray(data.batch.label)[:, None] == np.arange(2)) - 1
+    depth = np.array([len(line) - 1 for line in lines])
+    np.testing.assert_allclose(np.einsum("bs,bsl->l", top, sign) / 16384, 0.7**depth, atol=0.04)
+    latent = 2.0 * np.asarray(data.latents).reshape(8192, 2, 6) - 1
+    heights = np.array([len(ancestors(kind, 1 + node)) - 1 for node in range(6)])
+    np.testing.assert_allclose(np.einsum("bs,bsl->l", top, latent) / 16384, 0.7**heights, atol=0.04)
+
+
+def softmaxed(z, present, m):
+    """Attention of query m to the other present tokens."""
+    keys = np.flatnonzero(present & (np.arange(len(present)) != m))
+    p = np.zeros(len(present))
+    p[keys] = np.exp(z[m, keys]) / np.sum(np.exp(z[m, keys]))
+    return p
+
+
+def test_blocks_and_their_entropy_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    z, v, xi, w, r, upper = (rng.normal(size=shape) for shape in ((3, 16, 16), (16, 4), (16, 4), (2, 4, 4), (2, 4, 4), (4, 2)))
+    data = blocks.grow(jax.random.key(0), inside(blocks.Blocks(dtype="float64")), 6)
+    params = blocks.Params(*map(jnp.asarray, (z, v, xi, w, r)))
+    nodes, present = np.asarray(blocks.apply(params, data.present)), np.asarray(data.present)
+    entropies, losses = np.zeros((3, 6, 16)), []
+    for i in range(6):
+        below = np.eye(16)
+        for s in range(3):
+            p = np.stack([softmaxed(z[s], present[i], m) for m in range(16)])
+            entropies[s, i] = -np.sum(p * np.log(np.where(p > 0, p, 1)), 1)
+            pre = p @ v + xi if s == 0 else p @ below @ w[s - 1] + below @ r[s - 1]
+            below = np.maximum(pre, 0)
+            np.testing.assert_allclose(nodes[s, :, i], below, atol=1e-12)
+            if s == 1:
+                logits = below[int(data.batch.query[i])] @ upper
+                losses.append(float(data.batch.weight[i]) * (logsumexp(logits) - logits[int(data.batch.label[i])]))
+    np.testing.assert_allclose(blocks.entropy(params.z, data.present), entropies[:, present].mean(1), rtol=1e-12)
+    assert blocks.loss(params, data, jnp.asarray(upper), 2.0) == pytest.approx(np.mean(losses), rel=1e-12)
+
+
+def test_scores_are_best_correlations_of_the_levels():
+    data = blocks.grow(jax.random.key(3), inside(blocks.Blocks(dtype="float64")), 40)
+    latents, present = (np.asarray(a) for a in (data.latents, data.present))
+    h = np.random.default_rng(1).normal(size=(1, 16, 40, 3))
+    level = jnp.array([2, 2, 1, 1, 1, 0] * 2)
+    scores = blocks.latent_scores(jnp.asarray(h), data, level, jnp.int32(2))
+    best = np.where(present.any(1)[:, None], np.where(present.T[..., None], h[0], -np.inf).max(0), 0)
+    for i, which in enumerate((1, 2)):
+        own = np.roll(latents, 2, 0)[:, np.asarray(level) == which].astype(float)
+        expected = np.mean(np.corrcoef(own.T, best.T)[: own.shape[1], own.shape[1] :].max(1))
+        assert scores[0, i] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_held_attention_stays_at_its_sparsest_and_slow_logits_stay_uniform():
+    grid = jd.grid(blocks.Blocks, attention=["free", "held"], blocks=1.0, ratio=[0.0, 10.0])
+    ds = jd.sweep(blocks.trial, grid, seeds=range(2)).sel(block=1)
+    curve = ds.measured_entropy
+    still = curve.sel(ratio=0.0)
+    np.testing.assert_allclose(still, still.isel(record=[0] * still.sizes["record"]).values, rtol=1e-6)
+    free, held = (curve.sel(ratio=10.0, attention=name) for name in ("free", "held"))
+    assert np.all(free.isel(record=-1) > free.min("record") + 0.1)
+    np.testing.assert_allclose(held.isel(record=-1), held.min("record"), atol=1e-5)
+    np.testing.assert_allclose(held.isel(record=slice(0, 5)), free.isel(record=slice(0, 5)), rtol=1e-4)
+
+
+def test_judges_of_several_blocks_read_what_they_say():
+    gain = np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.6]])  # block, level
+    rng = np.random.default_rng(0)
+    noise = 1e-3 * rng.normal(size=(3, 6, 3, 2))
+    dims = ("tree", "seed", "block", "level")
+    coords = {"tree": list(KINDS), "seed": range(6), "block": [1, 2, 3], "level": ["low", "high"]}
+    zero = xr.DataArray(np.zeros_like(noise), dims=dims, coords=coords)
+    near = xr.DataArray(0.5 + noise[..., 0], dims=dims[:3])
+    ds = xr.Dataset(
+        {"measured_score": zero + gain + noise, "untrained": zero, "shuffled": zero + 0.1, "untrained_shuffled": zero}
+    ).assign(measured_near=near)
+    values = [reading.value for reading in blocks.judge_layers(ds)]
+    np.testing.assert_allclose(values, [0.1, 0.6, 0.0, 0.5, *[0.2] * 3, 0.5, 0.5], atol=3e-3)
+
+    dims = ("attention", "blocks", "seed", "record", "block")
+    coords = {"attention": ["free", "held"], "blocks": [1.0, 3.0], "block": [1, 2, 3], "seed": range(6)}
+    curve = xr.DataArray(1e-3 * rng.normal(size=(2, 2, 6, 4, 3)), dims=dims, coords=coords)
+    curve = curve + xr.DataArray([2.0, 1.0, 1.2, 1.5], dims="record")
+    final = xr.DataArray([[0.2, 0.1], [0.3, 0.05]], dims=dims[:2])
+    loss = curve.isel(block=0, drop=True) - 1.5 + final
+    values = [reading.value for reading in blocks.judge_return(xr.Dataset({"measured_entropy": curve, "measured_loss": loss}))]
+    np.testing.assert_allclose(values, [0.5, 0.5, 0.1, -0.05, -0.15], atol=5e-3)

@@ -1,0 +1,447 @@
+r"""Networks of one to three JoMA blocks on latent trees: which latents each learns, what attention's return is worth.
+
+.. math:: b^s_m = \sum_{l \ne m} p^s_{ml}\, h^{s-1}_l, \quad p^s_m = \text{softmax}_{l\text{ present}}(z^s_{ml}), \quad
+          h^1_m = \phi(V^\top b^1_m + \xi_m), \quad h^s_m = \phi(W_s^\top b^s_m + R_s^\top h^{s-1}_m)
+
+The hidden nodes of a block are the embeddings of the next; those of the first are orthonormal, so it is trained in its projected
+weights. Logits are one number for each query, token and block. The class is read at one query from the top block in use, by an
+upper layer that is fixed at its random start.
+Source: arXiv:2310.00535, sections on hierarchical data and on several layers (qualitative there). Letters: B sequences of M tokens,
+S blocks, K nodes, O classes, N latents of a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import train
+from jaxdyn.linalg import dense
+from jaxdyn.plotting import COLORS, band
+from jaxdyn.theories.joma.experiments.table1 import score
+from jaxdyn.theories.joma.hierarchy import model as one_block
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Blocks", "apply", "distances", "entropy", "grow", "judge_layers", "judge_return", "loss", "paths", "trial"]
+
+MOST = 3  # blocks
+CLASSES = 2  # as many as subtrees: class k turns the top of subtree k on, the other off
+LATENTS, LEAVES = 6, 8  # of a subtree, its top not counted
+TOKENS = CLASSES * LEAVES
+LOW, HIGH = 1, 2  # levels of latents; 0: there is none
+# Parents of a subtree's latents and leaves (0: the top, then the latents from 1 on), and the latents' levels.
+PARENTS = {
+    "balanced": (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6),
+    "chain": (0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6, 6),
+    "unequal": (0, 0, 1, 1, 2, 0, 3, 3, 3, 4, 4, 4, 5, 5),
+}
+LEVELS = {
+    "balanced": (HIGH, HIGH, LOW, LOW, LOW, LOW),
+    "chain": (HIGH, HIGH, HIGH, LOW, LOW, LOW),
+    "unequal": (HIGH, HIGH, LOW, LOW, LOW, 0),
+}
+TESTED = 256  # sequences of the loss, of the entropy and of the scores
+TURN = 0.01  # nats above its minimum at which the entropy of a block's attention has turned
+
+
+@jd.setting
+class Blocks:
+    """A network of JoMA blocks that learns the class of a latent tree.
+
+    Rates were chosen on other seeds (500-515) so that one block's attention falls and returns within the run. With three blocks it
+    hardly returns, nor in six times as many steps. (With two, the upper block's does at some rates.)
+
+    Args:
+        tree: kind of the hierarchy: pairs of pairs, a chain with one leaf at each latent, or groups of unequal sizes.
+        attention: "held" sets the logits of a block to those at its attention's sparsest as soon as the entropy rises again.
+        blocks: how many are in use.
+        rho: polarity of an edge.
+        lr: rate of Adam.
+        ratio: rate of the attention logits over that of the weights.
+        every: steps between two records (a whole number).
+        init: standard deviation of the first block's weights at the start.
+        hidden: nodes of each block.
+        batch: fresh sequences per step.
+        samples: records after the first.
+        dtype: of the network.
+    """
+
+    tree: jd.Code = jd.code(*PARENTS)
+    attention: jd.Code = jd.code("free", "held")
+    blocks: jd.Swept = jd.field(3.0, at_least=1, at_most=MOST)
+    rho: jd.Swept = jd.field(0.8, above=0, at_most=1)
+    lr: jd.Swept = jd.field(0.01, above=0)
+    ratio: jd.Swept = jd.field(10.0, at_least=0)
+    every: jd.Swept = jd.field(20.0, at_least=1)
+    init: jd.Swept = 0.5
+    hidden: int = jd.field(16, at_least=1)
+    batch: int = jd.field(32, at_least=1)
+    samples: int = jd.field(15, at_least=1)
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse parts of blocks."""
+        jd.require(self, self.blocks == round(self.blocks), "blocks is a whole number", "blocks")
+
+
+class Params(NamedTuple):
+    """What is trained."""
+
+    z: Float[Array, "S M M"]
+    v: Float[Array, "M K"]
+    xi: Float[Array, "M K"]
+    w: Float[Array, "S-1 K K"]
+    r: Float[Array, "S-1 K K"]
+
+
+class Sequences(NamedTuple):
+    """Latents of sequences, which tokens are present, and the queries with their labels and weights."""
+
+    latents: Bool[Array, "B N"]
+    present: Bool[Array, "B M"]
+    batch: one_block.Batch
+
+
+class Run(NamedTuple):
+    """State of training, and of each block the least entropy so far, the logits at that point, and whether they are held."""
+
+    state: train.State
+    least: Float[Array, " S"]
+    sparsest: Float[Array, "S M M"]
+    held: Bool[Array, " S"]
+
+
+def paths(tree: str) -> Int[np.ndarray, "node edge"]:
+    """Which edges lead from the top of a subtree to each latent and leaf; edge i ends in node i."""
+    table = np.zeros((LATENTS + LEAVES, LATENTS + LEAVES), int)
+    for node, parent in enumerate(PARENTS[tree]):
+        table[node, node] = 1
+        table[node] += table[parent - 1] if parent else 0
+    return table
+
+
+def distances(tree: str) -> Int[np.ndarray, "leaf leaf"]:
+    """Edges between every two leaves of a subtree."""
+    leaves = paths(tree)[LATENTS:]
+    return np.abs(leaves[:, None] - leaves[None]).sum(-1)
+
+
+def _of_tree(tree: jd.Code, tables: dict[str, np.ndarray], dtype: str) -> Array:
+    return jnp.asarray(np.stack([tables[name] for name in tree.names]), dtype)[tree.index]
+
+
+def grow(key: PRNGKeyArray, s: Blocks, count: int) -> Sequences:
+    """Sequences of the classes in turn: the tops, the latents and leaves below, and one present token as the query of each.
+
+    A node is its top, flipped once for each edge that flips on its path.
+    """
+    nodes = LATENTS + LEAVES
+    u = jax.random.uniform(key, (count, CLASSES * nodes + TOKENS), jnp.float32)
+    label = jnp.arange(count, dtype=jnp.int32) % CLASSES
+    flips = (u[:, :-TOKENS].reshape(count, CLASSES, nodes) < (1 - s.rho) / 2).astype(s.dtype)
+    path = _of_tree(s.tree, {name: paths(name) for name in PARENTS}, s.dtype)
+    odd = jnp.round(flips @ path.T).astype(jnp.int32) % 2 == 1
+    values = (label[:, None] == jnp.arange(CLASSES, dtype=jnp.int32))[..., None] ^ odd
+    present = values[..., LATENTS:].reshape(count, TOKENS)
+    mean_count = jnp.asarray(TOKENS / 2, s.dtype)  # half of the tops are on, and edges are symmetric
+    return Sequences(
+        values[..., :LATENTS].reshape(count, -1), present, one_block.pick_queries(u[:, -TOKENS:], label, present, mean_count)
+    )
+
+
+def start(key: PRNGKeyArray, s: Blocks) -> tuple[Params, Float[Array, "K O"]]:
+    """Zero logits, random weights, and the fixed upper layer (variance 1/K)."""
+    k, m = s.hidden, TOKENS
+    shapes = [(m, k), (m, k), (MOST - 1, k, k), (MOST - 1, k, k), (k, CLASSES)]
+    ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+    parts = jnp.split(jax.random.normal(key, (int(np.sum([np.prod(shape) for shape in shapes])),), s.dtype), ends)
+    v, xi, w, r, upper = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    return Params(jnp.zeros((MOST, m, m), s.dtype), s.init * v, s.init * xi, w * k**-0.5, r * k**-0.5), upper * k**-0.5
+
+
+def _shares(z: Float[Array, "S M M"], x: Float[Array, "M B"]) -> tuple[Float[Array, "S M M"], Float[Array, "S M B"], Array]:
+    """Unnormalised attention, its sum over the present tokens (1 where there are none), and its logits without their maximum."""
+    shifted = z - jax.lax.stop_gradient(jnp.max(z, -1, keepdims=True))
+    e = jnp.exp(shifted) * (1 - jnp.eye(z.shape[-1], dtype=z.dtype))
+    total = e @ x
+    return e, jnp.where(total > 0, total, 1), shifted
+
+
+def apply(params: Params, present: Bool[Array, "B M"]) -> Float[Array, "S M B K"]:
+    """Hidden nodes of every block at every query; a query that is alone attends to nothing."""
+    x = present.T.astype(params.z.dtype)
+    e, total, _ = _shares(params.z, x)
+
+    def attend(s: int, below: Float[Array, "M B K"]) -> Float[Array, "M B K"]:
+        return jnp.einsum("ml,lbk->mbk", e[s], x[..., None] * below) / total[s][..., None]
+
+    h = [jax.nn.relu(attend(0, params.v[:, None]) + params.xi[:, None])]
+    for s in range(MOST - 1):
+        h.append(jax.nn.relu(dense(attend(s + 1, h[-1]), params.w[s]) + dense(h[-1], params.r[s])))
+    return jnp.stack(h)
+
+
+def entropy(z: Float[Array, "S M M"], present: Bool[Array, "B M"]) -> Float[Array, " S"]:
+    """Entropy of each block's attention in nats, mean over the present queries of all sequences."""
+    x = present.T.astype(z.dtype)
+    e, total, shifted = _shares(z, x)
+    each = jnp.log(total) - (e * shifted) @ x / total
+    return jnp.sum(x * each, (1, 2)) / jnp.sum(x)
+
+
+def loss(params: Params, data: Sequences, upper: Float[Array, "K O"], blocks: Float[Array, ""]) -> Float[Array, ""]:
+    """Mean cross-entropy of the class, read at the queries of the top block in use."""
+    h = apply(params, data.present)
+    used = (jnp.arange(1, MOST + 1) == blocks).astype(h.dtype)
+    asked = jax.nn.one_hot(data.batch.query, TOKENS, dtype=h.dtype, axis=0)
+    logits = jnp.einsum("s,smbk,mb->bk", used, h, asked) @ upper
+    return jnp.mean(data.batch.weight * optax.softmax_cross_entropy_with_integer_labels(logits, data.batch.label))
+
+
+def latent_scores(
+    h: Float[Array, "S M B K"], data: Sequences, level: Int[Array, " N"], shift: Int[Array, ""]
+) -> Float[Array, "S level"]:
+    """Table 1's score of each block's nodes, for low and high latents; a sequence has the latents of the one ``shift`` before."""
+    best = jnp.max(jnp.where(data.present.T[..., None], h, -jnp.inf), 1)
+    best = jnp.where(jnp.isfinite(best), best, 0)  # no token at all
+    once = jnp.ones(len(data.latents), jnp.int32)
+    active = jnp.roll(data.latents, shift, 0)
+    one = jax.vmap(lambda nodes, which: score.score(nodes, active & (level == which), once), (0, None))
+    return jax.vmap(one, (None, 0), 1)(best, jnp.array([LOW, HIGH], jnp.int32))
+
+
+def _nearness(z: Float[Array, "S M M"], apart: Float[Array, "leaf leaf"]) -> Float[Array, " S"]:
+    """Minus the correlation of logits and distance over pairs of a subtree; 0 where all logits are the same."""
+    own = jax.vmap(lambda block: one_block.same_subtree(block, CLASSES))(z)
+    others = ~jnp.eye(LEAVES, dtype=bool)
+    x, y = (jnp.where(others, a, 0) for a in (own, jnp.broadcast_to(apart, own.shape)))
+    count = CLASSES * LEAVES * (LEAVES - 1)
+    x, y = (jnp.where(others, a - jnp.sum(a, (1, 2, 3), keepdims=True) / count, 0) for a in (x, y))
+    size = jnp.sqrt(jnp.sum(x**2, (1, 2, 3)) * jnp.sum(y**2, (1, 2, 3)))
+    return -jnp.sum(x * y, (1, 2, 3)) / jnp.where(size > 0, size, 1)
+
+
+def _make_step(s: Blocks, upper: Array, key: PRNGKeyArray, tx: optax.GradientTransformation) -> Callable[[Run], Run]:
+    """One step of training, after which held logits stand where they were."""
+    step = train.make_step(
+        lambda p, data: loss(p, data, upper, s.blocks), tx, lambda i: grow(jax.random.fold_in(key, i), s, s.batch)
+    )
+
+    def advance(run: Run) -> Run:
+        state = step(run.state)
+        z = jnp.where(run.held[:, None, None], run.sparsest, state.params.z)
+        return run._replace(state=state._replace(params=state.params._replace(z=z)))
+
+    return advance
+
+
+def trial(s: Blocks, key: PRNGKeyArray) -> jd.Observables:
+    """Train one network; entropy and loss along training, scores of the latents before and after."""
+    k_start, k_data, k_test = jax.random.split(key, 3)
+    params, upper = start(k_start, s)
+    test = grow(k_test, s, TESTED)
+    rates = Params(s.ratio, 1.0, 1.0, 1.0, 1.0)
+    tx = optax.chain(
+        optax.scale_by_adam(),
+        optax.stateless(lambda u, _: jax.tree.map(lambda a, rate: (-s.lr * rate * a).astype(a.dtype), u, rates)),
+    )
+    step = _make_step(s, upper, k_data, tx)
+
+    def advance(run: Run) -> Run:
+        run = jax.lax.fori_loop(0, jnp.round(s.every).astype(jnp.int32), lambda _, r: step(r), run)
+        now = entropy(run.state.params.z, test.present)
+        sparsest = jnp.where((now < run.least)[:, None, None], run.state.params.z, run.sparsest)
+        held = run.held | ((now > run.least + TURN) & (s.attention == "held"))
+        return Run(run.state, jnp.minimum(now, run.least), sparsest, held)
+
+    def observe(run: Run) -> dict[str, Array]:
+        p = run.state.params
+        return {"entropy": entropy(p.z, test.present), "loss": loss(p, test, upper, s.blocks)}
+
+    first = Run(train.init(tx, params), jnp.full(MOST, jnp.inf, s.dtype), params.z, jnp.zeros(MOST, bool))
+    last, curves = train.record(advance, first, observe, samples=s.samples, every=1)
+    level = jnp.tile(_of_tree(s.tree, {k: np.array(v) for k, v in LEVELS.items()}, "int32"), CLASSES)
+
+    both = jax.tree.map(lambda *ends: jnp.stack(ends), params, last.state.params)
+    h = jax.lax.map(lambda p: apply(p, test.present), both)
+    shifts = jnp.array([0, CLASSES])  # the latents of the sequence itself, and of the next one of its class
+    before, after = jax.vmap(lambda nodes: jax.vmap(lambda by: latent_scores(nodes, test, level, by))(shifts))(h)
+    near = _nearness(last.state.params.z, _of_tree(s.tree, {name: distances(name) for name in PARENTS}, s.dtype))
+    return jd.observables(
+        measured={
+            "score": jd.named(after[0], "block level"),
+            "near": jd.named(near, "block"),
+            "entropy": jd.named(curves["entropy"], "record block"),
+            "loss": jd.named(curves["loss"], "record"),
+        },
+        recorded={
+            "untrained": jd.named(before[0], "block level"),
+            "shuffled": jd.named(after[1], "block level"),
+            "untrained_shuffled": jd.named(before[1], "block level"),
+            "held": jd.named(last.held.astype(s.dtype), "block"),
+            "step": jd.named(jnp.round(s.every) * jnp.arange(s.samples + 1, dtype=s.dtype), "record"),
+        },
+        status=train.finite_status(last.state.params),
+        coords={"block": range(1, MOST + 1), "level": ("low", "high")},
+    )
+
+
+LEVEL_BLOCK = {"low": 1, "high": MOST}  # the block in which layer-by-layer learning would have them
+GAIN = {level: f"{level} latents: gain of their score in block {block}" for level, block in LEVEL_BLOCK.items()}
+OWN = {level: f"{level} latents: the same, minus that of another sequence's" for level in LEVEL_BLOCK}
+LAYERED = {kind: f"{kind}: gain of high minus low latents, last minus first block" for kind in PARENTS}
+NEAR = {block: f"correlation of logit and nearness, block {block}" for block in (1, MOST)}
+RETURN = {1: "one block: rise of the entropy from its minimum", 3: "three blocks: the same, mean over blocks"}
+COST = {1: "one block: rise of the loss if the entropy may not return", 3: "three blocks: the same"}
+MORE = "the same, three blocks minus one"
+
+
+def _mean(name: str, values: xr.DataArray) -> jd.Reading:
+    """The mean over runs; those of one seed count once."""
+    return jd.mean_reading(name, values, over=[str(d) for d in values.dims])
+
+
+def judge_layers(ds: xr.Dataset) -> list[jd.Reading]:
+    """Which latents gain in which block, and whether attention is to near tokens there."""
+    jd.need(ds, tree=tuple(PARENTS), seed=4)
+    gain, other = ds.measured_score - ds.untrained, ds.shuffled - ds.untrained_shuffled
+    rise = gain.sel(block=MOST, drop=True) - gain.sel(block=1, drop=True)
+    layered = rise.sel(level="high", drop=True) - rise.sel(level="low", drop=True)
+    at = LEVEL_BLOCK.items()
+    return [
+        *(_mean(GAIN[level], gain.sel(level=level, block=b, drop=True)) for level, b in at),
+        *(_mean(OWN[level], (gain - other).sel(level=level, block=b, drop=True)) for level, b in at),
+        *(_mean(LAYERED[kind], layered.sel(tree=kind, drop=True)) for kind in PARENTS),
+        *(_mean(name, ds.measured_near.sel(block=b, drop=True)) for b, name in NEAR.items()),
+    ]
+
+
+def judge_return(ds: xr.Dataset) -> list[jd.Reading]:
+    """How far the entropy comes back, and what it costs to prevent that, with one block and with three."""
+    jd.need(ds, blocks=(1.0, 3.0), attention=("free", "held"), seed=4)
+    at = ds.measured_entropy.sel(attention="free", drop=True)
+    back = at.isel(record=-1, drop=True) - at.min("record")
+    final = ds.measured_loss.isel(record=-1, drop=True)
+    cost = final.sel(attention="held", drop=True) - final.sel(attention="free", drop=True)
+    one, three = (cost.sel(blocks=float(b), drop=True) for b in COST)
+    values = [back.sel(blocks=1.0, block=1, drop=True), back.sel(blocks=3.0, drop=True).mean("block"), one, three, three - one]
+    return [_mean(name, value) for name, value in zip((*RETURN.values(), *COST.values(), MORE), values, strict=True)]
+
+
+def plot_layers(ds: xr.Dataset, fig: Figure) -> None:
+    """Gain of the scores by block, for low and high latents, of the sequences themselves and of others of the class."""
+    kinds = [str(kind) for kind in np.atleast_1d(ds.tree.values)]
+    axes = np.atleast_1d(fig.subplots(1, len(kinds), sharey=True))
+    scores = (("measured_score", "untrained"), ("shuffled", "untrained_shuffled"))
+    for ax, kind in zip(axes, kinds, strict=True):
+        one = ds.sel(tree=kind) if "tree" in ds.dims else ds
+        for level, color in (("low", "measured"), ("high", "third")):
+            own, other = ((one[a] - one[b]).sel(level=level) for a, b in scores)
+            band(ax, ds.block.values, own.transpose(..., "block"), level, color, marker="o")
+            ax.plot(ds.block.values, other.mean([d for d in other.dims if d != "block"]), "--", color=COLORS[color])
+        ax.plot([], [], "--", color=COLORS["control"], label="of another")
+        ax.set(xlabel="block", title=kind)
+        ax.set_xticks(ds.block.values)
+    axes[0].set_ylabel("gain of the score by training")
+    axes[0].legend()
+
+
+def plot_return(ds: xr.Dataset, fig: Figure) -> None:
+    """Entropy of attention along training with one block and with three, and the loss with and without the return."""
+    left, right = fig.subplots(1, 2)
+    steps = ds.step.mean([d for d in ds.step.dims if d != "record"]).values
+    for blocks, color in ((1.0, "measured"), (3.0, "third")):
+        one = ds.sel(blocks=blocks)
+        name = "one block" if blocks == 1 else "three blocks"
+        shown = one.measured_entropy.sel(attention="free", block=slice(1, int(blocks))).mean("block")
+        band(left, steps, shown.transpose(..., "record"), name, color)
+        for attention, style in (("free", "-"), ("held", "--")):
+            runs = one.measured_loss.sel(attention=attention)
+            median = runs.median([d for d in runs.dims if d != "record"])
+            right.plot(steps, median.values, style, color=COLORS[color], label=f"{name}, {attention}")
+    left.set(xlabel="step", ylabel="entropy of attention")
+    right.set(xlabel="step", ylabel="loss", yscale="log")
+    left.legend()
+    right.legend()
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Blocks, tree=list(PARENTS), attention="free", blocks=3.0),
+    evidence="network",
+    seeds=12,
+    paper_seeds=64,
+    source="arXiv:2310.00535, section on hierarchical data (several layers: qualitative there)",
+)
+CLAIMS = (
+    STUDY.claim(
+        id="joma.blocks_hierarchy",
+        slides=("training:joma-hierarchy-agnostic",),
+        title="Do several blocks learn the latents of a tree layer by layer?",
+        statement="Do networks of three JoMA blocks learn the latents of a tree from the bottom up, one level after the other, "
+        "whatever the tree? A block's score for low or high latents is the correlation of a latent with the node that follows it "
+        "best, mean over latents; its gain is over the untrained network. Readings: the gain of low latents in the first block and "
+        "of high latents in the last; the same, minus the gain for latents of another sequence of the class; for each tree, by how "
+        "much the gain of high latents rises from the first block to the last, minus that of low ones; and the correlation of "
+        "attention logits with nearness in the tree in both blocks.",
+        tested="Networks of {blocks} blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer learn which "
+        "of two latent trees of 8 leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of unequal sizes "
+        "(edges of polarity {rho}; low latents are those farther from the top). 300 steps of Adam at the rate {lr}, logits "
+        "{ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        expected="measured",
+        judge=judge_layers,
+        controls={"latents of another sequence of the class": jd.swap(measured_score="shuffled", untrained="untrained_shuffled")},
+        found={
+            GAIN["low"]: (0.0036, 0.03637, 0.0691),
+            GAIN["high"]: (0.119, 0.2133, 0.307),
+            OWN["low"]: (-0.0904, -0.05902, -0.0277),
+            OWN["high"]: (-0.0529, -0.01412, 0.0246),
+            LAYERED["balanced"]: (-0.0281, 0.03309, 0.0942),
+            LAYERED["chain"]: (-0.0261, 0.05601, 0.138),
+            LAYERED["unequal"]: (-0.00496, 0.0497, 0.104),
+            NEAR[1]: (-0.132, -0.04038, 0.0509),
+            NEAR[MOST]: (-0.182, -0.09019, 0.00174),
+        },
+        rivals={"nothing moves": dict.fromkeys((*GAIN.values(), *OWN.values(), *LAYERED.values(), *NEAR.values()), 0.0)},
+        plot=plot_layers,
+        caption="Gain of the score by training in each block, for low and high latents: medians and central 90% of the runs; "
+        "dashed: mean gain for the latents of another sequence of the class. One panel per kind of tree.",
+    ),
+    STUDY.claim(
+        id="joma.blocks_return",
+        slides=("training:joma-bounce-useful",),
+        title="Is attention's return of use, with one block and with three?",
+        statement="Is the return of attention's entropy from its minimum useless in one layer and useful in several? Readings: how "
+        "far the entropy rises from its minimum to the end, with one block and with three, and by how much the final loss rises, "
+        "from the same start, if each block's logits are set to those at its attention's sparsest and held there as soon as the "
+        "entropy rises by .01 nats.",
+        tested="Networks of one and of three blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer "
+        "learn which of two balanced latent trees of 8 leaves is on (edges of polarity {rho}). 300 steps of Adam at the rate {lr}, "
+        "logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        quick=jd.grid(Blocks, tree="balanced", attention=["free", "held"], blocks=[1.0, 3.0]),
+        seeds=16,
+        expected="measured",
+        judge=judge_return,
+        found={
+            RETURN[1]: (0.206, 0.2611, 0.316),
+            RETURN[3]: (0.00108, 0.009785, 0.0185),
+            COST[1]: (0.00402, 0.02178, 0.0396),
+            COST[3]: (-0.00687, 0.0003196, 0.00751),
+            MORE: (-0.0434, -0.02146, 0.000482),
+        },
+        rivals={"nothing moves": dict.fromkeys((*RETURN.values(), *COST.values(), MORE), 0.0)},
+        plot=plot_return,
+        caption="Left: entropy of attention along training with one block, and with three (mean over blocks): medians and central "
+        "90% of the runs. Right: median loss with attention free, and held at its sparsest.",
+    ),
+)
