@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 EXTRA ?= $(firstword $(patsubst $(VENV)/.ready-%,%,$(wildcard $(VENV)/.ready-*)))
 EXTRAS := cuda13 tpu
 comma := ,
+space := $(subst ,, )
 PINS := $(wildcard $(EXTRA:%=constraints-%.txt))
 READY := $(VENV)/.ready$(addprefix -,$(EXTRA))
 ifneq ($(words $(EXTRA)),$(words $(filter $(EXTRAS),$(EXTRA))))
-$(error EXTRA=$(EXTRA) is not allowed: it is one of $(EXTRAS))
+$(error EXTRA=$(EXTRA) is not allowed: it is $(subst $(space), or ,$(EXTRAS)))
 endif
 
 .PHONY: verify verify-all test slow lint docs bench clean

@@ -141,4 +141,4 @@ def test_make_installs_what_an_accelerator_needs_and_keeps_it(make, tmp_path, ex
 
 
 def test_make_refuses_other_extras(make):
-    assert "EXTRA=cuda is not allowed: it is one of cuda13 tpu" in make("verify", "EXTRA=cuda")
+    assert "EXTRA=cuda is not allowed: it is cuda13 or tpu" in make("verify", "EXTRA=cuda")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import jax
 
-__all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "found", "of_workers"]
+__all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "of_workers", "own_devices"]
 
 CPU_BUDGET = 2 * 2**30  # bytes of one chunk's working memory on CPU: fixed, so that chunk shapes do not depend on the moment
 SHARE = 0.5  # of a card's memory for one chunk: what XLA allots at once, and values that were not foreseen, need room, too
@@ -44,7 +44,7 @@ class Devices:
 _elsewhere: list[Devices] = []  # what the innermost :func:`elsewhere` was told; not a context variable: threads see it, too
 
 
-def found() -> Devices:
+def own_devices() -> Devices:
     """What JAX finds in this process, which opens the devices."""
     local = jax.local_devices()
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in local]
@@ -54,7 +54,7 @@ def found() -> Devices:
 def of_workers(pool: cf.Executor) -> Devices:
     """What JAX finds in a worker of an executor: all are taken to have the same. It opens that worker's devices, and none here."""
     try:
-        where: Devices = pool.submit(found).result()
+        where: Devices = pool.submit(own_devices).result()
     except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
         raise cf.BrokenExecutor("the executor has cancelled a question") from None
     return where
@@ -62,7 +62,7 @@ def of_workers(pool: cf.Executor) -> Devices:
 
 def devices() -> Devices:
     """The devices that plans are made for."""
-    return _elsewhere[-1] if _elsewhere else found()
+    return _elsewhere[-1] if _elsewhere else own_devices()
 
 
 @contextlib.contextmanager

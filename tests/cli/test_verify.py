@@ -136,6 +136,15 @@ def test_on_a_dask_cluster(monkeypatch, capsys):
     assert {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}
 
 
+@pytest.mark.slow
+def test_an_accelerator_that_is_not_used_is_named_before_anything_runs(monkeypatch, capsys):
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    monkeypatch.setattr(verify, "unused", lambda: "a card is there")
+    assert cli(["verify", "toy.decay", "--load", str(TOYS), "--workers", "1"]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == "a card is there"
+
+
 def test_a_closed_pipe_is_no_crash():
     words = [sys.executable, "-c", ONLY, "list", "--load", str(TOYS)]
     with subprocess.Popen(words, **PIPES, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:

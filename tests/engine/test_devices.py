@@ -87,7 +87,7 @@ def test_two_devices_give_the_results_of_one(toys, on_two, name):
 
 
 def test_plans_are_for_the_devices_of_workers_where_these_are_known():
-    assert module.devices() == module.found() == Devices("cpu")
+    assert module.devices() == module.own_devices() == Devices("cpu")
     with module.elsewhere(Devices("gpu", 2, 100)):
         with module.elsewhere(Devices("tpu")):
             assert module.devices() == Devices("tpu")
@@ -104,7 +104,7 @@ def test_a_worker_says_what_it_has():
 
     pool = Elsewhere()
     pool.there = True
-    assert module.of_workers(pool) == (module.found, ())
+    assert module.of_workers(pool) == (module.own_devices, ())
     pool.there = False
     with pytest.raises(cf.BrokenExecutor, match="cancelled"):
         module.of_workers(pool)
@@ -134,7 +134,7 @@ def test_the_least_memory_that_a_card_reports_counts(monkeypatch):
     monkeypatch.setattr(module.jax, "default_backend", lambda: "gpu")
     for limits, least in (([{"bytes_limit": 80}, {"bytes_limit": 70}], 70), ([None], 0), ([{"bytes_limit": 80}, {}], 0)):
         monkeypatch.setattr(module.jax, "local_devices", lambda limits=limits: [Card(stats) for stats in limits])
-        assert module.found() == Devices("gpu", len(limits), least)
+        assert module.own_devices() == Devices("gpu", len(limits), least)
 
 
 def test_a_chunk_gets_half_of_all_memory_and_on_cpu_always_the_same():
