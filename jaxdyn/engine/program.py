@@ -88,6 +88,8 @@ def check_device() -> None:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # the latter for a plugin that is not installed
         asked, reason = os.environ.get("JAX_PLATFORMS", ""), (str(error).splitlines() or ["not installed"])[0]
+        if not asked:
+            raise UsageError(f"JAX cannot open its device ({reason}); JAX_PLATFORMS=cpu does without it") from None
         raise UsageError(
             f"JAX_PLATFORMS={asked} is not allowed: JAX finds no such device ({reason}); cpu is always there"
         ) from None

@@ -73,6 +73,24 @@ def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
             np.testing.assert_allclose(found[name], array, rtol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("cuda", "JAX_PLATFORMS=cuda is not allowed: JAX finds no such device (no driver); cpu is always there"),
+        ("", "JAX cannot open its device (no driver); JAX_PLATFORMS=cpu does without it"),
+    ],
+)
+def test_a_device_that_cannot_be_opened_is_one_sentence(monkeypatch, asked, said):
+    def devices():
+        raise RuntimeError("no driver\nand a long story")
+
+    monkeypatch.setattr(program.jax, "devices", devices)
+    monkeypatch.setenv("JAX_PLATFORMS", asked)
+    with pytest.raises(jd.UsageError) as error:
+        program.check_device()
+    assert str(error.value) == said
+
+
 def test_a_list_of_runs_gives_what_rectangles_give(toys):
     """In any order, with groups and in a larger room; the shapes of results are those of one cell."""
     static, _ = split(toys.Toy())
