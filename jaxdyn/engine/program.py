@@ -237,7 +237,7 @@ def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Obser
     one = _run_one(program)
 
     def block(swept: Any, seeds: Any, shared: Any) -> Any:
-        return _inGROUPS(jax.vmap(lambda run: one(run[0], run[1], shared)), (swept, seeds), group or len(seeds))
+        return _in_groups(jax.vmap(lambda run: one(run[0], run[1], shared)), (swept, seeds), group or len(seeds))
 
     return _sharded(block, (P("runs"), P("runs"), P()), P("runs"))
 
@@ -253,15 +253,15 @@ def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any],
         cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
 
         def of_seed(seed: Any) -> Any:
-            return _inGROUPS(jax.vmap(lambda cell: one(cell[0], seed, shared)), swept, most)
+            return _in_groups(jax.vmap(lambda cell: one(cell[0], seed, shared)), swept, most)
 
-        return _inGROUPS(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
+        return _in_groups(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
 
     own, out = ((P(), P("runs")), P("runs")) if axis == "seeds" else ((P("runs"), P()), P(None, "runs"))
     return _sharded(block, (*own, P()), out)
 
 
-def _inGROUPS(run: Callable[[Any], Any], items: Any, most: int) -> Any:
+def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
     """``run(items)`` by groups of at most ``most`` along the leading axis; the last is filled up by repeating its last item."""
     size = len(jax.tree.leaves(items)[0])
     count = -(-size // most)
