@@ -52,6 +52,8 @@ MEASURING = 0.7  # of a piece's time: then no further part is begun
 class Side:
     """A process that does pieces, started when it is first needed, and again after one that failed."""
 
+    script = Path(__file__).with_name("pieces.py")
+
     def __init__(self, name: str, caches: Path) -> None:
         own = {"JAX_PLATFORMS": "cpu"} if name == "cpu" else {}
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -68,33 +70,26 @@ class Side:
 
     def start(self) -> subprocess.Popen[str]:
         """The process, and a thread that reads its lines."""
-        script = str(Path(__file__).with_name("pieces.py"))
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with self.log.open("w") as log:
-            self.process = process = subprocess.Popen(
-                [sys.executable, script], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                text=True, start_new_session=True,
-            )  # fmt: skip
-        self.lines = lines = queue.Queue()
-
-        def read() -> None:
-            for line in process.stdout or ():
-                lines.put(line)
-            lines.put(None)
-
-        threading.Thread(target=read, daemon=True).start()
+            command = [sys.executable, str(self.script)]
+            process = subprocess.Popen(command, env=self.environment, stderr=log, text=True, start_new_session=True, **pipes)
+        self.process, self.lines = process, queue.Queue()
+        threading.Thread(target=forward, args=(process.stdout, self.lines), daemon=True).start()
         return process
 
     def ask(self, piece: str, limit: float, quick: bool, model: str | None) -> tuple[dict[str, dict[str, Any]], str]:
         """What the parts of a piece found within so many seconds, and why it has failed if it has."""
-        end, found = time.monotonic() + limit, {}
+        end = time.monotonic() + limit
         if piece in ALONE:
             self.close()
         process = self.process or self.start()
         order = {"piece": piece, "seconds": MEASURING * limit, "quick": quick, "model": model}
-        failure = ""
         with contextlib.suppress(BrokenPipeError):  # it has ended: its lines say so
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
+        found: dict[str, dict[str, Any]] = {}
+        failure = ""
         while not failure:
             try:
                 line = self.lines.get(timeout=max(0.0, end - time.monotonic()))
@@ -117,11 +112,22 @@ class Side:
 
     def close(self) -> None:
         """End the process and all that it has started."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process = None
+
+
+def forward(stream: Any, lines: queue.Queue[str | None]) -> None:
+    """Lines of a process as they come, and None at its end."""
+    with stream:
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
 
 
 def difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, str] | None:
@@ -151,10 +157,11 @@ def row(part: str, sides: Sequence[dict[str, Any]], failures: Sequence[str], pea
     gap, (count, unequal) = difference(ours, cpu), disagreeing(ours, cpu)
     notes = [f"{name} failed: {failure}" for name, failure in zip(SIDES, failures, strict=True) if failure]
     for name, found in zip(SIDES, sides, strict=True):
-        if found.get("timed", 0) + 1 < found.get("parts", 0):
+        if "run" in found and found.get("timed", 0) + 1 < found.get("parts", 0):
             notes.append(f"{name}: {found['timed']} of {found['parts']} parts timed, multiplied")
         elif "first" in found and "run" not in found:
             notes.append(f"{name}: only its first part, {found['first']:.1f} s with compilation")
+        notes += [f"{name}: {note}" for note in found.get("notes", ())]
     if count:
         notes.append("; ".join(unequal) or f"{count} verdicts equal")
     if gap is not None and gap[0] > 1e-3:
