@@ -13,6 +13,8 @@ import jax
 import numpy as np
 import pytest
 
+from jaxdyn.engine import registry
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 FAKE = """
 import json, os, subprocess, sys, time
@@ -238,6 +240,13 @@ def test_a_piece_that_fails_says_why_and_the_next_is_done(load, monkeypatch):
     assert lines[:2] == [{"part": "a", "run": 1.0}, {"failed": "MemoryError: 14 GiB"}]
     assert lines[2]["until"] == pytest.approx(time.perf_counter() + 50, abs=5)
     assert lines[3] == {"done": True}
+
+
+@pytest.mark.slow
+def test_the_claims_whose_verdicts_are_compared_exist_and_are_of_several_kinds(load):
+    pieces, known = load("pieces"), registry.all_claims()
+    assert len({known[name].evidence for name in pieces.CLAIMS}) >= 3
+    assert {*pieces.CLAIMS, *pieces.QUICK_CLAIMS} <= set(known)
 
 
 def test_devices_are_told_with_versions(load):
