@@ -332,18 +332,31 @@ def verdicts(task: Task) -> None:
         costs = [{k: c[k] for k in ("program", "compile_seconds", "run_seconds", "runs")} for c in result["costs"]]
         compiling, running = (sum(c[f"{kind}_seconds"] for c in costs) for kind in ("compile", "run"))
         task.say(name, run=whole, compile=compiling, of_runs=running, runs=result["runs"], costs=costs, verdicts=found)
-        task.say(name, values=_stored_means(claims, folder))
+        values = check_values(result["claims"])
+        task.say(name, values=values)
+        task.say(name, values=values | _stored_means(claims, folder))
+
+
+def check_values(claims: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """The values of all checks, each on the scale of itself or its bound."""
+    checks = {f"{claim['id']}: {check['name']}": check for claim in claims for check in claim["checks"]}
+    numbers = {name: [x for x in (check["value"], *check["bound"]) if x is not None] for name, check in checks.items()}
+    return {name: (check["value"], max(map(abs, numbers[name]))) for name, check in checks.items() if check["value"] is not None}
 
 
 def _stored_means(claims: tuple[str, ...], folder: str) -> dict[str, tuple[float, float]]:
     """Means of all predicted and measured variables of the claims' stored runs."""
-    import jaxdyn as jd
+    from jaxdyn.engine import registry
+    from jaxdyn.engine.verify import make_plan
 
-    found = {}
-    for verified in jd.verify_many(list(claims), out=folder):
-        variables = {} if verified.data is None else verified.data.data_vars
+    found, plan = {}, make_plan(registry.select(list(claims)), store=Path(folder))
+    for job in plan.jobs:
+        if len(job.done) < len(job.chunks):
+            raise RuntimeError(f"runs of {job.program.trial.title} are not stored where this process looks for them")
+    for task in (task for task in plan.tasks if task.missing is None):
+        variables = plan.stored.dataset(task.main).data_vars
         names = [n for n, x in variables.items() if str(n).startswith(("predicted_", "measured_")) and x.dtype.kind in "fiub"]
-        found |= {f"{verified.claim.id} {n}": size_of(variables[n]) for n in names}
+        found |= {f"{task.claim.id} {n}": size_of(variables[n]) for n in names}
     return found
 
 

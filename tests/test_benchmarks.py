@@ -226,6 +226,18 @@ def test_means_are_those_of_finite_entries(load):
     assert load("pieces").size_of(np.array([np.nan])) == (0.0, 0.0)
 
 
+def test_checks_are_compared_on_the_scale_of_their_bounds(load):
+    checks = [
+        {"name": "error", "value": 1e-15, "bound": [None, 1e-9]},
+        {"name": "slope", "value": -2.0, "bound": [-1.5, 0.5]},
+        {"name": "none", "value": None, "bound": [0.0, None]},
+    ]
+    found = load("pieces").check_values([{"id": "a.b", "checks": checks}])
+    assert found == {"a.b: error": (1e-15, 1e-9), "a.b: slope": (-2.0, 2.0)}
+    other = {"values": {"a.b: error": (3e-15, 1e-9), "a.b: slope": (-2.0, 2.0)}}
+    assert load("accelerator").difference({"values": found}, other) == (pytest.approx(2e-6), "a.b: error")
+
+
 def test_a_piece_that_fails_says_why_and_the_next_is_done(load, monkeypatch):
     pieces, lines = load("pieces"), []
 
@@ -328,4 +340,5 @@ def test_a_trial_of_the_whole(tmp_path):
     assert [row["work"] for row in rows if "failed" in row["note"]] == []
     assert [row["work"] for row in rows if not 0 < row["faster"] < 100 or not row["difference"] < 1e-9] == []
     assert "1 verdicts equal" in rows[3]["note"]
+    assert 0 < rows[3]["compile s"] < rows[3]["run s"]
     assert set(found["pieces"]) == {"calibration", "li2", "language", "fig6", "verdicts", "probe", "map"}
