@@ -186,6 +186,8 @@ def test_a_part_is_timed_at_least_once_and_not_begun_when_time_is_up(load):
     told = {k: v for line in lines for k, v in line.items()}
     assert len(calls) == 2 and told["timed"] == 1 and told["parts"] == 20 and told["flops"] == 5
     assert told["values"] == {"n": (1.0, 1.0)}  # of the first part
+    pieces.measure(late, "whole", lambda: calls.append(1))
+    assert len(calls) == 3 and lines[-1]["notes"] == ["its run includes compilation"] and lines[-1]["timed"] == 0
     early = pieces.Task(True, None, time.perf_counter() + 100, lines.append)
     pieces.measure(early, "b", lambda: time.sleep(0.01), 4)
     assert lines[-1]["timed"] == 3 and 0.04 <= lines[-1]["run"] < 0.4
