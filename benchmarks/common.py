@@ -1,4 +1,4 @@
-"""What every benchmark shares: the machine's details, interleaved timing, the measured matmul peak, one table and one JSON file."""
+"""What every benchmark shares: the machine's details, interleaved timing, measured peaks, one table and one JSON file."""
 
 from __future__ import annotations
 
@@ -34,6 +34,28 @@ def machine() -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     sizes = {"cores": os.cpu_count(), "memory_gib": round(memory, 1)}
     return {"cpu": processor(), **sizes, "python": platform.python_version(), **packages}
+
+
+def hardware(details: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells machines apart whose times are not to be mixed: the processor, and the accelerator where there is one."""
+    return details["cpu"], details.get("accelerator")
+
+
+def cores() -> int:
+    """How many processor cores this process may use, by its affinity and by the quota of its container."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(count, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such file, or "max"
+        return count
+
+
+def platform_of_runs() -> str:
+    """The platform that JAX takes in a new process; this one opens no device, which it would keep from others."""
+    code = "import jax; print(jax.default_backend())"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.split()[-1]
 
 
 def processor() -> str:
@@ -97,41 +119,59 @@ class Children:
         return statistics.mean([float(self.answer(c)) for c in self.children]) / len(self.children)
 
 
-def matmul_peak(size: int = 2048, repeats: int = 7) -> float:
-    """This machine's float32 matrix-product rate through XLA, in flop/s: the best of several products of ``size``³."""
+def best_seconds(run: Callable[[], Any], repeats: int = 7, calls: int = 1) -> float:
+    """Seconds of a call, the best of several tries after one that compiles; ``calls`` are queued and waited for together."""
     import jax
-    import jax.numpy as jnp
 
-    a = jnp.ones((size, size), jnp.float32)
-    product = jax.jit(lambda x: x @ x)
-    product(a).block_until_ready()
+    jax.block_until_ready(run())
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        product(a).block_until_ready()
-        times.append(time.perf_counter() - start)
-    return 2 * size**3 / min(times)
+        jax.block_until_ready([run() for _ in range(calls)])
+        times.append((time.perf_counter() - start) / calls)
+    return min(times)
+
+
+def matmul_peak(size: int = 2048, repeats: int = 7, dtype: str = "float32", precision: str | None = None, calls: int = 1) -> float:
+    """This machine's matrix-product rate through XLA, in flop/s: the best of several products of ``size``³.
+
+    Numbers are drawn: on some accelerators products of equal numbers are faster.
+    """
+    import jax
+
+    with jax.enable_x64(dtype == "float64"), jax.default_matmul_precision(precision):
+        a = jax.random.normal(jax.random.key(0), (size, size), "float32").astype(dtype)
+        product = jax.jit(lambda x: x @ x)
+        return 2 * size**3 / best_seconds(lambda: product(a), repeats, calls)
 
 
 def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool = True, **facts: Any) -> None:
-    """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints).
+    """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints)."""
+    show(question, rows)
+    if save:
+        write(RESULTS / f"{name}.json", {"question": question, "machine": machine(), "rows": rows, **facts})
 
-    What the file holds of other processors is kept, under ``elsewhere``; names of folders are left out.
-    """
-    table = Table(title=question)
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print a table; all rows have the same columns."""
+    table = Table(title=title)
     for column in rows[0]:
         table.add_column(column, justify="right")
     for row in rows:
         table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    if not save:
-        return
-    RESULTS.mkdir(exist_ok=True)
-    content = {"question": question, "machine": machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows, **facts}
-    path = RESULTS / f"{name}.json"
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write a result with its date; its ``machine`` is :func:`machine`, perhaps with an ``accelerator``.
+
+    What the file holds of other hardware is kept, under ``elsewhere``; names of folders are left out.
+    """
+    path.parent.mkdir(exist_ok=True, parents=True)
+    content = {"date": time.strftime("%Y-%m-%d"), **content}
     if path.exists():
         before = json.loads(path.read_text())
         known = [before, *before.pop("elsewhere", [])]
-        if others := [one for one in known if one["machine"]["cpu"] != content["machine"]["cpu"]]:
+        if others := [one for one in known if hardware(one["machine"]) != hardware(content["machine"])]:
             content["elsewhere"] = others
     path.write_text(re.sub(FOLDERS, "…/", json.dumps(content, indent=1, ensure_ascii=False)) + "\n")

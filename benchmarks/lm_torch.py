@@ -27,9 +27,9 @@ WORDS, WIDTH, TEXTS, LENGTH, LR, CLIP, DROPOUT = 28_782, 200, 20, 35, 1e-4, 0.5,
 DEPTHS = (1, 5)
 
 
-def words(windows: int) -> np.ndarray:
+def words(windows: int, vocabulary: int = WORDS) -> np.ndarray:
     """Columns of random words."""
-    return np.random.default_rng(0).integers(0, WORDS, (TEXTS, windows * LENGTH + 1)).astype(np.int32)
+    return np.random.default_rng(0).integers(0, vocabulary, (TEXTS, windows * LENGTH + 1)).astype(np.int32)
 
 
 def torch_model(layers: int, dropout: float, weights: Any = None) -> Any:
@@ -109,7 +109,9 @@ def child(layers: int, threads: int) -> None:
         print((time.perf_counter() - begin) / int(line), flush=True)
 
 
-def our_steps(layers: int, dropout: float, columns: np.ndarray) -> tuple[Callable[..., Any], Callable[[int], Any]]:
+def our_steps(
+    layers: int, dropout: float, columns: np.ndarray, vocabulary: int = WORDS
+) -> tuple[Callable[..., Any], Callable[[int], Any]]:
     """``run(state, columns, key, steps)``, compiled, and the start of a seed on its device."""
     import jax
     import optax
@@ -117,7 +119,7 @@ def our_steps(layers: int, dropout: float, columns: np.ndarray) -> tuple[Callabl
     from jaxdyn import nn, train
     from jaxdyn.text import language
 
-    net = nn.network(nn.encoder_lm(WORDS, layers=layers, dropout=dropout))
+    net = nn.network(nn.encoder_lm(vocabulary, layers=layers, dropout=dropout))
     tx = optax.chain(optax.clip_by_global_norm(CLIP), optax.adam(LR))
     step = language.make_step(net, tx, LENGTH)
     run = jax.jit(lambda state, *data: jax.lax.fori_loop(0, data[-1], lambda _, s: step(s, *data[:-1]), state), donate_argnums=0)
@@ -148,10 +150,10 @@ def same_steps(layers: int, steps: int = 5) -> float:
     )
 
 
-def products(layers: int) -> int:
+def products(layers: int, vocabulary: int = WORDS) -> int:
     """Floating-point operations of the matrix products of one step, forwards and back."""
     blocks = layers * (6 * WIDTH**2 + 2 * LENGTH * WIDTH)
-    return 6 * TEXTS * LENGTH * (WORDS * WIDTH + blocks)
+    return 6 * TEXTS * LENGTH * (vocabulary * WIDTH + blocks)
 
 
 def measure(layers: int, rounds: int, steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
