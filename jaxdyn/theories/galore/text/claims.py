@@ -35,21 +35,21 @@ LABELS = {
     "low_rank": "W = BA",
 }
 LEVEL = 0.95  # of each interval: few seeds
-FOUND_ORDER = {  # seeds 0:3, 96000000:96000003 and 98000000:98000003
-    "perplexity / full Adam's, over the paper's: full Adam, two rates": (0.581, 0.6806, 0.78),
-    "perplexity / full Adam's, over the paper's: GaLore": (0.558, 0.653, 0.748),
-    "perplexity / full Adam's, over the paper's: GaLore, a quarter of the rank": (0.619, 0.721, 0.823),
-    "perplexity / full Adam's, over the paper's: random bases": (0.58, 0.6819, 0.783),
-    "perplexity / full Adam's, over the paper's: first basis kept": (0.568, 0.6667, 0.766),
-    "perplexity / full Adam's, over the paper's: LoRA": (1.02, 1.119, 1.22),
-    "perplexity / full Adam's, over the paper's: ReLoRA": (0.965, 1.114, 1.26),
-    "perplexity / full Adam's, over the paper's: W = BA": (0.266, 0.3101, 0.354),
-    "perplexity / that of full Adam with two rates: GaLore": (0.952, 0.9833, 1.01),
-    "perplexity / that of full Adam with two rates: GaLore, a quarter of the rank": (1.07, 1.087, 1.1),
-    "perplexity / that of full Adam with two rates: random bases": (1.0, 1.026, 1.05),
-    "perplexity / that of full Adam with two rates: first basis kept": (0.968, 1.004, 1.04),
-    "perplexity, GaLore of half the width's rank / full Adam": (0.555, 0.647, 0.739),
-    "perplexity, half the width's rank / a quarter": (0.95, 0.9682, 0.986),
+FOUND_ORDER = {  # seeds 0:3 and 98000000:98000003
+    "perplexity / full Adam's, over the paper's: full Adam, two rates": (0.544, 0.6501, 0.757),
+    "perplexity / full Adam's, over the paper's: GaLore": (0.529, 0.6341, 0.739),
+    "perplexity / full Adam's, over the paper's: GaLore, a quarter of the rank": (0.59, 0.6934, 0.796),
+    "perplexity / full Adam's, over the paper's: random bases": (0.544, 0.6577, 0.771),
+    "perplexity / full Adam's, over the paper's: first basis kept": (0.544, 0.6471, 0.75),
+    "perplexity / full Adam's, over the paper's: LoRA": (0.977, 1.055, 1.13),
+    "perplexity / full Adam's, over the paper's: ReLoRA": (0.924, 1.04, 1.16),
+    "perplexity / full Adam's, over the paper's: W = BA": (0.26, 0.3013, 0.343),
+    "perplexity / that of full Adam with two rates: GaLore": (0.931, 1.001, 1.07),
+    "perplexity / that of full Adam with two rates: GaLore, a quarter of the rank": (1.04, 1.096, 1.16),
+    "perplexity / that of full Adam with two rates: random bases": (0.974, 1.036, 1.1),
+    "perplexity / that of full Adam with two rates: first basis kept": (0.946, 1.023, 1.1),
+    "perplexity, GaLore of half the width's rank / full Adam": (0.521, 0.6235, 0.727),
+    "perplexity, half the width's rank / a quarter": (0.945, 0.9605, 0.976),
 }
 FOUND_ABLATION = {  # seeds 0:3
     "perplexity, first basis kept / T = 50": (0.988, 1.016, 1.05),
@@ -275,7 +275,7 @@ CLAIMS = (
         expected="measured",
         judge=read_order,
         found=FOUND_ORDER,
-        found_seeds=9,
+        found_seeds=6,
         rivals={"ratios are the published ones": AS_PUBLISHED, "all methods are as good as full Adam": ALL_ALIKE},
         plot=plot_order,
         caption="Test perplexity of each method at its best rate over that of full Adam: one dot per seed, and the published "
