@@ -397,6 +397,8 @@ def test_a_run_holds_tf_idf_and_the_gain_of_attention():
     np.testing.assert_allclose(run.predicted_gain, p * run.idf.values, rtol=1e-6)
     np.testing.assert_allclose(run.attention.sum("token"), 1, rtol=1e-5)
     np.testing.assert_allclose(p * np.exp(run.measured_gain), run.attention, rtol=1e-4)
+    weight = p * np.exp(run.row.values)
+    np.testing.assert_allclose(weight / weight.sum(-1, keepdims=True), run.attention, rtol=1e-4)
     assert (run.measured_gain.values[p == 0] == 0).all() and (run.measured_gain.values[p > 0] != 0).any()
 
 
@@ -417,3 +419,54 @@ def test_judge_of_the_learned_tf_idf():
     for kind in kinds:
         assert not passes(tfidf.judge, planted_gains(kind, lambda tf, idf: tf))
     assert not passes(tfidf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))
+
+
+def planted_rows(rows, gain=0.9):
+    """Seeds in which three classes of 20 tokens each, of 50, have tf at random; ``rows`` makes logits from what only they show."""
+    rng = np.random.default_rng(1)
+    tf = np.zeros((96, 3, 50))
+    for n in range(3):
+        tf[:, n, [*range(10 * n, 10 * n + 10), *range(30, 50)]] = rng.uniform(0.1, 1, (96, 30)) ** 2
+    tf /= tf.sum(-1, keepdims=True)
+    distinct = np.where((tf > 0) & (np.arange(50) < 30), gain + 0.3 * rng.normal(size=tf.shape), 0.0)
+    dims = ("seed", "class", "token")
+    return xr.Dataset({"tf": (dims, tf), "row": (dims, rows(distinct))})
+
+
+def test_rows_are_compared_on_the_same_contexts():
+    ds = planted_rows(lambda distinct: distinct).isel(seed=[0, 1])
+    found = [c.value for c in tfidf.judge_contextual(ds)]
+    tf, row, first = ds.tf.values, ds.row.values, lambda x: set(np.argsort(-x)[:6])
+    shares, rises, kept, same = [], [], [], []
+    for p, z in zip(tf, row, strict=True):
+        c = [[pn * np.exp(zm) / np.sum(pn * np.exp(zm)) for zm in z] for pn in p]
+        top = [[np.sort(a)[-6:].sum() for a in of] for of in c]
+        pairs = [(n, m) for n in range(3) for m in range(3) if n != m]
+        start = np.mean([np.sort(pn)[-6:].sum() for pn in p])
+        own, other = np.mean([top[n][n] for n in range(3)]), np.mean([top[n][m] for n, m in pairs])
+        shares.append(np.mean([len(first(z[n]) & first(z[m])) / 6 for n, m in pairs]))
+        rises.append(own - start)
+        kept.append((other - start) / (own - start))
+        same.append(np.mean([len(first(c[n][m]) & first(c[n][n])) / 6 for n, m in pairs]))
+    np.testing.assert_allclose(found, [np.mean(x) for x in (shares, rises, kept, same)], rtol=1e-9, atol=1e-12)
+
+
+def test_judge_of_rows_that_differ_between_queries():
+    good = planted_rows(lambda distinct: distinct)
+    assert passes(tfidf.judge_contextual, good)
+    rng = np.random.default_rng(2)
+    dull = [
+        lambda z: 0 * z,
+        lambda z: z.mean(1, keepdims=True) + 0 * z,
+        lambda z: np.roll(z, 1, 1),
+        lambda z: rng.permuted(z, axis=-1),
+    ]
+    for rows in dull:
+        assert not passes(tfidf.judge_contextual, planted_rows(rows))
+
+
+def test_logits_are_dealt_anew_within_what_a_class_shows():
+    ds = planted_rows(lambda distinct: distinct + 0.01 * np.arange(50) * (distinct != 0))
+    dealt, seen = tfidf.shuffled(ds), ds.tf.values > 0
+    np.testing.assert_array_equal(np.sort(dealt.row.values, -1), np.sort(ds.row.values, -1))
+    assert (dealt.row.values[~seen] == 0).all() and (dealt.row.values != ds.row.values).mean() > 0.2

@@ -3,7 +3,7 @@ r"""Descent within fixed subspaces where A, B and C depend on the weights; where
 .. math:: \|R_t\|_F \le \bigl[1 - \eta\,(\kappa_{t-1} - L_A - c\, L_B L_C D^2)\bigr]\, \|R_{t-1}\|_F, \qquad
    c = 1 \ (\text{printed}), \quad c = 2 \ (\text{corrected})
 
-L: Lipschitz constants in W (of B and C in the spectral norm, of A in Frobenius'); D: largest norm of W. Both
+L: Lipschitz constants in W; D: largest norm of W, all in Frobenius norms (of B and C spectral ones suffice). Both
 :math:`(B_t - B_{t-1}) W C_t` and :math:`B_{t-1} W (C_t - C_{t-1})` may be as large as :math:`L_B L_C D^2 \|W_t - W_{t-1}\|`, and
 that only if :math:`\|B\| \le L_B D`, :math:`\|C\| \le L_C D`. Source: arXiv:2403.03507, theorem 3.8 (printed); corrected: derived.
 """

@@ -1,7 +1,7 @@
 r"""A LLaMA-style decoder trained on a text by full Adam, GaLore, adaptors and factorisations, all in one program.
 
 Every run differs in traced numbers alone: the method is a switch between four optimizers; GaLore's rank is a mask on bases of
-``most`` directions, a period T that never ends keeps the first basis, and LoRA is ReLoRA that never merges. Source:
+twice ``most`` directions, a period T that never ends keeps the first basis, and LoRA is ReLoRA that never merges. Source:
 arXiv:2403.03507, section 5.1 (schedule, which matrices are projected, the baselines) at a size for CPUs.
 """
 
@@ -30,11 +30,22 @@ from jaxdyn.theories.galore import published
 
 __all__ = ["METHODS", "Pretraining", "Record", "matrices", "optimizers", "pack", "rounded", "trial", "unpack"]
 
-METHODS = ("full", "scaled", "galore", "galore_quarter", "random", "fixed", "lora", "relora", "low_rank")
+METHODS = ("full", "scaled", "galore", "galore_quarter", "galore_double", "random", "fixed", "lora", "relora", "low_rank")
 KINDS = ("full", "projected", "adapted", "factored")
-KIND = (0, 0, 1, 1, 1, 1, 2, 2, 3)  # of each method
-RATES = (1e-2, 5e-2, 5e-2, 5e-2, 5e-2, 5e-2, 3e-3, 3e-3, 1e-2)  # of each method, near the best of 160 steps on bytes
-PUBLISHED = ("full", "full", "galore", "galore", "galore", "galore", "lora", "relora", "low_rank")  # with whose perplexity it goes
+KIND = (0, 0, 1, 1, 1, 1, 1, 2, 2, 3)  # of each method
+RATES = (1e-2, 5e-2, 5e-2, 5e-2, 5e-2, 5e-2, 5e-2, 3e-3, 3e-3, 1e-2)  # of each method, near the best of 160 steps on bytes
+PUBLISHED = (
+    "full",
+    "full",
+    "galore",
+    "galore",
+    "galore",
+    "galore",
+    "galore",
+    "lora",
+    "relora",
+    "low_rank",
+)  # with whose perplexity it goes
 STACKS = {"square": ("q", "k", "v", "o"), "wide": ("gate", "up"), "tall": ("down",)}  # projected matrices by their shapes
 NEVER = 2**30  # steps
 MERGES = 4  # of ReLoRA in a run
@@ -48,13 +59,13 @@ class Pretraining(pretraining.TextTraining):
         factor: peak of the rate over the method's own (:data:`RATES`), after a linear warm-up of a tenth of the steps; a cosine
             then leads to a tenth of it.
         every: T, steps between two bases; 0: the first basis stays.
-        rank: of bases, at most ``most``; "galore_quarter" has a quarter of it.
+        rank: of bases, at most ``most``; "galore_quarter" has a quarter of it, and "galore_double" twice as much.
         alpha: GaLore's factor of projected updates.
         optimizer: "full" (Adam), "scaled" (Adam with GaLore's two rates: alpha on the matrices that GaLore projects), "galore",
-            "galore_quarter", "random" (random orthonormal bases), "fixed" (the first basis stays), "lora", "relora" (merged four
-            times), "low_rank" (W = BA from a start with the full network's spectrum).
+            "galore_quarter", "galore_double", "random" (random orthonormal bases), "fixed" (the first basis stays), "lora",
+            "relora" (merged four times), "low_rank" (W = BA from a start with the full network's spectrum).
         moments: how Adam's moments are stored: float32, blocks of one byte a number, or a byte with equal steps in each block.
-        most: directions of bases and factors.
+        most: directions of factors, and half of the directions that bases have room for.
         width, hidden, layers, heads: of the decoder.
         windows: batches of sequences on which the validation and the test loss of a record are means.
         dtype: of the network.
@@ -188,15 +199,16 @@ def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTra
     # bases and factors
     adam = rounded(s.moments)
     factors = optax.chain(adam_direction(), optax.scale_by_learning_rate(again))
-    rank = jnp.where(s.optimizer == "galore_quarter", s.rank / 4, s.rank)
+    double = jnp.where(s.optimizer == "galore_double", 2 * s.rank, s.rank)
+    rank, room = jnp.where(s.optimizer == "galore_quarter", s.rank / 4, double), 2 * s.most
     never = (s.optimizer == "fixed") | (s.every == 0)
     bases = galore(
         adam,
-        Subspace(rank=s.most),
+        Subspace(rank=room),
         every=jnp.where(never, NEVER, s.every).astype(jnp.int32),
         scale=s.alpha,
         key=key,
-        finder=Partial(lambda random, r, *a: _masked(random, r, s.most, *a), s.optimizer == "random", rank),
+        finder=Partial(lambda random, r, *a: _masked(random, r, room, *a), s.optimizer == "random", rank),
     )
     merge = jnp.where(s.optimizer == "relora", merged, NEVER).astype(jnp.int32)
     return {
