@@ -1,9 +1,9 @@
 """StreamingLLM, figures 1 and 3, tables 2 and 3: perplexity over the position in a text by policy, in a decoder trained here.
 
-A decoder of 0.04M weights on the bytes of Python's own manual, with and without a learnable sink token, reads texts of 50 lengths
-of its training; `--scale paper` has d = 64, three layers and sequences of 64. `--text DIR --level bpe` reads a WikiText folder
-(needs the extra `text`). The published numbers are of models of 160M to 13B weights, which have sinks: references, not targets. An
-interrupted run resumes. Paper: arXiv 2309.17453.
+A decoder of 0.04M weights on the bytes of Python's own manual, plain, with a zero sink and with a learnable sink token, reads texts
+of 50 lengths of its training; `--scale paper` has d = 64, three layers and sequences of 64. `--text DIR --level bpe` reads a
+WikiText folder (needs the extra `text`). The published numbers are of models of 160M to 13B weights, which have sinks: references,
+not targets. An interrupted run resumes. Paper: arXiv 2309.17453.
 """
 
 import sys
@@ -23,7 +23,9 @@ from jaxdyn.theories.stream.text import mean_ratio, perplexity
 SLIDES = (
     "practical:stream-table-linebreak",
     "practical:stream-figure-stable",
+    "practical:stream-table-pretraining",
     "practical:stream-pretraining-vanilla",
+    "practical:stream-pretraining-zero-sink",
     "practical:stream-pretraining-sink-token",
 )
 
@@ -38,14 +40,14 @@ OPTIONS = {
     "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 800; 1000 at --scale paper)"},
 }
 CURVES = {"dense": ("control", 2), "window": ("theory", 6), "recomputed": ("third", 3.5), "4 sinks": ("measured", 1.5)}
-KINDS = {False: "vanilla", True: "sink token"}
+KINDS = {"vanilla": {}, "zero sink": {"attention": "zero_sink"}, "sink token": {"sink_token": True}}
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
     """A line for each kind of network and policy: perplexity after two lengths, its ratio to recomputation, published ones."""
     lines = []
-    for kind, name in KINDS.items():
-        one = ds.sel(sink_token=kind)
+    for name in KINDS:
+        one = ds.sel(network=name)
         largest = float(one.measured_alpha.isel(step=-1).max(["layer", "head"]).mean())
         for policy in ds.policy.values:
             mean, low, _ = (float(x) for x in mean_interval(perplexity(one, policy), "seed"))
@@ -59,8 +61,8 @@ def rows(ds: xr.Dataset) -> list[dict]:
 def draw(ds: xr.Dataset, fig: Figure) -> None:
     """Perplexity over the position for the four curves of the paper's figures 1 and 3; lines of one value lie upon one another."""
     panels = fig.subplots(1, len(KINDS), sharey=True)
-    for ax, (kind, name) in zip(panels, KINDS.items(), strict=True):
-        one = ds.sel(sink_token=kind)
+    for ax, name in zip(panels, KINDS, strict=True):
+        one = ds.sel(network=name)
         x = one.place.values.reshape(-1, ds.sizes["stretch"])[0]
         for policy, (color, wide) in CURVES.items():
             y = np.exp(one.measured_loss.sel(policy=policy)).mean("seed")
@@ -74,7 +76,11 @@ def run(scale: str, out: Path, **chosen: object) -> None:
     """Sweep, print, draw and save."""
     fields = SCALES[scale] | {k: v for k, v in chosen.items() if v is not None}
     seeds = fields.pop("seeds")
-    ds = experiment.sweep(out, "runs", trial, jd.grid(Language, sink_token=list(KINDS), **fields), seeds, chunk=2)
+    parts = [
+        experiment.sweep(out, name.replace(" ", "_"), trial, jd.grid(Language, **kind, **fields), seeds, chunk=2)
+        for name, kind in KINDS.items()
+    ]
+    ds = xr.concat(parts, xr.DataArray(list(KINDS), dims="network", name="network"))
     experiment.table(out, "perplexity", rows(ds), f"Perplexity by policy after two lengths of training, {seeds} seeds")
     experiment.figure(out, "stream_table", lambda fig: draw(ds, fig), (9, 3.8))
     experiment.save(out, "perplexity", ds)

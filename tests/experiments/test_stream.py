@@ -18,10 +18,11 @@ def test_the_script_trains_tabulates_and_draws(script, monkeypatch, tmp_path, ca
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], options) == 0
     with open(tmp_path / "perplexity.csv", newline="") as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == 16
+    assert len(lines) == 24 and {line["network"] for line in lines} == {"vanilla", "zero sink", "sink token"}
     recomputed = [line for line in lines if line["policy"] == "recomputed"]
-    assert [float(line["over recomputed"]) for line in recomputed] == [1, 1]
+    assert [float(line["over recomputed"]) for line in recomputed] == [1, 1, 1]
     assert float(recomputed[0]["paper, Llama-2-13B"]) == 5.43 and recomputed[1]["paper, Llama-2-13B"] == ""
+    assert [float(line["paper, 160M"]) for line in lines if line["policy"] == "window"] == [27.87, 29214, 1235]
     assert (tmp_path / "stream_table.png").stat().st_size > 10_000
     capsys.readouterr()
 

@@ -9,8 +9,9 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import backcopy
 from jaxdyn.errors import UsageError
+from jaxdyn.nn.decoder import Decoder, apply
 from jaxdyn.theories.sink.language import EDGES, POLICIES, places
-from jaxdyn.theories.stream import curves, text, window
+from jaxdyn.theories.stream import cost, curves, pretraining, text, window
 from jaxdyn.theories.stream.cost import Cost, bytes_of
 from jaxdyn.theories.stream.equivalence import Stream
 from jaxdyn.theories.stream.lost_sink import Lost, trial
@@ -25,6 +26,26 @@ from tests.theories.galore.helpers import passed
 def test_by_hand():
     assert bytes_of(Cost(), "9 heads share 3, float32", 64) == 2 * 30 * 3 * 64 * 32 * 4
     assert bytes_of(Cost(kind="dense"), "8 heads share 2, bfloat16", 256) == 2 * 4 * 2 * 64 * 256 * 2
+
+
+def test_products_are_counted_as_often_as_they_run():
+    def program(x, w):
+        once = x @ w  # 2 * 3 * 4
+        again = jax.lax.scan(lambda y, _: (y @ (w.T @ w), None), once, None, length=5)[0]  # 5 * (4 * 3 * 4 + 2 * 4 * 4)
+        return jnp.einsum("ij,kj->ik", again, jax.jit(lambda w: 2 * w)(w)) + jnp.sum(x)  # 2 * 4 * 3
+
+    jaxpr = jax.make_jaxpr(program)(jnp.zeros((2, 3)), jnp.zeros((3, 4))).jaxpr
+    assert cost.multiplications(jaxpr) == 24 + 5 * (48 + 32) + 24
+
+
+def test_multiplications_by_hand():
+    shape = Decoder(vocabulary=5, width=6, layers=2, heads=3, groups=1, hidden=7)  # heads of two entries
+    block = 6 * 6 + 2 * 6 * 2 + 6 * 6 + 3 * 6 * 7  # queries, keys and values, output, MLP
+    keys = {"streaming": 4, "window": 4, "dense": 9}
+    for policy, size in keys.items():
+        assert cost.counted(policy, 4, shape, 9) == 2 * (block + 2 * 6 * size) + 6 * 5
+    assert cost.counted("recomputed", 4, shape, 9) == 4 * 2 * (block + 2 * 6 * 4) + 6 * 5
+    assert cost.counted("streaming", 4, shape, 30) == cost.counted("streaming", 4, shape, 9)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "lru"}])
@@ -261,3 +282,61 @@ def test_perplexity_that_stays_and_perplexity_that_grows():
     assert decided(window.judge_stable(window_made())) == [True, True]
     assert decided(window.judge_stable(window.read_by("dense")(window_made()))) == [False, False]
     assert decided(window.judge_stable(window.read_by("window")(window_made(window=0.7)))) == [True, False]
+
+
+# Kinds of networks: plain, with a zero sink, and with a sink token.
+
+
+@pytest.mark.slow
+def test_the_sink_token_comes_first_and_a_zero_sink_is_a_one_in_the_denominator():
+    tokens = jnp.arange(8).reshape(2, 4)
+    worlds = {kind: pretraining.Pretrained(kind=kind, **SMALL) for kind in pretraining.KINDS}
+    np.testing.assert_array_equal(pretraining.begun(worlds["sink token"], tokens), [[9, 0, 1, 2], [9, 4, 5, 6]])
+    np.testing.assert_array_equal(pretraining.begun(worlds["zero sink"], tokens), tokens)
+    params = started(worlds["vanilla"], jax.random.key(0))
+    assert params["embed"].shape == (10, 8)
+    sums = {}
+    for kind, s in worlds.items():
+        weights = apply(s.shape, pretraining.fixed(s, params), tokens, observe=("attention",))[1]["attention"]
+        sums[kind] = np.asarray(weights.sum(-1))
+    np.testing.assert_allclose(sums["vanilla"], 1, rtol=1e-5)
+    np.testing.assert_allclose(sums["sink token"], 1, rtol=1e-5)
+    assert (sums["zero sink"] < 0.999).all() and (sums["zero sink"] > 0).all()
+
+
+@pytest.mark.slow
+def test_short_runs_of_every_kind():
+    ds = jd.sweep(pretraining.trial, jd.grid(pretraining.Pretrained, kind=list(pretraining.KINDS), **SMALL), 2)
+    lacks = ds.measured_lacks.squeeze()
+    assert ds.sizes["policy"] == len(pretraining.SINKS) and bool((lacks > 0).all()) and bool((ds.status == 0).all())
+    np.testing.assert_allclose(lacks.isel(stretch=0).sel(policy="window"), lacks.isel(stretch=0).sel(policy="4 sinks"), rtol=1e-4)
+    late = lacks.isel(stretch=-1)
+    assert float((late.max("kind") - late.min("kind")).min()) > 1e-6
+    assert bool((ds.idle > 0).all()) and bool((ds.idle.sum("first") < 1).all())
+
+
+def by_kind(**lost):
+    """Twelve runs of every kind that lose so many nats with 0, 1 and 2 first tokens kept; 4 are enough."""
+    lacks = np.zeros((3, 12, 4, 7)) + 1e-3 * np.random.default_rng(0).normal(size=(3, 12, 1, 1))
+    for i, kind in enumerate(pretraining.KINDS):
+        lacks[i, :, :3, 2:] += np.asarray(lost[kind.replace(" ", "_")])[:, None]
+    variables = {
+        "measured_lacks": (("kind", "seed", "policy", "stretch"), lacks),
+        "idle_lacks": (("kind", "seed"), lacks[..., 0, 0]),
+    }
+    return xr.Dataset(variables, coords={"kind": list(pretraining.KINDS), "policy": list(pretraining.SINKS)})
+
+
+LOST = {"vanilla": (0.5, 0.0, 0.0), "zero_sink": (0.7, 0.0, 0.0), "sink_token": (0.9, 0.1, 0.03)}
+
+
+def test_first_tokens_that_are_needed_by_kind():
+    found = [r.value for r in pretraining.judge(by_kind(**LOST)) if not hasattr(r, "gate")]
+    assert found == pytest.approx([0.5, 0.7, 0.9, 1, 0.01])
+    assert pretraining.published("zero sink", "window") == pytest.approx(np.log(29214 / 18.01))
+    assert decided(pretraining.judge_needed(by_kind(**LOST))) == [True] * 4
+    assert decided(pretraining.judge_needed(by_kind(**LOST | {"zero_sink": (0.0, 0.0, 0.0)}))) == [True, False, True, True]
+    assert decided(pretraining.judge_needed(by_kind(**LOST | {"zero_sink": (0.7, 0.1, 0.0)}))) == [True, True, True, False]
+    ds = by_kind(**LOST)
+    dropped = ds.assign(measured_lacks=pretraining.dropped(ds).transpose(*ds.measured_lacks.dims))
+    assert decided(pretraining.judge_needed(dropped)) == [True, True, False, False]

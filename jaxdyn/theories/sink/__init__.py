@@ -34,6 +34,7 @@ THEORY = jd.Theory(
     topics=(
         "softmax_variants",
         "bb_emerge",
+        "visibility",
         "bb_growth",
         "reduced_log",
         "lm_emerge",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.engine.switch import Code
 from jaxdyn.nn import attention
@@ -68,12 +68,15 @@ def init(key: PRNGKeyArray, vocabulary: int, length: int, width: int, hidden: in
     )
 
 
-def forward(params: Params, tokens: Int[Array, " T"], form: Code) -> tuple[Float[Array, "T V"], Watched]:
-    """Logits of the next tokens, and what the head does."""
+def forward(
+    params: Params, tokens: Int[Array, " T"], form: Code, mask: Bool[Array, "T T"] | None = None
+) -> tuple[Float[Array, "T V"], Watched]:
+    """Logits of the next tokens, and what the head does; ``mask`` says which keys a query sees, by default those up to itself."""
     x = params.embed[tokens] + params.position[: tokens.size]
     q, k, v = jnp.einsum("td,cde->cte", rms_norm(x, params.gains[0], 1e-6), params.qkv)
     scores = q @ k.T * q.shape[-1] ** -0.5
-    mask, sink = attention.causal_mask(tokens.size), jnp.broadcast_to(params.sink, tokens.shape)
+    mask = attention.causal_mask(tokens.size) if mask is None else mask
+    sink = jnp.broadcast_to(params.sink, tokens.shape)
 
     def weigh(name: str) -> Callable[[], Float[Array, "T T"]]:
         return lambda: attention.weights(scores, name, mask, sink if name == "sink_bias" else None)

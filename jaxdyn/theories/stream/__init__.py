@@ -30,6 +30,7 @@ THEORY = jd.Theory(
         "lost_sink",
         "cost",
         "window",
+        "pretraining",
         "text",
         "pretrained",
     ),

@@ -1,13 +1,27 @@
-"""Memory of a streaming cache: bytes counted from the arrays that decoding carries from token to token."""
+r"""Memory and operations of a streaming cache, counted from the arrays and the program of decoding.
+
+Bytes are those of the arrays that decoding carries from token to token. Operations are the multiplications of all matrix products
+in the program, loops as often as they run, over the tokens read. With P weights of a block, N blocks, h heads of e entries, width d
+and V tokens, by the policy:
+
+.. math:: \text{streaming, window: } NP + 2NheL + dV, \qquad \text{dense: } NP + 2NheT + dV, \qquad
+   \text{recomputed: } L\,(NP + 2NheL) + dV
+
+for a cache or window of L keys and a text of T tokens, which is at least as long.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
+import numpy as np
 import xarray as xr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import PRNGKeyArray, PyTree
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
@@ -15,7 +29,19 @@ from jaxdyn import plotting
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import Decoder, init
 
-__all__ = ["CLAIMS", "Cost", "LENGTHS", "NETWORKS", "judge", "trial"]
+__all__ = [
+    "CLAIMS",
+    "Cost",
+    "LENGTHS",
+    "NETWORKS",
+    "POLICIES",
+    "counted",
+    "judge",
+    "judge_operations",
+    "multiplications",
+    "operations",
+    "trial",
+]
 
 
 LENGTHS = (64, 256, 4096)  # of texts
@@ -24,6 +50,9 @@ NETWORKS = {  # layers, heads, groups, entries, bytes of a number
     "8 heads share 2, bfloat16": (4, 8, 2, 64, "bfloat16"),
     "9 heads share 3, float32": (30, 9, 3, 64, "float32"),
 }
+POLICIES = ("streaming", "window", "dense", "recomputed")
+WORDS, UNITS = 8, 8  # of the vocabulary, and of the MLP
+SINKS = 1  # first tokens that a streaming cache keeps
 
 
 @jd.setting
@@ -37,10 +66,16 @@ class Cost:
         jd.require(self, self.kind in cache.KINDS, f"kind is one of {', '.join(cache.KINDS)}", "kind")
 
 
+def shape_of(name: str) -> Decoder:
+    """One of the networks."""
+    layers, heads, groups, entries, dtype = NETWORKS[name]
+    sizes = {"layers": layers, "heads": heads, "groups": groups, "dtype": dtype}
+    return Decoder(vocabulary=WORDS, width=heads * entries, hidden=UNITS, **sizes)
+
+
 def bytes_of(s: Cost, name: str, length: int) -> int:
     """Bytes of the keys and values after a text, from the shapes of what the scan carries; nothing is allocated."""
-    layers, heads, groups, entries, dtype = NETWORKS[name]
-    shape = Decoder(vocabulary=8, width=heads * entries, layers=layers, heads=heads, groups=groups, hidden=8, dtype=dtype)
+    shape = shape_of(name)
     policy = cache.Policy(kind=s.kind, size=length if s.kind == "dense" else s.size)
     tokens = jax.ShapeDtypeStruct((length,), jnp.int32)
 
@@ -86,6 +121,82 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     ax.legend()
 
 
+def multiplications(program: jax.extend.core.Jaxpr) -> int:
+    """Multiplications of all matrix products in a program, those in a loop as often as it runs."""
+    count = 0
+    for equation in program.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            count += math.prod(equation.invars[0].aval.shape[axis] for axis in contracted) * equation.outvars[0].aval.size
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        count += times * sum(multiplications(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
+    return count
+
+
+@functools.cache
+def counted(policy: str, size: int, shape: Decoder, length: int) -> float:
+    """Multiplications for each token of a text, from the program that reads it; nothing is computed."""
+    params = jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+
+    def read(params: PyTree, tokens: jax.Array) -> jax.Array:
+        if policy == "recomputed":
+            return cache.recompute(shape, params, size, tokens)
+        sinks = SINKS if policy == "streaming" else 0
+        kept = cache.Policy(kind=policy, size=length if policy == "dense" else size, sinks=sinks)
+        return cache.decode(shape, params, kept, tokens)[1]
+
+    return multiplications(jax.make_jaxpr(read)(params, jax.ShapeDtypeStruct((length,), jnp.int32)).jaxpr) / length
+
+
+def operations(s: Cost, key: PRNGKeyArray) -> jd.Observables:
+    """Multiplications for each token by policy, network and length of the text: counted, and by the formula."""
+    del key
+
+    def formula(policy: str, shape: Decoder, length: int) -> tuple[int, int]:
+        """All of them, and those that do not depend on the keys: of the weights."""
+        weights = shape.layers * sum(rows * columns for rows, columns in shape.weights.values())
+        keys, times = {"dense": (length, 1), "recomputed": (s.size, s.size)}.get(policy, (s.size, 1))
+        read = shape.width * shape.vocabulary
+        return times * (weights + 2 * shape.layers * shape.heads * shape.entries * keys) + read, weights + read
+
+    shapes = [shape_of(name) for name in NETWORKS]
+    read_as = [s.kind if policy == "streaming" else policy for policy in POLICIES]
+    by_formula = np.asarray([[[formula(p, shape, n) for n in LENGTHS] for shape in shapes] for p in POLICIES], float)
+    by_count = [[[counted(p, s.size, shape, n) for n in LENGTHS] for shape in shapes] for p in read_as]
+    axes = "policy network length"
+    return jd.observables(
+        predicted={"products": jd.named(jnp.asarray(by_formula[..., 0]), axes)},
+        measured={"products": jd.named(jnp.asarray(by_count, jnp.float64), axes)},
+        recorded={"weights": jd.named(jnp.asarray(by_formula[..., 1]), axes)},
+        coords={"policy": POLICIES, "network": tuple(NETWORKS), "length": LENGTHS},
+    )
+
+
+def judge_operations(ds: xr.Dataset) -> list[jd.Check]:
+    """Multiplications for each token, exactly, by policy."""
+    away = abs(ds.measured_products - ds.predicted_products)
+    return [jd.at_most("multiplications for each token minus the formula", away, 0)]
+
+
+def as_streaming(ds: xr.Dataset) -> xr.DataArray:
+    """A window that is encoded anew takes what a streaming cache takes."""
+    return xr.where(ds.policy == "recomputed", ds.predicted_products.sel(policy="streaming", drop=True), ds.predicted_products)
+
+
+def plot_operations(ds: xr.Dataset, fig: Figure) -> None:
+    """Multiplications for each token over the length of the text, by policy."""
+    axes = fig.subplots(1, ds.sizes["network"], sharey=True)
+    run = plotting.first_run(ds)
+    for ax, name in zip(axes, run.network.values, strict=True):
+        for policy, mark in zip(POLICIES, "o+sD", strict=True):
+            one = run.sel(network=name, policy=policy)
+            ax.plot(run.length, one.measured_products, mark, label=policy)
+            ax.plot(run.length, one.predicted_products, "--", color=plotting.COLORS["theory"])
+        ax.set(xscale="log", yscale="log", xlabel="tokens read", title=str(name))
+    axes[0].set(ylabel="multiplications for each token")
+    axes[0].legend()
+
+
 CLAIMS = (
     jd.Study(
         trial=trial,
@@ -110,5 +221,32 @@ CLAIMS = (
         },
         plot=plot,
         caption="Bytes of keys and values after texts of several lengths (points) and the formula (dashed), three networks.",
+    ),
+    jd.Study(
+        trial=operations,
+        quick=jd.grid(Cost),
+        paper=jd.grid(Cost, size=[8, 64]),
+        evidence="algebra",
+        bounds="derived",
+        source="arXiv:2309.17453, figure 1 (orders in T and L); arXiv:2305.13245 (grouped queries)",
+    ).claim(
+        id="stream.operations",
+        title="Encoding a window anew takes L times the work of a streaming cache",
+        statement=r"For each token, reading a text takes $NP + 2NheL + dV$ multiplications with a streaming cache or a window of "
+        r"$L$ keys, however long the text ($N$ blocks of $P$ weights, $h$ heads of $e$ entries, width $d$, $V$ words); "
+        r"$NP + 2NheT + dV$ with a dense cache for $T$ tokens; and $L (NP + 2NheL) + dV$ if the last $L$ tokens are encoded anew: "
+        r"$L$ times as many, but for the read-out. (A count of the products in the program.)",
+        slides=("practical:stream-recompute-cost", "practical:stream-figure-policies"),
+        tested="Caches and windows of {size} keys in three decoders, texts of 64, 256 and 4096 tokens; the matrix products are "
+        "counted in the program that reads the text, loops as often as they run.",
+        judge=judge_operations,
+        controls={"dense: a place for every token": {"kind": "dense"}},
+        rivals={
+            "encoding a window anew takes no more": jd.swap(predicted_products=as_streaming),
+            "only the weights count, not the keys": jd.swap(predicted_products="weights"),
+        },
+        plot=plot_operations,
+        caption="Multiplications for each token over the length of the text by policy (points), and the formula (dashed), in "
+        "three networks.",
     ),
 )

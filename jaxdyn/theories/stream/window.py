@@ -13,6 +13,7 @@ Letters: L keys of a cache, S sinks, T tokens of a text, V of the vocabulary.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -124,8 +125,8 @@ def started(s: Streamed, key: PRNGKeyArray) -> PyTree:
     return params | {"embed": 5 * params["embed"]}
 
 
-def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> PyTree:
-    """Weights after training; all sequences are sampled ahead."""
+def fitted(s: Streamed, params: PyTree, logits: Callable[..., Array], data: Int[Array, "steps b n1"]) -> PyTree:
+    """Weights after training on these sequences, one batch for each step."""
     rate = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 20, s.steps, 0.1)
     tx = optax.chain(
         optax.scale_by_adam(),
@@ -133,14 +134,18 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
         optax.scale_by_learning_rate(lambda count: (s.lr * rate(count)).astype(s.dtype)),
     )
 
-    def loss(params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, ""]:
-        logits = jax.nn.log_softmax(apply(s.shape, params, tokens[:, :-1]))
-        return -jnp.mean(jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[:, FIRST:])
+    def loss(params: PyTree, tokens: Int[Array, "b n1"]) -> Float[Array, ""]:
+        shares = jax.nn.log_softmax(logits(params, tokens[:, :-1]))
+        return -jnp.mean(jnp.take_along_axis(shares, tokens[:, 1:, None], -1)[:, FIRST:])
 
-    data = jax.vmap(lambda i: sample_texts(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
     step = train.make_step(loss, tx, lambda i: data[i])
-    start = train.init(tx, started(s, k_init))
-    return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), start).params
+    return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), train.init(tx, params)).params
+
+
+def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> PyTree:
+    """Weights after training; all sequences are sampled ahead."""
+    data = jax.vmap(lambda i: sample_texts(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
+    return fitted(s, started(s, k_init), functools.partial(apply, s.shape), data)
 
 
 def looked(s: Streamed, law: backcopy.Law, params: PyTree, tokens: Int[Array, "b n"]) -> dict[str, Array]:
