@@ -49,7 +49,6 @@ FATES = {  # what became of a row: in a count, and what that means
     "measured": ("measured", "an open question, or a number that the slide does not give"),
     "experiment": ("drawn or tabulated", "by an experiment next to the printed ones, without a verdict"),
     "reference": ("references", "cited only, with the reason"),
-    "open": ("open", "to be decided by a claim that is not written yet"),
 }
 MARKS = ("<!-- talks -->", "<!-- end of talks -->")
 
@@ -68,7 +67,6 @@ class Row:
         fails: how it does not reproduce, in words.
         note: what a reader must know.
         reference: why nothing decides it, and what that would take.
-        missing: what would decide it, which is not here yet.
         same: the row that it repeats.
     """
 
@@ -82,7 +80,6 @@ class Row:
     fails: str = ""
     note: str = ""
     reference: str = ""
-    missing: str = ""
     same: str = ""
 
     @property
@@ -188,7 +185,7 @@ def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
     for outcome, known in (("upheld", "reproduced"), ("measured", "measured")):
         if outcome in counted:
             return known
-    return "experiment" if its_homes else "reference" if row.reference else "open" if row.missing else None
+    return "experiment" if its_homes else "reference" if row.reference else None
 
 
 def summary(claims: Sequence[Claim], root: Path) -> Counter[str]:
@@ -247,7 +244,7 @@ def _line(row: Row, found: Mapping[str, Sequence[Home]], claims: Mapping[str, Cl
         return f"| {anchor}{slide} | [as in “{_cell(first.slide)}”](#{first.talk}-{first.id}){note} | | | | | |"
     own = found.get(row.name, ())
     says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.note)))
-    undecided = f"*reference only:* {_cell(row.reference)}" if row.reference else f"*open:* {_cell(row.missing)}"
+    undecided = f"*reference only:* {_cell(row.reference)}"
     decided = "<br>".join(map(_home, own)) or undecided
     of = [home for home in own if isinstance(home, Claim)]
     quick, paper = (

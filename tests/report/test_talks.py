@@ -57,7 +57,6 @@ def test_a_fate_is_what_the_homes_say(claims):
     assert talks.fate(row, [measured, Path("a.py")]) == "measured" and talks.fate(row, [Path("a.py")]) == "experiment"
     assert talks.fate(row, []) is None
     assert talks.fate(dataclasses.replace(row, reference="no machine"), []) == "reference"
-    assert talks.fate(dataclasses.replace(row, missing="a claim"), []) == "open"
     assert talks.fate(dataclasses.replace(row, fails="it falls"), [measured]) == "not reproduced"
 
 
