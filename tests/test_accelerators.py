@@ -1,4 +1,4 @@
-"""What accelerators run, tested where there is none: every program lowers for them, and its runs at once are its runs one by one."""
+"""What accelerators run, tested without one: every program lowers for them, and its runs at once are its runs one by one."""
 
 import dataclasses
 
