@@ -74,18 +74,18 @@ LENGTHS = {  # shorter runs of other trials
     "li2.features.thm4_retention:trial": {"steps": 30},
     "li2.grokking.phase:trial": {"epochs": 20, "every": 10},
     "omnigrok.students:trial": {"settle": 60},
-    "prieto.arithmetic:trial": {"steps": 80},
+    "prieto.arithmetic:trial": {"steps": 20},
     "varma.ungrok:trial": {"epochs": 40},
 }
-RTOL, ATOL = 2e-14, 1e-15  # of the largest entry of an array; of numbers that are rounding themselves
+RTOL, ATOL = 2e-14, 1e-14  # of the largest entry of an array; of numbers that are themselves rounding
 LOOSER = {  # reason -> tolerance, and where it is needed
     "the steps of an adaptive solver depend on rounding, within its tolerance": (
         2e-9,
         "icl.gf_limit:trial joma.convergence:trial joma.linear.lowrank_link:link_trial joma.linear.lowrank_link:trained_trial "
-        "li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy:trial snap.scan.random_laws_flow:trial "
-        "snap.scan.unequal_flow:trial snap.snapping.memory:trial",
+        "li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy:trial snap.gradient.reparam:xi_trial "
+        "snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial snap.snapping.memory:trial",
     ),
-    "the same, over twelve decades of time": (2e-7, "emer.direction:trial"),
+    "the same, over twelve decades of time": (2e-6, "emer.direction:trial emer.search_flow:trial"),
     "differences of numbers that are nearly equal": (
         2e-8,
         "li2.lazy.lemma1_width:equal_trial li2.lazy.lemma1_width:trial li2.lazy.regimes:trial scal.fitted:noisy_trial",
@@ -95,6 +95,9 @@ LOOSER = {  # reason -> tolerance, and where it is needed
 }
 RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.split()}
 LEFT_OUT = {  # variables that rounding decides
+    "emer.search_flow:trial": ("rest",),  # what is left of numbers that are nearly equal, as the next two
+    "li2.lazy.lemma1_width:trial": ("apart",),
+    "lyu.dichotomy:trial": ("assumed_left",),
     "joma.invariant.fig3:fig3_trial": ("measured_srank_v", "measured_srank_rate", "drift", "loss"),  # to the end of training
     "rev.mlt.trial:trial": ("z",),  # of logits that are still equal
     "scal.fitted:trial": ("measured_parameters", "measured_exponent", "value", "steps"),  # where L-BFGS ends, by whichever path
