@@ -91,6 +91,7 @@ LOOSER = {  # reason -> tolerance, and where it is needed
         "li2.lazy.lemma1_width:equal_trial li2.lazy.lemma1_width:trial li2.lazy.regimes:trial scal.fitted:noisy_trial",
     ),
     "trainings whose number of steps is not static": (2e-12, "hyper.training:trial joma.hierarchy.hier_order:trial"),
+    "first steps of Adam, where a gradient is rounding": (1e-6, "prieto.arithmetic:trial"),
     "trainings in float32 that know no other precision": (1e-6, "varma.ungrok:trial"),
 }
 RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.split()}
