@@ -35,21 +35,21 @@ LABELS = {
     "low_rank": "W = BA",
 }
 LEVEL = 0.95  # of each interval: few seeds
-FOUND_ORDER = {  # seeds 0:3 and 98000000:98000003
-    "perplexity / full Adam's, over the paper's: full Adam, two rates": (0.544, 0.6501, 0.757),
-    "perplexity / full Adam's, over the paper's: GaLore": (0.529, 0.6341, 0.739),
-    "perplexity / full Adam's, over the paper's: GaLore, a quarter of the rank": (0.59, 0.6934, 0.796),
-    "perplexity / full Adam's, over the paper's: random bases": (0.544, 0.6577, 0.771),
-    "perplexity / full Adam's, over the paper's: first basis kept": (0.544, 0.6471, 0.75),
-    "perplexity / full Adam's, over the paper's: LoRA": (0.977, 1.055, 1.13),
-    "perplexity / full Adam's, over the paper's: ReLoRA": (0.924, 1.04, 1.16),
-    "perplexity / full Adam's, over the paper's: W = BA": (0.26, 0.3013, 0.343),
-    "perplexity / that of full Adam with two rates: GaLore": (0.931, 1.001, 1.07),
-    "perplexity / that of full Adam with two rates: GaLore, a quarter of the rank": (1.04, 1.096, 1.16),
-    "perplexity / that of full Adam with two rates: random bases": (0.974, 1.036, 1.1),
-    "perplexity / that of full Adam with two rates: first basis kept": (0.946, 1.023, 1.1),
-    "perplexity, GaLore of half the width's rank / full Adam": (0.521, 0.6235, 0.727),
-    "perplexity, half the width's rank / a quarter": (0.945, 0.9605, 0.976),
+FOUND_ORDER = {  # seeds 0:6 and 96000000:96000006
+    "perplexity / full Adam's, over the paper's: full Adam, two rates": (0.5905, 0.6671, 0.7437),
+    "perplexity / full Adam's, over the paper's: GaLore": (0.5706, 0.6462, 0.7218),
+    "perplexity / full Adam's, over the paper's: GaLore, a quarter of the rank": (0.6277, 0.7091, 0.7905),
+    "perplexity / full Adam's, over the paper's: random bases": (0.585, 0.6614, 0.7377),
+    "perplexity / full Adam's, over the paper's: first basis kept": (0.5811, 0.6596, 0.7382),
+    "perplexity / full Adam's, over the paper's: LoRA": (0.9733, 1.073, 1.173),
+    "perplexity / full Adam's, over the paper's: ReLoRA": (0.9437, 1.07, 1.195),
+    "perplexity / full Adam's, over the paper's: W = BA": (0.2715, 0.309, 0.3464),
+    "perplexity / that of full Adam with two rates: GaLore": (0.9736, 0.9916, 1.01),
+    "perplexity / that of full Adam with two rates: GaLore, a quarter of the rank": (1.074, 1.089, 1.104),
+    "perplexity / that of full Adam with two rates: random bases": (0.9972, 1.016, 1.034),
+    "perplexity / that of full Adam with two rates: first basis kept": (0.9913, 1.012, 1.032),
+    "perplexity, GaLore of half the width's rank / full Adam": (0.5655, 0.6391, 0.7127),
+    "perplexity, half the width's rank / a quarter": (0.9504, 0.9663, 0.9822),
 }
 FOUND_ABLATION = {  # seeds 0:3
     "perplexity, first basis kept / T = 50": (0.988, 1.016, 1.05),
@@ -274,8 +274,9 @@ CLAIMS = (
         paper=PAPER.replace(optimizer=list(METHODS), factor=[0.1, 1 / 3, 1.0, 3.0]),
         expected="measured",
         judge=read_order,
+        seeds=6,  # on three, two sets of seeds disagree
         found=FOUND_ORDER,
-        found_seeds=6,
+        found_seeds=12,
         rivals={"ratios are the published ones": AS_PUBLISHED, "all methods are as good as full Adam": ALL_ALIKE},
         plot=plot_order,
         caption="Test perplexity of each method at its best rate over that of full Adam: one dot per seed, and the published "
