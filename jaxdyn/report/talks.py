@@ -46,7 +46,7 @@ FATES = {  # what became of a row: in a count, and what that means
     "reproduced": ("reproduced", "decided by a claim that is upheld"),
     "misprint": ("misprints", "refuted as printed, next to a corrected form that is upheld"),
     "not reproduced": ("not reproduced", "decided or measured, and not what the slide says"),
-    "measured": ("measured", "an open question, or a number that the slide does not give"),
+    "measured": ("measured", "a question left open, or numbers of ours without a verdict on the slide's"),
     "experiment": ("drawn or tabulated", "by an experiment next to the printed ones, without a verdict"),
     "reference": ("references", "cited only, with the reason"),
 }
@@ -282,14 +282,14 @@ def _studied(claim: Claim) -> str | None:
 
 
 def _ours(claim: Claim, name: str) -> str:
-    """A recorded number: of a measured claim's record, or of its study at the paper's scale."""
+    """A recorded number and what it is: of a measured claim's record, or of its study at the paper's scale."""
     if (record := (claim.records or {}).get(name)) is not None:
-        return _number(record["value"], record["interval"])
+        return f"{_number(record['value'], record['interval'])} ({_cell(name)})"
     study = studies.read_study(claim.id)
     entry: dict[str, Any] = {} if study is None else study["claim"]
     for one in (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ())):
         if one["name"] == name:
-            return _number(one["value"], one["interval"])
+            return f"{_number(one['value'], one['interval'])} ({_cell(name)})"
     raise ValueError(f"{claim.id} has no recorded number called {name!r}")
 
 

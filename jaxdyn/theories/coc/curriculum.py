@@ -83,6 +83,10 @@ CLAIMS = (
             "practical:coc-table",
             "practical:coc-table-coconut",
             "practical:coc-table-no-curriculum",
+            "practical:coc-table-icot",
+            "practical:coc-table-pause",
+            "practical:coc-table-no-thought",
+            "practical:coc-table-pause-as-thought",
         ),
         expected="measured",
         found={

@@ -110,7 +110,6 @@ CLAIMS = (
         "no training.)",
         slides=(
             "practical:galore-model-sizes",
-            "practical:galore-table-pretraining",
             "practical:galore-table-memory",
             "practical:galore-ranks",
         ),

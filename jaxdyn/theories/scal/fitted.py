@@ -259,7 +259,7 @@ LAW = r"$E + AN^{-\alpha} + BD^{-\beta}$ ($N$ weights, $D$ tokens)"
 CLAIMS = (
     STUDY.claim(
         id="scal.recover",
-        slides=("grokking:scal-table",),
+        slides=("grokking:scal-steps",),
         title="The parametric fit recovers the law from losses without noise",
         statement=f"From exact losses {LAW} the parametric fit, which minimises the sum of Huber's losses of the errors in "
         r"$\ln L$ by L-BFGS with strict tolerances, recovers all five parameters to a relative $10^{-3}$ and the exponent $a = "

@@ -249,7 +249,7 @@ FOURIER = STUDY.claim(
 )
 DECOMPOSITION = STUDY.claim(
     id="cogo.loss_dec",
-    slides=("training:cogo-loss",),
+    slides=("training:cogo-loss", "training:cogo-sufficient"),
     title="The loss is a sum over frequencies of functions of sum potentials",
     statement=r"On finite Abelian groups, for random weights, the loss over all pairs is $L = \frac1d \sum_{k \ne 0} \ell_k + 1 - "
     r"\frac1d$ with $\ell_k = -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p "

@@ -287,7 +287,6 @@ CLAIMS = (
         id="cogo.train_named",
         slides=(
             "training:cogo-figure-solution",
-            "training:cogo-factorable",
             "training:cogo-constructed",
         ),
         title="Trained networks are made of the three known constructions",

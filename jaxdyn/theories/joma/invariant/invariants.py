@@ -200,6 +200,8 @@ CLAIMS = (
             "training:joma-settings",
             "training:joma-theorem-1-exp",
             "training:joma-zero-start",
+            "training:joma-theorem-1-any",
+            "training:joma-folding",
         ),
         title="Under exp attention the MLP's weights determine the logits",
         statement=r"Joint training of exp attention and the MLP above it conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "

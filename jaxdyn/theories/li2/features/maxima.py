@@ -381,7 +381,7 @@ FLATNESS = STUDY.claim(
 )
 CYCLIC = STUDY.claim(
     id="li2.cor2",
-    slides=("grokking:li2-corollary-2",),
+    slides=("grokking:li2-corollary-2", "grokking:li2-corollary-2-values"),
     title="For modular addition a node ends with a single frequency",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs of residues modulo M, the weights for both "
     "operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the alternating sign "
@@ -398,7 +398,7 @@ CLAIMS = (
     VALUES,
     VALUES.as_printed(
         id="li2.maxima_values_as_printed",
-        slides=("grokking:li2-theorem-2-values",),
+        slides=("grokking:li2-theorem-2-values", "grokking:li2-corollary-2-values"),
         title="Printed: the energies of the maxima",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the local maxima of its "
         "energy on the unit sphere are $M/8d$ in a real irrep of degree d of a group of M elements, and $M/16d$ in a complex "

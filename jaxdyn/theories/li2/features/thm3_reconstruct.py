@@ -249,7 +249,7 @@ FEWER = {"one pair fewer": {"missing": 1.0}}
 
 COMPLEX = STUDY.claim(
     id="li2.thm3_complex",
-    slides=("grokking:li2-theorem-3",),
+    slides=("grokking:li2-theorem-3", "grokking:li2-theorem-3-count"),
     title="Enough random complex features fit every target exactly",
     statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, $d_k^4$ random pairs of nodes $[u; \pm "
     r"P\bar u]$ in each irrep k of degree $d_k$ but the trivial one (u in the irrep, P inverts the group element) fit the "

@@ -177,6 +177,7 @@ ETA = STUDY.claim(
     slides=(
         "grokking:li2-no-decay",
         "grokking:li2-large-decay",
+        "grokking:li2-regime",
     ),
     title="How the hidden layer's gradient depends on weight decay of the top",
     statement=r"Identities at the ridge solution of the top layer: for large ridge $\eta$ the gradient $G_F$ that the hidden "
