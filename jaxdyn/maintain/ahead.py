@@ -6,6 +6,7 @@ that all claims together ask for at quick scale. It is compiled in a process of 
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 import multiprocessing
@@ -13,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 
-__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "key", "lists", "read", "start", "topology", "write"]
+__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "lists", "read", "stamp", "start", "topology", "write"]
 
 RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
 SLOW = "not compiled within"
@@ -45,12 +47,13 @@ class Target:
     name: str
     devices: Devices
     extra: str  # of jaxdyn, that brings the compiler
+    package: str  # with the compiler
     chip: str = ""  # of a TPU
 
 
 TARGETS = {
-    "cuda": Target("H100", Devices("gpu", 1, 80 * 2**30), "cuda13"),
-    "tpu": Target("TPU v5e", Devices("tpu", 1, 16 * 2**30), "tpu", "v5e:2x2"),
+    "cuda": Target("H100", Devices("gpu", 1, 80 * 2**30), "cuda13", "jax-cuda13-pjrt"),
+    "tpu": Target("TPU v5e", Devices("tpu", 1, 16 * 2**30), "tpu", "libtpu", "v5e:2x2"),
 }
 
 
@@ -94,31 +97,37 @@ def compile_list(platform: str, program: Program, runs: int) -> dict[str, Any]:
     return seconds | {"bytes": used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes}
 
 
-def key(chunk: Chunk) -> str:
-    """What is compiled, as a text that changes with the trial's sources and with the number of runs."""
-    return f"{timings.program_name(chunk.program)} {probes.shipped_key(chunk.program)} {chunk.shape[1]}"
+def stamp(chunk: Chunk) -> str:
+    """What was compiled: changes with the sources of the trial and with the number of runs."""
+    return f"{probes.shipped_key(chunk.program)} {chunk.shape[1]}"
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
-    """The results so far, by platform and :func:`key`."""
+    """The results so far, by platform and program; for each platform ``about`` says when they were made, and by what."""
     return json.loads(file.read_text()) if file.is_file() else {}
 
 
 def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int]:
-    """Compile what is not in the file of results yet, for so long; returns how many programs it has, and of how many."""
+    """Compile what is not in the file of results, then what has changed since, for so long.
+
+    Returns:
+        How many programs the file has as they are now, and of how many.
+    """
     topology(platform)
-    chunks, end = lists(platform), time.monotonic() + seconds
-    found = read(file).get(platform, {})
-    kept = {key(chunk): found[key(chunk)] for chunk in chunks if key(chunk) in found}
-    todo = [chunk for chunk in chunks if key(chunk) not in kept]
-    for chunk, result in compiled(platform, todo, end):
-        each = probes.facts_of([chunk.program])[chunk.program]["bytes"]
-        kept[key(chunk)] = result | {"runs": chunk.shape[1], "estimate": chunk.shape[1] * each}
-        atomic_write(file, json.dumps(read(file) | {platform: kept}, indent=1) + "\n")
-    names = {key(chunk): timings.program_name(chunk.program) for chunk in chunks}
-    failed = {names[k]: str(result["failed"]) for k, result in kept.items() if "failed" in result and SLOW not in result["failed"]}
+    chunks, end = {timings.program_name(chunk.program): chunk for chunk in lists(platform)}, time.monotonic() + seconds
+    kept = {name: result for name, result in read(file).get(platform, {}).items() if name in chunks}
+    changed = [name for name, result in kept.items() if result["stamp"] != stamp(chunks[name])]
+    todo = [*(name for name in chunks if name not in kept), *changed]
+    about = f"JAX {version('jax')}, {TARGETS[platform].package} {version(TARGETS[platform].package)}, {datetime.date.today()}"
+    for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
+        runs, each = chunk.shape[1], probes.facts_of([chunk.program])[chunk.program]["bytes"]
+        kept[timings.program_name(chunk.program)] = result | {"runs": runs, "estimate": runs * each, "stamp": stamp(chunk)}
+        whole = read(file)
+        whole |= {"about": whole.get("about", {}) | {platform: about}, platform: kept}
+        atomic_write(file, json.dumps(whole, indent=1) + "\n")
+    failed = {name: str(result["failed"]) for name, result in kept.items() if SLOW not in result.get("failed", SLOW)}
     impossible.write(TARGETS[platform].devices.platform, failed)
-    return len(kept), len(chunks)
+    return sum(result["stamp"] == stamp(chunks[name]) for name, result in kept.items()), len(chunks)
 
 
 def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxdyn.engine import library
-from jaxdyn.engine.probes import shipped_key
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.timings import program_name, shipped_costs
@@ -60,7 +59,7 @@ def _write(target: Path, root: Path) -> None:
 
 def _with_programs(page: str, root: Path) -> str:
     """The page on accelerators with the table of today's programs."""
-    programs = {program_name(program): shipped_key(program) for program in theory_programs()}
+    programs = sorted({program_name(program) for program in theory_programs()})
     return platforms.with_programs(page, ahead.read(root / ahead.RESULTS), programs, shipped_costs()[1])
 
 

@@ -15,59 +15,49 @@ MARKS = "<!-- programs -->", "<!-- /programs -->"
 NAMES = {"cuda": "H100", "tpu": "TPU v5e"}
 PACKAGE = "jaxdyn.theories."
 
-Results = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by platform and key: a program's name, its sources and its number of runs
+Results = Mapping[str, Mapping[str, Any]]  # by platform and program: what came of it
 
 
-def _parts(key: str) -> tuple[str, str]:
-    """Name and sources of a program."""
-    name, sources, _ = key.rsplit(" ", 2)
-    return name, sources
+def _by_name(platform: str, results: Results, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """What came of those of some programs that were compiled for a platform."""
+    found = results.get(platform, {})
+    return {name: found[name] for name in names if name in found}
 
 
-def summary(platform: str, results: Results, current: Mapping[str, str]) -> str:
-    """One sentence on a platform: how many of today's programs compile there, and in how long.
+def summary(platform: str, results: Results, names: Sequence[str]) -> str:
+    """One sentence on a platform: how many programs compile there, in how long, and by which compiler.
 
     Args:
         platform: whose compiler.
-        results: what was compiled.
-        current: names and sources of today's programs.
+        results: what was compiled; ``about`` says when and by what.
+        names: of today's programs.
     """
-    found = {}
-    for key, result in results.get(platform, {}).items():
-        name, sources = _parts(key)
-        if current.get(name) == sources:
-            found[name] = result
+    found = _by_name(platform, results, names)
     good = [result for result in found.values() if "failed" not in result]
-    said = (
-        f"{NAMES[platform]}: of {plural(len(current), 'program')} {len(found)} were compiled as they are now, {len(good)} of them"
-    )
-    if not good:
-        return f"{said} without fault."
-    seconds = sorted(result["compile_seconds"] for result in good)
-    times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
-    return f"{said} without fault, in {sum(seconds):.0f} s one after another; {times}."
+    said = f"{NAMES[platform]}: {len(found)} of {plural(len(names), 'program')} were compiled, {len(good)} of them without fault"
+    if good:
+        seconds = sorted(result["compile_seconds"] for result in good)
+        times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
+        said += f", in {sum(seconds):.0f} s one after another; {times}"
+    about = results.get("about", {}).get(platform)
+    return f"{said} ({about})." if about else f"{said}."
 
 
-def table(results: Results, current: Mapping[str, str], cpu: Mapping[str, tuple[float, float]]) -> str:
+def table(results: Results, names: Sequence[str], cpu: Mapping[str, tuple[float, float]]) -> str:
     """A row per program.
 
     Args:
         results: what was compiled, by platform.
-        current: names and sources of today's programs.
+        names: of today's programs.
         cpu: seconds to compile each program, and to make a run of it, on the reference machine's processor.
     """
-    by_name: dict[str, dict[str, tuple[str, Mapping[str, Any]]]] = {name: {} for name in current}
-    for platform, found in results.items():
-        for key, result in found.items():
-            name, sources = _parts(key)
-            if name in by_name:
-                by_name[name][platform] = sources, result
+    found = {platform: _by_name(platform, results, names) for platform in NAMES}
     heads = [f"{NAMES[p]}: {what}" for p in NAMES for what in ("s", "MB")]
     lines = [f"| program | runs | planned MB | CPU: s | {' | '.join(heads)} |", "|---|" + "---:|" * (3 + len(heads))]
-    shown = short_names(list(by_name))
-    for name, own in by_name.items():
-        of_any: Mapping[str, Any] = next((result for _, result in own.values()), {})
-        compiled = [cell for p in NAMES for cell in _cells(own.get(p), current[name])]
+    shown = short_names(names)
+    for name in names:
+        compiled = [cell for p in NAMES for cell in _cells(found[p].get(name))]
+        of_any: Mapping[str, Any] = next((results[name] for results in found.values() if name in results), {})
         seconds = f"{cpu[name][0]:.1f}" if name in cpu else ""
         lines.append(
             f"| {shown[name]} | {of_any.get('runs', '')} | {_mega(of_any.get('estimate'))} | {seconds} | {' | '.join(compiled)} |"
@@ -75,14 +65,13 @@ def table(results: Results, current: Mapping[str, str], cpu: Mapping[str, tuple[
     return "\n".join(lines) + "\n"
 
 
-def _cells(found: tuple[str, Mapping[str, Any]] | None, sources: str) -> list[str]:
-    """Seconds and megabytes, or what went wrong; an asterisk where the trial has changed since."""
+def _cells(found: Mapping[str, Any] | None) -> list[str]:
+    """Seconds and megabytes, or what went wrong."""
     if found is None:
         return ["", ""]
-    changed = "" if found[0] == sources else "\\*"
-    if "failed" in found[1]:
-        return [f"{found[1]['failed'].replace('|', ' ')}{changed}", ""]
-    return [f"{found[1]['compile_seconds']:.1f}{changed}", _mega(found[1]["bytes"])]
+    if "failed" in found:
+        return [str(found["failed"]).replace("|", " "), ""]
+    return [f"{found['compile_seconds']:.1f}", _mega(found["bytes"])]
 
 
 def _mega(size: int | None) -> str:
@@ -102,7 +91,7 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     return short
 
 
-def with_programs(page: str, results: Results, current: Mapping[str, str], cpu: Mapping[str, tuple[float, float]]) -> str:
+def with_programs(page: str, results: Results, names: Sequence[str], cpu: Mapping[str, tuple[float, float]]) -> str:
     """The page with today's sentences and table between its two marks.
 
     Raises:
@@ -111,7 +100,7 @@ def with_programs(page: str, results: Results, current: Mapping[str, str], cpu: 
     start, end = page.find(MARKS[0]), page.find(MARKS[1])
     if not 0 <= start < end:
         raise UsageError(f"the page lacks the marks {' and '.join(MARKS)}")
-    sentences = "\n".join(f"- {summary(platform, results, current)}" for platform in NAMES)
-    failed = any("failed" in result for found in results.values() for result in found.values())
+    sentences = "\n".join(f"- {summary(platform, results, names)}" for platform in NAMES)
+    failed = any("failed" in result for platform in NAMES for result in results.get(platform, {}).values())
     note = "\n\nWhere a number of seconds would stand, it says why there is none." if failed else ""
-    return f"{page[: start + len(MARKS[0])]}\n{sentences}{note}\n\n{table(results, current, cpu)}{page[end:]}"
+    return f"{page[: start + len(MARKS[0])]}\n{sentences}{note}\n\n{table(results, names, cpu)}{page[end:]}"

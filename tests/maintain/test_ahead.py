@@ -91,19 +91,24 @@ def test_nothing_is_begun_when_the_time_is_up(workers):
 
 def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
     monkeypatch.setattr(ahead, "topology", lambda platform: None)
+    monkeypatch.setattr(ahead, "version", lambda package: "1.2")
     monkeypatch.setattr(ahead, "lists", lambda platform: [chunk(n) for n in "abcd"])
     monkeypatch.setattr(ahead.probes, "shipped_key", lambda program: "sources")
     monkeypatch.setattr(ahead.probes, "facts_of", lambda programs: {program: {"bytes": 7} for program in programs})
     monkeypatch.setattr(impossible, "SHIPPED", tmp_path / "impossible.json")
     file = tmp_path / "ahead.json"
     assert ahead.write("tpu", 100, file) == (4, 4)
+    assert ahead.read(file)["about"]["tpu"].startswith("JAX 1.2, libtpu 1.2, 2")
     (a, *_) = ahead.read(file)["tpu"].values()
-    assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7}
+    assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "sources 1"}
     assert json.loads(impossible.SHIPPED.read_text()) == {
         "tpu": {"m:b ()": "ends the compiler itself", "m:d ()": "needs complex128, which this platform has not"}
     }
     del workers[:]
     assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"
+    monkeypatch.setattr(ahead.probes, "shipped_key", lambda program: "changed" if program.trial.qualname == "a" else "sources")
+    assert ahead.write("tpu", -1, file) == (3, 4) and len(ahead.read(file)["tpu"]) == 4, "what has changed stays until it is done"
+    assert ahead.write("tpu", 100, file) == (4, 4) and [pipe.sent for pipe in workers] == [["a"]]
 
 
 def test_without_the_compiler_one_sentence_says_what_to_install(monkeypatch):

@@ -174,7 +174,7 @@ def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def shuffled(ds: xr.Dataset) -> xr.Dataset:
-    """Each row's logits dealt anew to the tokens that its class shows."""
+    """Each row's logits given anew to the tokens that its class shows."""
     rng, seen = np.random.default_rng(0), (ds.tf > 0).broadcast_like(ds.row).transpose(..., "token")
     row = ds.row.transpose(..., "token").copy(deep=True)
     for values, there in zip(row.values.reshape(-1, ds.sizes["token"]), seen.values.reshape(-1, ds.sizes["token"]), strict=True):
@@ -285,7 +285,7 @@ CLAIMS = (
             "an untrained network": {"lr": 0.0},
             "one row for all queries": jd.swap(row=lambda ds: ds.row.mean("class") + 0 * ds.row),
             "rows exchanged between queries": jd.swap(row=lambda ds: ds.row.roll({"class": 1})),
-            "a row's logits dealt anew to the tokens of its class": shuffled,
+            "a row's logits given anew to the tokens of its class": shuffled,
         },
         plot=plot_contextual,
         caption=f"Left: how many of their {LEADING} leading tokens the rows of two queries have in common, one run at the largest "
