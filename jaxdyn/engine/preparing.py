@@ -5,6 +5,7 @@ For a process that runs chunks itself. JAX's precision belongs to the thread, an
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 import time
@@ -21,6 +22,14 @@ NAME = "jaxdyn compiles ahead"
 def at_work() -> bool:
     """Whether a thread is compiling: a process that ends then must not tidy up JAX under its feet."""
     return any(thread.name == NAME for thread in threading.enumerate())
+
+
+@atexit.register  # after JAX's own, and so called before it
+def _wait() -> None:
+    """A script that is interrupted, or fails, ends when the thread has compiled: in the middle of that JAX would abort it."""
+    for thread in threading.enumerate():
+        if thread.name == NAME:
+            thread.join()
 
 
 class Preparing:

@@ -94,6 +94,36 @@ def test_a_trial_that_cannot_be_traced_is_an_error_of_its_own_claim(toys):
         jd.sweep(toys.broken, jd.grid(toys.Toy), 2)
 
 
+SCRIPT = """
+import sys, time
+import jaxdyn as jd
+from jaxdyn.engine import program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.reference import load_file
+
+toys, built = load_file(sys.argv[1]), program.compile_block
+
+def slowly(one, *args):
+    if dict(one.static)["size"] == 5:
+        time.sleep(2)
+        compiled = built(one, *args)
+        print("compiled")
+        return compiled
+    raise ValueError("a trial is wrong")
+
+program.compile_block = slowly
+with elsewhere(Devices("gpu")):
+    jd.sweep(toys.decay, jd.grid(toys.Toy, size=[3, 5]))
+"""
+
+
+def test_a_script_that_fails_ends_after_the_compiler():
+    """Otherwise JAX is taken away from under the thread, which aborts the process."""
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).with_name("toys.py"))]
+    done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "a trial is wrong" in done.stderr and done.stdout == "compiled\n", done.stderr
+
+
 SLOW = """
 import pathlib, sys, threading, time
 import jaxdyn.cli.main as main
