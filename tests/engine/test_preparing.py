@@ -43,6 +43,36 @@ def test_the_next_program_is_begun_and_waited_for():
     assert not module.at_work() and done == [B], "nothing else to compile"
 
 
+def test_ctrl_c_while_the_thread_is_waited_for_leaves_it_at_work():
+    """Joined, it would be taken for ended, and the process would end in the middle of its compilation."""
+    gate, main = threading.Event(), threading.main_thread()
+    if threading.current_thread() is not main:
+        pytest.skip("signals go to the main thread")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ahead = Preparing(lambda one: gate.wait(10))
+        ahead.begin(A, [B])
+        threading.Timer(0.3, signal.pthread_kill, (main.ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            ahead.taken(B)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert module.at_work()
+    gate.set()
+    assert ahead.taken(B) > 0.0 and not module.at_work()
+
+
+def test_a_thread_that_cannot_be_started_is_not_waited_for(monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    ahead = Preparing(print)
+    with pytest.raises(RuntimeError):
+        ahead.begin(A, [B])
+    assert not module.at_work() and ahead.taken(B) == 0.0
+
+
 def test_what_compiling_ahead_raises_is_left_to_the_run():
     def broken(one):
         raise ValueError("a trial is wrong")
