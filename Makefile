@@ -9,7 +9,7 @@ comma := ,
 space := $(subst ,, )
 PINS := $(wildcard $(EXTRA:%=constraints-%.txt))
 READY := $(VENV)/.ready$(addprefix -,$(EXTRA))
-ifneq ($(words $(EXTRA)),$(words $(filter $(EXTRAS),$(EXTRA))))
+ifneq ($(strip $(EXTRA)),$(filter $(EXTRAS),$(firstword $(EXTRA))))
 $(error EXTRA=$(EXTRA) is not allowed: it is $(subst $(space), or ,$(EXTRAS)))
 endif
 

@@ -35,7 +35,7 @@ def nvidia_cards(root: Path = ROOT) -> tuple[str, ...]:
     if not any((nodes / name).exists() for name in ("nvidia0", "nvidiactl", "dxg")):
         return ()
     if (visible := os.environ.get(VISIBLE)) is not None:
-        names = (name.strip() for name in visible.split(","))
+        names = dict.fromkeys(name.strip() for name in visible.split(","))  # one that is named twice is one card
         return tuple(itertools.takewhile(lambda name: name[:1] not in ("", "-"), names))  # as CUDA: up to the first invalid one
     files = _count((root / "proc/driver/nvidia/gpus").glob("*")), _count(nodes.glob("nvidia[0-9]*"))
     return tuple(map(str, range(min(filter(None, files)) if files[0] else _listed())))

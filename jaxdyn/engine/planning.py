@@ -65,6 +65,8 @@ def plan(
         program = _executed(program, facts, quick, where)
         mapped, flat = program.executor == "map", program.executor == "flat"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
+        if flat and most > where.count:
+            most -= most % where.count  # a list is filled up to as many runs for one device as for another
         most = at_once[program] = most if chunk is None else min(most, chunk)
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
         whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)

@@ -411,10 +411,8 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     Where the memory does not suffice, half as many runs are made at once, and again.
 
     Raises:
-        Absent: the memory does not suffice for one run, or the program is known not to compile for the device that is here.
+        Absent: the memory does not suffice for one run, or as for :func:`prepare`.
     """
-    if (why := obstacle(chunk.program, jax.default_backend())) is not None:
-        raise Absent(f"{chunk.program.trial.title} {why}: a CPU or another accelerator is needed")
     use_compilation_cache()
     _same_values(chunk.program)
     group = GROUPS.get(chunk.program, chunk.group)
@@ -449,7 +447,13 @@ def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
 
 
 def prepare(chunk: Chunk) -> Callable[[], Observables]:
-    """Compile for a chunk, if that is not done; calling what is returned runs it."""
+    """Compile for a chunk, if that is not done; calling what is returned runs it.
+
+    Raises:
+        Absent: the program is known not to compile for the device that is here; its compiler is not asked.
+    """
+    if (why := obstacle(chunk.program, jax.default_backend())) is not None:
+        raise Absent(f"{chunk.program.trial.title} {why}: a CPU or another accelerator is needed")
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         return {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor](chunk)
 
@@ -461,8 +465,8 @@ def _half(chunk: Chunk, group: int) -> int:
         Absent: it was one.
     """
     cells, seeds = chunk.shape
-    runs = 1 if chunk.program.executor == "map" else seeds if chunk.zipped else cells * seeds
-    most = -(-runs // jax.local_device_count())
+    shared, whole = max(cells, seeds), 1 if chunk.zipped else min(cells, seeds)  # what devices divide, what each has all of
+    most = 1 if chunk.program.executor == "map" else -(-shared // jax.local_device_count()) * whole
     before = min(group or most, most)
     if before <= 1:
         raise Absent(f"one run of {chunk.program.trial.title} needs more memory than there is: a larger device is needed")

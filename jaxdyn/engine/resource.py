@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ __all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes"
 
 T = TypeVar("T", bound=Callable[..., Any])
 KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
+_reading = threading.Lock()  # a thread that compiles ahead may want the same arrays at the same time
 
 
 class _Described(Protocol):
@@ -158,7 +160,9 @@ def shared_by(program: _Described) -> Any:
     if (needed := _of(resolve(program.trial))) is None:
         return ()
     setting = _default(program)
-    return _loaded(_Wanted(needed.load, needed.identity(setting), setting))
+    wanted = _Wanted(needed.load, needed.identity(setting), setting)
+    with _reading:
+        return _loaded(wanted)
 
 
 def shapes(program: _Described) -> Any:

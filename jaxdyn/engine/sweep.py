@@ -173,16 +173,23 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
             cells, result = storage.read_shard(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
-        job.chunks = [part for chunk in job.chunks for part in _apart(chunk, runs)]
+        job.chunks = _apart(job.chunks, runs)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
     return runs
 
 
-def _apart(chunk: Chunk, runs: Runs) -> list[Chunk]:
-    """A zipped chunk as those of its runs that are there and those that are not, any other as a whole."""
-    lacking = set(runs.lacking(chunk)) if chunk.zipped else set()
-    parts = [[pair for pair in chunk.pairs if (pair in lacking) is kept] for kept in (False, True)]
-    return [chunk.part(part) for part in parts if part] if all(parts) else [chunk]
+def _apart(chunks: list[Chunk], runs: Runs) -> list[Chunk]:
+    """Lists of which some runs are there as fewer ones: those that are there, and those that are not; any other chunk as it is."""
+    kept, there, lacking = list[Chunk](), list[Any](), list[Any]()
+    for chunk in chunks:
+        left = set(runs.lacking(chunk)) if chunk.zipped else set()
+        if 0 < len(left) < chunk.runs:
+            for pair in chunk.pairs:
+                (lacking if pair in left else there).append(pair)
+        else:
+            kept.append(chunk)
+    size = chunks[0].shape[1]
+    return kept + [chunks[0].part(pairs[i : i + size]) for pairs in (there, lacking) for i in range(0, len(pairs), size)]
 
 
 def execute(

@@ -53,7 +53,14 @@ def test_a_container_with_files_of_one_card_has_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("visible", "names"),
-    [("", ()), ("2,5", ("2", "5")), (" GPU-1f , MIG-a/1/0", ("GPU-1f", "MIG-a/1/0")), ("0,-1,2", ("0",)), ("-1", ())],
+    [
+        ("", ()),
+        ("2,5", ("2", "5")),
+        (" GPU-1f , MIG-a/1/0", ("GPU-1f", "MIG-a/1/0")),
+        ("0,-1,2", ("0",)),
+        ("-1", ()),
+        ("0,0", ("0",)),
+    ],
 )
 def test_the_variable_of_cuda_says_which_cards_are_visible(tmp_path, monkeypatch, visible, names):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)

@@ -4,6 +4,8 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import impossible, program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.runs import Request
 from jaxdyn.engine.timings import program_name
 from jaxdyn.engine.verify import make_plan
 
@@ -45,3 +47,15 @@ def test_a_file_that_is_not_ours_stops_nothing(toys, file, content):
 
 def test_other_messages_are_quoted():
     assert impossible.in_words("INTERNAL: a bug") == "does not compile there (INTERNAL: a bug)"
+
+
+def test_it_is_not_compiled_ahead_either(toys, file, monkeypatch):
+    """In the thread, where a compiler that ends the process would end it as well."""
+    grid, compiled, built = jd.grid(toys.Toy, size=[3, 5, 7]), [], program.compile_block
+    hardly = [program_name(one) for one, _ in Request(toys.decay, grid, (0,)).cells][1]
+    impossible.write("cpu", {hardly: "the compiler ended its process (-6)"})
+    monkeypatch.setattr(program, "compile_block", lambda one, *args: (compiled.append(one), built(one, *args))[1])
+    program.compiled_list.cache_clear()
+    with elsewhere(Devices("gpu")), pytest.raises(jd.UsageError, match="toys:decay ends the compiler itself"):
+        jd.sweep(toys.decay, grid)
+    assert len(compiled) == 2 and hardly not in map(program_name, compiled)

@@ -103,6 +103,18 @@ def test_chunks_are_as_large_as_the_memory_of_all_devices(toys):
         assert len(job.chunks[0].seeds) == runs, devices
 
 
+def test_lists_that_are_filled_up_for_all_devices_fit_into_the_memory(toys):
+    """Nine would be filled up to sixteen on eight devices."""
+    request = Request(toys.decay, jd.grid(toys.Toy), tuple(range(18)))
+    (facts,) = planning.facts_of([program for program, _ in request.cells]).values()
+    for fit, sizes in ((9, [6, 6, 6]), (8, [6, 6, 6]), (7, [6, 6, 6]), (16, [9, 9]), (17, [9, 9])):
+        with elsewhere(Devices("gpu", 8)):
+            (job,) = planning.plan([request], store=None, memory=fit * facts["bytes"])
+        assert [chunk.runs for chunk in job.chunks] == sizes, fit
+        filled = [chunk.shape[1] + -chunk.shape[1] % 8 for chunk in job.chunks]
+        assert max(filled) <= max(8, fit)
+
+
 def test_an_accelerator_gets_the_runs_of_all_grids_in_one_list(toys):
     """Each once, compiled once, with nothing filled up."""
     grid = jd.grid(toys.Toy, lr=[0.01, 0.02])

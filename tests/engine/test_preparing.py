@@ -43,6 +43,36 @@ def test_the_next_program_is_begun_and_waited_for():
     assert not module.at_work() and done == [B], "nothing else to compile"
 
 
+def test_ctrl_c_while_the_thread_is_waited_for_leaves_it_at_work():
+    """Joined, it would be taken for ended, and the process would end in the middle of its compilation."""
+    gate, main = threading.Event(), threading.main_thread()
+    if threading.current_thread() is not main:
+        pytest.skip("signals go to the main thread")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ahead = Preparing(lambda one: gate.wait(10))
+        ahead.begin(A, [B])
+        threading.Timer(0.3, signal.pthread_kill, (main.ident, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            ahead.taken(B)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert module.at_work()
+    gate.set()
+    assert ahead.taken(B) > 0.0 and not module.at_work()
+
+
+def test_a_thread_that_cannot_be_started_is_not_waited_for(monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    ahead = Preparing(print)
+    with pytest.raises(RuntimeError):
+        ahead.begin(A, [B])
+    assert not module.at_work() and ahead.taken(B) == 0.0
+
+
 def test_what_compiling_ahead_raises_is_left_to_the_run():
     def broken(one):
         raise ValueError("a trial is wrong")
@@ -92,6 +122,36 @@ def test_claims_end_as_on_cpu(toys):
 def test_a_trial_that_cannot_be_traced_is_an_error_of_its_own_claim(toys):
     with elsewhere(GPU), pytest.raises(ValueError, match="this trial is broken"):
         jd.sweep(toys.broken, jd.grid(toys.Toy), 2)
+
+
+SCRIPT = """
+import sys, time
+import jaxdyn as jd
+from jaxdyn.engine import program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.reference import load_file
+
+toys, built = load_file(sys.argv[1]), program.compile_block
+
+def slowly(one, *args):
+    if dict(one.static)["size"] == 5:
+        time.sleep(2)
+        compiled = built(one, *args)
+        print("compiled")
+        return compiled
+    raise ValueError("a trial is wrong")
+
+program.compile_block = slowly
+with elsewhere(Devices("gpu")):
+    jd.sweep(toys.decay, jd.grid(toys.Toy, size=[3, 5]))
+"""
+
+
+def test_a_script_that_fails_ends_after_the_compiler():
+    """Otherwise JAX is taken away from under the thread, which aborts the process."""
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).with_name("toys.py"))]
+    done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "a trial is wrong" in done.stderr and done.stdout == "compiled\n", done.stderr
 
 
 SLOW = """

@@ -11,7 +11,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine import planning, program
 from jaxdyn.engine.chunk import Chunk, Program
-from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.reference import Ref, ref_to
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import split
 
@@ -153,6 +153,15 @@ def test_where_the_memory_does_not_suffice_half_as_many_runs_are_made_at_once(to
     np.testing.assert_allclose(parts.measured_loss, whole.measured_loss, rtol=1e-6)
     jd.sweep(toys.net, grid, [20], executor=executor)
     assert len(asked) == 4, "another chunk begins with what sufficed"
+
+
+def test_runs_that_are_made_at_once_are_counted_as_devices_divide_them(monkeypatch):
+    """A rectangle along its longer side: of 3 x 2 runs each of 8 devices has one of three and all of two."""
+    monkeypatch.setattr(program.jax, "local_device_count", lambda: 8)
+    one = Chunk(Program(Ref("m", "f"), Ref("m", "S"), (), "vmap"), ((1,), (2,), (3,)), (0, 1))
+    assert program._half(one, 0) == 1
+    with pytest.raises(jd.UsageError, match="more memory than there is"):
+        program._half(dataclasses.replace(one, seeds=(0, 1, 2), zipped=True), 0)
 
 
 def test_a_claim_whose_run_does_not_fit_is_skipped(toys, memory):

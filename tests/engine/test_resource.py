@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -14,9 +15,13 @@ from jaxdyn import testing
 from jaxdyn.cli.main import main
 from jaxdyn.engine import program, registry
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.devices import Devices, elsewhere
+from jaxdyn.engine.planning import plan
 from jaxdyn.engine.reference import forget, load_file, ref_to
-from jaxdyn.engine.resource import absence
+from jaxdyn.engine.resource import Resource, absence
+from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import split
+from jaxdyn.engine.sweep import execute, load_stored
 
 FILE = Path(__file__).parent / "shared_arrays.py"
 
@@ -61,6 +66,18 @@ def test_trials_that_want_the_same_array_hold_it_once(held, folder):
     for trial in (held.total, held.mean):
         jd.sweep(trial, jd.grid(held.Held), 1)
     assert held.LOADED == ["ones"]
+
+
+def test_programs_that_are_compiled_at_the_same_time_hold_it_once(held, folder, monkeypatch):
+    """Off CPU a thread compiles the second while the first is compiled and run; planning, remembered, has read nothing."""
+    monkeypatch.setattr(held.total, "resource", Resource(lambda s: (time.sleep(0.3), held.load(s))[1], held.identity))
+    monkeypatch.setattr(held.mean, "resource", held.total.resource)
+    with elsewhere(Devices("gpu")):
+        jobs = plan([Request(trial, jd.grid(held.Held), (0,)) for trial in (held.total, held.mean)], store=None)
+        forget()
+        held.LOADED.clear()
+        costs = execute(jobs, load_stored(jobs), None)
+    assert [cost["runs"] for cost in costs.values()] == [1, 1] and held.LOADED == ["ones"]
 
 
 def test_stored_runs_depend_on_what_was_read(held, folder):

@@ -119,6 +119,16 @@ def test_of_a_list_of_runs_only_those_are_made_that_are_not_stored(toys, tmp_pat
     xr.testing.assert_allclose(more, jd.sweep(toys.decay, grid.replace(lr=three), 4), rtol=1e-14)
 
 
+def test_runs_that_lists_lack_here_and_there_are_put_into_few(toys, tmp_path, chunks_run):
+    """A new value is lacking in every list: their runs together need two lists, not one each."""
+    grid = jd.grid(toys.Toy, lr=[0.01, 0.02, 0.03])
+    jd.sweep(toys.decay, grid.replace(lr=[0.01, 0.03]), 6, out=tmp_path, executor="flat", chunk=3)
+    del chunks_run[:]
+    ds = jd.sweep(toys.decay, grid, 6, out=tmp_path, executor="flat", chunk=3)
+    assert [(chunk.runs, chunk.shape) for chunk in chunks_run] == [(3, (3, 3))] * 2
+    xr.testing.assert_allclose(ds, jd.sweep(toys.decay, grid, 6), rtol=1e-14)
+
+
 @pytest.mark.thinned
 @pytest.mark.parametrize("how", ["truncated", "flipped", "emptied", "replaced"])
 def test_a_damaged_shard_is_named_and_refused(folder, swept, how):
