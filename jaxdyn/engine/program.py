@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from threadpoolctl import ThreadpoolController
@@ -226,8 +227,21 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
     if devices == 1:
         return block
     mesh = jax.make_mesh((devices,), ("runs",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
-    sharded: Callable[..., Observables] = jax.shard_map(block, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    specs: dict[str, Any] = {"in_specs": in_specs, "out_specs": out_specs, "check_vma": False}
+    sharded: Callable[..., Observables] = jax.shard_map(_alone(block), mesh=mesh, **specs)
     return sharded
+
+
+def _alone(block: Callable[..., Observables]) -> Callable[..., Observables]:
+    """The block, traced as on a device of its own: values that know of a mesh are of two kinds to implicit ODE solvers (lineax)."""
+
+    def of_device(*args: Any) -> Any:
+        alone = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), args)
+        with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
+            closed, found = jax.make_jaxpr(block, return_shape=True)(*alone)
+        return jax.tree.unflatten(jax.tree.structure(found), jaxpr_as_fun(closed)(*jax.tree.leaves(args)))
+
+    return of_device
 
 
 def of_list(program: Program, runs: int, group: int = 0) -> tuple[Callable[[Any, Any, Any], Observables], Any, Any, Any]:

@@ -121,6 +121,14 @@ def solved(s, key):
     )
 
 
+def stiff(s, key):
+    """The same by an implicit solver."""
+    y0 = 1 + jax.random.uniform(key, (2,), jnp.float64)
+    ts = np.linspace(0.0, 1.0, s.points)
+    sol = flow.solve(lambda t, y, rate: -rate * y, y0, ts, s.rate, solver="kvaerno5")
+    return jd.observables(measured={"y": jd.named(sol.ys, "time entry")}, status=sol.status)
+
+
 def broken(s, key):
     """A trial that raises while it is traced."""
     raise ValueError("this trial is broken")
