@@ -1,22 +1,36 @@
 """Programs that a platform's compiler does not compile, or does not survive: there their claims are skipped before it is asked.
 
-Found by compiling every program ahead of time; ``python -m jaxdyn.maintain ahead`` writes the file that is shipped.
+They are told by their operations (:func:`lacking`) and, where that is not enough, by what was found when every program was compiled
+ahead of time: ``python -m jaxdyn.maintain ahead`` writes the file that is shipped.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.timings import program_name
 
-__all__ = ["SHIPPED", "in_words", "known", "obstacle", "write"]
+__all__ = ["LACKS", "SHIPPED", "in_words", "known", "lacking", "obstacle", "write"]
 
 SHIPPED = Path(__file__).with_name("impossible.json")
+COMPLEX, END = "complex128", "which this platform has not"
+LACKS = {  # by platform: operations and dtypes that it has not, in words; TPUs by libtpu 0.0.42, every one compiled by itself
+    "tpu": {
+        ("lu", "float64"): "LU factorisations in float64",
+        ("nextafter", "float64"): "neighbours of float64 numbers",
+        ("reduce_precision", "float64"): "rounding of float64 to fewer bits",
+        ("svd", "float32"): "singular values in float32 next to float64 (its compiler ends)",
+        (COMPLEX,): COMPLEX,
+    },
+}
 REASONS = {  # what a compiler says, and what it means
     "X{64|128}": "needs an operation in 64 bits that this platform has in 32 alone",
     "c128": "needs complex128, which this platform has not",
@@ -31,6 +45,31 @@ def known() -> dict[str, dict[str, str]]:
         return {platform: dict(programs) for platform, programs in json.loads(SHIPPED.read_text()).items()}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
+
+
+def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
+    """What a traced program uses and a platform has not, to follow the program's name in a sentence.
+
+    Args:
+        jaxprs: of the program, at any depth.
+        platform: ``cpu``, ``gpu`` or ``tpu``.
+    """
+    if not (lacks := LACKS.get(platform)):
+        return None
+    used: set[tuple[str, ...]] = set()
+    for eqn in (eqn for jaxpr in jaxprs for eqn in jaxpr.eqns):
+        dtypes = {str(np.dtype(v.aval.dtype)) for v in (*eqn.invars, *eqn.outvars) if _is_number(v)}
+        used |= {(eqn.primitive.name, dtype) for dtype in dtypes} | {(dtype,) for dtype in dtypes}
+    found = [words for sign, words in lacks.items() if sign in used]
+    return f"needs {' and '.join(found)}, {END}" if found else None
+
+
+def _is_number(variable: Any) -> bool:
+    """Whether a variable is an array of numbers, not of random keys."""
+    try:
+        return bool(np.issubdtype(variable.aval.dtype, np.number))
+    except (AttributeError, TypeError):
+        return False
 
 
 def obstacle(program: Program, platform: str) -> str | None:

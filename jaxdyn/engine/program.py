@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
-from jaxdyn.engine.impossible import obstacle
+from jaxdyn.engine.impossible import lacking, obstacle
 from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.reference import remembered, resolve
@@ -295,8 +295,20 @@ def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruc
 
 
 def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
-    """The block compiled for arguments of these shapes, with the options of the program."""
-    return jax.jit(block).lower(*args).compile(compiler_options=known_options(program.compiler))
+    """The block compiled for arguments of these shapes, with the options of the program.
+
+    Raises:
+        Absent: it uses what the device that is here has not.
+    """
+    traced = jax.jit(block).trace(*args)
+    refuse(program, lacking(subjaxprs(traced.jaxpr.jaxpr), jax.default_backend()))
+    return traced.lower().compile(compiler_options=known_options(program.compiler))
+
+
+def refuse(program: Program, why: str | None) -> None:
+    """Refuse a program, where there is a reason why it does not compile here."""
+    if why is not None:
+        raise Absent(f"{program.trial.title} {why}: a CPU or another accelerator is needed")
 
 
 @remembered
@@ -466,8 +478,7 @@ def prepare(chunk: Chunk) -> Callable[[], Observables]:
     Raises:
         Absent: the program is known not to compile for the device that is here; its compiler is not asked.
     """
-    if (why := obstacle(chunk.program, jax.default_backend())) is not None:
-        raise Absent(f"{chunk.program.trial.title} {why}: a CPU or another accelerator is needed")
+    refuse(chunk.program, obstacle(chunk.program, jax.default_backend()))
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         return {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor](chunk)
 

@@ -27,7 +27,7 @@ from jaxdyn.engine import impossible, probes, registry, timings
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
-from jaxdyn.engine.program import ACCELERATED, of_list
+from jaxdyn.engine.program import ACCELERATED, of_list, subjaxprs
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
@@ -83,13 +83,16 @@ def lists(platform: str, patterns: Sequence[str] = ()) -> list[Chunk]:
 
 
 def compile_list(platform: str, program: Program, runs: int) -> dict[str, Any]:
-    """Compile a program for so many runs: seconds, and bytes that the compiled program needs besides its code."""
+    """Compile a program for so many runs: seconds, and bytes that the compiled program needs besides its code; or why not."""
     sharding = SingleDeviceSharding(topology(platform).devices[0])
     start = time.perf_counter()
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         block, *shapes = of_list(program, runs)
         placed = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes)
-        lowered = jax.jit(block).lower(*placed)
+        jaxpr = jax.jit(block).trace(*placed)
+        if (why := impossible.lacking(subjaxprs(jaxpr.jaxpr.jaxpr), TARGETS[platform].devices.platform)) is not None:
+            return {"failed": why}
+        lowered = jaxpr.lower()
         traced = time.perf_counter()
         options = ACCELERATED.get(TARGETS[platform].devices.platform)
         used: Any = lowered.compile(compiler_options=options).memory_analysis()
@@ -125,7 +128,8 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
         whole = read(file)
         whole |= {"about": whole.get("about", {}) | {platform: about}, platform: kept}
         atomic_write(file, json.dumps(whole, indent=1) + "\n")
-    failed = {name: str(result["failed"]) for name, result in kept.items() if SLOW not in result.get("failed", SLOW)}
+    told = (SLOW, impossible.END)  # what takes long, and what is told by the program's operations, needs no file
+    failed = {name: str(r["failed"]) for name, r in kept.items() if "failed" in r and not any(sign in r["failed"] for sign in told)}
     impossible.write(TARGETS[platform].devices.platform, failed)
     return sum(result["stamp"] == stamp(chunks[name]) for name, result in kept.items()), len(chunks)
 

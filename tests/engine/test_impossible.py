@@ -1,5 +1,7 @@
 """What a platform's compiler is known not to compile is skipped there before it is asked."""
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import jaxdyn as jd
@@ -36,6 +38,40 @@ def test_each_platform_is_written_on_its_own(file):
     impossible.write("tpu", {})
     impossible.write("gpu", {"a": "the compiler ended its process (-6)"})
     assert impossible.known() == {"gpu": {"a": "ends the compiler itself"}, "tpu": {}}
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "words"),
+    [
+        (
+            lambda x: jnp.linalg.solve(jnp.outer(x, x), x),
+            "float64",
+            "needs LU factorisations in float64, which this platform has not",
+        ),
+        (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: jnp.nextafter(y, 9.0), x), "float64", "neighbours of float64"),
+        (lambda x: jax.lax.reduce_precision(x, 8, 7), "float64", "rounding of float64"),
+        (lambda x: jnp.fft.rfft(x).real, "float64", "needs complex128, which"),
+        (lambda x: jnp.linalg.svd(jnp.outer(x, x))[1], "float32", "singular values in float32"),
+        (lambda x: jnp.linalg.solve(jnp.outer(x, x), x), "float32", None),
+        (lambda x: jnp.linalg.eigh(jnp.outer(x, x))[0], "float64", None),
+        (lambda x: jax.random.normal(jax.random.key(0), x.shape) + jnp.fft.rfft(x).real.sum(), "float32", None),
+    ],
+)
+def test_what_a_platform_has_not_is_told_by_the_operations(operation, dtype, words):
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(operation)(jnp.arange(4, dtype=dtype)).jaxpr
+    found = impossible.lacking(program.subjaxprs(jaxpr), "tpu")
+    assert found is None if words is None else words in found
+    assert impossible.lacking(program.subjaxprs(jaxpr), "gpu") is None
+
+
+def test_a_claim_is_skipped_whose_operations_a_platform_has_not(toys, file, monkeypatch):
+    monkeypatch.setitem(impossible.LACKS, "tpu", {("mul", "float64"): "products"})
+    program.compiled_list.cache_clear()
+    with elsewhere(Devices("gpu")):
+        monkeypatch.setattr(program.jax, "default_backend", lambda: "tpu")
+        verified = jd.verify(toys.CLAIMS[0])
+    assert verified.verdict == "skipped" and "toys:decay needs products, which this" in verified.conclusion.decision.message
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"tpu": 3}', "null"])
