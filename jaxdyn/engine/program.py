@@ -59,7 +59,7 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
 # On GPUs Triton's kernels cost most of a compilation: for what looks like a softmax ten times as much as all else of a small
-# program (galore.noise_rank for an H100: 49 s and 3 s), for one kernel less at each step; products are tried in many ways on the
+# program (49 s and 3 s for an H100), for one kernel less at each step; products are tried in many ways on the
 # card, or not compiled at all (f32[700,200], JAX 0.10), where cuBLAS has them.
 ACCELERATED: dict[str, dict[str, Any]] = {
     "gpu": {"xla_disable_hlo_passes": "triton-softmax-rewriter", "xla_gpu_enable_triton_gemm": False},

@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxdyn.engine import library
+from jaxdyn.engine import library, registry
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.timings import program_name, shipped_costs
+from jaxdyn.engine.verify import make_tasks
 from jaxdyn.maintain import ahead
-from jaxdyn.maintain.shipped import theory_programs
 from jaxdyn.report import atlas, catalogue, gallery, platforms, studies, talks, theories
 from jaxdyn.report.results import RESULT
 
@@ -59,7 +59,10 @@ def _write(target: Path, root: Path) -> None:
 
 def _with_programs(page: str, root: Path) -> str:
     """The page on accelerators with the table of today's programs."""
-    programs = sorted({program_name(program) for program in theory_programs()})
+    requests = [
+        r for task in make_tasks(registry.select([])) for r in (task.main, *task.controls.values())
+    ]  # whatever is missing here
+    programs = sorted({program_name(program) for request in requests for program, _ in request.cells})
     return platforms.with_programs(page, ahead.read(root / ahead.RESULTS), programs, shipped_costs()[1])
 
 

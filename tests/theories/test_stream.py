@@ -15,8 +15,8 @@ from jaxdyn.theories.stream import cost, curves, pretraining, text, window
 from jaxdyn.theories.stream.cost import Cost, bytes_of
 from jaxdyn.theories.stream.equivalence import Stream
 from jaxdyn.theories.stream.lost_sink import Lost, trial
+from jaxdyn.theories.stream.streamed import SPARE, Streamed, lacking, sample_texts, started, trained
 from jaxdyn.theories.stream.window import POLICIES as WINDOW_POLICIES
-from jaxdyn.theories.stream.window import SPARE, Streamed, lacking, sample_texts, started, trained
 from jaxdyn.theories.stream.window import trial as window_trial
 from tests.theories.galore.helpers import passed
 

@@ -24,7 +24,7 @@ from jaxdyn.nn.decoder import Decoder, apply
 from jaxdyn.theories.sink.language import EDGES, stretches
 from jaxdyn.theories.stream.curves import ratio
 from jaxdyn.theories.stream.published import PRETRAINED
-from jaxdyn.theories.stream.window import FIRST, HELD_OUT, Streamed, fitted, lacking, sample_texts, started
+from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, fitted, lacking, sample_texts, started
 
 __all__ = ["CLAIMS", "KINDS", "SINKS", "Pretrained", "begun", "fixed", "judge", "judge_needed", "published", "trial"]
 
