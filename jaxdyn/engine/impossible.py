@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,21 @@ from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.timings import program_name
 
-__all__ = ["LACKS", "SHIPPED", "in_words", "known", "lacking", "obstacle", "write"]
+__all__ = ["LACKS", "SHIPPED", "compiler_version", "in_words", "known", "lacking", "obstacle", "write"]
 
 SHIPPED = Path(__file__).with_name("impossible.json")
 COMPLEX, END = "complex128", "which this platform has not"
-LACKS = {  # by platform: operations and dtypes that it has not, in words; TPUs by libtpu 0.0.42, every one compiled by itself
+NEVER = (2**31,)
+LACKS: dict[str, dict[tuple[str, ...], tuple[str, tuple[int, ...]]]] = {
+    # by platform: operations and dtypes that it has not, in words, and the version of its compiler that was found to have them
+    # (each was compiled by itself, with libtpu 0.0.42.1, 0.0.50.1 and 0.0.52)
     "tpu": {
-        ("lu", "float64"): "LU factorisations in float64",
-        ("nextafter", "float64"): "neighbours of float64 numbers",
-        ("reduce_precision", "float64"): "rounding of float64 to fewer bits",
-        ("svd", "float32"): "singular values in float32 next to float64 (its compiler ends)",
-        (COMPLEX,): COMPLEX,
+        ("lu", "float64"): ("LU factorisations in float64", (0, 0, 50, 1)),
+        ("nextafter", "float64"): ("neighbours of float64 numbers", (0, 0, 52)),
+        ("reduce_precision", "float64"): ("rounding of float64 to fewer bits", NEVER),
+        ("svd", "float32"): ("singular values in float32 next to float64", NEVER),
+        ("fft", COMPLEX): ("Fourier transforms in complex128", NEVER),
+        (COMPLEX,): (COMPLEX, (0, 0, 50, 1)),
     },
 }
 REASONS = {  # what a compiler says, and what it means
@@ -47,6 +52,15 @@ def known() -> dict[str, dict[str, str]]:
         return {}
 
 
+@functools.cache
+def compiler_version() -> tuple[int, ...]:
+    """The version of a TPU's compiler, as numbers; empty where there is none."""
+    try:
+        return tuple(int(part) for part in version("libtpu").split(".") if part.isdecimal())
+    except PackageNotFoundError:
+        return ()
+
+
 def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
     """What a traced program uses and a platform has not, to follow the program's name in a sentence.
 
@@ -60,7 +74,10 @@ def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
     for eqn in (eqn for jaxpr in jaxprs for eqn in jaxpr.eqns):
         dtypes = {str(np.dtype(v.aval.dtype)) for v in (*eqn.invars, *eqn.outvars) if _is_number(v)}
         used |= {(eqn.primitive.name, dtype) for dtype in dtypes} | {(dtype,) for dtype in dtypes}
-    found = [words for sign, words in lacks.items() if sign in used]
+    there = compiler_version()
+    found = [words for sign, (words, since) in lacks.items() if sign in used and there < since]
+    if COMPLEX in found:  # which says it all
+        found = [words for words in found if words == COMPLEX or COMPLEX not in words]
     return f"needs {' and '.join(found)}, {END}" if found else None
 
 

@@ -65,8 +65,17 @@ def test_what_a_platform_has_not_is_told_by_the_operations(operation, dtype, wor
     assert impossible.lacking(program.subjaxprs(jaxpr), "gpu") is None
 
 
+def test_a_newer_compiler_has_more(monkeypatch):
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(lambda x: jnp.linalg.solve(jnp.outer(x, x), jnp.nextafter(x, 9.0)))(jnp.ones(4, "float64")).jaxpr
+    for there, words in (((0, 0, 42, 1), "LU"), ((0, 0, 50, 1), "needs neighbours of float64 numbers, which"), ((0, 0, 52), None)):
+        monkeypatch.setattr(impossible, "compiler_version", lambda there=there: there)
+        found = impossible.lacking(program.subjaxprs(jaxpr), "tpu")
+        assert found is None if words is None else words in found
+
+
 def test_a_claim_is_skipped_whose_operations_a_platform_has_not(toys, file, monkeypatch):
-    monkeypatch.setitem(impossible.LACKS, "tpu", {("mul", "float64"): "products"})
+    monkeypatch.setitem(impossible.LACKS, "tpu", {("mul", "float64"): ("products", (1,))})
     program.compiled_list.cache_clear()
     with elsewhere(Devices("gpu")):
         monkeypatch.setattr(program.jax, "default_backend", lambda: "tpu")
