@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxdyn.engine.impossible import END
 from jaxdyn.errors import UsageError
 from jaxdyn.report.words import plural
 
@@ -33,8 +34,12 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
         names: of today's programs.
     """
     found = _by_name(platform, results, names)
+    lacking = [result for result in found.values() if END in result.get("failed", "")]
     good = [result for result in found.values() if "failed" not in result]
-    said = f"{NAMES[platform]}: {len(found)} of {plural(len(names), 'program')} were compiled, {len(good)} of them without fault"
+    said = f"{NAMES[platform]}: {len(found) - len(lacking)} of {plural(len(names), 'program')} were compiled, {len(good)} of them without fault"
+    if lacking:
+        said = f"{NAMES[platform]}: {len(lacking)} of {plural(len(names), 'program')} use what it has not, and their claims are skipped; "
+        said += f"of the others {len(found) - len(lacking)} were compiled, {len(good)} of them without fault"
     if good:
         seconds = sorted(result["compile_seconds"] for result in good)
         times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
