@@ -36,10 +36,11 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
     found = _by_name(platform, results, names)
     lacking = [result for result in found.values() if END in result.get("failed", "")]
     good = [result for result in found.values() if "failed" not in result]
-    said = f"{NAMES[platform]}: {len(found) - len(lacking)} of {plural(len(names), 'program')} were compiled, {len(good)} of them without fault"
+    programs, compiled = plural(len(names), "program"), len(found) - len(lacking)
+    whole = f"{compiled} of {programs}"
     if lacking:
-        said = f"{NAMES[platform]}: {len(lacking)} of {plural(len(names), 'program')} use what it has not, and their claims are skipped; "
-        said += f"of the others {len(found) - len(lacking)} were compiled, {len(good)} of them without fault"
+        whole = f"{len(lacking)} of {programs} use what it has not, and their claims are skipped; of the others {compiled}"
+    said = f"{NAMES[platform]}: {whole} were compiled, {len(good)} of them without fault"
     if good:
         seconds = sorted(result["compile_seconds"] for result in good)
         times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
