@@ -169,25 +169,17 @@ def lstsq(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m k"], rcon
 
 
 def vector_matrix(x: Inexact[Array, " m"], w: Inexact[Array, "m n"]) -> Inexact[Array, " n"]:
-    """The product x w, for decoding: on CPU XLA (JAX 0.10) reads a matrix by one thread, the parts of a large one by all."""
+    """The product x w, for decoding on CPUs: XLA (JAX 0.10) reads a matrix by one thread, the parts of a large one by all."""
     if (parts := _parts(w)) == 1:
         return dense(x, w)
-
-    def in_parts(x: Array, w: Array) -> Array:
-        return jnp.sum(jnp.einsum("pm,pmn->pn", x.reshape(parts, -1), w.reshape(parts, -1, w.shape[1])), 0)
-
-    return jax.lax.platform_dependent(x, w, cpu=in_parts, default=jnp.matmul)
+    return jnp.sum(jnp.einsum("pm,pmn->pn", x.reshape(parts, -1), w.reshape(parts, -1, w.shape[1])), 0)
 
 
 def matrix_vector(w: Inexact[Array, "n m"], x: Inexact[Array, " m"]) -> Inexact[Array, " n"]:
     """The product w x, as :func:`vector_matrix`."""
     if (parts := _parts(w)) == 1:
         return dense(x, w.T)
-
-    def in_parts(w: Array, x: Array) -> Array:
-        return jnp.einsum("pnm,pm->pn", w.reshape(parts, -1, x.size), jnp.broadcast_to(x, (parts, x.size))).reshape(-1)
-
-    return jax.lax.platform_dependent(w, x, cpu=in_parts, default=jnp.matmul)
+    return jnp.einsum("pnm,pm->pn", w.reshape(parts, -1, x.size), jnp.broadcast_to(x, (parts, x.size))).reshape(-1)
 
 
 def _parts(w: Inexact[Array, "m n"]) -> int:

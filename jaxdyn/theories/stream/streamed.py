@@ -5,6 +5,7 @@ Letters: T tokens of a text, V of the vocabulary.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax
