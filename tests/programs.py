@@ -8,9 +8,9 @@ from jax import export
 
 from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.program import subjaxprs
 from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request
+from jaxdyn.engine.tracing import subjaxprs
 from jaxdyn.engine.verify import make_tasks
 
 Cell = tuple[Any, ...]

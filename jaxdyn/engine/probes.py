@@ -16,9 +16,9 @@ from typing import Any
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program, versions
 from jaxdyn.engine.failure import let_through
-from jaxdyn.engine.program import probe
 from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.sources import packaged, source_hash
+from jaxdyn.engine.tracing import probe
 
 __all__ = ["SHIPPED", "cached_key", "facts_of", "shipped_key", "untraced"]
 

@@ -10,7 +10,7 @@ import functools
 import operator
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -30,17 +30,12 @@ from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.reference import remembered, resolve
 from jaxdyn.engine.resource import shapes, shared_by
-from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.engine.store import write_shard
+from jaxdyn.engine.tracing import any_cell, run_one, subjaxprs, swept_arrays
 from jaxdyn.errors import Absent, UsageError
 from jaxdyn.status import DIVERGED, FAILED, NAMES, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
-LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
-STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: beyond, intermediate values leave the cache
-FEWEST = 8  # runs at once under ``vmap``, however large
-SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
@@ -76,7 +71,6 @@ __all__ = [
     "compiled_rectangle",
     "of_list",
     "prepare",
-    "probe",
     "run_chunk",
     "use_compilation_cache",
 ]
@@ -105,120 +99,6 @@ def use_compilation_cache() -> None:
         jax.config.update("jax_compilation_cache_dir", str(cache_dir() / "xla"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, Numbers]:
-    return columns(resolve(program.setting), program.static, cells)
-
-
-def _any_cell(program: Program) -> tuple[Any, ...]:
-    """The swept values of the setting's defaults, for shapes and dtypes."""
-    return split(resolve(program.setting)())[1]
-
-
-def _run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
-    """``(swept, seed, shared) -> Observables`` of one run; its key comes from the seed alone.
-
-    ``shared`` is what all runs have in common (:mod:`jaxdyn.engine.resource`), mostly nothing.
-    """
-    trial, cls = resolve(program.trial), resolve(program.setting)
-
-    def one(swept: dict[str, Any], seed: Any, shared: Any) -> Observables:
-        key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
-        more = (shared,) if jax.tree.leaves(shared) else ()
-        result = trial(join(cls, program.static, swept), key, *more)
-        if not isinstance(result, Observables):
-            raise UsageError(f"{program.trial.title} must return jd.observables(...), it returned {type(result).__name__}")
-        return result
-
-    return one
-
-
-def subjaxprs(jaxpr: Any) -> Iterator[Any]:
-    """A jaxpr and all jaxprs inside it, at any depth."""
-    yield jaxpr
-    for eqn in jaxpr.eqns:
-        for value in eqn.params.values():
-            for sub in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(sub, "jaxpr", sub)
-                if hasattr(inner, "eqns"):
-                    yield from subjaxprs(inner)
-
-
-def _bytes(variables: Any) -> int:
-    return sum(
-        v.aval.size * v.aval.dtype.itemsize for v in variables if hasattr(v.aval, "size") and hasattr(v.aval.dtype, "itemsize")
-    )
-
-
-def _matmul_work(eqn: Any) -> int:
-    (contract, _), _ = eqn.params["dimension_numbers"]
-    depth = np.prod([eqn.invars[0].aval.shape[i] for i in contract], dtype=np.int64)
-    return int(depth) * int(eqn.outvars[0].aval.size)
-
-
-@remembered
-@functools.cache
-def probe(program: Program) -> dict[str, Any]:
-    """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
-
-    What suits a processor; on accelerators all runs are made at once, and only the bytes count (:func:`suited`).
-
-    ``group`` is how many runs are best made at once under ``vmap``: as many as have the values of a step in the cache.
-
-    ``map`` for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
-    where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
-    """
-    one = _run_one(program)
-    with jax.enable_x64(True):
-        arrays = _swept_arrays(program, [_any_cell(program)])
-        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
-        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)).jaxpr
-    inner = list(subjaxprs(jaxpr))
-    largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
-    adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
-    products = max(LIGHT, DRAW * _drawn_in_loops(inner))
-    return {
-        "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
-        "executor": "map" if adaptive or _most_work(inner) > products else "vmap",
-        "group": max(FEWEST, STEP_BYTES // step) if (step := step_bytes(inner)) else 0,
-        "heavy": bool(_most_work(_in_loops(inner)) > products),
-    }
-
-
-def _most_work(jaxprs: list[Any]) -> int:
-    """Multiply-adds of the largest matrix product."""
-    return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
-
-
-def _loops(jaxprs: list[Any]) -> list[list[Any]]:
-    """The bodies of each loop, but for short ones: over the layers of a network, say."""
-    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in subjaxprs(j.jaxpr)] for e in loops]
-
-
-def _in_loops(jaxprs: list[Any]) -> list[Any]:
-    """All that is in loops."""
-    return [body for bodies in _loops(jaxprs) for body in bodies]
-
-
-def step_bytes(jaxprs: list[Any]) -> int:
-    """All values that one step of the largest loop computes."""
-    return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
-
-
-def _drawn_in_loops(jaxprs: list[Any]) -> int:
-    """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
-    bodies = _in_loops(jaxprs)
-    return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
-
-
-def _is_adaptive(eqn: Any) -> bool:
-    """A while loop whose end depends on more than a counter: an ODE solve with step control."""
-    if eqn.primitive.name != "while":
-        return False
-    return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)
 
 
 def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -> Callable[..., Observables]:
@@ -251,7 +131,7 @@ def of_list(program: Program, runs: int, group: int = 0) -> tuple[Callable[[Any,
 
 def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Observables]:
     """The chunk's function of (swept arrays, seeds, shared) under ``flat``: one ``vmap`` over its list of runs."""
-    one = _run_one(program)
+    one = run_one(program)
 
     def block(swept: Any, seeds: Any, shared: Any) -> Any:
         return _in_groups(jax.vmap(lambda run: one(run[0], run[1], shared)), (swept, seeds), group or len(seeds))
@@ -264,7 +144,7 @@ def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any],
 
     Of more than ``group`` runs one group after another is run: of some seeds with all cells, or else of some cells of one seed.
     """
-    one = _run_one(program)
+    one = run_one(program)
 
     def block(swept: Any, seeds: Any, shared: Any) -> Any:
         cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
@@ -291,7 +171,7 @@ def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
 
 
 def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
-    return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in _swept_arrays(program, [_any_cell(program)]).items()}
+    return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in swept_arrays(program, [any_cell(program)]).items()}
 
 
 def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
@@ -336,7 +216,7 @@ def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
 @functools.lru_cache(maxsize=64)
 def _traced(program: Program) -> tuple[Callable[[Any, Any, Any], Observables], Any]:
     """One run, traced here and not again in the loop over runs; the shapes of what it returns."""
-    one = jax.jit(_run_one(program))
+    one = jax.jit(run_one(program))
     return one, jax.eval_shape(one, _swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program))
 
 
@@ -394,7 +274,7 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
     compiled, n_cells, n_seeds = compiled_rectangle(chunk.program, *chunk.shape, chunk.group)
     _refuse_clashes(compiled, chunk)
-    swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
+    swept = {k: _last_repeated(v, n_cells) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
     return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds, shared_by(chunk.program)))
 
@@ -403,7 +283,7 @@ def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
     """The same under ``flat``: the results have a second axis, of one cell."""
     compiled, runs = compiled_list(chunk.program, chunk.shape[1], chunk.group)
     _refuse_clashes(compiled, chunk)
-    swept = {k: _last_repeated(v, runs) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
+    swept = {k: _last_repeated(v, runs) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), runs)
 
     def run() -> Observables:
@@ -419,7 +299,7 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     room = max(chunk.runs, sequential.room_for(_traced(chunk.program)[1], MAP_RUNS))
     compiled, seeds = compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
     _refuse_clashes(compiled, chunk)
-    swept = _swept_arrays(chunk.program, chunk.cells)
+    swept = swept_arrays(chunk.program, chunk.cells)
     share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
     return lambda: sequential.gather(jax.device_get(compiled(*share, shared_by(chunk.program))), share[-1], len(seeds))
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdyn.engine.observables import Observables
-from jaxdyn.engine.program import subjaxprs
 from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.engine.tracing import subjaxprs
 from jaxdyn.errors import UsageError
 
 __all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "once", "traced"]

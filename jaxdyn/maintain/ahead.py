@@ -27,8 +27,9 @@ from jaxdyn.engine import impossible, probes, registry, timings
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
-from jaxdyn.engine.program import ACCELERATED, of_list, subjaxprs
+from jaxdyn.engine.program import ACCELERATED, of_list
 from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.tracing import subjaxprs
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 

@@ -10,10 +10,10 @@ from typing import Any
 from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import SHIPPED, shipped_key
-from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.store import atomic_write, read_shard
 from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
+from jaxdyn.engine.tracing import probe
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 

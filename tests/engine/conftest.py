@@ -39,8 +39,8 @@ def few_runs(monkeypatch):
 
     def budget(trial, setting, runs):
         from jaxdyn.engine.chunk import Program
-        from jaxdyn.engine.program import probe
         from jaxdyn.engine.reference import ref_to
+        from jaxdyn.engine.tracing import probe
 
         static = split(setting)[0]
         return runs * probe(Program(ref_to(trial), ref_to(type(setting)), static))["bytes"]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import impossible, program
+from jaxdyn.engine import impossible, program, tracing
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.timings import program_name
@@ -60,9 +60,9 @@ def test_each_platform_is_written_on_its_own(file):
 def test_what_a_platform_has_not_is_told_by_the_operations(operation, dtype, words):
     with jax.enable_x64(True):
         jaxpr = jax.make_jaxpr(operation)(jnp.arange(4, dtype=dtype)).jaxpr
-    found = impossible.lacking(program.subjaxprs(jaxpr), "tpu")
+    found = impossible.lacking(tracing.subjaxprs(jaxpr), "tpu")
     assert found is None if words is None else words in found
-    assert impossible.lacking(program.subjaxprs(jaxpr), "gpu") is None
+    assert impossible.lacking(tracing.subjaxprs(jaxpr), "gpu") is None
 
 
 def test_a_newer_compiler_has_more(monkeypatch):
@@ -70,7 +70,7 @@ def test_a_newer_compiler_has_more(monkeypatch):
         jaxpr = jax.make_jaxpr(lambda x: jnp.linalg.solve(jnp.outer(x, x), jnp.nextafter(x, 9.0)))(jnp.ones(4, "float64")).jaxpr
     for there, words in (((0, 0, 42, 1), "LU"), ((0, 0, 50, 1), "needs neighbours of float64 numbers, which"), ((0, 0, 52), None)):
         monkeypatch.setattr(impossible, "compiler_version", lambda there=there: there)
-        found = impossible.lacking(program.subjaxprs(jaxpr), "tpu")
+        found = impossible.lacking(tracing.subjaxprs(jaxpr), "tpu")
         assert found is None if words is None else words in found
 
 

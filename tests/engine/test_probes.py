@@ -10,8 +10,8 @@ from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.tracing import probe
 from jaxdyn.maintain.shipped import theory_programs, write_probes
 
 

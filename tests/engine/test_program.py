@@ -191,19 +191,6 @@ def test_a_chunk_in_a_larger_room_gives_its_own_runs(toys):
             assert found[name].shape == array.shape
 
 
-def test_groups_are_as_large_as_what_their_largest_loop_computes_allows(toys):
-    def facts(trial, cls):
-        return program.probe(Program(ref_to(trial), ref_to(cls), split(cls())[0]))
-
-    assert facts(toys.decay, toys.Toy)["group"] == 0  # a loop of 20 steps, over in no time
-
-    def loop(x):
-        return jax.lax.fori_loop(0, 1000, lambda _, x: x + 1, x)  # 8 bytes for the counter, 800 for x
-
-    inner = list(program.subjaxprs(jax.make_jaxpr(loop)(jnp.zeros(100)).jaxpr))
-    assert program.step_bytes(inner) == pytest.approx(100 * jnp.zeros(1).dtype.itemsize, abs=16)
-
-
 def test_a_plan_hands_groups_to_chunks_under_vmap(toys, monkeypatch):
     facts = {"bytes": 100, "executor": "vmap", "group": 12, "heavy": False}
     monkeypatch.setattr(planning, "facts_of", lambda programs, pool: dict.fromkeys(programs, facts))

@@ -30,7 +30,7 @@ def whole(toys, tmp_path_factory):
     """A finished sweep (folder and data): copied by the tests that damage it."""
     out = tmp_path_factory.mktemp("whole") / "out"
     from jaxdyn.engine.chunk import Program
-    from jaxdyn.engine.program import probe
+    from jaxdyn.engine.tracing import probe
 
     program = Program(ref_to(toys.decay), ref_to(toys.Toy), tuple((n, getattr(toys.Toy(), n)) for n in toys.Toy.static_fields))
     ds = jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02]), SEEDS, out=out, memory=4 * probe(program)["bytes"])

@@ -26,7 +26,7 @@ def test_is_complete_and_its_grids_can_be_built(claim):
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_every_program_of_the_paper_scale_can_be_traced(claim):
-    from jaxdyn.engine.program import probe
+    from jaxdyn.engine.tracing import probe
 
     grid = claim.paper or claim.quick
     if (why := absence(claim.trial, [grid])) is not None:

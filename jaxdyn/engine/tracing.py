@@ -1,0 +1,142 @@
+"""One run of a program as a function, and what tracing it reveals: bytes, and what suits a processor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.observables import Observables
+from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.resource import shapes
+from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.errors import UsageError
+
+__all__ = ["any_cell", "probe", "run_one", "step_bytes", "subjaxprs", "swept_arrays"]
+
+Numbers: TypeAlias = "np.ndarray[Any, Any]"
+DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
+LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
+STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: beyond, intermediate values leave the cache
+FEWEST = 8  # runs at once under ``vmap``, however large
+SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
+
+
+def swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, Numbers]:
+    """The values of the swept fields as arrays along the cells, in the dtypes of the setting."""
+    return columns(resolve(program.setting), program.static, cells)
+
+
+def any_cell(program: Program) -> tuple[Any, ...]:
+    """The swept values of the setting's defaults, for shapes and dtypes."""
+    return split(resolve(program.setting)())[1]
+
+
+def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
+    """``(swept, seed, shared) -> Observables`` of one run; its key comes from the seed alone.
+
+    ``shared`` is what all runs have in common (:mod:`jaxdyn.engine.resource`), mostly nothing.
+    """
+    trial, cls = resolve(program.trial), resolve(program.setting)
+
+    def one(swept: dict[str, Any], seed: Any, shared: Any) -> Observables:
+        key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
+        more = (shared,) if jax.tree.leaves(shared) else ()
+        result = trial(join(cls, program.static, swept), key, *more)
+        if not isinstance(result, Observables):
+            raise UsageError(f"{program.trial.title} must return jd.observables(...), it returned {type(result).__name__}")
+        return result
+
+    return one
+
+
+def subjaxprs(jaxpr: Any) -> Iterator[Any]:
+    """A jaxpr and all jaxprs inside it, at any depth."""
+    yield jaxpr
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for sub in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(sub, "jaxpr", sub)
+                if hasattr(inner, "eqns"):
+                    yield from subjaxprs(inner)
+
+
+def _bytes(variables: Any) -> int:
+    return sum(
+        v.aval.size * v.aval.dtype.itemsize for v in variables if hasattr(v.aval, "size") and hasattr(v.aval.dtype, "itemsize")
+    )
+
+
+def _matmul_work(eqn: Any) -> int:
+    (contract, _), _ = eqn.params["dimension_numbers"]
+    depth = np.prod([eqn.invars[0].aval.shape[i] for i in contract], dtype=np.int64)
+    return int(depth) * int(eqn.outvars[0].aval.size)
+
+
+@remembered
+@functools.cache
+def probe(program: Program) -> dict[str, Any]:
+    """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
+
+    What suits a processor; on accelerators all runs are made at once, and only the bytes count (:func:`suited`).
+
+    ``group`` is how many runs are best made at once under ``vmap``: as many as have the values of a step in the cache.
+
+    ``map`` for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
+    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
+    where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
+    """
+    one = run_one(program)
+    with jax.enable_x64(True):
+        arrays = swept_arrays(program, [any_cell(program)])
+        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
+        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)).jaxpr
+    inner = list(subjaxprs(jaxpr))
+    largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
+    adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
+    products = max(LIGHT, DRAW * _drawn_in_loops(inner))
+    return {
+        "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
+        "executor": "map" if adaptive or _most_work(inner) > products else "vmap",
+        "group": max(FEWEST, STEP_BYTES // step) if (step := step_bytes(inner)) else 0,
+        "heavy": bool(_most_work(_in_loops(inner)) > products),
+    }
+
+
+def _most_work(jaxprs: list[Any]) -> int:
+    """Multiply-adds of the largest matrix product."""
+    return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
+
+
+def _loops(jaxprs: list[Any]) -> list[list[Any]]:
+    """The bodies of each loop, but for short ones: over the layers of a network, say."""
+    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
+    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in subjaxprs(j.jaxpr)] for e in loops]
+
+
+def _in_loops(jaxprs: list[Any]) -> list[Any]:
+    """All that is in loops."""
+    return [body for bodies in _loops(jaxprs) for body in bodies]
+
+
+def step_bytes(jaxprs: list[Any]) -> int:
+    """All values that one step of the largest loop computes."""
+    return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
+
+
+def _drawn_in_loops(jaxprs: list[Any]) -> int:
+    """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
+    bodies = _in_loops(jaxprs)
+    return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
+
+
+def _is_adaptive(eqn: Any) -> bool:
+    """A while loop whose end depends on more than a counter: an ODE solve with step control."""
+    if eqn.primitive.name != "while":
+        return False
+    return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)
