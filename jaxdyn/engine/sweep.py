@@ -10,6 +10,7 @@ import collections
 import concurrent.futures as cf
 import math
 import operator
+import os
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -20,7 +21,6 @@ import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Job, Program, Result
-from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.planning import plan
 from jaxdyn.engine.preparing import Preparing
@@ -40,7 +40,7 @@ __all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "seed_tuple"
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
-AHEAD = False  # whether the next program is compiled while one runs on CPU, too, where both want the same cores
+CORES = os.cpu_count() or 1  # with one of them, compiling the next program while one runs would gain nothing
 EXECUTORS = "auto", "vmap", "map", "flat"
 PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
 POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
@@ -352,7 +352,7 @@ def _outcomes(
             job, chunk, rest = queue.popleft()
             running([job])
             seconds = preparing.taken(chunk)
-            if AHEAD or not devices().on_cpu:
+            if CORES > 1:
                 preparing.begin(chunk, (item[1] for item in queue))
             finished = [(job, chunk, rest, _credited(_attempt(chunk), seconds))]
         else:

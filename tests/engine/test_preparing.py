@@ -13,7 +13,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import preparing as module
-from jaxdyn.engine import program
+from jaxdyn.engine import program, sweep
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.preparing import Preparing
@@ -82,17 +82,18 @@ def test_what_compiling_ahead_raises_is_left_to_the_run():
     assert ahead.taken(B) > 0.0
 
 
-def test_an_accelerator_compiles_the_next_program_while_one_runs(toys, monkeypatch):
-    """Every program is compiled once, all but the first by the thread; outcomes and costs are those of compiling in turn."""
-    threads, compile_block = {}, program.compile_block
+@pytest.mark.parametrize("cores", [1, 2])
+def test_the_next_program_is_compiled_while_one_runs(toys, monkeypatch, cores):
+    """Every program is compiled once, all but the first by the thread, if there is a core for it; each has its own cost."""
+    threads, compile_block = [], program.compile_block
 
-    def noted(one, *args):
-        threads.setdefault(one.trial.title, []).append(threading.current_thread().name)
-        return compile_block(one, *args)
+    def noted(*args):
+        threads.append(threading.current_thread().name)
+        return compile_block(*args)
 
     monkeypatch.setattr(program, "compile_block", noted)
-    for kept in (program.compiled_list, program.compiled_rectangle, program.compiled_map):
-        kept.cache_clear()
+    monkeypatch.setattr(sweep, "CORES", cores)
+    program.compiled_rectangle.cache_clear()
     grid, costs = jd.grid(toys.Toy, lr=[0.01, 0.02], size=[3, 5, 7]), []
 
     class Told:
@@ -101,16 +102,13 @@ def test_an_accelerator_compiles_the_next_program_while_one_runs(toys, monkeypat
         def advance(self, runs, facts):
             costs.append(facts["compile_seconds"])
 
-    with elsewhere(GPU):
-        ahead = jd.sweep(toys.decay, grid, 3, progress=Told())
-    (names,) = threads.values()
-    assert sorted(names) == sorted(["MainThread", module.NAME, module.NAME]), "all but the first by the thread"
+    found = jd.sweep(toys.decay, grid, 3, progress=Told())
+    assert sorted(threads) == sorted(["MainThread"] + 2 * [module.NAME if cores > 1 else "MainThread"])
     assert len(costs) == 3 and min(costs) > 0
-    threads.clear()
-    here = jd.sweep(toys.decay, grid, 3)
-    assert all(name == "MainThread" for names in threads.values() for name in names)
-    for name in here.data_vars:
-        np.testing.assert_allclose(ahead[name], here[name], rtol=1e-14)
+    with elsewhere(GPU):
+        there = jd.sweep(toys.decay, grid, 3)
+    for name in found.data_vars:
+        np.testing.assert_allclose(found[name], there[name], rtol=1e-14)
 
 
 def test_claims_end_as_on_cpu(toys):
@@ -127,7 +125,7 @@ def test_a_trial_that_cannot_be_traced_is_an_error_of_its_own_claim(toys):
 SCRIPT = """
 import sys, time
 import jaxdyn as jd
-from jaxdyn.engine import program
+from jaxdyn.engine import program, sweep
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.reference import load_file
 
@@ -159,7 +157,7 @@ import pathlib, sys, threading, time
 import jaxdyn.cli.main as main
 from jaxdyn.engine import preparing, sweep
 
-sweep.AHEAD, flag = True, pathlib.Path(sys.argv[2])
+sweep.CORES, flag = 2, pathlib.Path(sys.argv[2])
 
 def slowly(chunk):
     flag.touch()
