@@ -22,10 +22,10 @@ from jaxdyn.engine.timings import program_name
 __all__ = ["LACKS", "SHIPPED", "compiler_version", "in_words", "known", "lacking", "obstacle", "write"]
 
 SHIPPED = Path(__file__).with_name("impossible.json")
-COMPLEX, END = "complex128", "which this platform has not"
+COMPLEX, END = "complex128", "which this platform lacks"
 NEVER = (2**31,)
 LACKS: dict[str, dict[tuple[str, ...], tuple[str, tuple[int, ...]]]] = {
-    # by platform: operations and dtypes that it has not, in words, and the version of its compiler that was found to have them
+    # by platform: operations and dtypes that it lacks, in words, and the version of its compiler that was found to have them
     # (each was compiled by itself, with libtpu 0.0.42.1, 0.0.50.1 and 0.0.52)
     "tpu": {
         ("lu", "float64"): ("LU factorisations in float64", (0, 0, 50, 1)),
@@ -37,8 +37,8 @@ LACKS: dict[str, dict[tuple[str, ...], tuple[str, tuple[int, ...]]]] = {
     },
 }
 REASONS = {  # what a compiler says, and what it means
-    "X{64|128}": "needs an operation in 64 bits that this platform has in 32 alone",
-    "c128": "needs complex128, which this platform has not",
+    "X{64|128}": "needs an operation in 64 bits that this platform has in 32 bits only",
+    "c128": "needs complex128, which this platform lacks",
     "ended its process": "ends the compiler itself",
 }
 
@@ -62,7 +62,7 @@ def compiler_version() -> tuple[int, ...]:
 
 
 def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
-    """What a traced program uses and a platform has not, to follow the program's name in a sentence.
+    """What a traced program uses and a platform lacks, to follow the program's name in a sentence.
 
     Args:
         jaxprs: of the program, at any depth.

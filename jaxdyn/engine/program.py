@@ -178,7 +178,7 @@ def compile_block(program: Program, block: Callable[..., Observables], *args: An
     """The block compiled for arguments of these shapes, with the options of the program.
 
     Raises:
-        Absent: it uses what the device that is here has not.
+        Absent: it uses what the device that is here lacks.
     """
     traced = jax.jit(block).trace(*args)
     refuse(program, lacking(subjaxprs(traced.jaxpr.jaxpr), jax.default_backend()))

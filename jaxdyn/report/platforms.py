@@ -39,7 +39,7 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
     programs, compiled = plural(len(names), "program"), len(found) - len(lacking)
     whole = f"{compiled} of {programs}"
     if lacking:
-        whole = f"{len(lacking)} of {programs} use what it has not, and their claims are skipped; of the others {compiled}"
+        whole = f"{len(lacking)} of {programs} use what it lacks, and their claims are skipped; of the others {compiled}"
     said = f"{NAMES[platform]}: {whole} were compiled, {len(good)} of them without fault"
     if good:
         seconds = sorted(result["compile_seconds"] for result in good)

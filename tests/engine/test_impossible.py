@@ -29,7 +29,7 @@ def test_a_claim_is_skipped_where_its_program_does_not_compile(toys, file, monke
     verified = jd.verify(toys.CLAIMS[0])
     assert verified.verdict == "skipped"
     assert verified.conclusion.decision.message.endswith(
-        "toys:decay needs complex128, which this platform has not: a CPU or another accelerator is needed"
+        "toys:decay needs complex128, which this platform lacks: a CPU or another accelerator is needed"
     )
 
 
@@ -46,7 +46,7 @@ def test_each_platform_is_written_on_its_own(file):
         (
             lambda x: jnp.linalg.solve(jnp.outer(x, x), x),
             "float64",
-            "needs LU factorisations in float64, which this platform has not",
+            "needs LU factorisations in float64, which this platform lacks",
         ),
         (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: jnp.nextafter(y, 9.0), x), "float64", "neighbours of float64"),
         (lambda x: jax.lax.reduce_precision(x, 8, 7), "float64", "rounding of float64"),

@@ -38,9 +38,9 @@ def test_only_programs_of_today_count():
 
 
 def test_programs_that_are_not_compiled_for_what_they_use_are_counted_apart():
-    lacking = {"failed": "needs complex128, which this platform has not", "runs": 3, "estimate": 5}
+    lacking = {"failed": "needs complex128, which this platform lacks", "runs": 3, "estimate": 5}
     assert platforms.summary("tpu", {"tpu": RESULTS["tpu"] | {OTHER: lacking}}, NAMES) == (
-        "TPU v5e: 1 of 3 programs use what it has not, and their claims are skipped; of the others 1 were compiled, "
+        "TPU v5e: 1 of 3 programs use what it lacks, and their claims are skipped; of the others 1 were compiled, "
         "0 of them without fault."
     )
 
