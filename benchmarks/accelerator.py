@@ -272,6 +272,8 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     options.pieces = options.pieces.split(",")
     if unknown := [piece for piece in options.pieces if piece not in SHARES]:
         parser.error(f"--pieces {unknown[0]} is not allowed: pieces are {', '.join(SHARES)}")
+    if not 0 < options.minutes < float("inf"):
+        parser.error(f"--minutes {options.minutes:g} is not allowed: it is a number above 0")
     if options.out is None and not options.quick:
         options.out = RESULTS / "accelerator.json"
     return options

@@ -9,6 +9,9 @@ for sides of at most 32. Trials use these; ``norm``, ``det`` and products have n
 Whole numbers are taken for floats, and narrow floats (bfloat16, float16) are calculated with in float32, in which the result is
 rounded to their dtype. A matrix with NaN or infinity has no eigenvalues, singular values or least-squares solution: all are NaN.
 LAPACK leaves some numbers as they are, and its singular value decomposition may never end.
+
+Factorisations and systems have derivatives along a direction (``jax.jvp``), but no gradient, since a loop over a batch has none:
+``jax.grad`` needs ``jnp.linalg``.
 """
 
 from __future__ import annotations

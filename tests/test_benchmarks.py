@@ -175,6 +175,9 @@ def test_options_name_pieces_and_a_trial_writes_no_result(load, capsys):
     assert accelerator.parsed([]).out == BENCHMARKS / "results" / "accelerator.json"
     with pytest.raises(SystemExit):
         accelerator.parsed(["--pieces", "li2,nothing"])
+    for minutes in ("0", "-1", "nan", "inf"):
+        with pytest.raises(SystemExit):
+            accelerator.parsed(["--minutes", minutes])
     assert "--pieces nothing is not allowed: pieces are calibration, li2" in capsys.readouterr().err
     assert set(accelerator.SHARES) == set(load("pieces").PIECES) - {"devices"}
 

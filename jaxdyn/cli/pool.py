@@ -111,9 +111,9 @@ def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> It
             yield pool
     elif cards:
         with processes(workers, cards) as pool:
-            where = _asked(pool, f"--workers {workers}")
+            where = _asked(pool, "--workers")
             if where.on_cpu:
-                raise UsageError(f"--workers {workers}: JAX finds no card in a worker that has one of {', '.join(cards)}")
+                raise UsageError(f"--workers: JAX finds no card in a worker that has one of {', '.join(cards)}")
             with elsewhere(where):
                 yield pool
     elif workers > 1:

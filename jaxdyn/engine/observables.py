@@ -25,6 +25,9 @@ GROUPS = ("predicted", "measured", "recorded", "assumed")
 PREFIXES = ("predicted_", "measured_", "assumed_")
 NAMING = "a name begins with a letter or a digit and has printable characters other than '/'"
 TAKEN = {"seed": "an axis of the runs", "cell": "an axis of stored runs", "status": "how a run ended", "form": "the axis of forms"}
+SELECTION = dict.fromkeys(
+    ("method", "tolerance", "drop"), "an argument of xarray's sel"
+)  # which would not select along such an axis
 STORED = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 STORED |= {"float16", "float32", "float64", "complex64", "complex128"}
 WIDER = ((jnp.floating, "float32"), (jnp.signedinteger, "int8"), (jnp.unsignedinteger, "uint8"))  # of at most two bytes
@@ -159,8 +162,8 @@ def _refuse_axes(what: str, item: Named) -> None:
         raise UsageError(f"{what} of shape {shape} needs {len(shape)} axis names, got {' '.join(map(str, item.dims))!r}")
     for axis in item.dims:
         _refuse_name(f"the axis {axis!r} of {what}", axis)
-        if axis in TAKEN and axis != "form":
-            raise UsageError(f"the axis {axis!r} of {what}: the name is taken by {TAKEN[axis]}; rename it")
+        if axis != "form" and (taken := (TAKEN | SELECTION).get(axis)) is not None:
+            raise UsageError(f"the axis {axis!r} of {what}: the name is taken by {taken}; rename it")
         if item.dims.count(axis) > 1:
             raise UsageError(f"{what} has two axes called {axis!r}: the axes of an array have different names")
 

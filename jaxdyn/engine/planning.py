@@ -32,6 +32,7 @@ def plan(
     memory: int | None = None,
     chunk: int | None = None,
     pool: cf.Executor | None = None,
+    lengths: Mapping[Program, int] | None = None,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
 
@@ -43,6 +44,7 @@ def plan(
         memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.devices.budget`.
         chunk: the largest number of runs in a chunk; None: no limit.
         pool: processes for the tracing that planning needs; None: it is done here.
+        lengths: of lists of runs for which programs are compiled already.
     """
     check_device()
     where = devices()
@@ -73,7 +75,7 @@ def plan(
         jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most)
     for program, job in jobs.items():
         if program.executor == "flat":
-            job.chunks = lists(job.chunks, at_once[program])
+            job.chunks = lists(job.chunks, at_once[program], (lengths or {}).get(program, 0))
         elif program.executor == "vmap":
             job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
     return list(jobs.values())
@@ -93,10 +95,15 @@ def _blocks(whole: Chunk, most: int) -> list[Chunk]:
     return [dataclasses.replace(whole, cells=part, seeds=block) for block in seed_parts for part in cell_parts]
 
 
-def lists(rectangles: Sequence[Chunk], most: int) -> list[Chunk]:
-    """The runs of rectangles in equally long lists of at most so many; the last may be shorter, and is compiled as they are."""
+def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk]:
+    """The runs of rectangles in equally long lists of at most so many; the last may be shorter, and is compiled as they are.
+
+    Where lists of some length are compiled already these are taken, unless they would be filled by less than half.
+    """
     pairs = list(dict.fromkeys(pair for rectangle in rectangles for pair in rectangle.pairs))
     size = -(-len(pairs) // -(-len(pairs) // most))
+    if 0 < length <= most and -(-len(pairs) // length) * length <= 2 * len(pairs):
+        size = length
     one = dataclasses.replace(rectangles[0], cells=(), seeds=(), room=(size, size), zipped=True)
     return [one.part(pairs[i : i + size]) for i in range(0, len(pairs), size)]
 

@@ -321,9 +321,8 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """
     use_compilation_cache()
     _same_values(chunk.program)
-    group = GROUPS.get(chunk.program, chunk.group)
-    while (observed := _run(dataclasses.replace(chunk, group=group))) is None:
-        group = GROUPS[chunk.program] = _half(chunk, group)
+    while (observed := _run(chunk)) is None:
+        GROUPS[chunk.program] = _half(chunk, _group(chunk))
     found, facts = observed
     result = dataclasses.replace(_to_host(found, len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)), zipped=chunk.zipped)
     if chunk.store is None:
@@ -352,15 +351,21 @@ def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
     return observed, facts | {"cpu_seconds": time.process_time() - cpu_start}  # of all threads, compilation included
 
 
+def _group(chunk: Chunk) -> int:
+    """How many of its runs are made at once on a device, 0 for all."""
+    return GROUPS.get(chunk.program, chunk.group)
+
+
 def prepare(chunk: Chunk) -> Callable[[], Observables]:
-    """Compile for a chunk, if that is not done; calling what is returned runs it.
+    """Compile for a chunk, if that is not done, for as many runs at once as fit; calling what is returned runs it.
 
     Raises:
         Absent: the program is known not to compile for the device that is here; its compiler is not asked.
     """
     refuse(chunk.program, obstacle(chunk.program, jax.default_backend()))
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        return {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor](chunk)
+        ready = {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor]
+        return ready(dataclasses.replace(chunk, group=_group(chunk)))
 
 
 def _half(chunk: Chunk, group: int) -> int:

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxdyn.engine.observables import TAKEN
+from jaxdyn.engine.observables import SELECTION, TAKEN
 from jaxdyn.engine.ranges import Range, field
 from jaxdyn.engine.switch import Code, code
 from jaxdyn.errors import LONGEST, UsageError, is_traced, shown
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Swept = float | Float[Array, ""]  # a traced number
 RESERVED = (  # names that a field cannot have, and what has them
     TAKEN
+    | SELECTION
     | dict.fromkeys(("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify")
     | {"claims": "an argument of jd.verify_many"}
     | dict.fromkeys(("over", "cells"), "an argument of jd.map")

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxdyn import inquiry
 from jaxdyn.engine import timings
-from jaxdyn.engine.chunk import Job
+from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
 from jaxdyn.engine.planning import plan
@@ -105,7 +105,8 @@ class Plan:
             for old, new in zip(before.requests, now.requests, strict=True):
                 if seeds := new.seeds[len(old.seeds) :]:
                     added.append(dataclasses.replace(new, seeds=seeds))
-        return planned(added, self.store, self.scale)
+        compiled = {job.program: job.chunks[0].shape[1] for job in self.jobs if job.chunks and job.chunks[0].zipped}
+        return planned(added, self.store, self.scale, lengths=compiled)
 
     @property
     def runs(self) -> int:
@@ -134,9 +135,16 @@ class Plan:
         return [timings.expected(job) for job in self.jobs]
 
 
-def planned(requests: Sequence[Request], store: Path | None, scale: str, pool: cf.Executor | None = None) -> list[Job]:
-    """The jobs of some requests, the longest first; ``pool`` as in :func:`jaxdyn.engine.planning.plan`."""
-    return sorted(plan(requests, store=store, quick=scale == "quick", pool=pool), key=timings.expected, reverse=True)
+def planned(
+    requests: Sequence[Request],
+    store: Path | None,
+    scale: str,
+    pool: cf.Executor | None = None,
+    lengths: Mapping[Program, int] | None = None,
+) -> list[Job]:
+    """The jobs of some requests, the longest first; ``pool`` and ``lengths`` as in :func:`jaxdyn.engine.planning.plan`."""
+    jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths)
+    return sorted(jobs, key=timings.expected, reverse=True)
 
 
 def value_text(value: Any) -> str:

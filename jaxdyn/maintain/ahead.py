@@ -33,7 +33,20 @@ from jaxdyn.engine.tracing import subjaxprs
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 
-__all__ = ["RESULTS", "TARGETS", "Target", "compile_list", "compiled", "lists", "read", "stamp", "start", "topology", "write"]
+__all__ = [
+    "RESULTS",
+    "TARGETS",
+    "Target",
+    "compile_list",
+    "compiled",
+    "lists",
+    "read",
+    "stamp",
+    "start",
+    "topology",
+    "work",
+    "write",
+]
 
 RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
 SLOW = "not compiled within"
@@ -66,6 +79,7 @@ def topology(platform: str) -> Any:
         UsageError: its compiler is not installed.
     """
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # nobody is asked which TPU this is
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # no process has one to itself
     try:
         if platform == "tpu":
             return topologies.get_topology_desc(platform="tpu", topology_name=TARGETS["tpu"].chip)
@@ -136,7 +150,11 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
 
 
 def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:
-    """Compile chunk after chunk in another process, which is replaced where it aborts or takes longer than ``LIMIT``."""
+    """Compile chunk after chunk in another process, which is replaced where it aborts or takes longer than ``LIMIT``.
+
+    Raises:
+        UsageError: that process cannot use the compiler.
+    """
     child: tuple[Any, Connection] | None = None
     for chunk in chunks:
         if time.monotonic() > end:
@@ -150,6 +168,8 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
         except EOFError:
             process.join()
             result, child = {"failed": f"the compiler ended its process ({process.exitcode})"}, None
+        if isinstance(result, UsageError):
+            raise result
         if result is None:
             process.kill()
             child = None
@@ -172,7 +192,12 @@ def start(platform: str) -> tuple[Any, Connection]:
 
 
 def work(platform: str, pipe: Connection) -> None:
-    """In the other process: compile what comes in."""
+    """In the other process: compile what comes in; where there is no compiler, say so and end."""
+    try:
+        topology(platform)
+    except UsageError as error:
+        pipe.send(error)
+        return
     while True:
         program, runs = pipe.recv()
         try:

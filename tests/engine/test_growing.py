@@ -11,6 +11,8 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import stats
 from jaxdyn.cli.main import main
+from jaxdyn.engine import program
+from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.verify import make_plan, run_plan
 from jaxdyn.inquiry import asking, look, spent
@@ -101,6 +103,20 @@ def test_fresh_seeds_grow_from_where_they_start(claims):
     (result,) = run_plan(make_plan([claims["grow.mean"]], fresh=1000), None)
     assert result.verdict == "upheld" and result.task.main.seeds == tuple(range(1000, 1000 + seeds_of(result)))
     assert seeds_of(result) in (8, 16, 32, 64) and result.task.command == "jaxdyn verify grow.mean --fresh 1000"
+
+
+def test_an_accelerator_compiles_once_however_much_seeds_grow(claims, verified, monkeypatch):
+    compile_block, lengths = program.compile_block, []
+
+    def counted(of, block, swept, seeds, shared):
+        lengths.append(seeds.shape)
+        return compile_block(of, block, swept, seeds, shared)
+
+    monkeypatch.setattr(program, "compile_block", counted)
+    with elsewhere(Devices("gpu")):
+        (grown,) = run_plan(make_plan([claims["grow.mean"]]), None)
+    assert lengths == [(4 + 4,)] and seeds_of(grown) == 32, "those of the claim and of its control at first"
+    xr.testing.assert_allclose(grown.data, verified["grow.mean"].data, rtol=1e-14)
 
 
 def test_a_task_grows_by_doubling(claims):

@@ -78,6 +78,7 @@ def test_named_counts_the_axes():
         (np.ones((2, 2)), "step step", "two axes called 'step'"),
         (np.ones(2), "seed", "the axis 'seed' of an array: the name is taken by an axis of the runs"),
         (np.ones(2), "cell", "the name is taken by an axis of stored runs"),
+        (np.ones(2), "method", "the name is taken by an argument of xarray's sel"),
         (np.ones(2), "a/b", "the axis 'a/b' of an array is not allowed: a name begins with a letter"),
         (np.ones(2), ["step"], r"axis names \['step'\] are not allowed: they are one text"),
         ([1.0, 2.0], "step", "of type list: an observable is a number or an array; jnp.stack makes one"),

@@ -139,3 +139,15 @@ def test_lists_are_as_few_as_their_limit_allows(cells, seeds, most):
     assert [pair for each in lists for pair in each.pairs] == one.pairs
     assert len(lists) == -(-cells * seeds // most) and len({each.shape for each in lists}) == 1
     assert all(each.runs <= each.shape[1] <= most for each in lists)
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 14))
+def test_lists_are_as_long_as_what_is_compiled_unless_half_of_them_were_empty(runs, most, length):
+    one = Chunk(Program(Ref("m", "f"), Ref("m", "S"), ()), ((1,),), tuple(range(runs)))
+    lists, without = planning.lists([one], most, length), planning.lists([one], most)
+    assert [pair for each in lists for pair in each.pairs] == one.pairs
+    longest = -(-runs // length) * length
+    if length <= most and longest <= 2 * runs:
+        assert {each.shape[1] for each in lists} == {length} and len(lists) == longest // length
+    else:
+        assert lists == without

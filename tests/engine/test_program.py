@@ -153,6 +153,9 @@ def test_where_the_memory_does_not_suffice_half_as_many_runs_are_made_at_once(to
     np.testing.assert_allclose(parts.measured_loss, whole.measured_loss, rtol=1e-6)
     jd.sweep(toys.net, grid, [20], executor=executor)
     assert len(asked) == 4, "another chunk begins with what sufficed"
+    (job,) = planning.plan([Request(toys.net, grid, tuple(range(30, 46)))], store=None, executor=executor)
+    program.prepare(job.chunks[0])
+    assert len(asked) == 4, "and so does the thread that compiles ahead"
 
 
 def test_runs_that_are_made_at_once_are_counted_as_devices_divide_them(monkeypatch):

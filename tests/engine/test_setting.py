@@ -77,7 +77,9 @@ def test_passes_vmap_jit_grad_and_eval_shape_without_init():
 
 
 CALLS = (jd.verify, jd.verify_many, jd.map, jd.grid, jd.Grid.replace)
-TAKEN = {"seed", "form", "cell", "status", *(name for call in CALLS for name in inspect.signature(call).parameters)} - {"fields"}
+CALLS += (xr.Dataset.sel,)
+TAKEN = {"seed", "form", "cell", "status", *(name for call in CALLS for name in inspect.signature(call).parameters)}
+TAKEN -= {"fields", "indexers", "indexers_kwargs"}
 ATTRIBUTES = {name for name in vars(Strict) if name[0] != "_"} - {"a", "mode", "n"}
 
 

@@ -63,8 +63,9 @@ class Process:
 
 @pytest.fixture
 def workers(monkeypatch):
-    """Pretended processes, one for each start: a compiles, b aborts, c takes too long, d is refused."""
+    """Pretended processes, one for each start: a compiles, b aborts, c takes too long, d is refused, e has no compiler."""
     answers, started = {"a": {"compile_seconds": 1.0}, "b": "abort", "c": None, "d": {"failed": "complex<f64>: c128"}}, []
+    answers["e"] = UsageError("the compiler for tpu is not there")
 
     def start(platform):
         started.append(Pipe(answers))
@@ -83,6 +84,30 @@ def test_a_process_that_aborts_or_does_not_end_is_replaced(workers):
         "d": {"failed": "complex<f64>: c128"},
     }
     assert [pipe.sent for pipe in workers] == [["a", "b"], ["c"], ["d", "a"]]
+
+
+def test_without_a_compiler_nothing_is_a_result(workers):
+    with pytest.raises(UsageError, match="is not there"):
+        list(ahead.compiled("tpu", [chunk("e"), chunk("a")], time.monotonic() + 100))
+    assert [pipe.sent for pipe in workers] == [["e"]]
+
+
+def test_a_process_without_its_compiler_says_so_and_ends(monkeypatch):
+    def missing(**asked):
+        raise RuntimeError("a lock of another process")
+
+    class Asked:
+        said = []
+
+        def send(self, what):
+            self.said.append(what)
+
+    monkeypatch.setattr(ahead.topologies, "get_topology_desc", missing)
+    ahead.topology.cache_clear()
+    ahead.work("tpu", Asked())
+    ahead.topology.cache_clear()
+    (error,) = Asked.said
+    assert isinstance(error, UsageError) and "a lock of another process" in str(error)
 
 
 def test_nothing_is_begun_when_the_time_is_up(workers):
