@@ -13,7 +13,6 @@ from jaxdyn.engine import program as engine
 from jaxdyn.engine.chunk import Chunk
 from jaxdyn.engine.devices import Devices
 from jaxdyn.engine.planning import suited
-from jaxdyn.engine.probes import facts_of
 from tests.programs import cases, faults
 
 OFF_CPU = suited({}, Devices("gpu"))["executor"]
@@ -150,8 +149,6 @@ def test_runs_at_once_are_the_runs_one_by_one(name):
     one = cases()[name]
     if reason := one.absent():
         pytest.skip(reason)
-    if facts_of([one.program])[one.program]["executor"] != "map":
-        pytest.skip("on CPU its runs are made at once as well")
     assert_same(*both_ways(one), RTOLS.get(one.trial, RTOL), LEFT_OUT.get(one.trial, ()))
     jax.clear_caches()
 

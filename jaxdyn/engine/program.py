@@ -63,6 +63,7 @@ ACCELERATED: dict[str, dict[str, Any]] = {
 __all__ = [
     "ACCELERATED",
     "COMPILERS",
+    "EXHAUSTED",
     "GROUPS",
     "MAP_RUNS",
     "check_device",

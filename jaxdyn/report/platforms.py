@@ -10,8 +10,9 @@ from jaxdyn.engine.impossible import END
 from jaxdyn.errors import UsageError
 from jaxdyn.report.words import plural
 
-__all__ = ["MARKS", "NAMES", "summary", "table", "with_programs"]
+__all__ = ["LIMIT", "MARKS", "NAMES", "SLOW", "summary", "table", "with_programs"]
 
+SLOW, LIMIT = "not compiled within", 180.0  # seconds for one program
 MARKS = "<!-- programs -->", "<!-- /programs -->"
 NAMES = {"cuda": "H100", "tpu": "TPU v5e"}
 PACKAGE = "jaxdyn.theories."
@@ -34,17 +35,22 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
         names: of today's programs.
     """
     found = _by_name(platform, results, names)
-    lacking = [result for result in found.values() if END in result.get("failed", "")]
     good = [result for result in found.values() if "failed" not in result]
-    programs, compiled = plural(len(names), "program"), len(found) - len(lacking)
-    whole = f"{compiled} of {programs}"
-    if lacking:
-        whole = f"{len(lacking)} of {programs} use what it lacks, and their claims are skipped; of the others {compiled}"
-    said = f"{NAMES[platform]}: {whole} were compiled, {len(good)} of them without fault"
+    reasons = [result["failed"] for result in found.values() if "failed" in result]
+    lacking, slow = sum(END in reason for reason in reasons), sum(SLOW in reason for reason in reasons)
+    others = {
+        "skipped for what they use and the platform lacks": lacking,
+        "refused by the compiler": len(reasons) - lacking - slow,
+        f"not within {LIMIT:g} s": slow,
+        "not tried": len(names) - len(found),
+    }
+    said = f"{NAMES[platform]}: {len(good)} of {plural(len(names), 'program')} compile"
+    if not_compiled := ", ".join(f"{count} {what}" for what, count in others.items() if count):
+        said += f" ({not_compiled})"
     if good:
         seconds = sorted(result["compile_seconds"] for result in good)
         times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
-        said += f", in {sum(seconds):.0f} s one after another; {times}"
+        said += f". {sum(seconds):.0f} s one after another, {times}"
     about = results.get("about", {}).get(platform)
     return f"{said} ({about})." if about else f"{said}."
 
@@ -77,7 +83,8 @@ def _cells(found: Mapping[str, Any] | None) -> list[str]:
         return ["", ""]
     if "failed" in found:
         return [str(found["failed"]).replace("|", " "), ""]
-    return [f"{found['compile_seconds']:.1f}", _mega(found["bytes"])]
+    few = f" ({found['at_once']} runs at once)" if "at_once" in found else ""
+    return [f"{found['compile_seconds']:.1f}{few}", _mega(found["bytes"])]
 
 
 def _mega(size: int | None) -> str:

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import pytest
 
 from jaxdyn.engine import impossible
@@ -84,6 +85,29 @@ def test_a_process_that_aborts_or_does_not_end_is_replaced(workers):
         "d": {"failed": "complex<f64>: c128"},
     }
     assert [pipe.sent for pipe in workers] == [["a", "b"], ["c"], ["d", "a"]]
+
+
+def test_where_the_memory_does_not_suffice_half_as_many_runs_are_compiled(monkeypatch):
+    asked = []
+
+    def compile_group(platform, program, runs, group):
+        asked.append((runs, group))
+        if group > fit:
+            raise jax.errors.JaxRuntimeError(error)
+        return {"bytes": group}
+
+    monkeypatch.setattr(ahead, "compile_group", compile_group)
+    error, fit = "RESOURCE_EXHAUSTED: 22.52G exceeds 15.75G", 12
+    assert ahead.compile_list("tpu", None, 12) == {"bytes": 12} and asked == [(12, 12)]
+    fit = 3
+    assert ahead.compile_list("tpu", None, 12) == {"bytes": 3, "at_once": 3} and asked[1:] == [(12, 12), (12, 6), (12, 3)]
+    fit = 0
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        ahead.compile_list("tpu", None, 12)
+    error, asked[:] = "INTERNAL: another", []
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        ahead.compile_list("tpu", None, 12)
+    assert asked == [(12, 12)]
 
 
 def test_without_a_compiler_nothing_is_a_result(workers):

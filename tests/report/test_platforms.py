@@ -31,18 +31,24 @@ def test_rows_say_what_compiled():
 
 def test_only_programs_of_today_count():
     assert platforms.summary("cuda", RESULTS, NAMES) == (
-        "H100: 2 of 3 programs were compiled, 2 of them without fault, in 12 s one after another; "
+        "H100: 2 of 3 programs compile; 1 were not tried. 12 s one after another, "
         "the middle one took 9.0 s, the longest 9 s (JAX 1.0, today)."
     )
-    assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 1 of 3 programs were compiled, 0 of them without fault."
+    assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 0 of 3 programs compile; 1 do not; 2 were not tried."
 
 
-def test_programs_that_are_not_compiled_for_what_they_use_are_counted_apart():
+def test_programs_that_do_not_compile_are_counted_by_their_reasons():
     lacking = {"failed": "needs complex128, which this platform lacks", "runs": 3, "estimate": 5}
-    assert platforms.summary("tpu", {"tpu": RESULTS["tpu"] | {OTHER: lacking}}, NAMES) == (
-        "TPU v5e: 1 of 3 programs use what it lacks, and their claims are skipped; of the others 1 were compiled, "
-        "0 of them without fault."
+    slow = {"failed": f"{platforms.SLOW} {platforms.LIMIT:g} s", "runs": 3, "estimate": 5}
+    assert platforms.summary("tpu", {"tpu": RESULTS["tpu"] | {OTHER: lacking, LARGE: slow}}, NAMES) == (
+        "TPU v5e: 0 of 3 programs compile; 1 do not; 1 take longer than 180 s; 1 use what it lacks, and their claims are skipped."
     )
+
+
+def test_runs_that_do_not_fit_at_once_are_said():
+    halved = RESULTS["tpu"][WIDE] | {"at_once": 6} | RESULTS["cuda"][LARGE]
+    del halved["failed"]
+    assert "| 9.0 (6 runs at once) | 1e-06 |" in platforms.table({"tpu": {WIDE: halved}}, NAMES, {})
 
 
 def test_the_table_stands_between_its_marks():
