@@ -31,17 +31,18 @@ def test_rows_say_what_compiled():
 
 def test_only_programs_of_today_count():
     assert platforms.summary("cuda", RESULTS, NAMES) == (
-        "H100: 2 of 3 programs compile; 1 were not tried. 12 s one after another, "
+        "H100: 2 of 3 programs compile (1 not tried). 12 s one after another, "
         "the middle one took 9.0 s, the longest 9 s (JAX 1.0, today)."
     )
-    assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 0 of 3 programs compile; 1 do not; 2 were not tried."
+    assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 0 of 3 programs compile (1 refused by the compiler, 2 not tried)."
 
 
 def test_programs_that_do_not_compile_are_counted_by_their_reasons():
     lacking = {"failed": "needs complex128, which this platform lacks", "runs": 3, "estimate": 5}
     slow = {"failed": f"{platforms.SLOW} {platforms.LIMIT:g} s", "runs": 3, "estimate": 5}
     assert platforms.summary("tpu", {"tpu": RESULTS["tpu"] | {OTHER: lacking, LARGE: slow}}, NAMES) == (
-        "TPU v5e: 0 of 3 programs compile; 1 do not; 1 take longer than 180 s; 1 use what it lacks, and their claims are skipped."
+        "TPU v5e: 0 of 3 programs compile "
+        "(1 skipped for what they use and the platform lacks, 1 refused by the compiler, 1 not within 180 s)."
     )
 
 
