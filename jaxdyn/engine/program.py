@@ -189,7 +189,8 @@ def compile_block(program: Program, block: Callable[..., Observables], *args: An
 def refuse(program: Program, why: str | None) -> None:
     """Refuse a program, where there is a reason why it does not compile here."""
     if why is not None:
-        raise Absent(f"{program.trial.title} {why}: a CPU or another accelerator is needed")
+        narrower = ", or --set dtype=float32 where the claim's bounds allow it" if ("dtype", "float64") in program.static else ""
+        raise Absent(f"{program.trial.title} {why}: a CPU or another accelerator is needed{narrower}")
 
 
 @remembered

@@ -29,8 +29,13 @@ def test_a_claim_is_skipped_where_its_program_does_not_compile(toys, file, monke
     verified = jd.verify(toys.CLAIMS[0])
     assert verified.verdict == "skipped"
     assert verified.conclusion.decision.message.endswith(
-        "toys:decay needs complex128, which this platform lacks: a CPU or another accelerator is needed"
+        "toys:decay needs complex128, which this platform lacks: a CPU or another accelerator is needed, or --set dtype=float32 "
+        "where the claim's bounds allow it"
     )
+    (job,) = make_plan([toys.CLAIMS[0]], overrides={"dtype": "float32"}).jobs
+    impossible.write("tpu", {program_name(job.program): "Unexpected operand type for FFT: c128[16]{0}"})
+    narrow = jd.verify(toys.CLAIMS[0], dtype="float32").conclusion.decision.message
+    assert narrow.endswith("which this platform lacks: a CPU or another accelerator is needed"), "it is in float32 already"
 
 
 def test_each_platform_is_written_on_its_own(file):
