@@ -27,6 +27,7 @@ __all__ = [
     "guessed",
     "program_name",
     "program_times",
+    "read_costs",
     "reference_times",
     "remember",
     "runs_within",
@@ -68,9 +69,14 @@ def measured_costs(platform: str = "cpu") -> dict[str, ProgramTimes]:
 
 @functools.cache
 def shipped_costs() -> tuple[float, dict[str, Times]]:
-    """Calibration of the reference machine, and what programs cost there in its own seconds."""
+    """:func:`read_costs` of the shipped file."""
+    return read_costs(REFERENCE)
+
+
+def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
+    """Calibration of the reference machine, and what programs cost there in its own seconds; 0 and nothing without such a file."""
     try:
-        shipped = json.loads(REFERENCE.read_text())
+        shipped = json.loads(file.read_text())
         calibration = float(shipped["calibration_seconds"])
         return calibration, {name: (float(a), float(b)) for name, (a, b) in shipped["programs"].items() if calibration > 0}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -36,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     shipped = tasks.add_parser("shipped", help="Write catalogue.json and probes.json, which a wheel ships; needs no verification.")
     shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
 
-    costs = tasks.add_parser("costs", help="Write costs.json, what programs cost, from a verification that compiled everything.")
+    costs = tasks.add_parser("costs", help="Add what programs cost to costs.json, from a verification that compiled them.")
     costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
     verdicts = tasks.add_parser("verdicts", help="Add the verdicts of a verification to verdicts.json, the last recorded ones.")

@@ -12,7 +12,7 @@ from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import SHIPPED, shipped_key
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.store import atomic_write, read_shard
-from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
+from jaxdyn.engine.timings import REFERENCE, calibrate, program_name, read_costs
 from jaxdyn.engine.tracing import probe
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
@@ -41,7 +41,12 @@ def write_probes(programs: Iterable[Program], target: Path = SHIPPED) -> int:
 
 
 def write_costs(folder: Path, target: Path = REFERENCE) -> int:
-    """Write what programs cost, from the shards of a verification that compiled everything itself; returns the number of programs.
+    """Add what programs cost, from the shards of a verification that compiled them itself, in seconds of the reference machine.
+
+    Programs of the theories that it did not run keep what they have. Without a file this machine becomes the reference.
+
+    Returns:
+        How many programs it ran.
 
     Raises:
         UsageError: the folder holds no shards.
@@ -57,9 +62,14 @@ def write_costs(folder: Path, target: Path = REFERENCE) -> int:
             total[i] += facts[key]
     if not totals:
         raise UsageError(f"{folder} holds no shards; give the folder that was --out of `jaxdyn verify`")
-    programs = {name: [round(a, 3), float(f"{b / runs:.3g}")] for name, (a, b, runs) in sorted(totals.items())}
-    atomic_write(target, json.dumps({"calibration_seconds": round(calibrate(), 5), "programs": programs}, indent=1) + "\n")
-    return len(programs)
+    (there, kept), here = read_costs(target), calibrate()
+    slower = here / there if there else 1.0
+    known = set(map(program_name, theory_programs())) if kept else set()
+    programs = {name: list(times) for name, times in kept.items() if name in known}
+    programs |= {name: [round(a / slower, 3), float(f"{b / runs / slower:.3g}")] for name, (a, b, runs) in totals.items()}
+    whole = {"calibration_seconds": there or round(here, 5), "programs": dict(sorted(programs.items()))}
+    atomic_write(target, json.dumps(whole, indent=1) + "\n")
+    return len(totals)
 
 
 def _hashable(value: Any) -> Any:
