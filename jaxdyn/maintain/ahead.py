@@ -127,9 +127,10 @@ def compile_group(platform: str, program: Program, runs: int, group: int) -> dic
     return seconds | {"bytes": used.temp_size_in_bytes + used.argument_size_in_bytes + used.output_size_in_bytes}
 
 
-def stamp(chunk: Chunk) -> str:
-    """What was compiled: changes with the sources of the trial and with the number of runs."""
-    return f"{probes.shipped_key(chunk.program)} {chunk.shape[1]}"
+def stamp(platform: str, chunk: Chunk) -> str:
+    """What was compiled: changes with the sources of the trial, the number of runs and the compiler's options."""
+    options = ACCELERATED.get(TARGETS[platform].devices.platform, {})
+    return " ".join([probes.shipped_key(chunk.program), str(chunk.shape[1]), *map(str, options.values())])
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -146,19 +147,23 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     topology(platform)
     chunks, end = {timings.program_name(chunk.program): chunk for chunk in lists(platform)}, time.monotonic() + seconds
     kept = {name: result for name, result in read(file).get(platform, {}).items() if name in chunks}
-    changed = [name for name, result in kept.items() if result["stamp"] != stamp(chunks[name])]
+    changed = [name for name, result in kept.items() if result["stamp"] != stamp(platform, chunks[name])]
     todo = [*(name for name in chunks if name not in kept), *changed]
     about = f"JAX {version('jax')}, {TARGETS[platform].package} {version(TARGETS[platform].package)}, {datetime.date.today()}"
     for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
         runs, each = chunk.shape[1], probes.facts_of([chunk.program])[chunk.program]["bytes"]
-        kept[timings.program_name(chunk.program)] = result | {"runs": runs, "estimate": runs * each, "stamp": stamp(chunk)}
+        kept[timings.program_name(chunk.program)] = result | {
+            "runs": runs,
+            "estimate": runs * each,
+            "stamp": stamp(platform, chunk),
+        }
         whole = read(file)
         whole |= {"about": whole.get("about", {}) | {platform: about}, platform: kept}
         atomic_write(file, json.dumps(whole, indent=1) + "\n")
     told = (SLOW, impossible.END)  # what takes long, and what is told by the program's operations, needs no file
     failed = {name: str(r["failed"]) for name, r in kept.items() if "failed" in r and not any(sign in r["failed"] for sign in told)}
     impossible.write(TARGETS[platform].devices.platform, failed)
-    return sum(result["stamp"] == stamp(chunks[name]) for name, result in kept.items()), len(chunks)
+    return sum(result["stamp"] == stamp(platform, chunks[name]) for name, result in kept.items()), len(chunks)
 
 
 def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:
