@@ -12,7 +12,10 @@ from typing import Any
 import xarray as xr
 
 from jaxdyn import plotting
+from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
+from jaxdyn.engine.devices import devices
+from jaxdyn.engine.program import check_device
 from jaxdyn.engine.store import atomic_write, open_folder
 from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
@@ -73,9 +76,12 @@ def map_command(
     """Map a claim; writes the map next to its runs and returns it as JSON."""
     cards = reserved(workers, cluster)
     survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
+    check_device()
+    if (sentence := unused()) is not None:
+        _say(sentence)
     count = worker_count(workers, 2**10)
     with open_folder(out, f"map of {survey.claim.id}") as folder:
-        with executor(count, cluster, cards) as pool:
+        with executor(count, cluster, cards) as (pool, count):
             _say(_announcement(survey, count))
             result = run_survey(survey, store=folder.resolve(), pool=pool, workers=count)
         write(result, folder)
@@ -99,7 +105,10 @@ def _announcement(survey: Survey, workers: int) -> str:
     runs = len(survey.request(survey.first()[0]).grid.cells()) * len(survey.seeds)
     seconds = (survey.seconds() + JUDGING * survey.cells) / workers
     cells = f"{plural(len(survey.first()), 'cell')} first, {survey.cells} at most, {plural(runs, 'run')} each"
-    return f"{survey.claim.id}: {cells}; {duration(seconds)} expected"
+    where = devices()
+    known = where.on_cpu or not survey.guessed()
+    time = f"{duration(seconds)} expected" if known else f"how long is unknown: it never ran on a {where.platform} here"
+    return f"{survey.claim.id}: {cells}; {time}"
 
 
 def _lines(result: Map, out: Path) -> list[str]:

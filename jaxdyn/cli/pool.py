@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
+import dataclasses
 import gc
 import logging
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
@@ -21,15 +23,25 @@ from typing import Any
 import jax
 
 from jaxdyn.cli.cards import VISIBLE, shared_cards, shares
-from jaxdyn.engine.devices import Devices, elsewhere, of_workers
+from jaxdyn.engine.devices import Devices, elsewhere, of_workers, own_devices
 from jaxdyn.engine.failure import let_through
 from jaxdyn.errors import UsageError, missing
 
-__all__ = ["check_address", "cluster_options", "executor", "processes", "reserved", "worker_count", "worker_setup"]
+__all__ = [
+    "check_address",
+    "cluster_options",
+    "cluster_size",
+    "executor",
+    "opened",
+    "processes",
+    "reserved",
+    "worker_count",
+    "worker_setup",
+]
 
 
-def reserved(workers: int | None, cluster: str | None) -> tuple[str, ...]:
-    """The cards that worker processes are going to share, if they do; to be asked for before anything opens a device.
+def reserved(workers: int | None, cluster: str | None) -> list[str]:
+    """The cards of each worker process that was asked for, if they have some; to be called before anything opens a device.
 
     Where other processes make the runs, on cards or on a cluster, this one is kept to the CPU.
 
@@ -41,7 +53,7 @@ def reserved(workers: int | None, cluster: str | None) -> tuple[str, ...]:
     cards = () if cluster is not None else shared_cards(workers)
     if cluster is not None or cards:
         jax.config.update("jax_platforms", "cpu")
-    return cards
+    return shares(cards, workers) if cards and workers else []
 
 
 def worker_count(workers: int | None, programs: int) -> int:
@@ -49,12 +61,13 @@ def worker_count(workers: int | None, programs: int) -> int:
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
-def worker_setup(workers: int, given: Any = None) -> None:
+def worker_setup(workers: int, given: Any = None, said: Any = None) -> None:
     """Prepare a worker process: its cards, its share of the cores, its output, and its end with the process that started it.
 
     Args:
         workers: how many there are.
         given: a queue with the names of each worker's cards; None where all run on CPU.
+        said: a queue that takes what devices the worker has, or why it cannot open them; None: nobody asks.
     """
     if given is None:
         jax.config.update("jax_platforms", "cpu")
@@ -68,6 +81,16 @@ def worker_setup(workers: int, given: Any = None) -> None:
     os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if said is not None:
+        said.put(_own_devices())
+
+
+def _own_devices() -> Devices | str:
+    """What this process has, opened; or why that is not possible."""
+    try:
+        return own_devices()
+    except Exception as error:  # whatever JAX or a driver raises
+        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 def _end_with_parent() -> None:
@@ -95,8 +118,10 @@ def _deaf() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> Iterator[cf.Executor | None]:
-    """The executor for chunks, None for this process; within the block plans are made for the devices of its workers.
+def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> Iterator[tuple[cf.Executor | None, int]]:
+    """The executor for chunks, None for this process, and how many chunks it runs at a time.
+
+    Within the block plans are made for the devices of its workers.
 
     Args:
         workers: how many processes.
@@ -107,20 +132,41 @@ def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> It
         UsageError: a worker finds no card, or has none of the packages.
     """
     if cluster is not None:
-        with _dask(cluster) as pool, elsewhere(_asked(pool, f"--cluster {cluster}")):
-            yield pool
+        with _dask(cluster) as (pool, size), elsewhere(_asked(pool, f"--cluster {cluster}")):
+            yield pool, size
     elif cards:
-        with processes(workers, cards) as pool:
-            where = _asked(pool, "--workers")
-            if where.on_cpu:
-                raise UsageError(f"--workers: JAX finds no card in a worker that has one of {', '.join(cards)}")
-            with elsewhere(where):
-                yield pool
+        context = multiprocessing.get_context("spawn")
+        given, said = context.SimpleQueue(), context.Queue()
+        for share in cards:
+            given.put(share)
+        with processes(workers, given, said) as pool, elsewhere(opened(pool, said, workers)):
+            yield pool, workers
     elif workers > 1:
         with processes(workers) as pool:
-            yield pool
+            yield pool, workers
     else:
-        yield None
+        yield None, 1
+
+
+def opened(pool: cf.Executor, said: Any, workers: int) -> Devices:
+    """What every worker has, once all have opened their cards; of the memory the least.
+
+    Raises:
+        UsageError: a worker cannot open its cards. It would take most chunks otherwise, and fail each of them at once.
+    """
+    found: list[Devices | str] = []
+    while len(found) < workers:
+        try:
+            found.append(said.get(timeout=1.0))
+        except queue.Empty:
+            pool.submit(int)  # refused where a worker has died
+    for one in found:
+        if isinstance(one, str):
+            raise UsageError(f"--workers: a worker cannot use its cards ({one})")
+        if one.on_cpu:
+            raise UsageError("--workers: JAX finds no card in a worker that has cards of its own")
+    devices = [one for one in found if isinstance(one, Devices)]
+    return dataclasses.replace(devices[0], memory=min(one.memory for one in devices))
 
 
 def _asked(pool: cf.Executor, option: str) -> Devices:
@@ -136,15 +182,11 @@ def _asked(pool: cf.Executor, option: str) -> Devices:
 
 
 @contextlib.contextmanager
-def processes(workers: int, cards: Sequence[str] = ()) -> Iterator[cf.ProcessPoolExecutor]:
-    """Spawned processes, each with its share of the cards; when the block ends by an exception, they are stopped at once."""
+def processes(workers: int, given: Any = None, said: Any = None) -> Iterator[cf.ProcessPoolExecutor]:
+    """Spawned processes; when the block ends by an exception, they are stopped at once. Queues as in :func:`worker_setup`."""
     context = multiprocessing.get_context("spawn")
-    given = context.SimpleQueue() if cards else None
-    if given is not None:
-        for share in shares(cards, workers):
-            given.put(share)
     with _deaf():
-        pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, given))
+        pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, given, said))
         for _ in range(workers):  # each starts one
             pool.submit(int)
     try:
@@ -170,8 +212,11 @@ def check_address(url: str) -> str:
 
 
 @contextlib.contextmanager
-def _dask(url: str) -> Iterator[cf.Executor]:
-    """The executor of a Dask cluster; what goes wrong with that is said in one sentence, not by Dask's log."""
+def _dask(url: str) -> Iterator[tuple[cf.Executor, int]]:
+    """The executor of a Dask cluster, and how many chunks that runs at a time.
+
+    What goes wrong with the cluster is said in one sentence, not by Dask's log.
+    """
     try:
         from distributed import Client
     except ImportError:
@@ -184,7 +229,8 @@ def _dask(url: str) -> Iterator[cf.Executor]:
         raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None
     with client:
         try:
-            yield client.get_executor(**cluster_options(client.scheduler_info(n_workers=-1)["workers"]))
+            members = client.scheduler_info(n_workers=-1)["workers"]
+            yield client.get_executor(**cluster_options(members)), cluster_size(members)
         except cf.BrokenExecutor:
             raise UsageError(f"--cluster {url}: the Dask scheduler has ended; run the same command on another to resume") from None
 
@@ -192,3 +238,9 @@ def _dask(url: str) -> Iterator[cf.Executor]:
 def cluster_options(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Where workers of a cluster declare the resource ``GPU``, chunks are for these alone, one at a time for each of its GPUs."""
     return {"resources": {"GPU": 1}} if any(worker["resources"].get("GPU") for worker in workers.values()) else {}
+
+
+def cluster_size(workers: Mapping[str, Mapping[str, Any]]) -> int:
+    """How many chunks the workers of a cluster run at a time: one for each GPU that they declare, or else for each thread."""
+    gpus = sum(int(worker["resources"].get("GPU", 0)) for worker in workers.values())
+    return max(1, gpus or sum(worker["nthreads"] for worker in workers.values()))

@@ -205,7 +205,7 @@ def verify_command(
             chosen = _fitting(tasks, folder, minutes, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
                 count = 1  # done before a worker had imported everything
-            with executor(count, cluster, cards) as pool:
+            with executor(count, cluster, cards) as (pool, count):
                 if cluster or cards:
                     page.device = _device_of_workers(count, cluster)
                     chosen = _fitting(tasks, folder, minutes, count)  # by what programs cost there

@@ -244,8 +244,9 @@ def known_options(compiler: str) -> Any:
         try:
             jax.jit(operator.neg).lower(0.0).compile(compiler_options={name: value})
             options[name] = value
-        except jax.errors.JaxRuntimeError:
-            continue
+        except jax.errors.JaxRuntimeError as error:
+            if "INVALID_ARGUMENT" not in str(error):  # not for what only this device lacks at the moment
+                raise
     return options
 
 
@@ -385,5 +386,6 @@ def _half(chunk: Chunk, group: int) -> int:
     most = 1 if chunk.program.executor == "map" else -(-shared // jax.local_device_count()) * whole
     before = min(group or most, most)
     if before <= 1:
-        raise Absent(f"one run of {chunk.program.trial.title} needs more memory than there is: a larger device is needed")
+        larger = "a larger device is needed, or one that nobody else uses"
+        raise Absent(f"one run of {chunk.program.trial.title} needs more memory than there is: {larger}")
     return before // 2

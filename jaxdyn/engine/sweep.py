@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
+import dataclasses
 import math
 import operator
 import os
@@ -21,6 +22,7 @@ import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Job, Program, Result
+from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.planning import plan
 from jaxdyn.engine.preparing import Preparing
@@ -29,7 +31,7 @@ from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
 from jaxdyn.engine.sources import warning
-from jaxdyn.engine.timings import expected
+from jaxdyn.engine.timings import expected, guessed
 from jaxdyn.engine.watch import Watch
 from jaxdyn.errors import StoreError, UsageError, whole
 
@@ -189,7 +191,10 @@ def _apart(chunks: list[Chunk], runs: Runs) -> list[Chunk]:
         else:
             kept.append(chunk)
     size = chunks[0].shape[1]
-    return kept + [chunks[0].part(pairs[i : i + size]) for pairs in (there, lacking) for i in range(0, len(pairs), size)]
+    if all(runs.has(chunk) for chunk in kept):  # nothing of this length is compiled: as short as the rest
+        size = -(-len(lacking) // -(-len(lacking) // size)) if lacking else size
+    parts = [pairs[i : i + size] for pairs in (there, lacking) for i in range(0, len(pairs), size)]
+    return kept + [dataclasses.replace(chunks[0].part(part), room=(size, size)) for part in parts]
 
 
 def execute(
@@ -267,7 +272,12 @@ def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *a
         yield from outcomes(*args, lambda jobs: None)
         return
     with Watch(say) as watch:
-        yield from outcomes(*args, lambda jobs: watch.on([j.program.trial.title for j in jobs], max(map(expected, jobs))))
+        yield from outcomes(*args, lambda jobs: watch.on([j.program.trial.title for j in jobs], _longest(jobs)))
+
+
+def _longest(jobs: Sequence[Job]) -> float | None:
+    """The seconds that some jobs take at most; None where that is unknown, which no processor's time tells of other devices."""
+    return max(map(expected, jobs)) if devices().on_cpu or not any(map(guessed, jobs)) else None
 
 
 def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ import xarray as xr
 from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
+from jaxdyn.engine.chunk import Job
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.planning import plan
@@ -188,11 +189,17 @@ class Survey:
 
     def seconds(self) -> float:
         """Expected seconds of running all cells, from those of the first round; judging comes on top."""
-        first = self.first()
-        jobs = plan([self.request(values) for values in first], store=None, quick=self.scale == "quick")
+        first, jobs = self.first(), self._first_jobs()
         runs = sum(job.runs for job in jobs)
         compiling = sum(timings.expected(dataclasses.replace(job, chunks=job.chunks[:1])) for job in jobs)
         return max(sum(map(timings.expected, jobs)) * self.cells / len(first), compiling) if runs else 0.0
+
+    def guessed(self) -> bool:
+        """Whether a program of the first round was never timed on the devices that plans are made for."""
+        return any(map(timings.guessed, self._first_jobs()))
+
+    def _first_jobs(self) -> list[Job]:
+        return plan([self.request(values) for values in self.first()], store=None, quick=self.scale == "quick")
 
 
 def prepare(

@@ -19,7 +19,8 @@ class Watch:
         """``say`` takes the sentence; nothing is said within the first ``least`` seconds."""
         self._say, self._least = say, least
         self._names: Sequence[str] = ()
-        self._since, self._expected, self._limit = time.monotonic(), 0.0, math.inf
+        self._since, self._limit = time.monotonic(), math.inf
+        self._expected: float | None = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -30,10 +31,10 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
 
-    def on(self, names: Sequence[str], expected: float) -> None:
-        """Something has finished, or begins: these programs are run now, and take about so many seconds at most."""
+    def on(self, names: Sequence[str], expected: float | None) -> None:
+        """Something has finished, or begins: these programs are run now, and take about so many seconds at most (None: unknown)."""
         self._names, self._expected = names, expected
-        self._since, self._limit = time.monotonic(), max(self._least, LONGER * expected)
+        self._since, self._limit = time.monotonic(), max(self._least, LONGER * (expected or 0.0))
 
     def _look(self) -> None:
         while not self._ended.wait(min(1.0, self._least)):
@@ -41,4 +42,5 @@ class Watch:
             if elapsed > self._limit:
                 self._limit = 2 * elapsed
                 names = ", ".join(dict.fromkeys(self._names))
-                self._say(f"still running: {names}; {elapsed:.0f} s, about {self._expected:.0f} s expected (Ctrl-C stops)")
+                known = "" if self._expected is None else f", about {self._expected:.0f} s expected"
+                self._say(f"still running: {names}; {elapsed:.0f} s{known} (Ctrl-C stops)")

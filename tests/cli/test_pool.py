@@ -5,6 +5,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import queue
 import socket
 import subprocess
 import sys
@@ -75,15 +76,15 @@ def test_other_addresses_are_refused(url):
 
 
 def test_one_worker_is_this_process():
-    with pool.executor(1, None) as executor:
-        assert executor is None
+    with pool.executor(1, None) as found:
+        assert found == (None, 1)
 
 
 def test_workers_that_are_left_by_an_exception_end_at_once():
     """A job of a minute does not hold up the end, and nobody is left behind."""
     start, before = time.monotonic(), set(multiprocessing.active_children())
-    with pytest.raises(KeyError, match="a bug"), pool.executor(2, None) as executor:
-        assert isinstance(executor, cf.ProcessPoolExecutor)
+    with pytest.raises(KeyError, match="a bug"), pool.executor(2, None) as (executor, count):
+        assert isinstance(executor, cf.ProcessPoolExecutor) and count == 2
         executor.submit(time.sleep, 60)
         raise KeyError("a bug")
     # not joined here: the pool's own thread waits for the same processes, and who comes second learns nothing of their end
@@ -144,7 +145,10 @@ def test_each_worker_has_cards_of_its_own(monkeypatch, names):
     """Real processes, with cards that are not there: two for each of two workers, one is left over."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
-    with pool.processes(2, names) as workers:
+    given = multiprocessing.get_context("spawn").SimpleQueue() if names else None
+    for share in cards.shares(names, 2) if names else ():
+        given.put(share)
+    with pool.processes(2, given) as workers:
         said = {found[0]: found[1:] for found in workers.map(surroundings, range(8))}
     assert len(said) == 2
     given = [("0,1", "false", "cuda,cpu"), ("2,5", "false", "cuda,cpu")] if names else [("3", None, "cpu")] * 2
@@ -155,22 +159,49 @@ def test_each_worker_has_cards_of_its_own(monkeypatch, names):
 def test_a_card_that_a_worker_does_not_find_is_no_run_on_cpu(monkeypatch):
     if cards.nvidia_cards():
         pytest.skip("there is one")
-    with pytest.raises(UsageError, match=r"^--workers: JAX finds no card in a worker that has one of 0, 1$"):
+    with pytest.raises(UsageError, match=r"^--workers: JAX finds no card in a worker that has cards of its own$"):
         with pool.executor(1, None, ("0", "1")):
             pass
 
 
-def test_a_worker_that_cannot_use_its_card_is_one_sentence(monkeypatch):
-    class Broken(cf.Executor):
-        def submit(self, *_):
-            future = cf.Future()
-            future.set_exception(RuntimeError("Unable to initialize backend 'cuda': old driver\nand more"))
-            return future
+def told(*answers):
+    """A queue in which workers have said so."""
+    said = queue.SimpleQueue()
+    for answer in answers:
+        said.put(answer)
+    return said
 
-    monkeypatch.setattr(pool, "processes", lambda *_: Broken())
-    words = r"^--workers: a worker cannot use its devices \(RuntimeError: Unable to initialize backend 'cuda': old driver\)$"
-    with pytest.raises(UsageError, match=words), pool.executor(2, None, ("0", "1")):
-        pass
+
+def test_every_worker_opens_its_cards_before_any_run():
+    """One that could not would fail chunk after chunk at once; the least memory of all is planned for."""
+    found = pool.opened(None, told(Devices("gpu", 2, 90, "H100"), Devices("gpu", 2, 80, "H100")), 2)
+    assert found == Devices("gpu", 2, 80) and found.kind == "H100"
+    words = r"^--workers: a worker cannot use its cards \(RuntimeError: Unable to initialize backend 'cuda': old driver\)$"
+    with pytest.raises(UsageError, match=words):
+        pool.opened(None, told(Devices("gpu"), "RuntimeError: Unable to initialize backend 'cuda': old driver"), 2)
+
+
+def test_a_worker_that_dies_while_it_opens_its_cards_is_not_waited_for():
+    class Dead(cf.Executor):
+        def submit(self, *_):
+            raise cf.process.BrokenProcessPool("a child process terminated abruptly")
+
+    with pytest.raises(cf.BrokenExecutor):
+        pool.opened(Dead(), told(Devices("gpu")), 2)
+
+
+def test_a_worker_says_why_it_cannot_open_its_cards(monkeypatch):
+    def broken():
+        raise RuntimeError("Unable to initialize backend 'cuda': old driver\nand more")
+
+    said = queue.SimpleQueue()
+    monkeypatch.setattr(pool.os, "dup2", lambda *_: None)
+    monkeypatch.setattr(pool.signal, "signal", lambda *_: None)
+    pool.worker_setup(1, None, said)
+    assert said.get() == Devices("cpu")
+    monkeypatch.setattr(pool, "own_devices", broken)
+    pool.worker_setup(1, None, said)
+    assert said.get() == "RuntimeError: Unable to initialize backend 'cuda': old driver"
 
 
 @pytest.mark.slow
@@ -178,13 +209,15 @@ def test_plans_are_for_the_cards_of_workers_and_this_process_opens_none(monkeypa
     asked = []
     monkeypatch.setattr(pool, "shared_cards", lambda workers: ("0", "1") if workers == 2 else ())
     monkeypatch.setattr(pool.jax.config, "update", lambda *what: asked.append(what))
-    assert pool.reserved(None, None) == pool.reserved(1, None) == () and asked == []
-    assert pool.reserved(2, None) == ("0", "1") and asked == [("jax_platforms", "cpu")]
-    assert pool.reserved(2, "dask://here:1") == () and len(asked) == 2, "on a cluster as well"
-    monkeypatch.setattr(pool, "of_workers", lambda workers: Devices("gpu", 2, 100))
-    with pool.executor(1, None, ("0", "1")) as workers:
-        assert isinstance(workers, cf.ProcessPoolExecutor), "also of one worker"
-        assert devices.devices() == Devices("gpu", 2, 100)
+    assert pool.reserved(None, None) == pool.reserved(1, None) == [] and asked == []
+    assert pool.reserved(2, None) == ["0", "1"] and asked == [("jax_platforms", "cpu")]
+    assert pool.reserved(2, "dask://here:1") == [] and len(asked) == 2, "on a cluster as well"
+    monkeypatch.setattr(pool, "opened", lambda *_: Devices("gpu", 1, 100))
+    with pool.executor(1, None, ("0", "1")) as (workers, count):
+        assert isinstance(workers, cf.ProcessPoolExecutor) and count == 1, "also of one worker"
+        assert devices.devices() == Devices("gpu", 1, 100)
+        (found,) = {found[1] for found in workers.map(surroundings, range(2))}
+        assert found == "0", "the cards that are a worker's where all work, so that stored runs are those of any number"
     assert devices.devices() == Devices("cpu")
 
 
@@ -195,7 +228,7 @@ def test_a_verification_on_cards(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(theories, "__path__", [])
     monkeypatch.setenv("EQX_ON_ERROR", "nan")
     monkeypatch.setattr(pool, "shared_cards", lambda workers: ("0", "1"))
-    monkeypatch.setattr(pool, "of_workers", lambda workers: Devices("gpu", 1, 2**30, "Pretended"))
+    monkeypatch.setattr(pool, "opened", lambda *_: Devices("gpu", 1, 2**30, "Pretended"))
     monkeypatch.setattr("jaxdyn.engine.sweep.run_chunk", None)  # here
     assert cli(["verify", "toy.decay", "--load", str(TOYS), "--workers", "2", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -246,6 +279,11 @@ def test_chunks_are_for_workers_that_declare_a_gpu(declared, options):
     assert pool.cluster_options({str(i): {"resources": one} for i, one in enumerate(declared)}) == options
 
 
+def test_a_cluster_runs_as_many_chunks_as_its_gpus_or_threads():
+    plain, two = {"resources": {}, "nthreads": 3}, {"resources": {"GPU": 2.0}, "nthreads": 8}
+    assert [pool.cluster_size(dict(enumerate(members))) for members in ([plain, plain], [plain, two], [])] == [6, 2, 1]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_with_gpus_makes_all_runs_on_them():
@@ -258,8 +296,8 @@ def test_a_cluster_with_gpus_makes_all_runs_on_them():
     with distributed.SpecCluster(workers=kinds, scheduler=scheduler) as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2)
         url = cluster.scheduler_address.replace("tcp://", "dask://")
-        with pool.executor(1, url) as executor:
-            assert devices.devices() == Devices("cpu", 3)
+        with pool.executor(1, url) as (executor, count):
+            assert devices.devices() == Devices("cpu", 3) and count == 1
             times = list(executor.map(spent, range(4)))
     assert {worker for worker, *_ in times} == {"with"}
     spans = sorted(span for _, *span in times)

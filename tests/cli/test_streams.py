@@ -191,8 +191,11 @@ def test_no_worker_outlives_the_command(folder, way):
         ({"JAX_PLATFORMS": "abacus"}, "jaxdyn: JAX_PLATFORMS=abacus is not allowed: JAX finds no such device"),
     ],
 )
-def test_a_device_that_is_not_there_is_one_sentence(folder, variables, words):
-    done = subprocess.run(VERIFY, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120)
+@pytest.mark.parametrize(
+    "command", [VERIFY, [*VERIFY[:3], "map", "mine.halved", "--load", "claims.py", "--over", "lr=0:1"]], ids=["verify", "map"]
+)
+def test_a_device_that_is_not_there_is_one_sentence(folder, variables, words, command):
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and done.stderr.strip().startswith(words) and done.stderr.count("\n") == 1, done.stderr
 
 

@@ -11,6 +11,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.engine import program as program_module
 from jaxdyn.engine import sweep as sweep_module
+from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.status import DIVERGED, FAILED, OK
@@ -424,3 +425,18 @@ def test_a_status_that_is_no_code_is_a_failure():
 def test_all_settings_of_a_grid_have_the_same_observables(trial, name, order):
     with pytest.raises(jd.UsageError, match=f"returns {name} for some settings only, or with other axes"):
         jd.sweep(trial, jd.grid(Plain, n=order))
+
+
+def test_a_list_of_which_most_is_stored_is_as_short_as_its_rest(toys, tmp_path, monkeypatch):
+    """On an accelerator: ten more runs are not filled up to all of them; where a whole list is run as well, both are one program."""
+    compile_block, lengths = program_module.compile_block, []
+
+    def counted(of, block, swept, seeds, shared):
+        lengths.append(*seeds.shape)
+        return compile_block(of, block, swept, seeds, shared)
+
+    monkeypatch.setattr(program_module, "compile_block", counted)
+    with elsewhere(Devices("gpu")):
+        for seeds, chunk in ((range(30), 100), (range(31), 100), (range(29, 64), 16)):
+            jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.125]), seeds, out=tmp_path, chunk=chunk)
+    assert lengths == [30, 1, 12]

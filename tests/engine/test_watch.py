@@ -26,6 +26,10 @@ def test_a_program_that_takes_long_is_named():
     assert 2 <= len(said) <= 4, "after .2, .4, .8 seconds, not at every look"
 
 
+def test_what_takes_an_unknown_time_is_named_without_one():
+    assert said_within(0.6, 0.2, None)[0].startswith("still running: mine:trial; 0 s (Ctrl-C stops)")
+
+
 def test_what_takes_as_long_as_expected_or_goes_on_is_not_named():
     assert said_within(0.8, 0.2, expected=1.0) == []
     assert said_within(0.8, 0.4, every=0.1) == []
