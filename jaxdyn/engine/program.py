@@ -54,9 +54,8 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
 # On GPUs Triton's kernels cost most of a compilation: for what looks like a softmax ten times as much as all else of a small
-# program (49 s and 3 s for an H100), for one kernel less at each step; for one reduction of a large tile all the rest eight times
-# over (more than 180 s and 24 s); products are tried in many ways on the card, or not compiled at all (f32[700,200], JAX 0.10),
-# where cuBLAS has them.
+# program (49 s and 3 s for an H100), for one kernel less at each step; for a reduction over a large tile, too (more than 180 s
+# and 24 s); products are tried in many ways on the card, or not compiled at all (f32[700,200], JAX 0.10), where cuBLAS has them.
 ACCELERATED: dict[str, dict[str, Any]] = {
     "gpu": {
         "xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter",

@@ -64,8 +64,8 @@ def table(results: Results, names: Sequence[str], cpu: Mapping[str, tuple[float,
         cpu: seconds to compile each program, and to make a run of it, on the reference machine's processor.
     """
     found = {platform: _by_name(platform, results, names) for platform in NAMES}
-    heads = [f"{NAMES[p]}: {what}" for p in NAMES for what in ("s", "MB")]
-    lines = [f"| program | runs | planned MB | CPU: s | {' | '.join(heads)} |", "|---|" + "---:|" * (3 + len(heads))]
+    heads = [f"{NAMES[p]}: {what}" for p in NAMES for what in ("compile s", "MB")]
+    lines = [f"| program | runs | planned MB | CPU: compile s | {' | '.join(heads)} |", "|---|" + "---:|" * (3 + len(heads))]
     shown = short_names(names)
     for name in names:
         compiled = [cell for p in NAMES for cell in _cells(found[p].get(name))]

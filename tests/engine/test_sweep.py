@@ -428,7 +428,7 @@ def test_all_settings_of_a_grid_have_the_same_observables(trial, name, order):
 
 
 def test_a_list_of_which_most_is_stored_is_as_short_as_its_rest(toys, tmp_path, monkeypatch):
-    """On an accelerator: ten more runs are not filled up to all of them; where a whole list is run as well, both are one program."""
+    """On an accelerator one more run is not filled up to all; where whole lists are run as well, all are one program."""
     compile_block, lengths = program_module.compile_block, []
 
     def counted(of, block, swept, seeds, shared):
