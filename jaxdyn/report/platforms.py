@@ -50,7 +50,7 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
     if good:
         seconds = sorted(result["compile_seconds"] for result in good)
         times = f"the middle one took {seconds[len(seconds) // 2]:.1f} s, the longest {seconds[-1]:.0f} s"
-        said += f". {sum(seconds):.0f} s one after another, {times}"
+        said += f". In all {sum(seconds):.0f} s, one after another; {times}"
     about = results.get("about", {}).get(platform)
     return f"{said} ({about})." if about else f"{said}."
 

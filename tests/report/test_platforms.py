@@ -31,7 +31,7 @@ def test_rows_say_what_compiled():
 
 def test_only_programs_of_today_count():
     assert platforms.summary("cuda", RESULTS, NAMES) == (
-        "H100: 2 of 3 programs compile (1 not tried). 12 s one after another, "
+        "H100: 2 of 3 programs compile (1 not tried). In all 12 s, one after another; "
         "the middle one took 9.0 s, the longest 9 s (JAX 1.0, today)."
     )
     assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 0 of 3 programs compile (1 refused by the compiler, 2 not tried)."
