@@ -25,9 +25,8 @@ GROUPS = ("predicted", "measured", "recorded", "assumed")
 PREFIXES = ("predicted_", "measured_", "assumed_")
 NAMING = "a name begins with a letter or a digit and has printable characters other than '/'"
 TAKEN = {"seed": "an axis of the runs", "cell": "an axis of stored runs", "status": "how a run ended", "form": "the axis of forms"}
-SELECTION = dict.fromkeys(
-    ("method", "tolerance", "drop"), "an argument of xarray's sel"
-)  # which would not select along such an axis
+# which would not select along an axis that is called so
+SELECTION = dict.fromkeys(("method", "tolerance", "drop"), "an argument of xarray's sel")
 STORED = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 STORED |= {"float16", "float32", "float64", "complex64", "complex128"}
 WIDER = ((jnp.floating, "float32"), (jnp.signedinteger, "int8"), (jnp.unsignedinteger, "uint8"))  # of at most two bytes
