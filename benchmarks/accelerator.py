@@ -234,7 +234,7 @@ def content(found: Found, places: dict[str, dict[str, Any]], options: argparse.N
 
 def explained(place: dict[str, Any]) -> str:
     """Why there is no accelerator, and what to do."""
-    there = "an NVIDIA card is there, which JAX does not use: pip install 'jax[cuda13]', or a driver from 580 on (nvidia-smi)"
+    there = "an NVIDIA card is there, which JAX does not use: pip install 'jax[cuda13]', and see nvidia-smi: it needs driver 580"
     return f"JAX finds no accelerator, only {place['kind']}: {there if place['driver'] else '--quick tries the pieces there'}"
 
 

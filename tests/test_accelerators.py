@@ -68,7 +68,7 @@ def test_what_accelerators_would_not_do_is_told(function, expected):
 
 STEPS = 20  # of trainings: in whole ones, rounding grows into another network
 UNITS = ("every", "records", "samples")  # what the number of steps is a multiple of
-LENGTHS = {  # shorter runs of other trials, and one that settles
+LENGTHS = {  # shorter runs of other trials
     "cal.uv_eos:trial": {"steps": 20},  # large steps are chaotic
     "coc.training:trial": {"every": 10.0},
     "li2.features.thm4_retention:trial": {"steps": 30},
@@ -76,7 +76,6 @@ LENGTHS = {  # shorter runs of other trials, and one that settles
     "omnigrok.students:trial": {"settle": 60},
     "prieto.arithmetic:trial": {"steps": 20},
     "galore.text.trial:trial": {"steps": 40},
-    "joma.convergence:trial": {"activation": "id"},  # a single tanh never comes near enough for a speed
     "joma.invariant.classes:fig2_trial": {"every": 1.0},
     "joma.invariant.stationarity:trial": {"every": 5.0},
     "varma.ungrok:trial": {"epochs": 40},
@@ -85,14 +84,15 @@ RTOL, ATOL = 2e-14, 1e-14  # of the largest entry of an array; of numbers that a
 LOOSER = {  # reason -> tolerance, and where it is needed
     "the steps of an adaptive solver depend on rounding, within its tolerance": (
         2e-9,
-        "icl.gf_limit:trial icl.sgd:trial joma.linear.lowrank_link:link_trial joma.linear.lowrank_link:trained_trial "
-        "li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy:trial snap.gradient.reparam:xi_trial "
+        "icl.gf_limit:trial icl.sgd:trial joma.convergence:trial joma.linear.lowrank_link:link_trial "
+        "joma.linear.lowrank_link:trained_trial li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy:trial "
+        "snap.gradient.reparam:xi_trial "
         "snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial snap.snapping.memory:trial",
     ),
     "the same, over twelve decades of time": (2e-6, "emer.direction:trial emer.search_flow:trial"),
     "differences of numbers that are nearly equal": (
         2e-8,
-        "galore.projection:fixed_trial joma.convergence:trial li2.lazy.lemma1_width:equal_trial "
+        "galore.projection:fixed_trial li2.lazy.lemma1_width:equal_trial "
         "li2.lazy.lemma1_width:trial li2.lazy.regimes:trial scal.fitted:noisy_trial",
     ),
     "trainings whose number of steps is not static": (
@@ -105,6 +105,9 @@ LOOSER = {  # reason -> tolerance, and where it is needed
 }
 SINGLE = ("galore.text.trial:trial",)  # has a dtype that some of its optimisers do not follow
 RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.split()}
+# A program whose last cell, of a single tanh, never comes near enough to its limit for a speed: another cell, and the tolerance of
+# distances down to 1e-9, whose logarithms have errors of 2e-16 / 1e-9 over a span of ln 1000.
+OTHER_CELLS = {"joma.convergence:trial nodes=1": (5, 3e-8)}
 LEFT_OUT = {  # variables that rounding decides
     "emer.search_flow:trial": ("rest",),  # what is left of numbers that are nearly equal, as the next two
     "li2.lazy.lemma1_width:trial": ("apart",),
@@ -134,9 +137,9 @@ def shorter(one, cell):
     return tuple(lengths.get(name, value) for name, value in zip(one.request.grid.setting.swept_fields, cell, strict=True))
 
 
-def both_ways(one):
+def both_ways(one, last=-1):
     """Two runs of a program, one by one and at once; they differ in the seed and, if there are several, in the cell."""
-    program, pairs = compared(one), ((shorter(one, one.cells[0]), 0), (shorter(one, one.cells[-1]), 1))
+    program, pairs = compared(one), ((shorter(one, one.cells[0]), 0), (shorter(one, one.cells[last]), 1))
     each = dataclasses.replace(program, executor="map")
     alone = [engine.run_chunk(Chunk(each, (cell,), (seed,))) for cell, seed in pairs]
     at_once = engine.run_chunk(Chunk(dataclasses.replace(program, executor=OFF_CPU), (), (), zipped=True).part(pairs))
@@ -159,7 +162,8 @@ def test_runs_at_once_are_the_runs_one_by_one(name):
     one = cases()[name]
     if reason := one.absent():
         pytest.skip(reason)
-    assert_same(*both_ways(one), RTOLS.get(one.trial, RTOL), LEFT_OUT.get(one.trial, ()))
+    last, rtol = OTHER_CELLS.get(name, (-1, RTOLS.get(one.trial, RTOL)))
+    assert_same(*both_ways(one, last), rtol, LEFT_OUT.get(one.trial, ()))
     jax.clear_caches()
 
 
@@ -171,4 +175,4 @@ def test_another_run_is_not_the_same():
 
 
 def test_exceptions_are_trials():
-    assert BY_TRIAL.keys() >= {*LENGTHS, *RTOLS, *LEFT_OUT}
+    assert BY_TRIAL.keys() >= {*LENGTHS, *RTOLS, *LEFT_OUT} and cases().keys() >= OTHER_CELLS.keys()

@@ -187,6 +187,8 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
             result, child = {"failed": f"the compiler ended its process ({process.exitcode})"}, None
         if isinstance(result, UsageError):
             raise result
+        if result is not None and result.get("compile_seconds", 0.0) > LIMIT:  # within what the start of a process is given
+            result = {"failed": f"{SLOW} {LIMIT:g} s"}
         if result is None:
             process.kill()
             child = None

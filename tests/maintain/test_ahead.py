@@ -64,9 +64,9 @@ class Process:
 
 @pytest.fixture
 def workers(monkeypatch):
-    """Pretended processes, one for each start: a compiles, b aborts, c takes too long, d is refused, e has no compiler."""
+    """Pretended processes, one a start: a compiles, b aborts, c takes too long, d is refused, e has no compiler, f is late."""
     answers, started = {"a": {"compile_seconds": 1.0}, "b": "abort", "c": None, "d": {"failed": "complex<f64>: c128"}}, []
-    answers["e"] = UsageError("the compiler for tpu is not there")
+    answers |= {"e": UsageError("the compiler for tpu is not there"), "f": {"compile_seconds": ahead.LIMIT + 1}}
 
     def start(platform):
         started.append(Pipe(answers))
@@ -132,6 +132,11 @@ def test_a_process_without_its_compiler_says_so_and_ends(monkeypatch):
     ahead.topology.cache_clear()
     (error,) = Asked.said
     assert isinstance(error, UsageError) and "a lock of another process" in str(error)
+
+
+def test_the_limit_is_the_same_for_the_first_of_a_process(workers):
+    ((_, found),) = ahead.compiled("tpu", [chunk("f")], time.monotonic() + 100)
+    assert found == {"failed": f"{ahead.SLOW} {ahead.LIMIT:g} s"}
 
 
 def test_nothing_is_begun_when_the_time_is_up(workers):
