@@ -15,14 +15,14 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 FOLDER = Path("jaxdyn", "engine")
-NAMES = ("catalogue.json", "probes.json")
+NAMES = ("catalogue.json", "programs.json")
 
 
 def write_generated(root: Path) -> None:
     """Write the generated files into a copy of the package below ``root``, with the code of that copy."""
     environment = {**os.environ, "PYTHONPATH": str(root.resolve())}
     if subprocess.run([sys.executable, "-c", "import jax"], capture_output=True).returncode:
-        warnings.warn("JAX cannot be imported: built without catalogue.json and probes.json", stacklevel=2)
+        warnings.warn("JAX cannot be imported: built without catalogue.json and programs.json", stacklevel=2)
         return
     command = [sys.executable, "-m", "jaxdyn.maintain", "shipped", str((root / FOLDER).resolve())]
     subprocess.run(command, cwd=root, env=environment, check=True)

@@ -4,8 +4,12 @@ Names and submodules (``jd.plotting``, ``jd.stats``, …) are imported when they
 before JAX is loaded.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Before equinox is imported: diffrax's errors are values of a run then, not calls back into Python, with which no run is stored
+os.environ.setdefault("EQX_ON_ERROR", "nan")
 
 if TYPE_CHECKING:
     from jaxdyn import data as data
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.resource import imports, resource
     from jaxdyn.engine.setting import Grid, Swept, grid, setting
-    from jaxdyn.engine.sources import reads, reads_variable
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
     from jaxdyn.engine.switch import Code, code
@@ -85,7 +88,6 @@ _HOMES = {
     "engine.resource": ("imports", "resource"),
     "engine.setting": ("Grid", "Swept", "grid", "setting"),
     "engine.switch": ("Code", "code"),
-    "engine.sources": ("reads", "reads_variable"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
     "engine.theory": ("AtlasMap", "Paper", "Theory"),
@@ -135,8 +137,6 @@ __all__ = [
     "observables",
     "off",
     "probe",
-    "reads",
-    "reads_variable",
     "relative_error",
     "require",
     "resource",
@@ -167,6 +167,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'jaxdyn' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def home_of(name: str) -> str:
+    """The module that has a name of this package, such as ``jaxdyn.train`` or, for ``jd.grid``, ``jaxdyn.engine.setting``."""
+    return f"jaxdyn.{name}" if name in _MODULES else f"jaxdyn.{_HOME[name]}" if name in _HOME else "jaxdyn"
 
 
 def __dir__() -> list[str]:

@@ -6,13 +6,10 @@ import argparse
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("EQX_ON_ERROR", "nan")  # before equinox is imported: diffrax programs then hit the compilation cache
 
 import xarray as xr
 from matplotlib.figure import Figure

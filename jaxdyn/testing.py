@@ -75,10 +75,10 @@ def assert_trial(
     import jax
 
     from jaxdyn.engine import purity
-    from jaxdyn.engine.sweep import seed_tuple
+    from jaxdyn.engine.sweep import chosen_seeds
 
     others, noise = purity.check_request(trial, setting, others, noise)
-    seeds = seed_tuple(seeds)
+    seeds = chosen_seeds(seeds)
     if rtol is not None:
         rtol = number("rtol", rtol, least=0)
     if run:

@@ -39,7 +39,7 @@ def test_the_copy_of_the_package_writes_the_files_into_itself(hook, monkeypatch,
 
 def test_without_jax_a_warning_is_all(hook, monkeypatch, tmp_path):
     calls = calls_of(hook, monkeypatch, code=1)
-    with pytest.warns(UserWarning, match="built without catalogue.json and probes.json"):
+    with pytest.warns(UserWarning, match="built without catalogue.json and programs.json"):
         hook.write_generated(tmp_path)
     assert len(calls) == 1
 

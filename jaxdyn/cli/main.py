@@ -248,13 +248,20 @@ def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     return list(group.choices.values())
 
 
+def _allow_direct(load: Sequence[str]) -> None:
+    """Spare this process the tracing of programs that are known, unless files are loaded: their code may change anything."""
+    if not load:
+        from jaxdyn.engine import direct
+
+        direct.allow()
+
+
 def _verify(args: argparse.Namespace) -> int:
-    # before equinox is imported anywhere: otherwise every diffrax program holds a host callback and misses the compile cache
-    os.environ.setdefault("EQX_ON_ERROR", "nan")
     if args.fresh is not None and args.seeds is not None:
         raise UsageError("--fresh and --seeds are not allowed together: --fresh takes as many seeds as each claim has of its own")
     from jaxdyn.cli import verify as outputs
 
+    _allow_direct(args.load)
     with contextlib.redirect_stdout(sys.stderr):  # what a user's file or judge prints must not land in the JSON
         whole, code = outputs.verify_command(
             args.patterns,
@@ -278,9 +285,9 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _map(args: argparse.Namespace) -> int:
-    os.environ.setdefault("EQX_ON_ERROR", "nan")  # as in _verify
     from jaxdyn.cli.map import map_command
 
+    _allow_direct(args.load)
     with contextlib.redirect_stdout(sys.stderr):
         result = map_command(
             args.claim,
@@ -300,9 +307,9 @@ def _map(args: argparse.Namespace) -> int:
 
 
 def _explore(args: argparse.Namespace) -> int:
-    os.environ.setdefault("EQX_ON_ERROR", "nan")  # as in _verify
     from jaxdyn.cli.explore import explore_command
 
+    _allow_direct(args.load)
     return explore_command(
         args.claim,
         sets=parse_sets(args.sets),

@@ -23,11 +23,11 @@ from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
 from jaxdyn.engine.devices import devices
+from jaxdyn.engine.direct import untraced
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
-from jaxdyn.engine.probes import untraced
 from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import check_writable, open_folder

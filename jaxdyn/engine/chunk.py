@@ -6,15 +6,16 @@ into a result.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -22,54 +23,87 @@ import numpy as np
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.resource import identity_of
-from jaxdyn.engine.sources import doubts, source_hash
+from jaxdyn.engine.syntax import code_hash
 
-__all__ = ["UNSEEN", "Chunk", "Job", "Program", "Result", "flags", "in_one_room", "versions"]
+__all__ = [
+    *("RUNNER", "Chunk", "Job", "Program", "Result", "Seeds"),
+    *("flags", "in_one_room", "runner", "seed_array", "seeds_of", "switches", "versions"),
+]
 
+Seeds: TypeAlias = "range | tuple[int, ...]"  # a range wherever they are consecutive
 
-UNSEEN = "unseen-"  # in the names of shards that only the call that wrote them uses
+# modules that turn values and seeds into the arguments of a program, and what it returns into what is stored
+RUNNER = ("observables", "program", "sequential", "setting", "shard", "switch", "tracing")
 
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions that a run's bits can depend on."""
-    return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
+    """The versions that the bits of a program's runs depend on: of the compiler, and of SciPy, whose LAPACK JAX calls on CPU."""
+    found = {}
+    for package in ("jax", "jaxlib", "scipy", "libtpu", "jax-cuda13-pjrt", "jax-cuda13-plugin"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def switches() -> tuple[str, ...]:
+    """The switches of JAX and equinox that can change the text of a program."""
+    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
+    return f"EQX_ON_ERROR={os.environ.get('EQX_ON_ERROR')}", *(f"{name}={jax.config.values.get(name)}" for name in names)
 
 
 def flags() -> tuple[str, ...]:
-    """Python's version, and the switches of XLA and JAX that can change a run's bits."""
-    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
-    return platform.python_version(), os.environ.get("XLA_FLAGS", ""), *(f"{name}={jax.config.values.get(name)}" for name in names)
+    """The variables by which compilers and BLAS are told how to work, which can change a run's bits."""
+    return tuple(f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE"))
+
+
+@functools.cache
+def runner() -> list[str]:
+    """Hashes of the code that makes arrays of a traced trial: what a fingerprint cannot tell."""
+    return [code_hash(Path(__file__).with_name(f"{name}.py").read_bytes()) for name in RUNNER]
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled: a trial, its static fields, and how it is executed (``vmap``, ``map`` or ``flat`` over runs)."""
+    """What is compiled: a trial, its static fields, and how it is executed (``vmap``, ``map`` or ``flat`` over runs).
+
+    ``fingerprint`` is that of its text (:mod:`jaxdyn.engine.fingerprint`) where the runs were planned.
+    """
 
     trial: Ref
     setting: Ref
     static: tuple[tuple[str, Any], ...] = field(compare=False)
     executor: str = "auto"
     compiler: str = "full"  # how hard XLA tries: full, quick or light
-    values: str = field(default="", compare=False)  # what the trial's names held where it was planned, as a hash
+    fingerprint: str = ""
     label: str = field(init=False, repr=False)  # stands for the static fields in comparisons: to Python, 1 and True are equal
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", repr(self.static))
 
     def identity(self) -> str:
-        """Hash of all that can change a run's bits, except the chunk's shape: sources, static fields, resource, versions, device.
+        """Hash of all that can change a run's bits, except the chunk's shape.
 
+        Fingerprint, shared arrays, executor, compiler, versions, flags, devices, and the modules between a trial and its arrays.
         Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
-        Shards of a trial that may read what is not seen are marked, and are not used by another call.
         """
-        where = devices()
-        device = where.platform, where.count
-        sources = [source_hash(self.trial), source_hash(self.setting)]
-        facts = [str(self.trial), *sources, self.label, self.executor, self.compiler, versions(), flags(), device]
-        facts += filter(None, [identity_of(self)])
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
-        return f"{UNSEEN}{digest}" if doubts(self.trial) or doubts(self.setting) else digest
+        facts = self.fingerprint, identity_of(self), self.executor, self.compiler, versions(), flags(), devices().bits, runner()
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def seeds_of(numbers: Sequence[int] | np.ndarray[Any, Any]) -> Seeds:
+    """Seeds as they are kept: a range where they are consecutive, else a tuple."""
+    if isinstance(numbers, range) and numbers.step == 1:
+        return numbers
+    array = np.asarray(numbers, np.int64)
+    if (np.diff(array) == 1).all():
+        return range(int(array[0]), int(array[-1]) + 1) if len(array) else range(0)
+    return tuple(array.tolist())
+
+
+def seed_array(seeds: Seeds, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
+    """Seeds as an array."""
+    return np.arange(seeds.start, seeds.stop, dtype=dtype) if isinstance(seeds, range) else np.asarray(seeds, dtype)
 
 
 @dataclass(frozen=True)
@@ -83,7 +117,7 @@ class Chunk:
 
     program: Program
     cells: tuple[tuple[Any, ...], ...]
-    seeds: tuple[int, ...]
+    seeds: Seeds
     store: str | None = None
     program_id: str = ""
     group: int = 0
@@ -93,7 +127,7 @@ class Chunk:
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""
-        facts = repr((self.program_id, self.cells, self.seeds, *(["zipped"] if self.zipped else [])))
+        facts = repr((self.program_id, self.cells, seeds_of(self.seeds), *(["zipped"] if self.zipped else [])))
         return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
     @property
@@ -137,11 +171,17 @@ def in_one_room(chunks: Sequence[Chunk], compile_seconds: float, run_seconds: fl
 
 @dataclass
 class Job:
-    """One program and its chunks; ``done`` are the chunks whose runs are stored."""
+    """One program and its chunks; ``done`` are those of the chunks whose runs are stored."""
 
     program: Program
     chunks: list[Chunk]
     done: list[Chunk] = field(default_factory=list)
+
+    @property
+    def left(self) -> list[Chunk]:
+        """The chunks whose runs are not stored."""
+        done = set(map(id, self.done))
+        return [chunk for chunk in self.chunks if id(chunk) not in done]
 
     @property
     def runs(self) -> int:

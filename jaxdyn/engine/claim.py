@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
+from jaxdyn.engine.chunk import Seeds
 from jaxdyn.engine.contract import (
     EVIDENCE,
     MECHANISM,
@@ -64,7 +65,7 @@ class Control:
     diverges: bool = False
     every_seed: bool = False
 
-    def seeds(self, own: tuple[int, ...]) -> tuple[int, ...]:
+    def seeds(self, own: Seeds) -> Seeds:
         """Which of the claim's own seeds the control is run with."""
         return own if self.every_seed else own[: max(LEAST_SEEDS, -(-len(own) // 2))]
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
+import dataclasses
+import functools
+import os
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import jax
 
@@ -17,6 +22,10 @@ __all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "of_worker
 
 CPU_BUDGET = 2 * 2**30  # bytes of one chunk's working memory on CPU: fixed, so that chunk shapes do not depend on the moment
 SHARE = 0.5  # of a card's memory for one chunk: what XLA allots at once, and values that were not foreseen, need room, too
+
+
+MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")  # lines of Linux's description of a processor
+ARITHMETIC = ("adx", "amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "fphp", "pclmul", "sse", "ssse", "sve")
 
 
 @dataclass(frozen=True)
@@ -27,13 +36,22 @@ class Devices:
         platform: ``cpu``, ``gpu`` or ``tpu``.
         count: how many.
         memory: bytes of each that JAX may use, 0 where it does not say.
-        kind: their model, for people.
+        kind: their model.
+        instructions: of a processor, :func:`instruction_set`.
+        threads: of a processor, among which XLA divides an operation; 0 where it does not say.
     """
 
     platform: str
     count: int = 1
     memory: int = 0
     kind: str = field(default="", compare=False)
+    instructions: str = field(default="", compare=False)
+    threads: int = field(default=0, compare=False)
+
+    @property
+    def bits(self) -> tuple[str | int, ...]:
+        """What the bits of a run depend on."""
+        return self.platform, self.count, self.kind, self.instructions, self.threads
 
     @property
     def on_cpu(self) -> bool:
@@ -48,7 +66,26 @@ def own_devices() -> Devices:
     """What JAX finds in this process, which opens the devices."""
     local = jax.local_devices()
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in local]
-    return Devices(jax.default_backend(), len(local), min(limits), str(getattr(local[0], "device_kind", "")))
+    where = Devices(jax.default_backend(), len(local), min(limits), str(getattr(local[0], "device_kind", "")))
+    return dataclasses.replace(where, instructions=instruction_set(), threads=own_threads()) if where.on_cpu else where
+
+
+@functools.cache
+def instruction_set() -> str:
+    """The model of this machine's processor and its instructions for arithmetic, for which compilers choose."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    found = [facts[name] for name in MODEL if name in facts]
+    names = facts.get("flags", facts.get("Features", "")).split()
+    return " ".join([platform.machine(), *found, *sorted(name for name in names if name.startswith(ARITHMETIC))])
+
+
+def own_threads() -> int:
+    """Among how many threads XLA divides an operation on this process's processor."""
+    return int(os.environ.get("PJRT_NPROC") or os.cpu_count() or 1)
 
 
 def of_workers(pool: cf.Executor) -> Devices:

@@ -19,7 +19,6 @@ import numpy as np
 from jaxdyn.engine.claim import Claim, Control
 from jaxdyn.engine.edits import Off
 from jaxdyn.engine.failure import installed
-from jaxdyn.engine.live import mentioned
 
 __all__ = ["digest"]
 
@@ -108,6 +107,12 @@ def _mentioned(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, value
         elif _followed(getattr(value, "__file__", None) or ""):
             yield from ((f"{name}.{inner}", vars(value)[inner]) for inner in sorted(names & vars(value).keys()))
+
+
+def mentioned(code: types.CodeType) -> frozenset[str]:
+    """The names and attributes in a function's code."""
+    inner = [mentioned(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)
 
 
 def _source(function: types.FunctionType) -> str:

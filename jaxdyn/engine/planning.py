@@ -8,18 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxdyn.engine.chunk import Chunk, Job, Program, in_one_room
+from jaxdyn.engine.chunk import Chunk, Job, Program, Seeds, in_one_room
 from jaxdyn.engine.devices import Devices, budget, devices
-from jaxdyn.engine.probes import facts_of
+from jaxdyn.engine.direct import facts_of
+from jaxdyn.engine.fingerprint import UNKEPT
 from jaxdyn.engine.program import MAP_RUNS, check_device
-from jaxdyn.engine.reference import ref_to
-from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.sources import renew
+from jaxdyn.engine.runs import Request, Runs, places
 from jaxdyn.engine.timings import reference_times, runs_within
 
-__all__ = ["each_once", "lists", "plan", "split_items", "suited"]
+__all__ = ["each_once", "is_kept", "lists", "not_kept", "plan", "split_items", "suited"]
 
-T = TypeVar("T")
+Items = TypeVar("Items", tuple[Any, ...], Seeds)
 LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
 
 
@@ -49,12 +48,10 @@ def plan(
     check_device()
     where = devices()
     room = budget(where) if memory is None else memory
-    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
+    wanted: dict[tuple[Program, Seeds], dict[tuple[Any, ...], None]] = {}
     shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
     for request in requests:
-        trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
-        values = renew(trial, setting)
-        planned = {key: dataclasses.replace(one, executor=executor, values=values) for key, one in request.programs.items()}
+        planned = {key: dataclasses.replace(one, executor=executor) for key, one in request.programs.items()}
         for found, swept in request.cells:
             program = planned[Runs.program_key(found)]
             wanted.setdefault((program, request.seeds), {})[swept] = None
@@ -70,7 +67,7 @@ def plan(
         if flat and most > where.count:
             most -= most % where.count  # a list is filled up to as many runs for one device as for another
         most = at_once[program] = most if chunk is None else min(most, chunk)
-        folder, program_id = (None, "") if store is None else (str(store), program.identity())
+        folder, program_id = (str(store), program.identity()) if store is not None and is_kept(program) else (None, "")
         whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
         jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most)
     for program, job in jobs.items():
@@ -81,18 +78,34 @@ def plan(
     return list(jobs.values())
 
 
+def is_kept(program: Program) -> bool:
+    """Whether the runs of a planned program can be stored: not if it calls back into Python, nor if it raised while traced."""
+    return not (program.fingerprint.startswith(UNKEPT) or not program.fingerprint)
+
+
+def not_kept(jobs: Iterable[Job]) -> str | None:
+    """Which trials call back into Python, so that their runs are made anew every time, in a sentence; None for none."""
+    titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(UNKEPT)})
+    if not titles:
+        return None
+    more = f" (and {len(titles) - 1} more)" if len(titles) > 1 else ""
+    cure = "without pure_callback, io_callback and jax.debug, and with EQX_ON_ERROR=nan, they are stored"
+    return f"{titles[0]}{more} calls back into Python, which its program does not tell: its runs are made anew every time; {cure}"
+
+
 def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: Devices) -> Program:
-    """The program with its executor and how hard XLA tries, which is a matter of processors alone."""
+    """The program with its fingerprint, executor and how hard XLA tries, which is a matter of processors alone."""
     compiler = "full" if not (quick and where.on_cpu) else "quick" if facts["heavy"] else "light"
     executor = facts["executor"] if program.executor == "auto" else program.executor
-    return dataclasses.replace(program, executor=executor, compiler=compiler)
+    return dataclasses.replace(program, executor=executor, compiler=compiler, fingerprint=facts["fingerprint"])
 
 
 def _blocks(whole: Chunk, most: int) -> list[Chunk]:
-    """A rectangle in smaller ones of one shape, with at most so many runs."""
+    """A rectangle in smaller ones with at most so many runs, compiled for one shape."""
     seed_parts = split_items(whole.seeds, max(1, most))
     cell_parts = split_items(whole.cells, max(1, most // len(seed_parts[0])))
-    return [dataclasses.replace(whole, cells=part, seeds=block) for block in seed_parts for part in cell_parts]
+    room = len(cell_parts[0]), len(seed_parts[0])
+    return [dataclasses.replace(whole, cells=part, seeds=block, room=room) for block in seed_parts for part in cell_parts]
 
 
 def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk]:
@@ -108,31 +121,34 @@ def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk
     return [one.part(pairs[i : i + size]) for i in range(0, len(pairs), size)]
 
 
-def each_once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
+def each_once(wanted: Mapping[tuple[Program, Seeds], Mapping[Any, None]]) -> dict[tuple[Program, Seeds], list[Any]]:
     """The requested runs without cells that are requested with a larger set of seeds as well."""
-    groups: dict[Program, list[tuple[int, ...]]] = {}
+    groups: dict[Program, list[Seeds]] = {}
     for program, seeds in wanted:
         groups.setdefault(program, []).append(seeds)
     left = {}
     for (program, seeds), cells in wanted.items():
-        own = set(seeds)
-        larger = [wanted[program, more] for more in groups[program] if len(more) > len(own) and own <= set(more)]
+        larger = [wanted[program, more] for more in groups[program] if len(more) > len(seeds) and _within(seeds, more)]
         if remaining := [cell for cell in cells if not any(cell in other for other in larger)]:
             left[program, seeds] = remaining
     return left
 
 
-def split_items(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
-    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
+def _within(seeds: Seeds, more: Seeds) -> bool:
+    """Whether all of some seeds are among others."""
+    own, _ = places(seeds, more)
+    return (own.stop - own.start if isinstance(own, slice) else len(own)) == len(seeds)
+
+
+def split_items(items: Items, most: int) -> list[Items]:
+    """Consecutive parts of equal size, none larger than ``most``; the last may be smaller."""
     count = -(-len(items) // most)
     size = -(-len(items) // count)
-    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
-    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
-    return parts
+    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
-    """The facts of a program (:mod:`jaxdyn.engine.probes`), for these devices.
+    """The facts of a program (:func:`jaxdyn.engine.direct.facts_of`), for these devices.
 
     Off CPU all runs are made at once, and as a list: rectangles of several shapes would be compiled one by one, or filled up.
     """

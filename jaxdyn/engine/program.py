@@ -24,14 +24,12 @@ from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
-from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.chunk import Chunk, Program, Result, seed_array
 from jaxdyn.engine.impossible import lacking, obstacle
-from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.observables import Observables, refuse_clashes
-from jaxdyn.engine.reference import remembered, resolve
 from jaxdyn.engine.resource import shapes, shared_by
-from jaxdyn.engine.store import write_shard
-from jaxdyn.engine.tracing import any_cell, run_one, subjaxprs, swept_arrays
+from jaxdyn.engine.shard import write_shard
+from jaxdyn.engine.tracing import subjaxprs, swept_arrays, swept_shapes, traced
 from jaxdyn.errors import Absent, UsageError
 from jaxdyn.status import DIVERGED, FAILED, NAMES, OK
 
@@ -130,12 +128,12 @@ def _alone(block: Callable[..., Observables]) -> Callable[..., Observables]:
 
 def of_list(program: Program, runs: int, group: int = 0) -> tuple[Callable[[Any, Any, Any], Observables], Any, Any, Any]:
     """The function of lists of runs, and the shapes of its arguments for so many: what accelerators compile."""
-    return _flat_block(program, group), _swept_shapes(program, runs), jax.ShapeDtypeStruct((runs,), jnp.uint32), shapes(program)
+    return _flat_block(program, group), swept_shapes(program, runs), jax.ShapeDtypeStruct((runs,), jnp.uint32), shapes(program)
 
 
 def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Observables]:
     """The chunk's function of (swept arrays, seeds, shared) under ``flat``: one ``vmap`` over its list of runs."""
-    one = run_one(program)
+    one = traced(program)
 
     def block(swept: Any, seeds: Any, shared: Any) -> Any:
         return _in_groups(jax.vmap(lambda run: one(run[0], run[1], shared)), (swept, seeds), group or len(seeds))
@@ -148,7 +146,7 @@ def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any],
 
     Of more than ``group`` runs one group after another is run: of some seeds with all cells, or else of some cells of one seed.
     """
-    one = run_one(program)
+    one = traced(program)
 
     def block(swept: Any, seeds: Any, shared: Any) -> Any:
         cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
@@ -174,19 +172,15 @@ def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
     return jax.tree.map(lambda y: y.reshape(count * each, *y.shape[2:])[:size], done)
 
 
-def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
-    return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in swept_arrays(program, [any_cell(program)]).items()}
-
-
 def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
     """The block compiled for arguments of these shapes, with the options of the program.
 
     Raises:
         Absent: it uses what the device that is here lacks.
     """
-    traced = jax.jit(block).trace(*args)
-    refuse(program, lacking(subjaxprs(traced.jaxpr.jaxpr), jax.default_backend()))
-    return traced.lower().compile(compiler_options=known_options(program.compiler))
+    staged = jax.jit(block).trace(*args)
+    refuse(program, lacking(subjaxprs(staged.jaxpr.jaxpr), jax.default_backend()))
+    return staged.lower().compile(compiler_options=known_options(program.compiler))
 
 
 def refuse(program: Program, why: str | None) -> None:
@@ -196,7 +190,6 @@ def refuse(program: Program, why: str | None) -> None:
         raise Absent(f"{program.trial.title} {why}: a CPU or another accelerator is needed{narrower}")
 
 
-@remembered
 @functools.lru_cache(maxsize=64)
 def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple[Any, int, int]:
     """The program of chunks of this shape under ``vmap``; numbers of cells and seeds with those that fill up the devices."""
@@ -204,12 +197,11 @@ def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int)
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
-    cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
+    cells = swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
     seeds = jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)
     return compile_block(program, _block(program, axis, group), cells, seeds, shapes(program)), n_cells, n_seeds
 
 
-@remembered
 @functools.lru_cache(maxsize=64)
 def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
     """The program of lists of so many runs; their number with those that fill up the devices."""
@@ -217,22 +209,13 @@ def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
     return compile_block(program, *of_list(program, runs, group)), runs
 
 
-@remembered
-@functools.lru_cache(maxsize=64)
-def _traced(program: Program) -> tuple[Callable[[Any, Any, Any], Observables], Any]:
-    """One run, traced here and not again in the loop over runs; the shapes of what it returns."""
-    one = jax.jit(run_one(program))
-    return one, jax.eval_shape(one, _swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program))
-
-
-@remembered
 @functools.lru_cache(maxsize=64)
 def compiled_map(program: Program, room: int) -> Any:
     """The program of all chunks under ``map`` that have at most ``room`` runs."""
-    devices, (one, results) = jax.local_device_count(), _traced(program)
-    block = _sharded(sequential.make_block(one, results, room), (P("runs"), P("runs"), P("runs"), P()), P("runs"))
+    devices, one = jax.local_device_count(), traced(program)
+    block = _sharded(sequential.make_block(one.__call__, one.results, room), (P("runs"), P("runs"), P("runs"), P()), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
-    return compile_block(program, block, _swept_shapes(program, devices, room), seeds, counts, shapes(program))
+    return compile_block(program, block, swept_shapes(program, devices, room), seeds, counts, shapes(program))
 
 
 @functools.cache
@@ -281,7 +264,7 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     compiled, n_cells, n_seeds = compiled_rectangle(chunk.program, *chunk.shape, chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
-    seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
+    seeds = _last_repeated(seed_array(chunk.seeds), n_seeds)
     return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds, shared_by(chunk.program)))
 
 
@@ -290,7 +273,7 @@ def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
     compiled, runs = compiled_list(chunk.program, chunk.shape[1], chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, runs) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
-    seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), runs)
+    seeds = _last_repeated(seed_array(chunk.seeds), runs)
 
     def run() -> Observables:
         found: Observables = jax.device_get(compiled(swept, seeds, shared_by(chunk.program)))
@@ -302,19 +285,12 @@ def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
 
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     """The same under ``map``."""
-    room = max(chunk.runs, sequential.room_for(_traced(chunk.program)[1], MAP_RUNS))
-    compiled, seeds = compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
+    room = max(chunk.runs, sequential.room_for(traced(chunk.program).results, MAP_RUNS))
+    compiled, seeds = compiled_map(chunk.program, room), seed_array(chunk.seeds)
     _refuse_clashes(compiled, chunk)
     swept = swept_arrays(chunk.program, chunk.cells)
     share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
     return lambda: sequential.gather(jax.device_get(compiled(*share, shared_by(chunk.program))), share[-1], len(seeds))
-
-
-def _same_values(program: Program) -> None:
-    """Refuse a trial whose names hold other values here than where the sweep was planned: a worker imports the module anew."""
-    if program.values and fixed_values(resolve(program.trial)) != program.values:
-        where = "where the sweep was planned than in this worker, which imports the module anew"
-        raise UsageError(f"{program.trial.title}: a name that it uses holds another value {where}; make it a field of the setting")
 
 
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
@@ -326,7 +302,6 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
         Absent: the memory does not suffice for one run, or as for :func:`prepare`.
     """
     use_compilation_cache()
-    _same_values(chunk.program)
     while (observed := _run(chunk)) is None:
         GROUPS[chunk.program] = _half(chunk, _group(chunk))
     found, facts = observed

@@ -20,10 +20,10 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.failure import let_through
+from jaxdyn.engine.failure import PACKAGE, installed, let_through
 from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Ref", "at_hand", "forget", "load_file", "ref_to", "remembered", "resolve"]
+__all__ = ["Ref", "forget_cached", "load_file", "ref_to", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,11 @@ class Own(NamedTuple):
     version: str
 
 
+CACHED = type(functools.cache(len))
+
 objects: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
 _folders: set[Path] = set()  # of user files: modules next to them are found by path, since workers lack them on sys.path
 own_modules: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
-_caches: list[Any] = []  # functions that remember something by Ref
-
-
-def remembered(function: Any) -> Any:
-    """Register a cached function of a Ref, to be cleared when an object behind a Ref is redefined (notebooks, reloads)."""
-    _caches.append(function)
-    return function
-
-
-def forget() -> None:
-    """Clear all that is remembered by Ref."""
-    for function in _caches:
-        function.cache_clear()
 
 
 def load_file(path: str | Path) -> Any:
@@ -255,15 +244,8 @@ def ref_to(thing: Any) -> Ref:
     place = Path(path).resolve() if own_file and path else None
     version = own_modules[home].version if place is not None and home in own_modules else ""
     ref = Ref(home, name, str(place) if place else None, version)
-    if objects.get(ref, thing) is not thing:
-        forget()
     objects[ref] = thing
     return ref
-
-
-def at_hand(ref: Ref) -> Any:
-    """The object behind a reference if this process has met it, else None."""
-    return objects.get(ref)
 
 
 def resolve(ref: Ref) -> Any:
@@ -273,3 +255,30 @@ def resolve(ref: Ref) -> Any:
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
     objects[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
     return objects[ref]
+
+
+def forget_cached(ref: Ref) -> None:
+    """Empty the ``functools.cache`` of the functions in a module and in those of people's own that it uses.
+
+    What they hold may be older than a global that was set since; a worker, which imports the modules anew, would not have it.
+    """
+    met, todo = set[str](), [ref.module]
+    while todo:
+        name = todo.pop()
+        module = sys.modules.get(name)
+        if name in met or module is None or not _is_own(module):
+            continue
+        met.add(name)
+        for value in list(vars(module).values()):
+            if isinstance(value, CACHED):
+                value.cache_clear()
+            home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+            todo += [home] if isinstance(home, str) else []
+
+
+def _is_own(module: types.ModuleType) -> bool:
+    """Whether a module is neither jaxdyn's nor installed nor Python's own."""
+    file, top = getattr(module, "__file__", None), module.__name__.partition(".")[0]
+    if top == PACKAGE.name or top in sys.stdlib_module_names - {"__main__"}:
+        return False
+    return not (isinstance(file, str) and installed(Path(file)))

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import jax
 
-from jaxdyn.engine.reference import Ref, remembered, resolve
+from jaxdyn.engine.reference import Ref, resolve
 from jaxdyn.engine.setting import Grid, join, split
 from jaxdyn.engine.switch import Code
 from jaxdyn.errors import Absent, UsageError
@@ -148,7 +148,6 @@ class _Wanted:
     setting: Any = dataclasses.field(compare=False)
 
 
-@remembered
 @functools.lru_cache(maxsize=KEPT)
 def _loaded(wanted: _Wanted) -> Any:
     with jax.enable_x64(True):

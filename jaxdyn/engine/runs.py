@@ -1,23 +1,29 @@
-"""Finished runs: looked up by program, cell and seed, and put together into labelled Datasets."""
+"""Finished runs, kept as blocks, and put together into labelled Datasets by index arithmetic: nothing is done run by run."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.chunk import Chunk, Program, Result, versions
+from jaxdyn.engine.chunk import Chunk, Program, Result, Seeds, seed_array, versions
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import Grid, field_table, split
 from jaxdyn.errors import UsageError
 from jaxdyn.version import installed_version
 
-__all__ = ["Request", "Runs"]
+__all__ = ["Request", "Runs", "distinct_runs", "places"]
+
+Cell: TypeAlias = "tuple[Any, ...]"  # values of the swept fields
+Key: TypeAlias = "tuple[Any, ...]"  # of a program
+Places: TypeAlias = "slice | np.ndarray[Any, Any]"
+Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,10 +32,10 @@ class Request:
 
     trial: Callable[..., Any]
     grid: Grid
-    seeds: tuple[int, ...]
+    seeds: Seeds
 
     @functools.cached_property
-    def cells(self) -> list[tuple[Program, tuple[Any, ...]]]:
+    def cells(self) -> list[tuple[Program, Cell]]:
         """Program and swept values of each cell of the grid."""
         trial, setting = ref_to(self.trial), ref_to(self.grid.setting)
         programs: dict[Program, Program] = {}
@@ -40,14 +46,19 @@ class Request:
         return found
 
     @functools.cached_property
-    def programs(self) -> dict[tuple[Any, ...], Program]:
+    def programs(self) -> dict[Key, Program]:
         """The programs of the cells, by what distinguishes their runs."""
         return {Runs.program_key(program): program for program, _ in self.cells}
 
     @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.cells) * len(self.seeds)
+
+    @property
     def seed_range(self) -> str:
         """``0:8`` for 0 to 7; seeds with gaps one by one."""
-        if self.seeds == tuple(range(self.seeds[0], self.seeds[-1] + 1)):
+        if isinstance(self.seeds, range):
             return f"{self.seeds[0]}:{self.seeds[-1] + 1}"
         return ", ".join(map(str, self.seeds))
 
@@ -62,80 +73,232 @@ class Request:
         }
 
 
+class Block(NamedTuple):
+    """The runs of one chunk: all cells with all seeds, or, if its result is zipped, each cell with the seed of its place."""
+
+    cells: Mapping[Cell, int] | Sequence[Cell]  # places of different cells; of a list the cell of each run
+    seeds: Seeds
+    result: Result
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Runs of a block that a table of *cell x seed* takes: ``put`` writes them where they belong.
+
+    Args:
+        result: of the block.
+        source: their places in the arrays of the block, along seeds and cells; of a list, along its runs.
+        target: their places in the table, along cells and seeds; of a list, two arrays of equal length.
+        taken: which of them an earlier block has given already; None for none.
+    """
+
+    result: Result
+    source: tuple[Places, Places]
+    target: tuple[Places, Places]
+    taken: Numbers | None = None
+
+    def of(self, name: str) -> Numbers:
+        """An array of the block for these runs: along cells, seeds and its own axes; of a list, along runs and its own axes."""
+        array = self.result.arrays[name]
+        if self.result.zipped:
+            return array[self.source[0], 0]
+        chosen: Numbers = array[self.source[0]][:, self.source[1]]
+        return chosen.swapaxes(0, 1)
+
+    def put(self, table: Numbers, values: Numbers, inner: tuple[slice, ...] = ()) -> None:
+        """Write values into a table [cell, seed, ...]; ``inner`` where they do not fill its further axes."""
+        where = self.target if self.result.zipped else _grid(*self.target)
+        if self.taken is not None:
+            keep = self.taken.reshape(*self.taken.shape, *[1] * (values.ndim - self.taken.ndim))
+            values = np.where(keep, table[(*where, *inner)], values)
+        table[(*where, *inner)] = values
+
+
+def _grid(rows: Places, columns: Places) -> tuple[Any, Any]:
+    """Indices of a rectangle in a table; slices stay slices, for which NumPy needs no copies."""
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return rows, columns
+    chosen: tuple[Any, Any] = np.ix_(rows, columns)
+    return chosen
+
+
+def places(own: Seeds, wanted: Seeds) -> tuple[Places, Places]:
+    """Where the common seeds of two collections stand in the one and in the other."""
+    if isinstance(own, range) and isinstance(wanted, range):
+        low, high = max(own.start, wanted.start), min(own.stop, wanted.stop)
+        high = max(low, high)
+        return slice(low - own.start, high - own.start), slice(low - wanted.start, high - wanted.start)
+    _, one, other = np.intersect1d(seed_array(own, np.int64), seed_array(wanted, np.int64), return_indices=True)
+    return one, other
+
+
+def _length(chosen: Places) -> int:
+    return chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
+
+
+def _as_slice(chosen: Sequence[int]) -> Places:
+    """Places as a slice where they are consecutive."""
+    if list(chosen) == list(range(chosen[0], chosen[0] + len(chosen))):
+        return slice(chosen[0], chosen[0] + len(chosen))
+    return np.asarray(chosen)
+
+
+def distinct_runs(requests: Iterable[Request]) -> dict[Key, int]:
+    """How many different runs some requests ask for, by program."""
+    seeds: dict[tuple[Key, Cell], dict[Seeds, None]] = {}
+    for request in requests:
+        for program, swept in request.cells:
+            seeds.setdefault((Runs.program_key(program), swept), {})[request.seeds] = None
+    sizes = {kinds: _union_size(kinds) for kinds in {tuple(each) for each in seeds.values()}}
+    counts: collections.Counter[Key] = collections.Counter()
+    for (key, _), each in seeds.items():
+        counts[key] += sizes[tuple(each)]
+    return dict(counts)
+
+
+def _union_size(several: tuple[Seeds, ...]) -> int:
+    if len(several) == 1:
+        return len(several[0])
+    return len(np.unique(np.concatenate([seed_array(seeds, np.int64) for seeds in several])))
+
+
 class Runs:
-    """All finished runs of some jobs, looked up by program, cell and seed."""
+    """All finished runs of some jobs, looked up by program, cell and seed; where a run is there twice, the first counts."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[Any, ...], tuple[Result, int, int]] = {}
+        self._blocks: dict[Key, list[Block]] = {}
 
     @staticmethod
-    def program_key(program: Program) -> tuple[Any, ...]:
+    def program_key(program: Program) -> Key:
         """What distinguishes the runs of different programs, however they are executed."""
         return program.trial, program.setting, program.label
 
-    def add(self, program: Program, cells: Sequence[tuple[Any, ...]], seeds: Sequence[int], result: Result) -> None:
+    def add(self, program: Program, cells: Sequence[Cell], seeds: Seeds, result: Result) -> None:
         """Add the runs of one chunk."""
-        key = self.program_key(program)
-        if result.zipped:
-            for i, (cell, seed) in enumerate(zip(cells, seeds, strict=True)):
-                self._places.setdefault((key, cell, seed), (result, i, 0))
-            return
-        for c, cell in enumerate(cells):
-            for s, seed in enumerate(seeds):
-                self._places.setdefault((key, cell, seed), (result, s, c))
+        kept = list(cells) if result.zipped else {cell: i for i, cell in enumerate(cells)}
+        self._blocks.setdefault(self.program_key(program), []).append(Block(kept, seeds, result))
 
     def has(self, chunk: Chunk) -> bool:
         """Whether every run of the chunk is here."""
-        return not self.lacking(chunk)
+        if chunk.zipped:
+            return not self.lacking(chunk)
+        table = {cell: [i] for i, cell in enumerate(chunk.cells)}
+        taken = np.zeros((len(chunk.cells), len(chunk.seeds)), bool)
+        for _ in self._pieces(self.program_key(chunk.program), table, chunk.seeds, taken):
+            if taken.all():
+                return True
+        return bool(taken.all())
 
-    def lacking(self, chunk: Chunk) -> list[tuple[tuple[Any, ...], int]]:
-        """The cells and seeds of those runs of a chunk that are not here."""
-        key = self.program_key(chunk.program)
-        return [(cell, seed) for cell, seed in chunk.pairs if (key, cell, seed) not in self._places]
+    def lacking(self, chunk: Chunk) -> list[tuple[Cell, int]]:
+        """The cells and seeds of those runs of a list that are not here."""
+        key, cells = self.program_key(chunk.program), list(dict.fromkeys(chunk.cells))
+        seeds = sorted(set(chunk.seeds))
+        taken = np.zeros((len(cells), len(seeds)), bool)
+        collections.deque(self._pieces(key, {cell: [i] for i, cell in enumerate(cells)}, tuple(seeds), taken), maxlen=0)
+        row, column = {cell: i for i, cell in enumerate(cells)}, {seed: i for i, seed in enumerate(seeds)}
+        return [(cell, seed) for cell, seed in chunk.pairs if not taken[row[cell], column[seed]]]
+
+    def _pieces(self, key: Key, table: Mapping[Cell, Sequence[int]], seeds: Seeds, taken: Numbers) -> Iterator[Piece]:
+        """What the blocks of a program have of a table; ``taken`` [cell, seed] is filled where they do.
+
+        Args:
+            key: of the program.
+            table: for each cell its rows.
+            seeds: of the columns.
+            taken: which places are filled, changed in place.
+        """
+        for block in self._blocks.get(key, ()):
+            piece = _from_list(block, table, seeds) if block.result.zipped else _from_rectangle(block, table, seeds)
+            if piece is None:
+                continue
+            where = piece.target if block.result.zipped else _grid(*piece.target)
+            before = taken[where].copy()
+            if before.all():
+                continue
+            taken[where] = True
+            yield dataclasses.replace(piece, taken=before) if before.any() else piece
 
     def dataset(self, request: Request) -> xr.Dataset:
         """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN).
 
         Its attributes are those of the request.
+
+        Raises:
+            KeyError: a run is not here.
+            UsageError: observables that do not fit into a Dataset.
         """
-        places = []
-        for program, swept in request.cells:
-            key = self.program_key(program)
-            places += [self._places[key, swept, seed] for seed in request.seeds]
-        shape = (*request.grid.shape, len(request.seeds))
-        run_dims = (*request.grid.axes, "seed")
-        first = places[0][0]
-        for other in {id(place[0]): place[0] for place in places}.values():
-            if other.dims != first.dims:
-                odd = sorted(name for name in {*first.dims, *other.dims} if first.dims.get(name) != other.dims.get(name))
-                raise UsageError(
-                    f"{ref_to(request.trial).title} returns {', '.join(odd)} for some settings only, or with other axes: "
-                    "all cells of a grid have the same observables"
-                )
-        variables: dict[str, tuple[tuple[str, ...], Any]] = {}
-        for name, dims in first.dims.items():
-            taken = [d for d in dims if d in run_dims]
-            if taken or len(set(dims)) < len(dims) or name in run_dims:
-                word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
-                raise UsageError(f"{name}{dims}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
-            parts = [result.arrays[name][s, c] for result, s, c in places]
-            block = _stack(f"{ref_to(request.trial).title} returns {name}", parts)
-            variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
-        coords = _common_coords(ref_to(request.trial).title, [place[0] for place in places])
-        coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
-        ds = xr.Dataset(variables, {**coords, "seed": list(request.seeds)}, request.attributes())
-        for axis, values in request.grid.axes.items():
-            if isinstance(values[0], tuple):
-                ds = ds.assign_coords({axis: [":".join(map(str, v)) for v in values]})
-        return ds
+        tables: dict[Key, dict[Cell, list[int]]] = {}
+        for i, (program, swept) in enumerate(request.cells):
+            tables.setdefault(self.program_key(program), {}).setdefault(swept, []).append(i)
+        taken = np.zeros((len(request.cells), len(request.seeds)), bool)
+        pieces = [piece for key, table in tables.items() for piece in self._pieces(key, table, request.seeds, taken)]
+        if not taken.all():
+            row, column = np.argwhere(~taken)[0]
+            raise KeyError(f"no run of {request.cells[row]} with seed {request.seeds[column]}")
+        return _labelled(request, pieces)
 
 
-def _common_coords(trial: str, results: list[Result]) -> dict[str, list[Any]]:
+def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
+    """What a rectangle of runs has of a table."""
+    assert isinstance(block.cells, Mapping)
+    common = [(i, row) for cell, rows in table.items() if (i := block.cells.get(cell)) is not None for row in rows]
+    own, wanted = places(block.seeds, seeds)
+    if not common or not _length(own):
+        return None
+    return Piece(block.result, (own, _as_slice([i for i, _ in common])), (_as_slice([row for _, row in common]), wanted))
+
+
+def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
+    """What a list of runs has of a table; a run that is twice in the list counts once."""
+    column = {seed: i for i, seed in enumerate(seeds)}
+    found: dict[tuple[int, int], int] = {}
+    for i, (cell, seed) in enumerate(zip(block.cells, block.seeds, strict=True)):
+        for row in table.get(cell, ()) if seed in column else ():
+            found.setdefault((row, column[seed]), i)
+    if not found:
+        return None
+    rows, columns = np.array(list(found)).T
+    return Piece(block.result, (np.array(list(found.values())), slice(0)), (rows, columns))
+
+
+def _labelled(request: Request, pieces: Sequence[Piece]) -> xr.Dataset:
+    """The Dataset of a request from pieces that fill its table."""
+    title, run_dims = ref_to(request.trial).title, (*request.grid.axes, "seed")
+    shape = (len(request.cells), len(request.seeds))
+    results = list({id(piece.result): piece.result for piece in pieces}.values())
+    dims = _common_dims(title, results)
+    variables: dict[str, tuple[tuple[str, ...], Any]] = {}
+    for name, own in dims.items():
+        taken = [d for d in own if d in run_dims]
+        if taken or len(set(own)) < len(own) or name in run_dims:
+            word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
+            raise UsageError(f"{name}{own}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
+        table = _table(f"{title} returns {name}", [(piece, piece.of(name)) for piece in pieces], shape, len(own))
+        variables[name] = ((*run_dims, *own), table.reshape(*request.grid.shape, shape[1], *table.shape[2:]))
+    coords: dict[str, Any] = dict(_common_coords(title, results))
+    for axis, values in request.grid.axes.items():
+        coords[axis] = [":".join(map(str, v)) for v in values] if isinstance(values[0], tuple) else list(values)
+    return xr.Dataset(variables, {**coords, "seed": seed_array(request.seeds, np.int64)}, request.attributes())
+
+
+def _common_dims(trial: str, results: Sequence[Result]) -> dict[str, tuple[str, ...]]:
+    """The axes of every observable, which all programs share."""
+    first = results[0].dims
+    for other in results:
+        if other.dims != first:
+            odd = sorted(name for name in {*first, *other.dims} if first.get(name) != other.dims.get(name))
+            raise UsageError(
+                f"{trial} returns {', '.join(odd)} for some settings only, or with other axes: "
+                "all cells of a grid have the same observables"
+            )
+    return first
+
+
+def _common_coords(trial: str, results: Sequence[Result]) -> dict[str, list[Any]]:
     """Coordinates of all programs: where an axis has several lengths, the longest, of which the others are beginnings."""
-    distinct = list({id(r): r for r in results}.values())
     common: dict[str, list[Any]] = {}
-    for axis in {axis: None for r in distinct for axis in r.coords}:
-        given = [r.coords.get(axis) for r in distinct]
+    for axis in {axis: None for r in results for axis in r.coords}:
+        given = [r.coords.get(axis) for r in results]
         longest = max((values for values in given if values is not None), key=len)
         common[axis] = list(longest)
         if astray := [values for values in given if values is None or values != longest[: len(values)]]:
@@ -150,28 +313,27 @@ def _shown(values: Sequence[Any] | None) -> str:
     return "none" if values is None else f"({', '.join(map(str, values[:3]))}{', …' if len(values) > 3 else ''})"
 
 
-def _stack(what: str, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Stack arrays; ragged ones are padded with NaN to the largest shape.
+def _table(what: str, parts: Sequence[tuple[Piece, Numbers]], shape: tuple[int, int], rank: int) -> Numbers:
+    """One array [cell, seed, ...] of the values of all pieces; ragged ones are padded with NaN to the largest shape.
 
     Raises:
         UsageError: whole numbers that this turns into floating-point numbers, and that these cannot hold.
     """
-    ragged = len({p.shape for p in parts}) > 1
-    dtype = np.result_type(*parts, *([np.float16] if ragged else []))
-    for part in parts:
-        if part.dtype.kind in "iu" and dtype.kind not in "iu" and (lost := _inexact(part)) is not None:
+    inner = {values.shape[values.ndim - rank :] for _, values in parts}
+    ragged = len(inner) > 1
+    dtype = np.result_type(*{values.dtype for _, values in parts}, *([np.float16] if ragged else []))
+    for _, values in parts:
+        if values.dtype.kind in "iu" and dtype.kind not in "iu" and (lost := _inexact(values)) is not None:
             why = "arrays of several lengths are padded with NaN" if ragged else "other settings return numbers of another kind"
             raise UsageError(f"{what}={lost}, which is not allowed: {why}, and float64 does not hold this whole number")
-    if not ragged:
-        return np.stack(parts)
-    full = np.max([p.shape for p in parts], axis=0)
-    block = np.full((len(parts), *full), np.nan, dtype)
-    for i, part in enumerate(parts):
-        block[i][tuple(slice(n) for n in part.shape)] = part
-    return block
+    full = tuple(np.max(list(inner), axis=0).tolist()) if rank else ()
+    table = np.full((*shape, *full), np.nan, dtype) if ragged else np.empty((*shape, *full), dtype)
+    for piece, values in parts:
+        piece.put(table, values, tuple(slice(n) for n in values.shape[values.ndim - rank :]) if ragged else ())
+    return table
 
 
-def _inexact(part: np.ndarray[Any, Any]) -> int | None:
+def _inexact(part: Numbers) -> int | None:
     """A whole number of an array that float64 does not hold: without its factors of two it has more than 53 bits."""
     flat = np.ravel(part)
     size = np.abs(flat.astype(np.int64) if part.dtype.kind == "i" else flat).astype(np.uint64)

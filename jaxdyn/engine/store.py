@@ -9,33 +9,22 @@ and what a verification adds: ``conclusions/<claim>.gz``, ``result.json``, ``fig
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import io
 import json
 import os
-import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
 from filelock import FileLock, Timeout
 
-from jaxdyn.engine.chunk import UNSEEN, Chunk, Result
 from jaxdyn.engine.setting import one_line
 from jaxdyn.errors import StoreError, UsageError
 
-__all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "stored_runs", "whole_path", "write_shard"]
+__all__ = ["atomic_write", "check_writable", "open_folder", "whole_path"]
 
 MARKER, FORMAT = "jaxdyn.json", 1
 LOCK, OWNER = ".lock", ".lock-owner"
-LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
-PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 3% more
-BLOCK = 1 << 25  # bytes that are packed at a time: blocks as small as HDF5 would choose take a fifth more
-SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
 @contextlib.contextmanager
@@ -118,12 +107,10 @@ def whole_path(out: Any) -> Path:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Remove what a killed run left, and shards that only the call that wrote them could use."""
+    """Remove what a killed run left."""
     for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):
         with contextlib.suppress(OSError):
             leftover.unlink()
-    for shards in path.glob(f"shards/{UNSEEN}*"):
-        shutil.rmtree(shards, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -172,76 +159,3 @@ def _check_marker(marker: Path, purpose: str) -> None:
         raise StoreError(
             f"{marker.parent} holds the results of another job ({own_purpose}, not {purpose}); choose another output folder"
         )
-
-
-def _folder(store: str | Path | None, program_id: str) -> Path:
-    assert store is not None, "only chunks with a store are written"
-    return Path(store) / "shards" / program_id
-
-
-def _packing(variable: xr.DataArray) -> dict[str, Any]:
-    """How an array is packed: as a whole, or so many of its rows at a time as a block holds."""
-    rows, *rest = variable.shape
-    return {**PACKING, "chunksizes": (max(1, min(rows, rows * BLOCK // variable.nbytes)), *rest)}
-
-
-def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
-    """Write one finished chunk: temporary file in the same folder, fsync, rename."""
-    variables = {name: (("seed", "cell", *result.dims[name]), array) for name, array in result.arrays.items()}
-    ds = xr.Dataset(variables, coords={"seed": np.asarray(chunk.seeds, np.int64)})
-    ds.attrs = {
-        "cells": json.dumps(chunk.cells),
-        "coords": json.dumps(result.coords),
-        "facts": json.dumps(facts, default=str),
-        "program": chunk.program_id,
-        "chunk": chunk.identity(),
-        "zipped": int(result.zipped),
-    }
-    packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
-    buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
-    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
-        ds.dump_to_store(file, encoding=packed)
-    data = buffer.getvalue()
-    target = _folder(chunk.store, chunk.program_id) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
-    atomic_write(target, data)
-    return target
-
-
-def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
-    """The cells and the arrays of a shard.
-
-    Raises:
-        StoreError: the file cannot be read, its bytes are not those that were written, or it is the shard of another program or
-            chunk than its folder and its name say.
-    """
-    cure = "remove it to have its runs computed again"
-    name = SHARD.fullmatch(path.name)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}; {cure}") from error
-    if name is None or hashlib.sha256(data).hexdigest() != name["checksum"]:
-        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; {cure}")
-    try:
-        ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf", decode_times=False)
-        own = ds.attrs["program"], ds.attrs["chunk"]
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path} is damaged: it is not a shard; {cure}") from error
-    if own != (path.parent.name, name["chunk"]):
-        raise StoreError(f"{path} was moved or renamed: it holds runs of {own[0]}/{own[1]}; move it back, or {cure}")
-    return _content(ds)
-
-
-def _content(ds: xr.Dataset) -> tuple[list[tuple[Any, ...]], Result]:
-    """The cells and the arrays that :func:`write_shard` put into a shard."""
-    cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
-    coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
-    arrays = {str(name): var.values for name, var in ds.data_vars.items()}
-    dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
-    facts = json.loads(ds.attrs["facts"]) | {"seeds": ds.seed.values.tolist()}
-    return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)))
-
-
-def stored_runs(store: str | Path, program_id: str) -> list[Path]:
-    """All shards of a program: what has the name of one; other files and folders are not ours."""
-    return sorted(p for p in _folder(store, program_id).glob("*.nc") if SHARD.fullmatch(p.name))

@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import xarray as xr
 
-from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Chunk, Job, Program, Result
+from jaxdyn.engine import shard, store
+from jaxdyn.engine.chunk import Chunk, Job, Program, Result, Seeds, seeds_of
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.planning import plan
+from jaxdyn.engine.planning import not_kept, plan
 from jaxdyn.engine.preparing import Preparing
 from jaxdyn.engine.program import prepare, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
-from jaxdyn.engine.sources import warning
 from jaxdyn.engine.timings import expected, guessed
 from jaxdyn.engine.watch import Watch
 from jaxdyn.errors import StoreError, UsageError, whole
@@ -38,7 +37,7 @@ from jaxdyn.errors import StoreError, UsageError, whole
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "seed_tuple", "sweep", "wait_for_first"]
+__all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "chosen_seeds", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
@@ -87,12 +86,12 @@ def sweep(
     _refuse_kinds(trial, grid, executor, progress)
     check_cluster(cluster)
     memory, chunk = None if memory is None else whole("memory", memory, least=1), whole("chunk", chunk, least=1)
-    request = Request(trial, grid, seed_tuple(seeds))
+    request = Request(trial, grid, chosen_seeds(seeds))
 
-    def run(store: Path | None) -> xr.Dataset:
-        jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
-        if store is not None and (unseen := warning([ref_to(trial), ref_to(grid.setting)])) is not None:
-            warnings.warn(unseen, stacklevel=3)
+    def run(folder: Path | None) -> xr.Dataset:
+        jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk)
+        if folder is not None and (sentence := not_kept(jobs)) is not None:
+            warnings.warn(sentence, stacklevel=3)
         runs = load_stored(jobs)
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
@@ -102,7 +101,7 @@ def sweep(
 
     if out is None:
         return run(None)
-    with storage.open_folder(out, f"sweep of {ref_to(trial).title}") as folder:
+    with store.open_folder(out, f"sweep of {ref_to(trial).title}") as folder:
         return run(folder)
 
 
@@ -135,7 +134,7 @@ def _has(thing: Any, *methods: str) -> bool:
     return all(callable(getattr(thing, method, None)) for method in methods)
 
 
-def seed_tuple(seeds: Any) -> tuple[int, ...]:
+def chosen_seeds(seeds: Any) -> Seeds:
     """Seeds from their number (0, 1, …) or from a sequence.
 
     Raises:
@@ -149,8 +148,13 @@ def seed_tuple(seeds: Any) -> tuple[int, ...]:
         count = len(seeds) if several else _whole(seeds)
         if not 1 <= count <= MOST_SEEDS:
             raise ValueError
-        chosen = tuple(map(_whole, seeds)) if several else tuple(range(count))
-        if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
+        if isinstance(seeds, range):
+            chosen = seeds_of(seeds)
+        else:
+            chosen = seeds_of([_whole(seed) for seed in seeds]) if several else range(count)
+        if min(chosen[0], chosen[-1]) < 0 or max(chosen[0], chosen[-1]) >= 2**32:
+            raise ValueError
+        if not isinstance(chosen, range) and (min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < count):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"seeds={one_line(seeds)} is not allowed: it is {allowed}") from None
@@ -171,9 +175,9 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         if job.chunks[0].store is None:
             continue
         own = {chunk.identity() for chunk in job.chunks}
-        paths = storage.stored_runs(job.chunks[0].store, job.chunks[0].program_id)
+        paths = shard.stored_shards(job.chunks[0].store, job.chunks[0].program_id)
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
-            cells, result = storage.read_shard(path)
+            cells, result = shard.read_shard(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
         job.chunks = _apart(job.chunks, runs)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
@@ -228,7 +232,7 @@ def execute(
         it.
     """
     costs: dict[Program, Any] = {}
-    left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
+    left = {job.program: {id(chunk): chunk for chunk in job.left} for job in jobs}
     each = {} if progress is None else _begun(progress, jobs, left)
 
     def settle(job: Job) -> None:
@@ -237,17 +241,19 @@ def execute(
 
     for job in jobs:
         settle(job)
-    todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
+    todo = [
+        item for job in jobs if left[job.program] for item in _starts(job, [*left[job.program].values()], job.program in compiled)
+    ]
     for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile, until):
         if isinstance(costs.get(job.program), Failure):
             continue  # ignore the remaining chunks of a failed program
         if isinstance(outcome, Failure):
             costs[job.program] = outcome
-            left[job.program] = []
+            left[job.program] = {}
         else:
             facts = _take_in(runs, job, chunk, outcome)
             _add_cost(costs, job, chunk, facts)
-            left[job.program].remove(chunk)
+            del left[job.program][id(chunk)]
             if progress is not None:
                 progress.advance(chunk.runs, facts | {"expected_seconds": each[job.program]})
         settle(job)
@@ -256,7 +262,7 @@ def execute(
     return costs
 
 
-def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Sequence[Chunk]]) -> dict[Program, float]:
+def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Collection[Any]]) -> dict[Program, float]:
     """Tell a bar how much there is to do; returns the seconds that are expected of each chunk of a program."""
     seconds = {job.program: expected(job) for job in jobs}
     progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
@@ -285,7 +291,7 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
     if isinstance(outcome, Result):
         runs.add(job.program, chunk.cells, chunk.seeds, outcome)
         return outcome.facts
-    cells, result = storage.read_shard(Path(outcome["shard"]))
+    cells, result = shard.read_shard(Path(outcome["shard"]))
     runs.add(job.program, cells, result.facts["seeds"], result)
     return outcome
 

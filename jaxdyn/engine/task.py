@@ -14,9 +14,8 @@ from jaxdyn.engine import timings
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
-from jaxdyn.engine.planning import plan
+from jaxdyn.engine.planning import not_kept, plan
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.sources import warning
 
 __all__ = ["Plan", "Task", "planned", "value_text"]
 
@@ -57,7 +56,7 @@ class Task:
         own, most = self.main.seeds, self.claim.most or 0
         if not self.grows or len(own) >= most:
             return None
-        more = tuple(range(own[0], own[0] + min(2 * len(own), most)))
+        more = range(own[0], own[0] + min(2 * len(own), most))
         controls = {
             name: dataclasses.replace(request, seeds=self.claim.controls[name].seeds(more))
             for name, request in self.controls.items()
@@ -76,10 +75,10 @@ class Task:
         if self.scale != "quick":
             words.append(f"--scale {self.scale}")
         seeds = self.main.seeds
-        contiguous = seeds == tuple(range(seeds[0], seeds[-1] + 1))  # other choices can only be made from Python
+        contiguous = isinstance(seeds, range)  # other choices can only be made from Python
         if contiguous and self.fresh:
             words.append(f"--fresh {seeds[0]}")
-        elif contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
+        elif contiguous and seeds != range(self.claim.seed_count(self.scale)):
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
         for name, value in self.overrides.items():
             words.append(f"--set {shlex.quote(f'{name}={value_text(value)}')}")
@@ -127,8 +126,8 @@ class Plan:
         return sum(map(timings.guessed, self.jobs))
 
     def warning(self) -> str | None:
-        """Why stored runs are not used; see :func:`jaxdyn.engine.sources.warning`."""
-        return warning(dict.fromkeys(ref for job in self.jobs for ref in (job.program.trial, job.program.setting)))
+        """Why some runs are not stored; see :func:`jaxdyn.engine.planning.not_kept`."""
+        return None if self.store is None else not_kept(self.jobs)
 
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""

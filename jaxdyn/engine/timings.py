@@ -168,7 +168,7 @@ def _compiled(job: Job) -> str:
 
 def expected(job: Job) -> float:
     """Expected seconds for the chunks of a job that are not stored."""
-    runs = sum(c.runs for c in job.chunks if c not in job.done)
+    runs = sum(c.runs for c in job.left)
     if runs == 0:
         return 0.0
     compile_seconds, per_run = program_times(job.program)
@@ -189,7 +189,7 @@ def program_times(program: Program) -> Times:
 
 def guessed(job: Job) -> bool:
     """Whether a program with runs left to do was never timed at its size, here or, on CPU, on the reference machine."""
-    left, name = any(c not in job.done for c in job.chunks), program_name(job.program)
+    left, name = bool(job.left), program_name(job.program)
     return left and name not in _met() and not (devices().on_cpu and name in reference_costs())
 
 

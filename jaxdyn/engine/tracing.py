@@ -1,30 +1,57 @@
-"""One run of a program as a function, and what tracing it reveals: bytes, and what suits a processor."""
+"""One run of a program, traced: the one jaxpr that is hashed, measured and, in blocks of many runs, compiled."""
 
 from __future__ import annotations
 
-import functools
+import collections
+import itertools
+import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.devices import devices
+from jaxdyn.engine.fingerprint import PLATFORMS, UNKEPT, calls_back, fingerprint
 from jaxdyn.engine.observables import Observables
-from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.reference import forget_cached, resolve
 from jaxdyn.engine.resource import shapes
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.errors import UsageError
 
-__all__ = ["any_cell", "probe", "run_one", "step_bytes", "subjaxprs", "swept_arrays"]
+__all__ = ["Impure", "Traced", "any_cell", "run_one", "subjaxprs", "swept_arrays", "swept_shapes", "trace", "trace_pure", "traced"]
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
-LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
-STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: beyond, intermediate values leave the cache
-FEWEST = 8  # runs at once under ``vmap``, however large
-SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
+KEPT = 1000  # traced programs in memory
+
+# JAX remembers what it has traced. In a context that is new nothing is remembered, so that a changed global is seen behind an inner
+# ``jax.jit``, and nobody's compiled functions are thrown away.
+_context = jax.make_user_context(default_value=None)
+_contexts = itertools.count(1)
+_kept: collections.OrderedDict[str, Traced] = collections.OrderedDict()
+_keeping = threading.Lock()  # a thread compiles ahead
+
+
+class Impure(UsageError):
+    """A trial that is another program each time that it is traced."""
+
+
+class Traced(NamedTuple):
+    """One run: called with swept values, seed and shared arrays it evaluates the jaxpr; Python's code is not asked again."""
+
+    jaxpr: Any
+    results: Observables  # of shapes and dtypes
+    fingerprint: str
+
+    def __call__(self, swept: Any, seed: Any, shared: Any) -> Observables:
+        """One run, or, under ``vmap``, many."""
+        found = jaxpr_as_fun(self.jaxpr)(*jax.tree.leaves((swept, seed, shared)))
+        observed: Observables = jax.tree.unflatten(jax.tree.structure(self.results), found)
+        return observed
 
 
 def swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, Numbers]:
@@ -35,6 +62,11 @@ def swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str
 def any_cell(program: Program) -> tuple[Any, ...]:
     """The swept values of the setting's defaults, for shapes and dtypes."""
     return split(resolve(program.setting)())[1]
+
+
+def swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
+    """The shapes and dtypes of the swept fields' arrays along these axes."""
+    return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in swept_arrays(program, [any_cell(program)]).items()}
 
 
 def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
@@ -55,6 +87,78 @@ def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
     return one
 
 
+def trace(program: Program) -> Traced:
+    """Run the Python code of a program's trial, once; nothing that was traced before is used."""
+    swept, seed, shared = swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)
+    forget_cached(program.trial)
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        with _context(next(_contexts)):
+            staged = jax.jit(run_one(program)).trace(swept, seed, shared)
+        text = _lowered(staged, devices().platform).as_text()
+    results = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), staged.out_info)
+    if calls_back(text):
+        return Traced(staged.jaxpr, results, f"{UNKEPT}{secrets.token_hex(8)}")
+    cls = resolve(program.setting)
+    named = [(name, cls.code_names.get(name)) for name in cls.swept_fields]
+    return Traced(staged.jaxpr, results, fingerprint(text, staged.jaxpr.consts, named, results))
+
+
+def _lowered(staged: Any, platform: str) -> Any:
+    """The program for a platform; for a processor where the platform lacks an operation, on which it will not run."""
+    try:
+        return staged.lower(lowering_platforms=(PLATFORMS.get(platform, platform),))
+    except NotImplementedError:
+        return staged.lower(lowering_platforms=("cpu",))
+
+
+def trace_pure(program: Program) -> Traced:
+    """:func:`trace`, twice where the program is new to this process.
+
+    Raises:
+        Impure: it is another program then.
+    """
+    one = trace(program)
+    new = one.fingerprint not in _kept and not one.fingerprint.startswith(UNKEPT)
+    if new and trace(program).fingerprint != one.fingerprint:
+        others = "the time, random numbers of Python's or NumPy's, or what an earlier call left"
+        raise Impure(
+            f"{program.trial.title} is not allowed: traced twice, it is two programs, so its numbers depend on more than its "
+            f"setting and its key ({others})"
+        )
+    return _keep(one)
+
+
+def _keep(one: Traced) -> Traced:
+    with _keeping:
+        _kept[one.fingerprint] = one
+        _kept.move_to_end(one.fingerprint)
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return one
+
+
+def traced(program: Program) -> Traced:
+    """The traced run with the fingerprint of a program that was planned: that of the plan where it was made here.
+
+    Raises:
+        UsageError: this process imports the trial anew, and it is another program here than where the runs were planned.
+    """
+    with _keeping:
+        if (one := _kept.get(program.fingerprint)) is not None:
+            return one
+    if not program.fingerprint:  # it raised where it was planned
+        return trace_pure(program)
+    one = trace(program)
+    if program.fingerprint.startswith(UNKEPT):
+        one = one._replace(fingerprint=program.fingerprint)
+    elif program.fingerprint != one.fingerprint:
+        raise UsageError(
+            f"{program.trial.title} is another program in this process than where its runs were planned: a name that it uses holds "
+            "another value here, since a worker imports the module anew; make it a field of the setting"
+        )
+    return _keep(one)
+
+
 def subjaxprs(jaxpr: Any) -> Iterator[Any]:
     """A jaxpr and all jaxprs inside it, at any depth."""
     yield jaxpr
@@ -64,79 +168,3 @@ def subjaxprs(jaxpr: Any) -> Iterator[Any]:
                 inner = getattr(sub, "jaxpr", sub)
                 if hasattr(inner, "eqns"):
                     yield from subjaxprs(inner)
-
-
-def _bytes(variables: Any) -> int:
-    return sum(
-        v.aval.size * v.aval.dtype.itemsize for v in variables if hasattr(v.aval, "size") and hasattr(v.aval.dtype, "itemsize")
-    )
-
-
-def _matmul_work(eqn: Any) -> int:
-    (contract, _), _ = eqn.params["dimension_numbers"]
-    depth = np.prod([eqn.invars[0].aval.shape[i] for i in contract], dtype=np.int64)
-    return int(depth) * int(eqn.outvars[0].aval.size)
-
-
-@remembered
-@functools.cache
-def probe(program: Program) -> dict[str, Any]:
-    """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
-
-    What suits a processor; on accelerators all runs are made at once, and only the bytes count (:func:`suited`).
-
-    ``group`` is how many runs are best made at once under ``vmap``: as many as have the values of a step in the cache.
-
-    ``map`` for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
-    where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
-    """
-    one = run_one(program)
-    with jax.enable_x64(True):
-        arrays = swept_arrays(program, [any_cell(program)])
-        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
-        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)).jaxpr
-    inner = list(subjaxprs(jaxpr))
-    largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
-    adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
-    products = max(LIGHT, DRAW * _drawn_in_loops(inner))
-    return {
-        "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
-        "executor": "map" if adaptive or _most_work(inner) > products else "vmap",
-        "group": max(FEWEST, STEP_BYTES // step) if (step := step_bytes(inner)) else 0,
-        "heavy": bool(_most_work(_in_loops(inner)) > products),
-    }
-
-
-def _most_work(jaxprs: list[Any]) -> int:
-    """Multiply-adds of the largest matrix product."""
-    return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
-
-
-def _loops(jaxprs: list[Any]) -> list[list[Any]]:
-    """The bodies of each loop, but for short ones: over the layers of a network, say."""
-    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in subjaxprs(j.jaxpr)] for e in loops]
-
-
-def _in_loops(jaxprs: list[Any]) -> list[Any]:
-    """All that is in loops."""
-    return [body for bodies in _loops(jaxprs) for body in bodies]
-
-
-def step_bytes(jaxprs: list[Any]) -> int:
-    """All values that one step of the largest loop computes."""
-    return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
-
-
-def _drawn_in_loops(jaxprs: list[Any]) -> int:
-    """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
-    bodies = _in_loops(jaxprs)
-    return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
-
-
-def _is_adaptive(eqn: Any) -> bool:
-    """A while loop whose end depends on more than a counter: an ODE solve with step control."""
-    if eqn.primitive.name != "while":
-        return False
-    return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)

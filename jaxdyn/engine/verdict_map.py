@@ -26,6 +26,7 @@ from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
 from jaxdyn.engine.chunk import Job
+from jaxdyn.engine.chunk import Seeds
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.planning import plan
@@ -33,7 +34,7 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
-from jaxdyn.engine.sweep import check_cluster, seed_tuple
+from jaxdyn.engine.sweep import check_cluster, chosen_seeds
 from jaxdyn.errors import UsageError, whole
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
@@ -159,7 +160,7 @@ class Survey:
     axes: tuple[Axis, ...]
     cells: int
     scale: str
-    seeds: tuple[int, ...]
+    seeds: Seeds
     overrides: Mapping[str, Any]
     load: tuple[str, ...] | None = None
 
@@ -243,7 +244,7 @@ def prepare(
             raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
     chosen = claim.seed_count(scale) if seeds is None else seeds
-    survey = Survey(claim, tuple(axes), cells, scale, seed_tuple(chosen), dict(overrides or {}), files)
+    survey = Survey(claim, tuple(axes), cells, scale, chosen_seeds(chosen), dict(overrides or {}), files)
     least = len(survey.first())
     if cells < least:
         raise UsageError(f"cells={cells} is not allowed: this map begins with {least}")

@@ -23,10 +23,10 @@ from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resource import absence
-from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.runs import Request, Runs, distinct_runs
 from jaxdyn.engine.selection import Candidate, within
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import check_cluster, execute, load_stored, seed_tuple, wait_for_first
+from jaxdyn.engine.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
 from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
@@ -123,8 +123,8 @@ def verify_many(
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, "verify")
     with folder as store:
         whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
-        if store is not None and (unseen := whole_plan.warning()) is not None:
-            warnings.warn(unseen, stacklevel=2)
+        if (sentence := whole_plan.warning()) is not None:
+            warnings.warn(sentence, stacklevel=2)
         title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
         with Progress(title) as progress:
             return run_plan(whole_plan, cluster, progress)
@@ -162,14 +162,10 @@ def make_plan(
 
 def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
     """Expected seconds of each program that some tasks ask for, with all the runs that they ask for; nothing is traced for it."""
-    runs: dict[Hashable, set[Any]] = {}
-    programs: dict[Hashable, Program] = {}
-    for request in (request for task in tasks for request in task.requests):
-        programs |= request.programs
-        for program, swept in request.cells:
-            runs.setdefault(Runs.program_key(program), set()).update((swept, seed) for seed in request.seeds)
+    requests = [request for task in tasks for request in task.requests]
+    programs = {key: program for request in requests for key, program in request.programs.items()}
     times = {key: timings.program_times(program) for key, program in programs.items()}
-    return {key: compile_seconds + per_run * len(runs[key]) for key, (compile_seconds, per_run) in times.items()}
+    return {key: times[key][0] + times[key][1] * count for key, count in distinct_runs(requests).items()}
 
 
 def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
@@ -389,7 +385,7 @@ def _task(
     claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
 ) -> Task:
     grid = claim.grid(scale).replace(**overrides)
-    chosen = seed_tuple(seeds)
+    chosen = chosen_seeds(seeds)
     for name in by:
         if name != "seed" and name not in grid.axes:
             axes = ", ".join([*grid.axes, "seed"])

@@ -169,16 +169,16 @@ class Explorer:
 
     def _knows(self, chunk: Chunk) -> bool:
         """Whether chunks of this shape were run."""
-        return len(chunk.cells) in self._shapes.get((chunk.program, len(chunk.seeds)), {})
+        cells, seeds = chunk.shape
+        return cells in self._shapes.get((chunk.program, seeds), {})
 
     def _filled(self, chunk: Chunk) -> Chunk:
-        """The chunk, with its last cell repeated up to the number of cells of a program that is compiled, if that is worth it."""
-        shapes = self._shapes.get((chunk.program, len(chunk.seeds)), {})
-        own = len(chunk.cells)
-        larger = [count for count, saved in shapes.items() if count > own and saved > 0]
+        """The chunk, for the shape of a larger one of as many seeds that is compiled, if that is worth it."""
+        own, seeds = chunk.shape
+        larger = [count for count, saved in self._shapes.get((chunk.program, seeds), {}).items() if count > own and saved > 0]
         if chunk.program.executor == "map" or self._knows(chunk) or not larger:
             return chunk
-        return dataclasses.replace(chunk, cells=chunk.cells + chunk.cells[-1:] * (min(larger) - own))
+        return dataclasses.replace(chunk, room=(min(larger), seeds))
 
     def _remember(self, jobs: Sequence[Job], verified: Verified) -> None:
         """Which shapes are compiled, and how much longer compiling took than running."""
@@ -186,8 +186,9 @@ class Explorer:
         for job in jobs:
             cost = costs.get(job.program)
             for chunk in job.chunks if cost is not None else ():
-                shapes = self._shapes.setdefault((chunk.program, len(chunk.seeds)), {})
-                shapes.setdefault(len(chunk.cells), max(cost.compile_seconds, PATIENCE) - cost.run_seconds)  # type: ignore[union-attr]
+                cells, seeds = chunk.shape
+                shapes = self._shapes.setdefault((chunk.program, seeds), {})
+                shapes.setdefault(cells, max(cost.compile_seconds, PATIENCE) - cost.run_seconds)  # type: ignore[union-attr]
 
 
 def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:

@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write into them what it prints today.")
     run.add_argument("files", type=Path, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
-    shipped = tasks.add_parser("shipped", help="Write catalogue.json and probes.json, which a wheel ships; needs no verification.")
+    shipped = tasks.add_parser("shipped", help="Write catalogue.json and programs.json, which a wheel ships; needs no runs.")
     shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
 
     costs = tasks.add_parser("costs", help="Add what programs cost to costs.json, from a verification that compiled them.")

@@ -23,7 +23,7 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jaxdyn.engine import impossible, probes, registry, timings
+from jaxdyn.engine import direct, impossible, registry, timings
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
@@ -130,7 +130,7 @@ def compile_group(platform: str, program: Program, runs: int, group: int) -> dic
 def stamp(platform: str, chunk: Chunk) -> str:
     """What was compiled: changes with the sources of the trial, the number of runs and the compiler's options."""
     options = ACCELERATED.get(TARGETS[platform].devices.platform, {})
-    return " ".join([probes.shipped_key(chunk.program), str(chunk.shape[1]), *map(str, options.values())])
+    return " ".join([chunk.program.fingerprint, str(chunk.shape[1]), *map(str, options.values())])
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -151,7 +151,7 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     todo = [*(name for name in chunks if name not in kept), *changed]
     about = f"JAX {version('jax')}, {TARGETS[platform].package} {version(TARGETS[platform].package)}, {datetime.date.today()}"
     for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
-        runs, each = chunk.shape[1], probes.facts_of([chunk.program])[chunk.program]["bytes"]
+        runs, each = chunk.shape[1], direct.facts_of([chunk.program])[chunk.program]["bytes"]
         kept[timings.program_name(chunk.program)] = result | {
             "runs": runs,
             "estimate": runs * each,

@@ -9,21 +9,21 @@ from typing import Any
 
 from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.probes import SHIPPED, shipped_key
+from jaxdyn.engine.direct import SHIPPED, direct_key, traced_facts
 from jaxdyn.engine.reference import Ref
-from jaxdyn.engine.store import atomic_write, read_shard
+from jaxdyn.engine.shard import read_shard
+from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.timings import REFERENCE, calibrate, program_name, read_costs
-from jaxdyn.engine.tracing import probe
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 
-__all__ = ["theory_programs", "write_costs", "write_probes", "write_shipped"]
+__all__ = ["theory_programs", "write_costs", "write_programs", "write_shipped"]
 
 
 def write_shipped(folder: Path) -> tuple[int, int]:
-    """Write ``catalogue.json`` and ``probes.json`` of all theories to a folder; returns the numbers of claims and programs."""
+    """Write ``catalogue.json`` and ``programs.json`` of all theories to a folder; returns the numbers of claims and programs."""
     claims = registry.write_shipped(folder / registry.SHIPPED.name)
-    return claims, write_probes(theory_programs(), folder / SHIPPED.name)
+    return claims, write_programs(theory_programs(), folder / SHIPPED.name)
 
 
 def theory_programs(patterns: Sequence[str] = ()) -> list[Program]:
@@ -33,9 +33,9 @@ def theory_programs(patterns: Sequence[str] = ()) -> list[Program]:
     return list(dict.fromkeys(programs))
 
 
-def write_probes(programs: Iterable[Program], target: Path = SHIPPED) -> int:
+def write_programs(programs: Iterable[Program], target: Path = SHIPPED) -> int:
     """Write what tracing reveals about these programs; returns how many there are."""
-    lines = sorted(f'"{shipped_key(program)}": {json.dumps(probe(program))}' for program in programs)
+    lines = sorted(f'"{direct_key(program)}": {json.dumps(traced_facts(program))}' for program in programs)
     atomic_write(target, "{\n" + ",\n".join(lines) + "\n}\n")
     return len(lines)
 

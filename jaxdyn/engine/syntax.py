@@ -1,0 +1,54 @@
+"""What Python code does, without its docstrings, comments and layout; and what it imports.
+
+By the instructions that Python compiles it to: assertions do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import jaxdyn
+
+__all__ = ["code_hash", "imports_of"]
+
+
+def code_hash(content: bytes) -> str:
+    """Twenty hexadecimal digits that stand for the code of a module with this content."""
+    return hashlib.sha256(repr(_facts(compile(content, "", "exec", optimize=2, dont_inherit=True))).encode()).hexdigest()[:20]
+
+
+def _facts(code: types.CodeType) -> tuple[Any, ...]:
+    """Instructions, names and constants of compiled code, without the lines where they stand."""
+    constants = tuple(_facts(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts)
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, code.co_exceptiontable, code.co_flags, code.co_argcount, code.co_kwonlyargcount, names, constants
+
+
+def _constant(value: Any) -> str:
+    """A constant as text; sets are in another order in every process."""
+    if isinstance(value, frozenset):
+        return f"set {sorted(map(_constant, value))}"
+    return f"({', '.join(map(_constant, value))})" if isinstance(value, tuple) else repr(value)
+
+
+def imports_of(content: bytes, package: str) -> Iterator[str]:
+    """Names within jaxdyn that a module imports, at any depth; of ``import jaxdyn as jd`` the homes of what it asks for."""
+    tree, fronts = ast.parse(content), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            fronts |= {alias.asname or alias.name for alias in node.names if alias.name == "jaxdyn"}
+            yield from (alias.name for alias in node.names if alias.name.startswith("jaxdyn."))
+        elif isinstance(node, ast.ImportFrom):
+            outer = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*outer, *filter(None, [node.module])])
+            if base == "jaxdyn":
+                yield from (jaxdyn.home_of(alias.name) for alias in node.names)
+            elif base.startswith("jaxdyn."):
+                yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in fronts:
+            yield jaxdyn.home_of(node.attr)
