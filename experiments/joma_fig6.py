@@ -19,7 +19,7 @@ from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.text import longrun, reading
 from jaxdyn.theories.joma import published as paper
 
-SLIDES = ("training:joma-figure-6", "attention:joma-text-loss")
+TALKS = ("training:joma-figure-6", "attention:joma-text-loss")
 
 SCALES = {
     "quick": {

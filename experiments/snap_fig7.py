@@ -17,7 +17,7 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.text import longrun, reading
 from jaxdyn.theories.snap import text as fig7
 
-SLIDES = ("training:snap-figure-7",)
+TALKS = ("training:snap-figure-7",)
 
 SCALES = {
     "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},

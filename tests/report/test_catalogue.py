@@ -55,7 +55,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
         controls={"wrong rate": {"rate": 2.0}},
         rivals={"nothing moves": jd.off(predicted_x="start")},
         form="derived",
-        bounds=jd.looked(at="0:8", confirmed="8:16"),
+        bounds=jd.tuned(on="0:8", confirmed_on="8:16"),
     )
     text = catalogue(
         [claim, claim.as_printed(id="a.law_as_printed", title="As printed", statement="Two.", form="printed", printed="eq. (7)")]
@@ -64,7 +64,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
         "- Evidence: flow (gradient flow of the model's loss, by automatic differentiation)",
         "- Assumes: overlap < 1",
         "- Rivals, to be rejected as well: nothing moves",
-        "- Bounds: chosen after a look at seeds 0:8, upheld on seeds 8:16",
+        "- Bounds: tuned on seeds 0:8, confirmed on seeds 8:16",
         "- In print: eq. (7)",
     ):
         assert f"\n{line}\n" in text

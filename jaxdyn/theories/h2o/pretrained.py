@@ -101,7 +101,7 @@ BUDGETED = jd.Study(
     paper_seeds=24,
     evidence="model",
     judge=judge,
-    bounds=jd.looked(at="0:6", confirmed="5000:5005"),
+    bounds=jd.tuned(on="0:6", confirmed_on="5000:5005"),
     tested=f"{SMOLLM2}, with caches for a fifth of a piece, half of it for the last keys; perplexities are of its second half.",
     source="arXiv:2306.14048, sections 3 and 5 (OPT, LLaMA and GPT-NeoX)",
     plot=plot,

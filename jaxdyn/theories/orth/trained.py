@@ -293,7 +293,7 @@ STUDY = jd.Study(
     quick=jd.grid(Watched, width=[64, 256], vectors=64),
     paper=jd.grid(Watched, width=WIDTHS, vectors=64, steps=600, every=100),  # four layers, 6000 steps: experiments/orth_overview.py
     seeds=4,
-    most=32,
+    max_seeds=32,
     evidence="network",
     tested=TESTED.replace("NETWORK", "JoMA's encoder ({layers} layers, width {width})"),
     source="arXiv:2310.00535, assumption of orthogonal embeddings (section 2) and its orthogonality figure",
@@ -331,9 +331,9 @@ NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
 
 TRAINED = STUDY.claim(
     id="orth.trained",
-    slides=("training:joma-orthogonal",),
+    talks=("training:joma-orthogonal",),
     title="Trained weights stay nearly as orthogonal as random directions",
-    bounds=jd.looked(at="0:4", confirmed="4000:4004"),
+    bounds=jd.tuned(on="0:4", confirmed_on="4000:4004"),
     statement="In JoMA's encoder, token embeddings and the directions that each MLP writes start with the mean |cos| of random "
     "directions, within 10%. Training on a text raises it by 2% or more on average, and in every record it stays below 2.5 times "
     "that of random directions.",
@@ -353,7 +353,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_inputs",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="How orthogonal the residual stream of JoMA's encoder is in training",
         statement="How large does the mean |cos| of the residual stream become along training on a text, over that of random "
         "directions: the inputs of each block and the output of the last, raw and without their mean over words, next to "
@@ -364,11 +364,11 @@ CLAIMS = (
         judge=read_every,
         controls=NARROW,
         rivals=RANDOM,
-        found=recorded_as(FOUND),
+        recorded=recorded_as(FOUND),
     ),
     STUDY.claim(
         id="orth.trained_rotary",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="How orthogonal the vectors of a network like Pythia stay in training",
         tested=TESTED.replace("NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width})"),
         statement="How large does the mean |cos| of embeddings, of what MLPs write and of the residual stream become along "
@@ -380,11 +380,11 @@ CLAIMS = (
         judge=read_every,
         controls=NARROW,
         rivals=RANDOM,
-        found=recorded_as(FOUND_ROTARY),
+        recorded=recorded_as(FOUND_ROTARY),
     ),
     STUDY.claim(
         id="joma.ortho",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="JoMA's encoder starts with random embeddings and stays near them",
         statement=r"At its random start the embeddings and output projections of JoMA's encoder have, on average over seeds, "
         r"the mean |cos| of random directions within 3%, and n of their unit columns U in d dimensions have "
@@ -393,9 +393,9 @@ CLAIMS = (
         quick=jd.grid(Watched, width=64, **SHORT),
         paper=jd.grid(Watched, width=WIDTHS, **SHORT),
         seeds=16,
-        most=128,
+        max_seeds=128,
         paper_seeds=32,
-        bounds=jd.looked(at="0:16", confirmed="62000000:62000064"),
+        bounds=jd.tuned(on="0:16", confirmed_on="62000000:62000064"),
         form="all",
         judge=judge_start,
         controls={"embeddings of half the rank": narrowed(1)} | NARROW,
