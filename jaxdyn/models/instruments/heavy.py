@@ -77,13 +77,13 @@ def evicted(
     sizes = jnp.maximum(2, jnp.round(jnp.asarray(parts, jnp.float32) * read.size)).astype(jnp.int32)[None]
     kind, keys = jnp.broadcast_arrays(kinds, sizes)
     sinks = jnp.where(kind == budgets.POLICIES.index("streaming"), jnp.minimum(SINKS, keys // 2), 0)
-    plan = budgets.Plan(kind, keys, keys // 2, sinks)
+    traced = budgets.TracedPolicy(kind, keys, keys // 2, sinks)
     given = jnp.zeros((shape.depth, shape.key_heads, read.size), jnp.float32)
 
-    def each(plan: budgets.Plan) -> Float[Array, " n1"]:
-        return cross_entropies(shape, params, budgets.trunk(shape, params, plan, read, given, jax.random.key(0))[0], tokens[1:])
+    def each(policy: budgets.TracedPolicy) -> Float[Array, " n1"]:
+        return cross_entropies(shape, params, budgets.trunk(shape, params, policy, read, given, jax.random.key(0))[0], tokens[1:])
 
-    return jax.lax.map(jax.vmap(each), plan)  # the budgets of one policy at a time
+    return jax.lax.map(jax.vmap(each), traced)  # the budgets of one policy at a time
 
 
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:

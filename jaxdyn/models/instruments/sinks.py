@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.decoder import Decoder
 from jaxdyn.plotting import COLORS
@@ -213,7 +213,7 @@ SINKS = Instrument(
         "and values over those of the others. Bands: 95% intervals over pieces of the text."
     ),
     source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
-    cost=reading(PIECES, LENGTH, passes=5),
+    cost=reading_cost(PIECES, LENGTH, passes=5),
     measure=measure,
     predict=predict,
     numbers=numbers,

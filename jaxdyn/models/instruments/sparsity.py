@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.decoder import Decoder
 
@@ -183,7 +183,7 @@ SPARSITY = Instrument(
         "block. The first token is left out. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.17157, sections 3.1 and 4.3",
-    cost=reading(PIECES, LENGTH, passes=1.5),
+    cost=reading_cost(PIECES, LENGTH, passes=1.5),
     measure=measure,
     predict=predict,
     numbers=numbers,

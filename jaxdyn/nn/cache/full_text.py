@@ -38,7 +38,7 @@ from jaxdyn.nn.decoder import (
 )
 from jaxdyn.nn.tokens import checked
 
-__all__ = ["global_scores", "prefill", "recompute", "prefill_residual"]
+__all__ = ["global_scores", "prefill", "prefill_residual", "recompute"]
 
 
 def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T V"]:

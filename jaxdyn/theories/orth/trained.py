@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, nn, plotting, train
-from jaxdyn.text import reading
+from jaxdyn.text import training_run
 from jaxdyn.theories.orth import model
 from jaxdyn.theories.orth.dynamics import directions
 
@@ -48,7 +48,7 @@ NETWORKS = ("encoder", "rotary")
 
 @jd.setting
 class Watched:
-    """One training run on a text whose vectors are recorded; what :class:`jaxdyn.text.reading.Reading` has is the same here.
+    """One training run on a text whose vectors are recorded; fields of :class:`jaxdyn.text.training_run.TrainingRun` mean the same.
 
     Args:
         lr: Adam's rate.
@@ -85,14 +85,14 @@ class Watched:
         """Refuse unknown networks and more vectors than there are; note a file's contents."""
         jd.require(self, self.network in NETWORKS, f"network is one of {', '.join(NETWORKS)}", "network")
         jd.require(self, self.vectors <= self.width, "vectors is at most the width (rows of an MLP)", "vectors", "width")
-        run = self.reading()
+        run = self.text_run()
         self.shape(2)
         object.__setattr__(self, "digest", run.digest)
         model.probe(run.corpus().valid, self.length, self.vectors)
 
-    def reading(self) -> reading.Reading:
+    def text_run(self) -> training_run.TrainingRun:
         """The run on the text: Adam without restarts, on JoMA's encoder."""
-        return reading.Reading(
+        return training_run.TrainingRun(
             lr=self.lr,
             text=self.text,
             max_words=self.max_words,
@@ -110,7 +110,7 @@ class Watched:
     def shape(self, words: int) -> nn.Shape:
         """The network for so many words."""
         if self.network == "encoder":
-            return self.reading().shape(words)
+            return self.text_run().shape(words)
         return nn.gpt2(
             words,
             width=self.width,
@@ -134,9 +134,9 @@ class Record(NamedTuple):
 
 def recorded(s: Watched, key: PRNGKeyArray) -> Record:
     """Train one network; the records at steps 0, every, ..., steps (leading axis)."""
-    run = s.reading()
+    run = s.text_run()
     corpus = run.corpus()
-    built = reading.build(run, key, s.shape(len(corpus.vocabulary)))
+    built = training_run.build(run, key, s.shape(len(corpus.vocabulary)))
     probed = model.probe(corpus.valid, s.length, s.vectors)
     k_narrow = jax.random.split(key, 3)[2]
     frame, _ = linalg.qr(jax.random.normal(k_narrow, (s.width, s.width // 2), s.dtype))
@@ -146,7 +146,7 @@ def recorded(s: Watched, key: PRNGKeyArray) -> Record:
         narrow = [nn.mean_cosine(vectors[0] @ frame[:, : round(share * s.width)]) for share in SHARES]
         return Record(loss, jax.lax.map(model.spread, vectors), jnp.stack(narrow))
 
-    return reading.recorded(run, built, observe)[1]
+    return training_run.train_and_observe(run, built, observe)[1]
 
 
 def trial(s: Watched, key: PRNGKeyArray) -> jd.Observables:

@@ -19,8 +19,8 @@ from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
-from jaxdyn.text import reading
-from jaxdyn.text.reading import Reading
+from jaxdyn.text import training_run
+from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.joma import published
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_rank", "judge_return", "trial"]
 
 
-def trial(s: Reading, key: PRNGKeyArray) -> jd.Observables:
+def trial(s: TrainingRun, key: PRNGKeyArray) -> jd.Observables:
     """Train on the text; entropy of each layer's attention along training, next to that of uniform attention."""
-    built = reading.build(s, key)
+    built = training_run.build(s, key)
     columns, k_drop = built.data
     data = jnp.asarray(columns), k_drop
     state, records = train.record(
         lambda state: built.step(state, *data), built.start, built.observe, samples=s.steps // s.every, every=s.every
     )
-    uniform = jnp.full(s.layers, reading.uniform_entropy(s.length), s.dtype)
+    uniform = jnp.full(s.layers, training_run.uniform_entropy(s.length), s.dtype)
     return jd.observables(
         predicted={"start": jd.named(uniform, "layer")},
         measured={"start": jd.named(records.entropy[0], "layer")},
@@ -139,7 +139,7 @@ def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
 
 EXCHANGED = jd.swap(entropy=lambda ds: ds.entropy.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
 STILL = "attention stays as it is at the start"
-WHOLE = jd.swap(predicted_start=float(np.log(Reading().length)))  # uniform over the words of a window, also over later ones
+WHOLE = jd.swap(predicted_start=float(np.log(TrainingRun().length)))  # uniform over the words of a window, also over later ones
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -165,10 +165,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="step", ylabel="loss (nats per word)")
 
 
-PAPER = jd.grid(Reading, lr=1e-4, max_words=0, width=200, hidden=200, layers=2, steps=58_000, every=1000, windows=0)
+PAPER = jd.grid(TrainingRun, lr=1e-4, max_words=0, width=200, hidden=200, layers=2, steps=58_000, every=1000, windows=0)
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Reading, lr=6e-3, max_words=1000, layers=2, steps=280, every=20),
+    quick=jd.grid(TrainingRun, lr=6e-3, max_words=1000, layers=2, steps=280, every=20),
     paper=PAPER,
     seeds=6,
     paper_seeds=3,
