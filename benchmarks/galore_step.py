@@ -228,7 +228,7 @@ def steps_table(gradient: Tree, rank: int, repeats: int, torch: Callable[[str], 
     import optax.contrib
 
     from jaxdyn.optim.adam import adam_direction
-    from jaxdyn.optim.memory import Plan, estimate
+    from jaxdyn.optim.memory import MemoryLayout, estimate
 
     single = {f"{name}{i}": w[i] for name, w in gradient.items() for i in range(w.shape[0])}  # as optax's GaLore needs it
     steps = {
@@ -238,8 +238,11 @@ def steps_table(gradient: Tree, rank: int, repeats: int, torch: Callable[[str], 
         "GaLore, ours, 8-bit": stepper(our_galore(rank, "orthonormal", "8bit"), gradient),
         "GaLore (optax)": stepper(optax.contrib.galore(RATE, rank=rank, update_proj_gap=NEVER), single),
     }
-    for name, plan in {"GaLore, ours": Plan(rank=rank), "GaLore, ours, 8-bit": Plan(rank=rank, moments="8bit")}.items():
-        counted = estimate(gradient, plan)
+    for name, layout in {
+        "GaLore, ours": MemoryLayout(rank=rank),
+        "GaLore, ours, 8-bit": MemoryLayout(rank=rank, moments="8bit"),
+    }.items():
+        counted = estimate(gradient, layout)
         assert counted.states + counted.counters == round(1e6 * steps[name][1]["state (MB)"]), name
     runs = {name: run for name, (run, _) in steps.items()}
     runs |= {"products alone": products(gradient, rank), "adamw (torch)": torch("adamw"), "GaLore (torch)": torch("step")}

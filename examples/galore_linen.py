@@ -23,7 +23,7 @@ params = network.init(jax.random.key(1), tokens)
 dims = optim.matching({"*/Dense_2/*": None}, otherwise=optim.hidden_matrices)
 tx = optim.galore(1e-2, rank=4, dims=dims)
 state, entropy = tx.init(params), optax.softmax_cross_entropy_with_integer_labels
-print(optim.listing(params, optim.Plan(rank=4), dims))
+print(optim.listing(params, optim.MemoryLayout(rank=4), dims))
 
 
 @jax.jit

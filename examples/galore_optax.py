@@ -23,7 +23,7 @@ def loss(params, x):
 
 tx = optim.galore(1e-2, RANK, every=20, scale=1.0)  # in place of optax.adam(1e-2)
 state = tx.init(params)
-print(optim.listing(params, optim.Plan(rank=RANK)))
+print(optim.listing(params, optim.MemoryLayout(rank=RANK)))
 
 
 @jax.jit

@@ -17,7 +17,7 @@ from jaxdyn.theories.assort.order import LABELS, PAPER, right, trial
 from jaxdyn.theories.assort.order import QUICK as CLAIMED
 from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
 
-SLIDES = ("practical:assort-better", "practical:assort-shorter")
+TALKS = ("practical:assort-better", "practical:assort-shorter")
 
 QUICK = CLAIMED.replace(steps=2400, samples=12)  # twice as long as in the claims
 SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 3)}

@@ -22,7 +22,7 @@ from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS
 from jaxdyn.theories.coc.outcomes import CLASSES, trial
 from jaxdyn.theories.coc.training import Training
 
-SLIDES = (
+TALKS = (
     "practical:coc-hallucination",
     "practical:coc-one-thought",
     "practical:coc-two-thoughts",

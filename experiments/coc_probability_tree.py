@@ -20,7 +20,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.theories.coc.learned import THREE_HOPS, shown
 from jaxdyn.theories.coc.training import Training, trial
 
-SLIDES = ("practical:coc-same-thought", "practical:coc-dead-end", "practical:coc-figure-inside")
+TALKS = ("practical:coc-same-thought", "practical:coc-dead-end", "practical:coc-figure-inside")
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**THREE_HOPS, "seeds": 8}}
 COLORS = ("measured", "third")

@@ -24,7 +24,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.text import longrun
 from jaxdyn.theories.coc import drawing, model, published, released
 
-SLIDES = (
+TALKS = (
     "practical:coc-figure-example",
     "practical:coc-table",
     "practical:coc-table-cot",

@@ -14,7 +14,7 @@ from jaxdyn import experiment
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.coc import drawing
 
-SLIDES = ("practical:coc-table",)
+TALKS = ("practical:coc-table",)
 
 RECORD = Path(__file__).parents[1] / "benchmarks/results/coc_prosqa.json"
 OPTIONS = {

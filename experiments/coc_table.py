@@ -21,7 +21,7 @@ from jaxdyn.theories.coc import model, published
 from jaxdyn.theories.coc.learned import THREE_HOPS
 from jaxdyn.theories.coc.training import Training, trial
 
-SLIDES = (
+TALKS = (
     "practical:coc-table",
     "practical:coc-table-cot",
     "practical:coc-table-no-cot",

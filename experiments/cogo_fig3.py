@@ -20,7 +20,7 @@ from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify, training
 from jaxdyn.theories.cogo.dynamics import spectrum
 
-SLIDES = ("training:cogo-figure-solution",)
+TALKS = ("training:cogo-figure-solution",)
 
 CASES = {
     "quick": {"log": {"group": "23", "lr": 0.01, "decay": 1e-4}},

@@ -15,7 +15,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo.dynamics import solutions
 
-SLIDES = ("training:cogo-figure-weight-decay",)
+TALKS = ("training:cogo-figure-weight-decay",)
 
 TOP = 12
 

@@ -16,7 +16,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.galore.text.trial import Pretraining, trial
 
-SLIDES = ("practical:galore-period",)
+TALKS = ("practical:galore-period",)
 
 SCALES = {
     "quick": {"every": [0.0, 50.0, 10.0], "rank": [2.0, 8.0], "alpha": [0.25, 1.0]},

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.galore import table
 
-SLIDES = ("practical:galore-figure-memory", "practical:galore-7b-memory")
+TALKS = ("practical:galore-figure-memory", "practical:galore-7b-memory")
 
 MODELS = ("60M", "130M", "350M", "1B", "7B")
 METHODS = {

@@ -77,11 +77,11 @@ def built(model: models.Model, name: str, steps: int, stream: np.ndarray, held: 
 def bytes_of(name: str, step: object, state: train.State, stream: np.ndarray) -> dict[str, float | None]:
     """GiB of the training state by the calculator and in its arrays, and the peak of the compiled step."""
     kind, _, stored = METHODS[name]
-    plan = memory.Plan(method=kind, rank=RANK, moments="8bit" if stored == "8bit" else None)
+    layout = memory.MemoryLayout(method=kind, rank=RANK, moments="8bit" if stored == "8bit" else None)
     compiled = memory.compiled_bytes(step, state, stream, donated=(0,))
     arrays = memory.nbytes((state.params, state.opt))
     return {
-        "calculator, GiB": memory.estimate(state.params, plan).total / GIB,
+        "calculator, GiB": memory.estimate(state.params, layout).total / GIB,
         "arrays, GiB": arrays / GIB,
         "compiled step, GiB": compiled["peak"] / GIB,
     }

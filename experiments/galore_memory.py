@@ -17,7 +17,7 @@ from jaxdyn.optim.footprint import footprint
 from jaxdyn.optim.methods import Options
 from jaxdyn.theories.galore.published import EIGHT_BIT_7B, THIRD_PARTY
 
-SLIDES = ("practical:galore-table-llamafactory", "practical:galore-7b-memory", "practical:galore-figure-memory")
+TALKS = ("practical:galore-table-llamafactory", "practical:galore-7b-memory", "practical:galore-figure-memory")
 GB = 1e9
 
 

@@ -18,7 +18,7 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.theories.galore.text.claims import LABELS, ratios, tuned
 from jaxdyn.theories.galore.text.trial import METHODS, Pretraining, trial
 
-SLIDES = ("practical:galore-table-pretraining",)
+TALKS = ("practical:galore-table-pretraining",)
 
 SCALES = {
     "quick": {"seeds": 3},

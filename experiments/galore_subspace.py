@@ -15,7 +15,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.galore.projection import Switching, switching_trial
 
-SLIDES = ("practical:galore-period",)
+TALKS = ("practical:galore-period",)
 
 PERIODS = {"quick": [0.0, 5.0, 20.0, 100.0], "paper": [0.0, 1.0, 5.0, 20.0, 100.0, 500.0]}
 COLORS = ("control", "measured", "third", "fourth", "fifth", "theory")

@@ -11,7 +11,7 @@ from jaxdyn import experiment
 from jaxdyn.optim.memory import Bytes
 from jaxdyn.theories.galore import published, table
 
-SLIDES = (
+TALKS = (
     "practical:galore-model-sizes",
     "practical:galore-7b-memory",
     "practical:galore-table-pretraining",

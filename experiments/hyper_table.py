@@ -20,7 +20,7 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.theories.hyper import published, tie_codes, training
 from jaxdyn.theories.hyper.dynamics import codes as theory
 
-SLIDES = ("training:hyper-table", "attention:hyper-figure")
+TALKS = ("training:hyper-table", "attention:hyper-figure")
 
 SMALL = {"relevant": 5.0, "temperature": 0.5, "batch": 32, "dim": 10.0, "width": 10, "inputs": 10, "hidden": 64}
 SCALES = {

@@ -17,7 +17,7 @@ from jaxdyn.theories.joma.invariant.classes import DATA, Classes, fig2_trial
 from jaxdyn.theories.joma.invariant.fig2 import ADAM as UNDER_ADAM
 from jaxdyn.theories.joma.invariant.fig2 import correlation, relative
 
-SLIDES = ("training:joma-figure-2",)
+TALKS = ("training:joma-figure-2",)
 
 SEEDS = {"quick": 8, "paper": 64}
 EVERY = 50  # steps between records

@@ -19,7 +19,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.theories.joma.nonlinear.fig4_bounce import Bounce, plot_snapshots, trial
 from jaxdyn.theories.joma.published import FIG4
 
-SLIDES = ("training:joma-figure-4",)
+TALKS = ("training:joma-figure-4",)
 
 DRAWS = {"quick": 64, "paper": 1024}
 MAP_DRAWS = {"quick": 8, "paper": 64}

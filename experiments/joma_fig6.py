@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from jaxdyn import experiment
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import COLORS, RAMP
-from jaxdyn.text import longrun, reading
+from jaxdyn.text import longrun, training_run
 from jaxdyn.theories.joma import published as paper
 
-SLIDES = ("training:joma-figure-6", "attention:joma-text-loss")
+TALKS = ("training:joma-figure-6", "attention:joma-text-loss")
 
 SCALES = {
     "quick": {
-        "reading": reading.Reading(steps=1, every=1),
+        "run": training_run.TrainingRun(steps=1, every=1),
         "layers": (1, 3),
         "lr": (1e-3, 1e-2),
         "seeds": (1, 2, 3),
@@ -31,7 +31,7 @@ SCALES = {
         "records": 12,
     },
     "paper": {
-        "reading": reading.Reading(max_words=0, width=200, hidden=200, windows=60, steps=1, every=1),
+        "run": training_run.TrainingRun(max_words=0, width=200, hidden=200, windows=60, steps=1, every=1),
         "layers": (1, 2, 3, 4, 5, 8, 10),
         "lr": (1e-4, 1e-3, 1e-2, 1e-6, 5e-6, 1e-5, 5e-5),
         "seeds": (1, 2, 3),
@@ -48,7 +48,9 @@ OPTIONS = {
 }
 
 
-def setting(base: reading.Reading, source: str, layers: int, lr: float, epochs: int, records: int) -> reading.Reading:
+def setting(
+    base: training_run.TrainingRun, source: str, layers: int, lr: float, epochs: int, records: int
+) -> training_run.TrainingRun:
     """The setting of one run: ``records`` of them an epoch."""
     s = dataclasses.replace(base, text=source, layers=layers, lr=lr)
     every = s.epoch // records
@@ -102,7 +104,7 @@ def draw(runs: dict[tuple[int, float], list[longrun.Run]], name: str, label: str
             ax.plot(steps, curves.mean(0), color=colour, label=f"layer {layer}")
             ax.fill_between(steps, curves.min(0), curves.max(0), color=colour, alpha=0.2, lw=0)
         if name == "entropy":
-            ax.axhline(reading.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
+            ax.axhline(training_run.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
         ax.set(title=f"L = {layers}, rate {lr:g}", xlabel="step")
     axes[0].set_ylabel(label)
 
@@ -114,8 +116,8 @@ def study(scale: str, out: Path, **chosen: object) -> dict[tuple[int, float], li
     runs = {}
     for lr in pick["lr"]:
         for layers in pick["layers"]:
-            s = setting(plan["reading"], pick["text"], layers, lr, pick["epochs"], plan["records"])
-            runs[layers, lr] = reading.long_runs(s, pick["seeds"], out / "runs", f"L{layers}_lr{lr:g}")
+            s = setting(plan["run"], pick["text"], layers, lr, pick["epochs"], plan["records"])
+            runs[layers, lr] = training_run.long_runs(s, pick["seeds"], out / "runs", f"L{layers}_lr{lr:g}")
     return runs
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxdyn import experiment
 from jaxdyn.text import longrun
 
-SLIDES = ("short:joma-stable-rank",)
+TALKS = ("short:joma-stable-rank",)
 
 
 def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:

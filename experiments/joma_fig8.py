@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from jaxdyn import experiment
 from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.stats import mean_interval
-from jaxdyn.text import longrun, reading
+from jaxdyn.text import longrun, training_run
 from jaxdyn.theories.joma import published
 
 DEPTH = {"quick": 1, "paper": 5}
@@ -34,9 +34,9 @@ def study(scale: str, out: Path, **chosen: object) -> Runs:
     runs = {}
     for kind in KINDS:
         for lr in pick["lr"]:
-            base = dataclasses.replace(pick["reading"], activation=kind)
+            base = dataclasses.replace(pick["run"], activation=kind)
             s = joma_fig6.setting(base, pick["text"], DEPTH[scale], lr, pick["epochs"], pick["records"])
-            runs[kind, lr] = reading.long_runs(s, pick["seeds"], out / "runs", f"{kind}_L{DEPTH[scale]}_lr{lr:g}")
+            runs[kind, lr] = training_run.long_runs(s, pick["seeds"], out / "runs", f"{kind}_L{DEPTH[scale]}_lr{lr:g}")
     return runs
 
 
@@ -83,7 +83,7 @@ def draw(runs: Runs, fig: Figure) -> None:
                     ax.plot(share * group[0].steps[-1], printed[name], "s", color=colour, mfc="none")
             ax.plot(group[0].steps, curve.mean(0), color=colour, label=f"rate {lr:g}")
             ax.fill_between(group[0].steps, curve.min(0), curve.max(0), color=colour, alpha=0.2, lw=0)
-        ax.axhline(reading.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
+        ax.axhline(training_run.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
         ax.set(title=f"{kind} MLP", xlabel="step")
     fig.axes[0].set_ylabel("entropy of attention, top layer (nats)")
 

@@ -15,7 +15,7 @@ from jaxdyn.plotting import COLORS
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.joma.hierarchy.hier_order import Hierarchy, plot_order, rank_correlation, trial
 
-SLIDES = ("training:joma-deep-latent", "training:joma-shallow-latent")
+TALKS = ("training:joma-deep-latent", "training:joma-shallow-latent")
 
 NAMES = {"wide": "outputs far from the prior", "exact": "outputs at the prior"}
 

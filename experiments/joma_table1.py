@@ -18,7 +18,7 @@ from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.experiments.table1.claims import gain
 from jaxdyn.theories.joma.experiments.table1.trial import FULL, Table1, trial
 
-SLIDES = ("training:joma-table-1",)
+TALKS = ("training:joma-table-1",)
 
 SEEDS = 5
 LATENTS = [(10, 20), (20, 30)]

@@ -20,7 +20,7 @@ from jaxdyn.theories.li2.grokking import stages
 from jaxdyn.theories.li2.published import FIGURE_3, OFF_DIAGONAL
 from jaxdyn.theories.li2.training import Training
 
-SLIDES = ("grokking:li2-figure-stages",)
+TALKS = ("grokking:li2-figure-stages",)
 
 CASES = {
     "quick": {"seeds": 3, "group": "41", "share": 0.5, "hidden": 256, "epochs": 400, "every": 1},

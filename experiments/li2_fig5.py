@@ -18,7 +18,7 @@ from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.grokking import phase
 from jaxdyn.theories.li2.published import CRITICAL
 
-SLIDES = ("grokking:li2-figure-boundary",)
+TALKS = ("grokking:li2-figure-boundary",)
 
 NAMES = ("prime", "composite", "product", "non-Abelian, d = 2")
 GROUPS = {

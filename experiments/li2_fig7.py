@@ -26,7 +26,7 @@ from jaxdyn.theories.li2.interaction.trained_features import ALIVE
 from jaxdyn.theories.li2.published import FIGURE_7, PARTIAL
 from jaxdyn.theories.li2.training import Training, train
 
-SLIDES = ("grokking:li2-boundary-rate", "grokking:li2-boundary-energies")
+TALKS = ("grokking:li2-boundary-rate", "grokking:li2-boundary-energies")
 
 PAPER = {"23": [0.9, 1.1, 1.4], "71": [0.9, 1.1, 1.4], "127": [0.9, 1.1, 1.4, PARTIAL / 127**2 / order_share(127)]}
 RATES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05]

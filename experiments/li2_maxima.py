@@ -23,7 +23,7 @@ from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics import ascent, energy
 from jaxdyn.theories.li2.features.maxima import Maxima, trial
 
-SLIDES = ("grokking:li2-theorem-2-all",)
+TALKS = ("grokking:li2-theorem-2-all",)
 
 GROUPS = "7 8 15 2x2x2 4x3 S3 D4 D5 D6 Q8 Q12 A4 S4 SL2:3 F7:3 F5:4".split()
 MORE = "23 Q16 S3x3 Q20 H3 F9:2 A5 Q8xS3 F11:5".split()

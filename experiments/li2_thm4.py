@@ -22,7 +22,7 @@ from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.features import median_share, thm4_retention
 from jaxdyn.theories.li2.features.thm4_retention import Retention, split_start, trial
 
-SLIDES = ("grokking:li2-theorem-4",)
+TALKS = ("grokking:li2-theorem-4",)
 
 SCALES = {
     "quick": {

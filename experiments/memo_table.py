@@ -19,7 +19,7 @@ from jaxdyn.stats import mean_interval
 from jaxdyn.theories.memo import published
 from jaxdyn.theories.memo.training import Memory, trial
 
-SLIDES = ("training:memo-table", "training:memo-figure-1")
+TALKS = ("training:memo-table", "training:memo-figure-1")
 
 SCALES = {
     "quick": {"seeds": 4},

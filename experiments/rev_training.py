@@ -20,7 +20,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
-SLIDES = ("training:rev-theorem-3", "training:rev-theorem-4")
+TALKS = ("training:rev-theorem-3", "training:rev-theorem-4")
 
 STEPS = {"quick": 10_000, "paper": 100_000}
 SEEDS = {"quick": 8, "paper": 64}  # of the smaller sweeps

@@ -23,7 +23,7 @@ from jaxdyn.theories.scal.fitted import trial as exact
 from jaxdyn.theories.scal.trained import WIDTHS, Rung, sizes, table
 from jaxdyn.theories.scal.trained import trial as ladder
 
-SLIDES = ("grokking:scal-table",)
+TALKS = ("grokking:scal-table",)
 
 SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
 BUDGETS, SIZES, NOISE = np.geomspace(6e18, 3e21, 9), np.geomspace(7e7, 1.6e10, 15), 0.005  # of Hoffmann, section 3.2

@@ -17,7 +17,7 @@ from jaxdyn.theories.sink.backcopy import MOST, Backcopy, trial
 from jaxdyn.theories.sink.model import FORMS
 from jaxdyn.theories.sink.published import SIZES
 
-SLIDES = ("practical:sink-figure-maps",)
+TALKS = ("practical:sink-figure-maps",)
 
 
 def rows(ds: xr.Dataset) -> list[dict]:

@@ -23,7 +23,7 @@ from jaxdyn.text import longrun
 from jaxdyn.theories.sln import alignment, model_paths, published
 from jaxdyn.theories.sln.model_paths import Learning, distance_correlations, each_graph
 
-SLIDES = ("training:sln-task", "training:sln-correlation")
+TALKS = ("training:sln-task", "training:sln-correlation")
 
 SCALES = {
     "quick": {"steps": 2000, "problems": 600},

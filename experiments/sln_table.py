@@ -24,7 +24,7 @@ from jaxdyn.theories.sln.dynamics import line, navigate
 from jaxdyn.theories.sln.exact import shares
 from jaxdyn.theories.sln.rates import BEST, Random, trial
 
-SLIDES = ("training:sln-99",)
+TALKS = ("training:sln-99",)
 
 FAMILIES = {
     "G(8,.5)": {"kind": "random", "nodes": 8.0},

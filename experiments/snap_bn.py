@@ -17,7 +17,7 @@ from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import gamma, gamma_integral
 from jaxdyn.theories.snap.published import B_LINES
 
-SLIDES = ("training:snap-figure-b",)
+TALKS = ("training:snap-figure-b",)
 
 LINES = list(B_LINES)
 

@@ -14,14 +14,19 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment
 from jaxdyn.stats import mean_interval
-from jaxdyn.text import longrun, reading
+from jaxdyn.text import longrun, training_run
 from jaxdyn.theories.snap import text as fig7
 
-SLIDES = ("training:snap-figure-7",)
+TALKS = ("training:snap-figure-7",)
 
 SCALES = {
-    "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
-    "paper": {"base": reading.Reading(max_words=0, width=200, hidden=200), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
+    "quick": {"base": training_run.TrainingRun(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
+    "paper": {
+        "base": training_run.TrainingRun(max_words=0, width=200, hidden=200),
+        "layers": (1, 3),
+        "seeds": (0, 1, 2),
+        "every": 100,
+    },
 }
 VARIANTS = {"trained": {}, "queries and keys fixed": {"query_key": 0.0}, "words shuffled": {"shuffled": True}}
 SHOWN = (0, 500, 1000, 1500)
@@ -32,15 +37,15 @@ OPTIONS = {
 }
 
 
-def train(s: reading.Reading, variant: str, seed: int, out: Path) -> longrun.Run:
+def train(s: training_run.TrainingRun, variant: str, seed: int, out: Path) -> longrun.Run:
     """One run; records the attention maps of all texts in the window."""
     shown = fig7.columns_shown(s)
 
-    def observe(built: reading.Built, params: PyTree) -> dict[str, Array]:
+    def observe(built: training_run.Built, params: PyTree) -> dict[str, Array]:
         maps = fig7.attention_map(built.net, params, shown, s.length)
         return {"maps": maps, "entropy": fig7.entropy_share(maps), "top three": fig7.top_three(maps)}
 
-    return reading.long_run(s, seed, out / "runs" / f"L{s.layers}_{variant.replace(' ', '_')}_seed{seed}.run", observe)
+    return training_run.long_run(s, seed, out / "runs" / f"L{s.layers}_{variant.replace(' ', '_')}_seed{seed}.run", observe)
 
 
 def numbers(run: longrun.Run) -> dict[str, float]:

@@ -20,7 +20,7 @@ from jaxdyn.theories.sink.language import Language, trial
 from jaxdyn.theories.stream import published
 from jaxdyn.theories.stream.text import mean_ratio, perplexity
 
-SLIDES = (
+TALKS = (
     "practical:stream-table-linebreak",
     "practical:stream-figure-stable",
     "practical:stream-table-pretraining",

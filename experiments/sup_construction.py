@@ -24,7 +24,7 @@ from jaxdyn.theories.sup.graph_search import Search, instance, posed, sizes, thi
 from jaxdyn.theories.sup.superposition import plot_steps, plot_thought
 from jaxdyn.theories.sup.supports import wrong
 
-SLIDES = ("practical:sup-theorem", "practical:sup-figure-search")
+TALKS = ("practical:sup-theorem", "practical:sup-figure-search")
 
 ONE = {"kind": "tree", "nodes": 12.0, "names": 12, "edges": 14, "thoughts": 5, "graphs": 1, "rows": 17.0}
 GRAPHS = {

@@ -20,7 +20,7 @@ from jaxdyn.theories.coc import published
 from jaxdyn.theories.coc.learned import THREE_HOPS, shown
 from jaxdyn.theories.coc.training import Training, trial
 
-SLIDES = ("practical:coc-not-interpretable", "practical:sup-sauce")
+TALKS = ("practical:coc-not-interpretable", "practical:sup-sauce")
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**THREE_HOPS, "seeds": 8}}
 COLORS = ("measured", "third", "fourth", "control")

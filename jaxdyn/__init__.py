@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxdyn import train as train
     from jaxdyn.engine.check import Check, Reading
     from jaxdyn.engine.claim import Claim, Control
-    from jaxdyn.engine.contract import above, below, looked
+    from jaxdyn.engine.contract import above, below, tuned
     from jaxdyn.engine.edits import initial, need, off, rolled, scaled, swap
     from jaxdyn.engine.judge import (
         at_least,
@@ -68,7 +68,7 @@ _HOMES = {
     "engine.edits": ("initial", "need", "off", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control"),
     "errors": ("Absent", "Inconclusive", "UsageError", "require"),
-    "engine.contract": ("above", "below", "looked"),
+    "engine.contract": ("above", "below", "tuned"),
     "engine.judge": (
         "at_least",
         "at_most",
@@ -128,7 +128,6 @@ __all__ = [
     "imports",
     "initial",
     "interval_within",
-    "looked",
     "map",
     "mean_reading",
     "mean_within",
@@ -148,6 +147,7 @@ __all__ = [
     "share_within",
     "swap",
     "sweep",
+    "tuned",
     "verify",
     "verify_many",
     "within",

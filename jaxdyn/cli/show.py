@@ -66,12 +66,12 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "sibling": claim.sibling,
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
-        "slides": list(claim.slides),
-        "found": claim.records,
+        "talks": list(claim.talks),
+        "recorded": claim.records,
         "fields": _fields(claim),
         "runs": {scale: len(claim.grid(scale).cells()) * claim.seed_count(scale) for scale in ("quick", "paper")},
         "seeds": {scale: claim.seed_count(scale) for scale in ("quick", "paper")},
-        "most": claim.most,
+        "max_seeds": claim.max_seeds,
         "digest": digest(claim),
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
@@ -154,17 +154,17 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "counterpart", f"the {claim['counterpart']} form{sibling}, which the same checks uphold on the same runs"
     if claim["printed"]:
         yield "in print", plain(claim["printed"])
-    if claim["slides"]:
-        yield "in the talks", "; ".join(talks.titled(claim["slides"]))
+    if claim["talks"]:
+        yield "in the talks", "; ".join(talks.titled(claim["talks"]))
     if claim["controls"]:
         yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
     if claim["rivals"]:
         yield "rivals", "; ".join(map(plain, claim["rivals"]))
     if claim["bounds"]:
         yield "bounds", plain(claim["bounds"])
-    for name, record in (claim["found"] or {}).items():
-        yield "found", reading_text({"name": name, **record})
-    more = f"; seeds are added, up to {claim['most']}, while a check is undecided" if claim["most"] else ""
+    for name, record in (claim["recorded"] or {}).items():
+        yield "recorded", reading_text({"name": name, **record})
+    more = f"; seeds are added, up to {claim['max_seeds']}, while a check is undecided" if claim["max_seeds"] else ""
     yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper")) + more
     yield "home", str(claim["home"])
     yield "command", claim["command"]

@@ -42,7 +42,7 @@ def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
     text = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
     below, above = predicted(record, ratio)
     if not below <= reading.value <= above or any(map(math.isnan, reading.ends)):
-        return f"{reading}, found was {text}, with which values from {below:.4g} to {above:.4g} agree"
+        return f"{reading}, recorded was {text}, with which values from {below:.4g} to {above:.4g} agree"
     return None
 
 
@@ -50,7 +50,7 @@ def too_few(seeds: int, recorded: int) -> str | None:
     """Why a rerun on this number of seeds cannot agree with a record; None where it can."""
     if seeds * WIDEST**2 >= recorded:
         return None
-    return f"{seeds} seeds are too few to agree with what {recorded} have found: intervals are more than {WIDEST:g} times as wide"
+    return f"{seeds} seeds are too few to agree with the record of {recorded}: intervals are more than {WIDEST:g} times as wide"
 
 
 def apart(own: Reading, other: Reading, record: Record | None) -> bool:

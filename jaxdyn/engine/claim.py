@@ -71,7 +71,7 @@ class Control:
 
 
 def _is_record(record: Any) -> bool:
-    """Whether this is what was found for a reading."""
+    """Whether this is a recorded value, with its interval or alone."""
     numbers = record if isinstance(record, tuple) else (record,) * 3
     return (
         len(numbers) == 3
@@ -94,7 +94,7 @@ class Claim:
         trial: ``(setting, key) -> Observables``: pure, jittable, module-level.
         quick: grid for 2 CPU cores; ``paper``: the publication's own scale (default: as quick).
         seeds, paper_seeds: number of seeds at either scale (1 where nothing is random).
-        most: number of seeds up to which they are doubled while a check is undecided; None: none are added.
+        max_seeds: number of seeds up to which they are doubled while a check is undecided; None: none are added.
         judge: ``Dataset -> list[Check]``, deterministic; of a measured claim ``Dataset -> list[Reading]``, gates aside.
         controls: other worlds, in which the theory must fail: name -> breach (a dict of fields, a function on the Dataset, or a
             ``Control``).
@@ -111,14 +111,14 @@ class Claim:
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
-        bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``; a claim to be upheld
-            says so.
+        bounds: where bounds come from: "paper", "derived", or ``jd.tuned(on="0:8", confirmed_on="4000:4010")``; a claim to be
+            upheld says so.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
-        slides: what of the talks this decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
-        found: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
+        talks: what of the talks this decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
+        recorded: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
             recorded on the quick grid, for every reading; a run of that grid that disagrees makes the claim inconclusive. None:
             nothing was recorded yet.
-        found_seeds: on how many seeds that was recorded; None: on as many as the claim has.
+        recorded_seeds: on how many seeds that was recorded; None: on as many as the claim has.
     """
 
     id: str
@@ -134,7 +134,7 @@ class Claim:
     paper: Grid | None = None
     seeds: int = 1
     paper_seeds: int | None = None
-    most: int | None = None
+    max_seeds: int | None = None
     tested: str | None = None
     form: str | None = None
     counterpart: str | None = None
@@ -146,9 +146,9 @@ class Claim:
     assumes: tuple[Assumption, ...] = ()
     rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
-    slides: tuple[str, ...] = ()
-    found: Mapping[str, float | tuple[float, float, float]] | None = None
-    found_seeds: int | None = None
+    talks: tuple[str, ...] = ()
+    recorded: Mapping[str, float | tuple[float, float, float]] | None = None
+    recorded_seeds: int | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -181,12 +181,12 @@ class Claim:
         for name in ("trial", "judge", "plot"):
             if not (callable(function := getattr(self, name)) or (name == "plot" and function is None)):
                 raise UsageError(f"{self.id}: {name}={function!r:.60} is not allowed: it is a function")
-        for name in ("seeds", "paper_seeds", "most", "found_seeds"):
+        for name in ("seeds", "paper_seeds", "max_seeds", "recorded_seeds"):
             count = getattr(self, name)
             if not (name != "seeds" and count is None) and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
                 raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
-        if not (isinstance(self.slides, tuple) and all(isinstance(row, str) for row in self.slides)):
-            raise UsageError(f"{self.id}: slides={self.slides!r:.60} is not allowed: it is a tuple of texts, ('talk:row',)")
+        if not (isinstance(self.talks, tuple) and all(isinstance(row, str) for row in self.talks)):
+            raise UsageError(f"{self.id}: talks={self.talks!r:.60} is not allowed: it is a tuple of texts, ('talk:row',)")
         for kind in ("controls", "rivals"):
             if odd := [key for key in getattr(self, kind) if not isinstance(key, str)]:
                 raise UsageError(f"{self.id}: {kind} have names; {odd[0]!r:.60} is none")
@@ -203,14 +203,14 @@ class Claim:
         self._check_opponents()
         if isinstance(self.assumes, Assumption):
             object.__setattr__(self, "assumes", (self.assumes,))
-        if self.found is not None and self.expected != "measured":
-            raise UsageError(f"{self.id}: found= is of claims that are expected to be measured")
-        if self.found_seeds is not None and self.found is None:
-            raise UsageError(f"{self.id}: found_seeds= says on how many seeds found= was recorded, which is missing")
-        for name, record in (self.found or {}).items():
+        if self.recorded is not None and self.expected != "measured":
+            raise UsageError(f"{self.id}: recorded= is of claims that are expected to be measured")
+        if self.recorded_seeds is not None and self.recorded is None:
+            raise UsageError(f"{self.id}: recorded_seeds= says on how many seeds recorded= was made, which is missing")
+        for name, record in (self.recorded or {}).items():
             if not _is_record(record):
                 raise UsageError(
-                    f"{self.id}: found={{{name!r}: {record!r:.60}}} is not allowed: it records (low, value, high), in "
+                    f"{self.id}: recorded={{{name!r}: {record!r:.60}}} is not allowed: it records (low, value, high), in "
                     "this order, or the number alone"
                 )
         self._check_bounds()
@@ -237,7 +237,7 @@ class Claim:
         """A claim to be upheld says where its bounds come from."""
         allowed = self.bounds in PROVENANCE or isinstance(self.bounds, TunedBounds)
         if not (allowed or (self.bounds is None and self.expected != "upheld")):
-            raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.looked(...)")
+            raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.tuned(...)")
 
     def _check_name(self) -> None:
         """The name of a form that fails says whether it was printed; refuting a paper takes its words."""
@@ -257,7 +257,7 @@ class Claim:
         statement: str,
         form: str,
         printed: str | None = None,
-        slides: tuple[str, ...] = (),
+        talks: tuple[str, ...] = (),
         source: str | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
@@ -273,7 +273,7 @@ class Claim:
             statement: the form as a claim.
             form: its name in the trial's observables.
             printed: the formula as it stands in print, and where.
-            slides: what of the talks this form is.
+            talks: what of the talks this form is.
             source: if it is not this claim's.
             plot: if it is not this claim's.
             caption: if it is not this claim's.
@@ -289,7 +289,7 @@ class Claim:
             controls={},
             rivals={},
             printed=printed,
-            slides=slides,
+            talks=talks,
             expected="refuted",
             source=source or self.source,
             plot=plot or self.plot,
@@ -309,9 +309,9 @@ class Claim:
     @property
     def records(self) -> dict[str, dict[str, Any]] | None:
         """What a measured claim's readings were, as in JSON: value and interval of each."""
-        if self.found is None:
+        if self.recorded is None:
             return None
-        whole = {name: record if isinstance(record, tuple) else (record,) * 3 for name, record in self.found.items()}
+        whole = {name: record if isinstance(record, tuple) else (record,) * 3 for name, record in self.recorded.items()}
         return {n: {"value": value, "interval": None if low == high else [low, high]} for n, (low, value, high) in whole.items()}
 
     def grid(self, scale: str) -> Grid:

@@ -22,8 +22,8 @@ __all__ = [
     "above",
     "below",
     "counted_as",
-    "looked",
     "provenance",
+    "tuned",
 ]
 
 Evidence: TypeAlias = Literal["model", "network", "flow", "reduced", "algebra", "numbers"]
@@ -35,7 +35,7 @@ EVIDENCE: dict[str, str] = {
     "algebra": "an identity, construction or bound, evaluated at given numbers",
     "numbers": "published figures against each other",
 }
-PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody chose after a look
+PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody tuned
 REFUTED = ("_as_printed", "_naive", "_beyond")  # how the names of forms end that are expected to fail
 COUNTED = ("upheld", "misprint", "beyond print", "measured")  # what claims are counted as
 MECHANISM = ("model", "network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
@@ -66,32 +66,32 @@ def above(name: str, bound: float) -> Assumption:
 
 @dataclasses.dataclass(frozen=True)
 class TunedBounds:
-    """Bounds chosen after a look at some seeds, and upheld on others; made by :func:`looked`."""
+    """Bounds tuned on some seeds, and confirmed on others; made by :func:`tuned`."""
 
-    at: str
-    confirmed: str
+    on: str
+    confirmed_on: str
 
     def __str__(self) -> str:
-        return f"chosen after a look at seeds {self.at}, upheld on seeds {self.confirmed}"
+        return f"tuned on seeds {self.on}, confirmed on seeds {self.confirmed_on}"
 
 
 Bounds: TypeAlias = "Literal['paper', 'derived'] | TunedBounds"
 
 
-def looked(at: str, confirmed: str) -> TunedBounds:
-    """Where bounds come from that are neither published nor derived: ``jd.looked(at="0:8", confirmed="4000:4010")``.
+def tuned(on: str, confirmed_on: str) -> TunedBounds:
+    """Where bounds come from that are neither published nor derived: ``jd.tuned(on="0:8", confirmed_on="4000:4010")``.
 
     Args:
-        at: the seeds that were looked at when the bounds were chosen, FROM:TO.
-        confirmed: seeds not used before, on which the claim was upheld then.
+        on: the seeds that were looked at when the bounds were chosen, FROM:TO.
+        confirmed_on: seeds not used before, on which the claim was upheld then.
 
     Raises:
         UsageError: anything but two ranges of seeds that have none in common.
     """
-    first, second = _range(at), _range(confirmed)
+    first, second = _range(on), _range(confirmed_on)
     if first.start < second.stop and second.start < first.stop:
-        raise UsageError(f"confirmed={confirmed!r} is not allowed: the seeds {at} were looked at; it takes seeds not used before")
-    return TunedBounds(at, confirmed)
+        raise UsageError(f"confirmed_on={confirmed_on!r} is not allowed: bounds were tuned on {on}; it takes seeds not used before")
+    return TunedBounds(on, confirmed_on)
 
 
 def _range(text: str) -> range:

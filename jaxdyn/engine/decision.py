@@ -19,7 +19,7 @@ class Terms:
 
     Args:
         narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
-        recorded: what a measured claim has found was recorded on such runs; on other grids it is not compared.
+        recorded: a measured claim's record was made on such runs; on other grids it is not compared.
         look: the how manieth judgement this is, with seeds added in between (:mod:`jaxdyn.inquiry`).
         seeds: how many there are, and how many the claim has; None: as many.
     """

@@ -30,7 +30,7 @@ __all__ = [
     "maps",
     "papers",
     "points",
-    "recorded",
+    "recorded_folder",
     "shipped",
     "shown",
     "theory",
@@ -220,7 +220,7 @@ def folder(prefix: str) -> Path | None:
     return Path(source.module.__file__).parent if source is not None and hasattr(source.module, "__path__") else None
 
 
-def recorded(prefix: str, kind: str) -> Path | None:
+def recorded_folder(prefix: str, kind: str) -> Path | None:
     """The folder of a theory's stored ``maps`` or ``studies``; None for claims without a folder."""
     place = folder(prefix)
     return None if place is None else place / "recorded" / kind

@@ -27,8 +27,8 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     decision = Decision("measured", readings=readings, gates=gates)
     if (why := unmet(gates)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=why)
-    _check_found(claim, readings)
-    known = claim.found or {}
+    _check_recorded(claim, readings)
+    known = claim.recorded or {}
     controls = []
     for name, control in claim.controls.items():
         ds = breached(name, control, claim, main, control_data)
@@ -39,26 +39,26 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     rivals = [_read_rival(name, rival, claim, main, readings, terms.narrowed) for name, rival in claim.rivals.items()]
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
     seeds, own = terms.seeds or (1, 1)
-    recorded = own if claim.found_seeds is None or terms.seeds is None else claim.found_seeds
-    if known and (few := agreement.too_few(seeds, recorded)) is not None:
+    recorded_seeds = own if claim.recorded_seeds is None or terms.seeds is None else claim.recorded_seeds
+    if known and (few := agreement.too_few(seeds, recorded_seeds)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=few)
-    compared = [agreement.differs(r, known[r.name], recorded / seeds) for r in readings if r.name in known]
+    compared = [agreement.differs(r, known[r.name], recorded_seeds / seeds) for r in readings if r.name in known]
     if differ := [why for why in compared if why is not None]:
-        return dataclasses.replace(decision, verdict="inconclusive", message=f"not what was found before: {'; '.join(differ)}")
+        return dataclasses.replace(decision, verdict="inconclusive", message=f"not what was recorded: {'; '.join(differ)}")
     if alike := [o.name for o in (*controls, *rivals) if not o.rejected]:
         return dataclasses.replace(decision, verdict="toothless", message=f"not told apart by any reading: {', '.join(alike)}")
     return decision
 
 
-def _check_found(claim: Claim, readings: Sequence[Reading]) -> None:
+def _check_recorded(claim: Claim, readings: Sequence[Reading]) -> None:
     """Refuse records of other readings.
 
     Raises:
         UsageError: something was recorded, but not of these readings, or not of all.
     """
-    if claim.found is not None and (unlike := {r.name for r in readings} ^ claim.found.keys()):
+    if claim.recorded is not None and (unlike := {r.name for r in readings} ^ claim.recorded.keys()):
         raise UsageError(
-            f"{claim.id}: found= records each reading by its name; readings and records differ in {', '.join(sorted(unlike))}"
+            f"{claim.id}: recorded= has each reading by its name; readings and records differ in {', '.join(sorted(unlike))}"
         )
 
 
@@ -74,7 +74,7 @@ def _read_opponent(
 
 
 def _told_apart(name: str, claim: Claim, readings: Sequence[Reading], own: Sequence[Reading]) -> Outcome:
-    theirs, known = {r.name: r for r in own}, claim.found or {}
+    theirs, known = {r.name: r for r in own}, claim.recorded or {}
     apart = [r.name for r in readings if r.name in theirs and agreement.apart(r, theirs[r.name], known.get(r.name))]
     return Outcome(name, bool(apart), readings=list(own), apart=apart)
 

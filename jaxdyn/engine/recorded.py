@@ -36,11 +36,11 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
 def not_run(claim: Claim) -> dict[str, Any]:
     """The entry of a claim that was not run: what it says, and its last recorded verdict, with when and where that was.
 
-    ``recorded`` is None for a claim that has none; its ``stale`` says that checks, controls or rivals have changed since.
+    ``last_verdict`` is None for a claim that has none; its ``stale`` says that checks, controls or rivals have changed since.
     """
     found = recorded_verdicts().get(claim.id)
-    recorded = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
-    return {**described(claim), "verdict": "not run", "recorded": recorded, "command": f"jaxdyn verify {claim.id}"}
+    last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
+    return {**described(claim), "verdict": "not run", "last_verdict": last, "command": f"jaxdyn verify {claim.id}"}
 
 
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:

@@ -33,7 +33,7 @@ class Study:
     paper: Grid | None = None
     seeds: int = 1
     paper_seeds: int | None = None
-    most: int | None = None
+    max_seeds: int | None = None
     tested: str | None = None
     judge: Judge | None = None
     form: str | None = None
@@ -61,7 +61,7 @@ class Study:
         paper: Grid | None = None,
         seeds: int | None = None,
         paper_seeds: int | None = None,
-        most: int | None = None,
+        max_seeds: int | None = None,
         tested: str | None = None,
         min_ok: float | None = None,
         plot: Plot | None = None,
@@ -71,9 +71,9 @@ class Study:
         assumes: tuple[Assumption, ...] | None = None,
         rivals: Mapping[str, Rival] | None = None,
         printed: str | None = None,
-        slides: tuple[str, ...] = (),
-        found: Mapping[str, float | tuple[float, float, float]] | None = None,
-        found_seeds: int | None = None,
+        talks: tuple[str, ...] = (),
+        recorded: Mapping[str, float | tuple[float, float, float]] | None = None,
+        recorded_seeds: int | None = None,
     ) -> Claim:
         """A claim on this study's runs.
 
@@ -87,7 +87,7 @@ class Study:
             raise UsageError(f"{id} states no evidence: give evidence= to the study or to the claim")
         given: dict[str, Any] = {"source": source, "quick": quick, "paper": paper, "seeds": seeds, "paper_seeds": paper_seeds}
         given |= {"tested": tested, "form": form, "min_ok": min_ok, "plot": plot, "caption": caption, "assumes": assumes}
-        given |= {"rivals": rivals, "most": most}
+        given |= {"rivals": rivals, "max_seeds": max_seeds}
         shared: dict[str, Any] = {name: _own(value, getattr(self, name)) for name, value in given.items()}
         return Claim(
             id=id,
@@ -98,12 +98,12 @@ class Study:
             controls=controls or {},
             expected=expected,
             counterpart=counterpart,
-            bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was found decides there
+            bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was recorded decides there
             evidence=kind,
             printed=printed,
-            slides=slides,
-            found=found,
-            found_seeds=found_seeds,
+            talks=talks,
+            recorded=recorded,
+            recorded_seeds=recorded_seeds,
             **shared,
         )
 

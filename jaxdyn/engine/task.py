@@ -52,8 +52,8 @@ class Task:
         return Terms(self.narrowed, self.recorded, inquiry.look(*seeds), seeds)
 
     def grown(self) -> Task | None:
-        """The same task with twice as many seeds, at most the claim's ``most``; None where no more are allowed."""
-        own, most = self.main.seeds, self.claim.most or 0
+        """The same task with twice as many seeds, at most the claim's ``max_seeds``; None where no more are allowed."""
+        own, most = self.main.seeds, self.claim.max_seeds or 0
         if not self.grows or len(own) >= most:
             return None
         more = range(own[0], own[0] + min(2 * len(own), most))

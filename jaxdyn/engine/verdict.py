@@ -46,7 +46,7 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     """
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
-        claim = dataclasses.replace(claim, found=None)
+        claim = dataclasses.replace(claim, recorded=None)
     share = 1.0 if claim.expected == "measured" else inquiry.spent(terms.look)
     try:
         count = int(outside(claim, data).sum())

@@ -12,8 +12,8 @@ from jaxdyn.models.archive import Archive
 from jaxdyn.models.families import Family, family_of
 from jaxdyn.models.fetching import PACKAGES, fetched
 from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
-from jaxdyn.models.piece import Piece
 from jaxdyn.models.reading import located
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.models.tokenizer import Tokenizer, fits, read_tokenizer
 from jaxdyn.nn.decoder import Decoder
 
@@ -29,7 +29,7 @@ class Checkpoint:
         family: the model's family.
         shape: the decoder.
         archive: the tensors.
-        pieces: where each parameter stands in them.
+        slices: where each parameter stands in them.
         tokenizer: texts and token numbers; None where there is none.
         context: tokens of the longest text in training; None: not known.
         note: why there is no tokenizer.
@@ -39,7 +39,7 @@ class Checkpoint:
     family: Family
     shape: Decoder
     archive: Archive
-    pieces: Mapping[str, Piece]
+    slices: Mapping[str, TensorSlice]
     tokenizer: Tokenizer | None
     context: int | None
     note: str = ""
@@ -82,18 +82,18 @@ def _of_folder(path: Path, dtype: str) -> Checkpoint:
     config = folder.config(path)
     family = family_of(config)
     shape, archive = family.shape(config, dtype), folder.archive(path)
-    pieces, file = located(shape, family, archive), path / "tokenizer.json"
+    slices, file = located(shape, family, archive), path / "tokenizer.json"
     tokenizer = read_tokenizer(file, shape.vocabulary) if file.is_file() else None
     context = config.whole("n_positions" if family.name == "gpt2" else "max_position_embeddings", None)
-    return Checkpoint(path, family, shape, archive, pieces, tokenizer, context, "" if tokenizer else "it has no tokenizer.json")
+    return Checkpoint(path, family, shape, archive, slices, tokenizer, context, "" if tokenizer else "it has no tokenizer.json")
 
 
 def _of_gguf(path: Path, dtype: str) -> Checkpoint:
     gguf = ggufs.open_gguf(path)
     shape = gguf.family.shape(gguf.config, dtype)
-    pieces, tokenizer = located(shape, gguf.family, gguf.archive), gguf_tokenizer(path, gguf.metadata)
+    slices, tokenizer = located(shape, gguf.family, gguf.archive), gguf_tokenizer(path, gguf.metadata)
     if tokenizer is not None:
         fits(tokenizer, path, shape.vocabulary)
     context = gguf.config.whole("max_position_embeddings", None)
     note = "" if tokenizer else unsupported(gguf.metadata)
-    return Checkpoint(path, gguf.family, shape, gguf.archive, pieces, tokenizer, context, note)
+    return Checkpoint(path, gguf.family, shape, gguf.archive, slices, tokenizer, context, note)

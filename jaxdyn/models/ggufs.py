@@ -19,7 +19,7 @@ from jaxdyn.models.archive import Archive, Entry
 from jaxdyn.models.config import Config
 from jaxdyn.models.extras import library
 from jaxdyn.models.families import FAMILIES, Family
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 from jaxdyn.nn.rotary import Scaling
 
@@ -135,10 +135,10 @@ def _family(config: Config, table: tuple[float, ...]) -> Family:
         except UsageError as error:
             raise UsageError(f"{config.file}: {FREQUENCIES}: {error}") from None
 
-    def pieces(shape: Decoder) -> dict[str, Piece]:
-        return {ours: piece._replace(name=_renamed(piece.name)) for ours, piece in family.pieces(shape).items()}
+    def slices(shape: Decoder) -> dict[str, TensorSlice]:
+        return {ours: at._replace(name=_renamed(at.name)) for ours, at in family.slices(shape).items()}
 
-    return dataclasses.replace(family, shape=shape, pieces=pieces, prefix="", buffers=(re.escape(FREQUENCIES),), config=None)
+    return dataclasses.replace(family, shape=shape, slices=slices, prefix="", buffers=(re.escape(FREQUENCIES),), config=None)
 
 
 def _renamed(name: str) -> str:

@@ -51,5 +51,5 @@ def load(model: str | Path, *, dtype: str = "float32", mesh: Mesh | None = None)
     if dtype == "float64" and not jax.config.read("jax_enable_x64"):
         raise UsageError("dtype=float64 is not allowed outside of jax.enable_x64(True): JAX would make it float32")
     checkpoint = open_checkpoint(model, dtype)
-    params = parameters(checkpoint.shape, checkpoint.pieces, checkpoint.archive, placer(mesh))
+    params = parameters(checkpoint.shape, checkpoint.slices, checkpoint.archive, placer(mesh))
     return Model(checkpoint.shape, params, checkpoint.tokenizer, summary_of(checkpoint))

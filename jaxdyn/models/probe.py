@@ -32,7 +32,7 @@ from jaxdyn.errors import UsageError, shown
 from jaxdyn.models import probe_store
 from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
 from jaxdyn.models.loading import Model, load
-from jaxdyn.models.probe_text import Source, cut, open_text
+from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.summary import describe
 
 __all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
@@ -160,18 +160,18 @@ def probe(
         UsageError: for unknown instruments, models that cannot be read, and texts that are too short.
         StoreError: for a folder that is another job's, or damaged.
     """
-    chosen, models, source = choose(only), expand(model), open_text(text)
+    chosen, models, raw = choose(only), expand(model), open_text(text)
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
         checkpoints, shape = [], None
         for name, step, one in models:
             loaded = one if isinstance(one, Model) else _load(one, dtype, say)
-            pieces = cut(source, loaded, tokens, length)
+            pieces = cut(raw, loaded, tokens, length)
             if shape is not None and shape != (pieces.shape, loaded.shape.depth, loaded.shape.heads):
                 raise UsageError(f"{name} is not allowed in this series: it is another network than {models[0][0]}")
             shape = (pieces.shape, loaded.shape.depth, loaded.shape.heads)
-            checkpoints.append(_measure(name, step, loaded, source, pieces, chosen, folder, say))
-        result = Probe(tuple(checkpoints), source.name, source.digest, int(pieces.size), int(pieces.shape[1]))
+            checkpoints.append(_measure(name, step, loaded, raw, pieces, chosen, folder, say))
+        result = Probe(tuple(checkpoints), raw.name, raw.digest, int(pieces.size), int(pieces.shape[1]))
         if folder is not None:
             atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
     return result
@@ -250,7 +250,7 @@ def _measure(
     name: str,
     step: int | None,
     model: Model,
-    source: Source,
+    raw: RawText,
     pieces: Int[np.ndarray, "piece n"],
     chosen: tuple[Instrument, ...],
     folder: Path | None,
@@ -259,7 +259,7 @@ def _measure(
     """All instruments on one model, each stored as it ends."""
     data, which = (None, "") if folder is None else (folder / "data", probe_store.identity(model, pieces))
     found = {one.name: None if data is None else probe_store.read(data, one.name, which) for one in chosen}
-    ahead = plan(model, source.name, pieces, chosen, tuple(n for n, stored in found.items() if stored is not None))
+    ahead = plan(model, raw.name, pieces, chosen, tuple(n for n, stored in found.items() if stored is not None))
     if say is not None:
         say(_announced(ahead))
     outcomes = []

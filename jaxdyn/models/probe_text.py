@@ -17,7 +17,7 @@ from jaxdyn.errors import UsageError, shown, whole
 if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
 
-__all__ = ["LEAST", "MANUAL", "Source", "cut", "numbered", "open_text"]
+__all__ = ["LEAST", "MANUAL", "RawText", "cut", "numbered", "open_text"]
 
 MANUAL = "topics"
 LEAST = 64  # tokens of a piece
@@ -25,7 +25,7 @@ LETTERS = 16  # of a token, at most, for almost all texts
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class RawText:
     """A text before it is numbered: its letters, or token numbers from Python."""
 
     name: str
@@ -34,7 +34,7 @@ class Source:
     digest: str
 
 
-def open_text(text: Any) -> Source:
+def open_text(text: Any) -> RawText:
     """The text of a file, the test part of a folder, the interpreter's manual (None or "topics"), or an array of token numbers.
 
     Raises:
@@ -47,29 +47,29 @@ def open_text(text: Any) -> Source:
         parts = [corpus.test] if folder else [corpus.train, corpus.valid, corpus.test]
         letters = np.concatenate(parts).astype(np.uint8).tobytes().decode("utf-8", "replace")
         title = "the interpreter's manual" if name == MANUAL else str(name)
-        return Source(title, letters, None, hashlib.sha256(letters.encode()).hexdigest()[:12])
+        return RawText(title, letters, None, hashlib.sha256(letters.encode()).hexdigest()[:12])
     numbers = np.asarray(text)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise UsageError(f"text={shown(text)} is not allowed: it is the path of a text, or one row of token numbers")
     numbers = numbers.astype(np.int64)
-    return Source("token numbers", None, numbers, hashlib.sha256(numbers.tobytes()).hexdigest()[:12])
+    return RawText("token numbers", None, numbers, hashlib.sha256(numbers.tobytes()).hexdigest()[:12])
 
 
-def numbered(source: Source, model: Model, tokens: int) -> Int[np.ndarray, " n"]:
+def numbered(raw: RawText, model: Model, tokens: int) -> Int[np.ndarray, " n"]:
     """The text's first token numbers, without special tokens; at most so many.
 
     Raises:
         UsageError: for a model without tokenizer, unless the text is numbers, and for numbers that are no tokens of the model.
     """
-    if source.numbers is not None:
-        used = source.numbers[:tokens]
+    if raw.numbers is not None:
+        used = raw.numbers[:tokens]
         if used.size and not 0 <= used.min() <= used.max() < model.shape.vocabulary:
             raise UsageError(f"text={shown(used)} is not allowed: token numbers are from 0 to {model.shape.vocabulary - 1}")
         return used.astype(np.int32)
     if model.tokenizer is None:
         note = f" ({model.summary.note})" if model.summary is not None and model.summary.note else ""
         raise UsageError(f"this model has no tokenizer{note}: give token numbers from Python, jaxdyn.probe(model, text=numbers)")
-    letters = source.letters or ""
+    letters = raw.letters or ""
     ids = model.tokenizer.encode(letters[: LETTERS * tokens], special=False)
     if ids.size < tokens and len(letters) > LETTERS * tokens:
         ids = model.tokenizer.encode(letters, special=False)
@@ -87,7 +87,7 @@ def beginning(model: Model) -> Int[np.ndarray, " b"]:
     return np.zeros(0, np.int32)
 
 
-def cut(source: Source, model: Model, tokens: Any, length: Any) -> Int[np.ndarray, "piece n"]:
+def cut(raw: RawText, model: Model, tokens: Any, length: Any) -> Int[np.ndarray, "piece n"]:
     """Pieces of equal length, one after another, each after the tokens that begin a text.
 
     A piece is no longer than the model's context, and no longer than a quarter of the tokens, so that there are four or more.
@@ -97,7 +97,7 @@ def cut(source: Source, model: Model, tokens: Any, length: Any) -> Int[np.ndarra
         shorter.
     """
     tokens, length = whole("tokens", tokens, least=4 * LEAST), whole("length", length, least=LEAST)
-    ids = numbered(source, model, tokens)
+    ids = numbered(raw, model, tokens)
     context = None if model.summary is None else model.summary.context
     room = min(
         context or length, model.shape.length - model.shape.sink_token if model.shape.position == "learned" else length, length
@@ -105,7 +105,7 @@ def cut(source: Source, model: Model, tokens: Any, length: Any) -> Int[np.ndarra
     if room < LEAST:
         raise UsageError(f"this model reads texts of {room} tokens; a piece has {LEAST} or more")
     if ids.size < 4 * LEAST:
-        raise UsageError(f"{source.name} has {ids.size} tokens; a probe reads {4 * LEAST} or more, in four pieces")
+        raise UsageError(f"{raw.name} has {ids.size} tokens; a probe reads {4 * LEAST} or more, in four pieces")
     begin = beginning(model)
     size = min(room, ids.size // 4 + begin.size)
     body = size - begin.size

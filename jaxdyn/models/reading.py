@@ -15,7 +15,7 @@ from jaxtyping import PyTree, Shaped
 from jaxdyn.errors import UsageError
 from jaxdyn.models.archive import Archive
 from jaxdyn.models.families import Family
-from jaxdyn.models.piece import Piece, extracted, sizes
+from jaxdyn.models.tensor_slice import TensorSlice, extracted, sizes
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["located", "parameters"]
@@ -23,20 +23,20 @@ __all__ = ["located", "parameters"]
 ALIGNMENT = 64  # bytes
 
 
-def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, Piece]:
+def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, TensorSlice]:
     """Where each parameter stands in this checkpoint, by its path in ours. Only sizes are looked at.
 
     Raises:
         UsageError: for tensors that are missing, of another size, or of no use to this network.
     """
     bare = not any(name.startswith(family.prefix) for name in archive.entries)
-    pieces = family.pieces(shape)
+    slices = family.slices(shape)
     if bare:
-        pieces = {ours: piece._replace(name=piece.name.removeprefix(family.prefix)) for ours, piece in pieces.items()}
+        slices = {ours: at._replace(name=at.name.removeprefix(family.prefix)) for ours, at in slices.items()}
     used: set[str] = set()
-    for ours, piece in pieces.items():
-        for name in _names(shape, ours, piece):
-            archive.check(name, piece.size)
+    for ours, at in slices.items():
+        for name in _names(shape, ours, at):
+            archive.check(name, at.size)
             used.add(name)
     heads = ("lm_head.weight", "embed_out.weight") if shape.tied else ()  # a copy of the embedding
     others = sorted(name for name in archive.entries if name not in used and name not in heads and not family.is_buffer(name))
@@ -46,11 +46,11 @@ def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, Piece
             + (f" and {len(others) - 1} others" if len(others) > 1 else "")
         )
     for name in heads:
-        _refuse_other_head(archive, name, pieces["embed"])
-    return pieces
+        _refuse_other_head(archive, name, slices["embed"])
+    return slices
 
 
-def _refuse_other_head(archive: Archive, name: str, embed: Piece) -> None:
+def _refuse_other_head(archive: Archive, name: str, embed: TensorSlice) -> None:
     """Refuse a read-out that is not the embedding, though the configuration says so."""
     if name in archive.entries:
         head, table = archive.read(name, embed.size), archive.read(embed.name, embed.size)
@@ -58,14 +58,14 @@ def _refuse_other_head(archive: Archive, name: str, embed: Piece) -> None:
             raise UsageError(f"{archive.entries[name].file}: {name} differs from the embedding, but tie_word_embeddings=True")
 
 
-def _names(shape: Decoder, ours: str, piece: Piece) -> list[str]:
+def _names(shape: Decoder, ours: str, at: TensorSlice) -> list[str]:
     """Names of a parameter's tensors: one for each layer, or one."""
     layers = range(shape.layers) if ours.startswith("blocks/") else range(1)
-    return [piece.name.replace("{i}", str(i)) for i in layers]
+    return [at.name.replace("{i}", str(i)) for i in layers]
 
 
 def parameters(
-    shape: Decoder, pieces: Mapping[str, Piece], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
+    shape: Decoder, slices: Mapping[str, TensorSlice], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
 ) -> PyTree:
     """The decoder's parameters; at any time one of them is in memory twice, if devices cannot use its bytes as they are.
 
@@ -73,7 +73,7 @@ def parameters(
 
     Args:
         shape: the decoder.
-        pieces: where its parameters stand, from :func:`located`.
+        slices: where its parameters stand, from :func:`located`.
         archive: the tensors.
         place: ``place(path, array)`` puts an array on its devices.
 
@@ -83,11 +83,11 @@ def parameters(
     params: dict[str, Any] = {"blocks": {}}
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for path, size in sizes(shape).items():
-            piece, names = pieces[path], _names(shape, path, pieces[path])
+            at, names = slices[path], _names(shape, path, slices[path])
             array = _aligned((len(names), *size), jnp.dtype(shape.dtype))
 
-            def fill(part: Shaped[np.ndarray, "..."], name: str, piece: Piece = piece) -> None:
-                part[...] = extracted(piece, archive.read(name, piece.size), part.shape)
+            def fill(part: Shaped[np.ndarray, "..."], name: str, at: TensorSlice = at) -> None:
+                part[...] = extracted(at, archive.read(name, at.size), part.shape)
 
             list(threads.map(fill, array, names))
             if path.startswith("blocks/"):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdyn.models.checkpoint import Checkpoint, open_checkpoint
-from jaxdyn.models.piece import sizes
+from jaxdyn.models.tensor_slice import sizes
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["Summary", "describe", "summary_of"]

@@ -17,7 +17,7 @@ from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.config import Config
 from jaxdyn.models.extras import library
 from jaxdyn.models.families import FAMILIES, Family
-from jaxdyn.models.piece import inserted, sizes
+from jaxdyn.models.tensor_slice import inserted, sizes
 from jaxdyn.models.tokenizer import Tokenizer
 from jaxdyn.nn.decoder import Decoder
 
@@ -84,7 +84,7 @@ def _plain(shape: Decoder) -> Decoder:
 
 def _tensors(shape: Decoder, family: Family, params: PyTree) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The tensors under the family's names."""
-    dtype, pieces = jnp.dtype(shape.dtype), family.pieces(shape)
+    dtype, slices = jnp.dtype(shape.dtype), family.slices(shape)
     tensors: dict[str, np.ndarray] = {}
     for path, size in sizes(shape).items():
         stacked = path.startswith("blocks/")
@@ -93,7 +93,7 @@ def _tensors(shape: Decoder, family: Family, params: PyTree) -> dict[str, Shaped
         if values.shape != ((shape.layers, *size) if stacked else size):
             raise UsageError(f"these weights are of another network: {path} has the size {'x'.join(map(str, values.shape))}")
         for layer, value in enumerate(values if stacked else values[None]):
-            name = pieces[path].name.replace("{i}", str(layer))
-            tensor = tensors.setdefault(name, np.zeros(pieces[path].size, dtype))
-            inserted(pieces[path], tensor, value)
+            name = slices[path].name.replace("{i}", str(layer))
+            tensor = tensors.setdefault(name, np.zeros(slices[path].size, dtype))
+            inserted(slices[path], tensor, value)
     return tensors

@@ -5,10 +5,10 @@ Decoding with a cache, and generating text, is :mod:`jaxdyn.nn.cache`.
 
 from jaxdyn.nn import cache
 from jaxdyn.nn.attention import KINDS, alibi, attend, causal_mask, rotate, weights
+from jaxdyn.nn.config import Shape
 from jaxdyn.nn.decoder import LLAMA, Decoder, decoder, llama
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
 from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
-from jaxdyn.nn.shape import Shape
 from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network, read_out
 
 __all__ = [

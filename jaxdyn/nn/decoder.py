@@ -30,9 +30,9 @@ from jaxdyn import metrics
 from jaxdyn.errors import UsageError, require
 from jaxdyn.linalg import dense, matrix_vector, vector_matrix
 from jaxdyn.nn import attention
+from jaxdyn.nn.config import validate
 from jaxdyn.nn.norms import layer_norm, rms_norm
 from jaxdyn.nn.rotary import Scaling
-from jaxdyn.nn.shape import settle
 from jaxdyn.nn.tokens import checked
 from jaxdyn.nn.transformer import Network
 
@@ -119,7 +119,7 @@ class Decoder:
         names = ("vocabulary", "width", "layers", "heads", "hidden", "groups", "repeats", "head_size", "window")
         sizes = dict.fromkeys(names, 1) | {"length": 0, "rotary": 2}
         numbers = {"epsilon": {"least": 0}, "base": {"above": 0}, "std": {"least": 0}}
-        settle(self, sizes, numbers, ("tied", "sink_token", "scan", "parallel"))
+        validate(self, sizes, numbers, ("tied", "sink_token", "scan", "parallel"))
         divides = self.head_size is not None or self.width % self.heads == 0
         require(self, divides, "width is a multiple of heads", "width", "heads")
         choices = {"order": ORDERS, "attention": attention.KINDS, "position": POSITIONS}

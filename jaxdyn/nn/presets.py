@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxdyn.errors import whole
-from jaxdyn.nn.shape import Shape
+from jaxdyn.nn.config import Shape
 
 __all__ = ["encoder_lm", "gpt2", "tree_network"]
 

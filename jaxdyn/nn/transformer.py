@@ -24,9 +24,9 @@ from jaxdyn import metrics
 from jaxdyn.errors import UsageError
 from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
+from jaxdyn.nn.config import Shape
+from jaxdyn.nn.init import rules
 from jaxdyn.nn.observe import mean_cosine
-from jaxdyn.nn.shape import Shape
-from jaxdyn.nn.start import rules
 from jaxdyn.nn.tokens import checked
 
 __all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError, number, require, shown, whole
 from jaxdyn.linalg import dense
-from jaxdyn.nn.shape import settle
+from jaxdyn.nn.config import validate
 from jaxdyn.nn.tokens import checked
 
 __all__ = [
@@ -138,7 +138,7 @@ class Chunks:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        settle(self, dict.fromkeys(("vocabulary", "length", "rate", "codes", "width", "hidden"), 1), {})
+        validate(self, dict.fromkeys(("vocabulary", "length", "rate", "codes", "width", "hidden"), 1), {})
         require(self, self.length % self.rate == 0, "length is a multiple of rate", "length", "rate")
 
     @property

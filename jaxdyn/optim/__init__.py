@@ -8,7 +8,7 @@ from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.aliases import NothingSaved, apollo, apollo_mini, fira, galore, golore, lora, q_galore, relora
 from jaxdyn.optim.axes import HEADS_IN, HEADS_OUT, Matrix, hidden_matrices, matching
 from jaxdyn.optim.layerwise import Layers, layerwise
-from jaxdyn.optim.memory import Plan, estimate, listing
+from jaxdyn.optim.memory import MemoryLayout, estimate, listing
 from jaxdyn.optim.methods import METHODS, Options, method
 from jaxdyn.optim.subspace import Subspace
 
@@ -18,9 +18,9 @@ __all__ = [
     "METHODS",
     "Layers",
     "Matrix",
+    "MemoryLayout",
     "NothingSaved",
     "Options",
-    "Plan",
     "Subspace",
     "adam_direction",
     "apollo",

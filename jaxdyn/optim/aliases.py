@@ -17,7 +17,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, hidden_matrices
-from jaxdyn.optim.memory import Plan, listing
+from jaxdyn.optim.memory import MemoryLayout, listing
 from jaxdyn.optim.methods import Options, method
 from jaxdyn.optim.trees import plain
 
@@ -72,7 +72,7 @@ def _look(name: str, options: Options, params: PyTree, dims: Dims) -> None:
     """Warn if the method saves nothing."""
     kind = "lora" if name in ("lora", "relora") else "galore"
     rank = 1 if name == "apollo_mini" else options.rank
-    table = listing(params, Plan(method=kind, rank=rank, side=options.side), dims)
+    table = listing(params, MemoryLayout(method=kind, rank=rank, side=options.side), dims)
     advice = "see jaxdyn.optim.listing, and choose matrices by jaxdyn.optim.matching"
     if not table.chosen:
         warnings.warn(f"{name} projects none of the {len(table)} parameters: {advice}", NothingSaved, stacklevel=4)

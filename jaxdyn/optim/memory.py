@@ -32,7 +32,7 @@ from jaxdyn.optim.blocks import BLOCK, SMALL
 from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
 from jaxdyn.optim.trees import check_dtype
 
-__all__ = ["METHODS", "Bytes", "Plan", "Row", "Table", "account", "compiled_bytes", "estimate", "listing", "nbytes"]
+__all__ = ["METHODS", "Bytes", "MemoryLayout", "Row", "Table", "account", "compiled_bytes", "estimate", "listing", "nbytes"]
 
 METHODS = ("full", "low_rank", "lora", "galore")
 
@@ -57,7 +57,7 @@ class Bytes(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class MemoryLayout:
     """A method and how it stores its numbers.
 
     Args:
@@ -82,41 +82,41 @@ class Plan:
         check_dtype("bases", self.bases)
 
 
-def estimate(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Bytes:
+def estimate(params: PyTree, layout: MemoryLayout, dims: Dims = hidden_matrices) -> Bytes:
     """Bytes of the training state of parameters, arrays or their shapes (``jax.eval_shape``); nothing is allocated.
 
     Counters are Adam's and, for all methods but full, the method's own.
     """
-    own = 0 if plan.method == "full" else 4
+    own = 0 if layout.method == "full" else 4
     total = Bytes(0, 0, 0, 4 + own)
     for spec, x in zip(specs(dims, params), jax.tree.leaves(params), strict=True):
         weights = x.size * x.dtype.itemsize
-        leaf = (weights, _moments(plan, x.size, x.dtype), 0) if spec is None else _matrix(plan, spec, x)
+        leaf = (weights, _moments(layout, x.size, x.dtype), 0) if spec is None else _matrix(layout, spec, x)
         total = Bytes(*(a + b for a, b in zip(total, (*leaf, 0), strict=True)))
     return total
 
 
-def _matrix(plan: Plan, spec: Matrix, x: Any) -> tuple[int, int, int]:
+def _matrix(layout: MemoryLayout, spec: Matrix, x: Any) -> tuple[int, int, int]:
     """Bytes of weights, moments and bases of one parameter of matrices."""
     *batch, m, n = matrix_shape(spec, x.shape)
-    count, r, size = math.prod(batch), min(plan.rank, m, n), x.dtype.itemsize
-    if plan.method == "full":
-        return x.size * size, _moments(plan, x.size, x.dtype), 0
-    if plan.method == "galore":
-        s = Subspace(rank=plan.rank, side=plan.side)
+    count, r, size = math.prod(batch), min(layout.rank, m, n), x.dtype.itemsize
+    if layout.method == "full":
+        return x.size * size, _moments(layout, x.size, x.dtype), 0
+    if layout.method == "galore":
+        s = Subspace(rank=layout.rank, side=layout.side)
         bases = count * r * sum(length for length, on in zip((m, n), sides(s, m, n), strict=True) if on)
         low = count * math.prod(low_shape(s, (m, n)))
-        return x.size * size, _moments(plan, low, x.dtype), bases * jnp.dtype(plan.bases or x.dtype).itemsize
+        return x.size * size, _moments(layout, low, x.dtype), bases * jnp.dtype(layout.bases or x.dtype).itemsize
     factors = (count * m * r, count * n * r)
-    weights = (x.size if plan.method == "lora" else 0) + sum(factors)
-    return weights * size, sum(_moments(plan, f, x.dtype) for f in factors), 0
+    weights = (x.size if layout.method == "lora" else 0) + sum(factors)
+    return weights * size, sum(_moments(layout, f, x.dtype) for f in factors), 0
 
 
-def _moments(plan: Plan, size: int, dtype: Any) -> int:
+def _moments(layout: MemoryLayout, size: int, dtype: Any) -> int:
     """Bytes of two moments with that many numbers each."""
-    if plan.moments == "8bit":
+    if layout.moments == "8bit":
         return 2 * (size + 4 * -(-size // BLOCK) if size >= SMALL else 4 * size)
-    return 2 * size * jnp.dtype(plan.moments or dtype).itemsize
+    return 2 * size * jnp.dtype(layout.moments or dtype).itemsize
 
 
 class Row(NamedTuple):
@@ -162,16 +162,16 @@ class Table(tuple[Row, ...]):
         return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
-def listing(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Table:
+def listing(params: PyTree, layout: MemoryLayout, dims: Dims = hidden_matrices) -> Table:
     """What a method does with each parameter, and the bytes that it saves; arguments as those of :func:`estimate`."""
     named, _ = jax.tree_util.tree_flatten_with_path(params)
     rows = []
     for spec, (path, x) in zip(specs(dims, params), named, strict=True):
-        full = _moments(plan, x.size, x.dtype)
+        full = _moments(layout, x.size, x.dtype)
         if spec is None:
             rows.append(Row(place(path), x.shape, None, full, full))
             continue
-        weights, moments, bases = _matrix(plan, spec, x)
+        weights, moments, bases = _matrix(layout, spec, x)
         states = weights - x.size * x.dtype.itemsize + moments + bases
         rows.append(Row(place(path), x.shape, matrix_shape(spec, x.shape), full, states))
     return Table(rows)

@@ -17,7 +17,7 @@ from jaxdyn.errors import UsageError, is_traced, number, require, whole
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.factors import lora, low_rank, relora, spectral_start
-from jaxdyn.optim.limited import apollo, fira
+from jaxdyn.optim.fira_apollo import apollo, fira
 from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.optim.trees import on_arrays

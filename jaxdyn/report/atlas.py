@@ -61,7 +61,7 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
     from jaxdyn import plotting
     from jaxdyn.report import map_figure
 
-    folder = library.recorded(stored.theory, "maps")
+    folder = library.recorded_folder(stored.theory, "maps")
     if folder is None:
         raise UsageError(f"{stored.claim} belongs to no theory with a folder, where its map could be stored")
     label = f"{stored.claim} over {' and '.join(axis['field'] for axis in result['over'])}"
@@ -78,7 +78,7 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_map(stored: AtlasMap) -> dict[str, Any] | None:
     """A map as it was stored: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
-    folder = library.recorded(stored.theory, "maps")
+    folder = library.recorded_folder(stored.theory, "maps")
     try:
         content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
         content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()

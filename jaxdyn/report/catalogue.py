@@ -106,13 +106,13 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
     if claim.printed:
         lines.append(f"- In print: {claim.printed}")
-    if places := talks.links(claim.slides):
+    if places := talks.links(claim.talks):
         lines.append(f"- In the talks: {', '.join(places)}")
     if claim.controls:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     if claim.rivals:
         lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
-    more = f", up to {claim.most} while a check is undecided" if claim.most else ""
+    more = f", up to {claim.max_seeds} while a check is undecided" if claim.max_seeds else ""
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}{more}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     if study := studies.read_study(claim.id):

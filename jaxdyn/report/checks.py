@@ -157,6 +157,6 @@ def reading(one: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, Any
         "value": one.get("value"),
         "interval": _interval(one.get("interval")),
         "worst": one.get("worst") or {},
-        "found": record.get("value"),
-        "found_interval": _interval(record.get("interval")),
+        "recorded": record.get("value"),
+        "recorded_interval": _interval(record.get("interval")),
     }

@@ -77,7 +77,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "basis": _basis(claim),
         "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
         "checks": [checks.row(c) for c in claim.get("checks") or []],
-        "readings": [checks.reading(r, claim.get("found") or {}) for r in claim.get("readings") or []],
+        "readings": [checks.reading(r, claim.get("recorded") or {}) for r in claim.get("readings") or []],
         "counterpart": _counterpart(claim),
         "fits": checks.fits(claim),
         "map": _map(claim, figures),
@@ -114,7 +114,7 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Bounds", name(str(bounds))))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
-    if slides := talks.titled(claim.get("slides") or []):
+    if slides := talks.titled(claim.get("talks") or []):
         rows.append(("In the talks", escape("; ".join(slides))))
     return rows
 
@@ -213,12 +213,12 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _recorded(claim: Mapping[str, Any]) -> Markup:
     """The last recorded verdict of a claim that was not run."""
-    found = claim.get("recorded")
-    if not found:
+    last = claim.get("last_verdict")
+    if not last:
         return Markup("Not run here, and never recorded.")
     text = "Not run here. Last recorded: <b>{}</b>, {}, commit {}, {}{}."
-    stale = " (its checks, controls or rivals have changed since)" if found.get("stale") else ""
-    return Markup(text).format(found["verdict"], found["date"], found["commit"], found["device"], stale)
+    stale = " (its checks, controls or rivals have changed since)" if last.get("stale") else ""
+    return Markup(text).format(last["verdict"], last["date"], last["commit"], last["device"], stale)
 
 
 def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -238,7 +238,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
         "counted": counted_as(str(claim["id"]), "refuted") if verdict == "refuted" and not differs(claim) else "",
-        "recorded": (claim.get("recorded") or {}).get("verdict"),
+        "last_verdict": (claim.get("last_verdict") or {}).get("verdict"),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
         "title": str(claim.get("title") or claim["id"]),

@@ -38,7 +38,7 @@ APPLY = "\u2061"
 ROWS = ("math", "mrow", "mstyle", "mpadded", "semantics")
 
 
-class Piece(NamedTuple):
+class Span(NamedTuple):
     """A part of a row: its text, and how it joins its neighbours."""
 
     text: str
@@ -71,52 +71,52 @@ def formula(latex: str) -> str:
     return _text([ElementTree.fromstring(to_mathml(latex))])
 
 
-# rows: pieces, and how they join
+# rows: spans, and how they join
 
 
 def _text(nodes: Iterable[ElementTree.Element], *, tight: bool = False) -> str:
-    return _join(_pieces(nodes), tight)
+    return _join(_spans(nodes), tight)
 
 
-def _pieces(nodes: Iterable[ElementTree.Element]) -> list[Piece]:
-    pieces: list[Piece] = []
+def _spans(nodes: Iterable[ElementTree.Element]) -> list[Span]:
+    spans: list[Span] = []
     for node in nodes:
         if node.tag in ROWS:
-            pieces += _pieces(node)
+            spans += _spans(node)
         elif node.tag != "mspace" or node.get("width"):
-            pieces.append(_piece(node))
-    return pieces
+            spans.append(_span(node))
+    return spans
 
 
-def _join(pieces: Sequence[Piece], tight: bool = False) -> str:
+def _join(spans: Sequence[Span], tight: bool = False) -> str:
     """The text of a row, with blanks around relations, after words and commas; none of these in scripts."""
-    text, before = "", Piece("", "open")
-    for at, piece in enumerate(pieces):
-        if piece.kind == "space":
+    text, before = "", Span("", "open")
+    for at, span in enumerate(spans):
+        if span.kind == "space":
             text += "" if tight or before.kind in PREFIXED else " "
             continue
-        after = _next(pieces, at)
-        new = piece.text
-        if piece.kind == "fraction" and not _stands_alone(before, after):
+        after = _next(spans, at)
+        new = span.text
+        if span.kind == "fraction" and not _stands_alone(before, after):
             new = f"({new})"
-        if piece.kind == "apply":
+        if span.kind == "apply":
             new = "" if after.kind in ("open", "fraction") else " "
-        elif piece.kind in ("relation", "binary") or (piece.kind == "sign" and before.kind not in PREFIXED):
+        elif span.kind in ("relation", "binary") or (span.kind == "sign" and before.kind not in PREFIXED):
             new = new if tight else f" {new} "
-        elif piece.kind == "comma":
+        elif span.kind == "comma":
             new = new if tight else f"{new} "
-        elif _apart(before, piece):
+        elif _apart(before, span):
             new = f" {new}"
         text += new
-        before = piece
+        before = span
     return re.sub(r"(?<=[(\[⟨]) +| +(?=[)\]⟩,;])", "", re.sub(" +", " ", text)).strip()
 
 
-def _next(pieces: Sequence[Piece], at: int) -> Piece:
-    return next((p for p in pieces[at + 1 :] if p.kind != "space"), Piece("", "close"))
+def _next(spans: Sequence[Span], at: int) -> Span:
+    return next((p for p in spans[at + 1 :] if p.kind != "space"), Span("", "close"))
 
 
-def _stands_alone(before: Piece, after: Piece) -> bool:
+def _stands_alone(before: Span, after: Span) -> bool:
     """Whether a fraction is read as one without parentheses: nothing next to it that could join its upper or lower part."""
     return before.kind in ("open", "bar", "relation", "sign", "comma", "large") and after.kind in (
         "close",
@@ -126,86 +126,86 @@ def _stands_alone(before: Piece, after: Piece) -> bool:
     )
 
 
-def _apart(before: Piece, piece: Piece) -> bool:
+def _apart(before: Span, span: Span) -> bool:
     """Whether a blank must separate two neighbours: words, large operators, open scripts, numbers."""
     if before.kind in ("word", "large"):
-        return piece.kind not in ("open", "close", "slash") or before.kind == "large"
-    if piece.kind in ("word", "large"):
+        return span.kind not in ("open", "close", "slash") or before.kind == "large"
+    if span.kind in ("word", "large"):
         return before.kind in ("atom", "close", "fraction")
-    if piece.kind in ("atom", "fraction", "open") and before.kind in ("atom", "close", "bar"):
-        open_script = re.search(r"[_^]\w$", before.text) and re.match(r"[\w√(]", piece.text)
-        return bool(open_script) or (before.text[-1:].isdigit() and piece.text[:1].isdigit())
+    if span.kind in ("atom", "fraction", "open") and before.kind in ("atom", "close", "bar"):
+        open_script = re.search(r"[_^]\w$", before.text) and re.match(r"[\w√(]", span.text)
+        return bool(open_script) or (before.text[-1:].isdigit() and span.text[:1].isdigit())
     return False
 
 
-def _level(pieces: Sequence[Piece]) -> int:
+def _level(spans: Sequence[Span]) -> int:
     """0: one thing; 1: a product; 2: a sum, a fraction, a relation or a list."""
-    pieces = [p for p in pieces if p.kind != "space"]
+    spans = [p for p in spans if p.kind != "space"]
     depth, bars, outermost = 0, 0, 0
-    for at, piece in enumerate(pieces):
-        depth += {"open": 1, "close": -1}.get(piece.kind, 0)
-        bars ^= piece.kind == "bar"
+    for at, span in enumerate(spans):
+        depth += {"open": 1, "close": -1}.get(span.kind, 0)
+        bars ^= span.kind == "bar"
         if depth == 0 and not bars:
-            if piece.kind in ("relation", "sign", "binary", "comma", "slash", "fraction"):
+            if span.kind in ("relation", "sign", "binary", "comma", "slash", "fraction"):
                 return 2
-            outermost = max(outermost, int(at < len(pieces) - 1))
+            outermost = max(outermost, int(at < len(spans) - 1))
     return outermost
 
 
 def _grouped(node: ElementTree.Element, level: int = 0) -> str:
     """The text of a part, in parentheses if it is looser than this level."""
-    pieces = _pieces([node])
-    text = _join(pieces)
-    return f"({text})" if _level(pieces) > level else text
+    spans = _spans([node])
+    text = _join(spans)
+    return f"({text})" if _level(spans) > level else text
 
 
 # single elements
 
 
-def _piece(node: ElementTree.Element) -> Piece:
+def _span(node: ElementTree.Element) -> Span:
     children = list(node)
     match node.tag:
         case "mi" | "mn" | "mtext":
             text = (node.text or "").replace("\u00a0", " ")
-            return Piece(text, "word" if len(text) > 1 and text.isalpha() or node.tag == "mtext" else "atom")
+            return Span(text, "word" if len(text) > 1 and text.isalpha() or node.tag == "mtext" else "atom")
         case "mo":
             return _operator((node.text or "").strip())
         case "mspace":
-            return Piece(" ", "space")
+            return Span(" ", "space")
         case "mfrac":
             top, bottom = _grouped(children[0], 1), _grouped(children[1])
             short = HALVES.get(f"{top}/{bottom}")
-            return Piece(short, "atom") if short else Piece(f"{top}/{bottom}", "fraction")
+            return Span(short, "atom") if short else Span(f"{top}/{bottom}", "fraction")
         case "msqrt":
-            return Piece(f"√({_text(children)})", "atom")
+            return Span(f"√({_text(children)})", "atom")
         case "mroot":
-            return Piece(f"{_script([children[1]], RAISED, '')}√({_text(children[:1])})", "atom")
+            return Span(f"{_script([children[1]], RAISED, '')}√({_text(children[:1])})", "atom")
         case "msub" | "munder" | "msup" | "mover" | "msubsup" | "munderover":
             return _scripted(node.tag, children, node.get("accent") == "true")
         case "mtable":
-            return Piece(f"[{'; '.join(', '.join(_text([cell]) for cell in row) for row in children)}]", "atom")
+            return Span(f"[{'; '.join(', '.join(_text([cell]) for cell in row) for row in children)}]", "atom")
         case "mphantom":
-            return Piece("", "space")
-    return Piece(_text(children), "atom")
+            return Span("", "space")
+    return Span(_text(children), "atom")
 
 
-def _operator(sign: str) -> Piece:
+def _operator(sign: str) -> Span:
     if sign in ("", "\u2062", "\u2063", "\u200b"):
-        return Piece("", "space")
+        return Span("", "space")
     if sign == APPLY:
-        return Piece("", "apply")
+        return Span("", "apply")
     kinds = (("sign", SIGNS), ("binary", BINARY), ("relation", RELATIONS), ("large", LARGE), ("slash", "/"), ("comma", ",;"))
     kind = next((kind for kind, signs in kinds if sign in signs), FENCES.get(sign, "atom"))
-    return Piece({"∗": "*", "⟂": "⊥", "∥": "‖"}.get(sign, sign), "word" if len(sign) > 1 and sign.isalpha() else kind)
+    return Span({"∗": "*", "⟂": "⊥", "∥": "‖"}.get(sign, sign), "word" if len(sign) > 1 and sign.isalpha() else kind)
 
 
-def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -> Piece:
+def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -> Span:
     """A base with what stands below and above it."""
     base, *scripts = children
-    inner = _pieces([base])
+    inner = _spans([base])
     kind = inner[0].kind if len(inner) == 1 else "atom"
     if tag == "mover" and (accent or "".join(scripts[0].itertext()) in ACCENTS):
-        return Piece(_accented(_text([base]), "".join(scripts[0].itertext())), "atom")
+        return Span(_accented(_text([base]), "".join(scripts[0].itertext())), "atom")
     if kind in ("fraction", "sign", "binary", "relation"):
         kind = "atom"
     text = _join(inner)
@@ -216,7 +216,7 @@ def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -
     low, high = _script(below, LOWERED, "_"), _script(above, RAISED, "^")
     # ‖W‖²_F: what has no lowered sign stands last, so that it is not read as raised
     order = high + low if low.startswith("_") and not high.startswith("^") else low + high
-    return Piece(text + order, kind)
+    return Span(text + order, kind)
 
 
 def _is_accent(node: ElementTree.Element) -> bool:

@@ -88,7 +88,7 @@ def write_studies(folder: Path) -> list[str]:
 
 def _file(claim_id: str) -> Path | None:
     """The file of a claim's study; None where the claim belongs to no theory with a folder."""
-    folder = library.recorded(claim_id.split(".")[0], "studies")
+    folder = library.recorded_folder(claim_id.split(".")[0], "studies")
     return None if folder is None else folder / f"{claim_id}.json"
 
 

@@ -1,6 +1,6 @@
 """The talks, slide by slide: what each theorem, figure, table and number says, and the claim or experiment that decides it.
 
-A talk's rows lie in ``slides/NAME.toml``, in the order of its slides. Claims (``slides=``) and experiments (``SLIDES``) name the
+A talk's rows lie in ``talks/NAME.toml``, in the order of its slides. Claims (``talks=``) and experiments (``TALKS``) name the
 rows that they decide, ``"talk:row"``; a row that repeats another names it (``same``). ``make docs`` writes ``docs/talks.md``.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
     "with_counts",
 ]
 
-FOLDER = Path(__file__).with_name("slides")
+FOLDER = Path(__file__).with_name("talks")
 ORDER = ("training", "grokking", "practical", "short", "attention")
 KINDS = ("theorem", "equation", "figure", "table", "number", "assumption", "statement")
 FATES = {  # what became of a row: in a count, and what that means
@@ -153,12 +153,12 @@ def master(row: Row) -> Row:
 
 
 def experiments(root: Path) -> dict[Path, tuple[str, ...]]:
-    """The scripts of a checkout that name rows, ``SLIDES = ("talk:row",)``; none are imported for it."""
+    """The scripts of a checkout that name rows, ``TALKS = ("talk:row",)``; none are imported for it."""
     found = {}
     for file in sorted((root / "experiments").glob("*.py")):
         source = file.read_text(encoding="utf-8")
-        for node in ast.parse(source).body if "SLIDES" in source else ():
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "SLIDES" for t in node.targets):
+        for node in ast.parse(source).body if "TALKS" in source else ():
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "TALKS" for t in node.targets):
                 found[file] = tuple(ast.literal_eval(node.value))
     return found
 
@@ -167,7 +167,7 @@ def homes(claims: Sequence[Claim], root: Path) -> dict[str, list[Home]]:
     """For every row that is named the claims and experiments that name it."""
     found: dict[str, list[Home]] = {}
     for claim in claims:
-        for name in claim.slides:
+        for name in claim.talks:
             found.setdefault(name, []).append(claim)
     for file, names in experiments(root).items():
         for name in names:

@@ -85,7 +85,7 @@ def test_list_json(jaxdyn):
         "assumes": [],
         "bounds": "derived",
         "printed": None,
-        "found": None,
+        "recorded": None,
         "controls": ["10% off", "sign descent"],
         "home": str(TOYS),
     }.items() <= claim.items()

@@ -116,7 +116,7 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     environment = {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0", "commit": "e9773c4970"}
     Path("toy.decay.json").write_text(json.dumps({"claim": entry, "environment": environment, "figure": "eJw"}))
     assert "at paper scale:" not in jaxdyn("show", "toy.decay", "--load", TOYS)[1]
-    monkeypatch.setattr(library, "recorded", lambda prefix, kind: Path.cwd())
+    monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: Path.cwd())
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
     made = "4,096 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970, seeds 0:64"

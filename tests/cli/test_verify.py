@@ -303,7 +303,7 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     whole = json.loads(said.out)
     assert len(whole["claims"]) == len(whole["not_run"]) == 1
     (other,) = whole["not_run"]
-    assert other["verdict"] == "not run" and other["recorded"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
+    assert other["verdict"] == "not run" and other["last_verdict"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
     assert "1 of 2 claims: " in said.err
     assert "1 of 1 verdicts as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
     page = Path("out/index.html").read_text()

@@ -36,7 +36,7 @@ COMMON = {
     "evidence": "numbers",
     "bounds": "derived",
     "seeds": 4,
-    "most": 64,
+    "max_seeds": 64,
     "judge": positive,
 }
 COMMON |= {"statement": "The mean is positive.", "quick": jd.grid(Noise, shift=[0.7]), "tested": "{seeds} draws."}

@@ -57,7 +57,7 @@ def test_a_number_that_is_not_estimated_is_the_same_to_rounding():
     for record in (2.0, (2.0, 2.0, 2.0)):
         assert differs(Reading("x", 2.0 * (1 + 1e-8)), record) is None
         assert differs(Reading("x", 2.0 * (1 - 1e-8)), record) is None
-        assert differs(Reading("x", 2.001), record) == "x: 2.001, found was 2, with which values from 2 to 2 agree"
+        assert differs(Reading("x", 2.001), record) == "x: 2.001, recorded was 2, with which values from 2 to 2 agree"
     assert differs(Reading("x", 1e-300), 0.0) is not None
 
 

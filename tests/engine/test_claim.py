@@ -70,6 +70,6 @@ def test_titles(claim, toys):
 
 
 def test_most_is_shared_with_the_printed_form(claim):
-    made = claim(form="derived", seeds=4, most=32, tested="{seeds} seeds")
+    made = claim(form="derived", seeds=4, max_seeds=32, tested="{seeds} seeds")
     printed = made.as_printed(id="toy.made_naive", title="Naive", statement="", form="printed")
-    assert (printed.seeds, printed.most, printed.tested) == (4, 32, "{seeds} seeds")
+    assert (printed.seeds, printed.max_seeds, printed.tested) == (4, 32, "{seeds} seeds")

@@ -89,12 +89,12 @@ def test_what_a_rival_says_of_readings_is_told_apart_as_well(claim):
 
 
 def test_a_reading_of_an_opponent_within_the_record_tells_nothing(claim):
-    """The record's interval is wider than the run's own: what lies inside of it was found before."""
+    """The record's interval is wider than the run's own: what lies inside of it agrees with the record."""
     slightly = lambda ds: ds.assign(predicted_z=ds.predicted_z / 1.1)  # noqa: E731
     made = {"expected": "measured", "controls": {"slightly off": slightly}}
     assert decide(claim(**made), data(), {}).verdict == "measured"
-    assert decide(claim(**made, found={"ratio": (0.8, 1.0, 1.2)}), data(), {}).verdict == "toothless"
-    assert decide(claim(**made, found={"ratio": (0.95, 1.0, 1.05)}), data(), {}).verdict == "measured"
+    assert decide(claim(**made, recorded={"ratio": (0.8, 1.0, 1.2)}), data(), {}).verdict == "toothless"
+    assert decide(claim(**made, recorded={"ratio": (0.95, 1.0, 1.05)}), data(), {}).verdict == "measured"
 
 
 def test_a_gate_of_a_measured_claim_that_is_not_met(claim):
@@ -284,12 +284,12 @@ def test_observables_take_assumed_scalars_only():
     ("value", "verdict"), [(0.0, "measured"), (0.005, "measured"), (0.009, "inconclusive"), (0.5, "inconclusive")]
 )
 def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, verdict):
-    made = claim(expected="measured", found={"ratio": (0.995, 1.0, 1.005)})
+    made = claim(expected="measured", recorded={"ratio": (0.995, 1.0, 1.005)})
     decision = decide(made, data(value), {})
     assert decision.verdict == verdict
     said = f"{1 + value:.4g}"
     words = (
-        f"not what was found before: ratio: {said} [{said}, {said}], found was 1 [0.995, 1.005], with which values from 0.9929 to"
+        f"not what was recorded: ratio: {said} [{said}, {said}], recorded was 1 [0.995, 1.005], with which values from 0.9929 to"
     )
     assert decision.message == (None if verdict == "measured" else f"{words} 1.007 agree")
     assert decide(made, data(value), {}, Terms(recorded=False)).verdict == "measured"
@@ -299,20 +299,20 @@ def test_fewer_runs_do_not_agree_more_easily(claim):
     """So few seeds that their interval is expected to be 1.5 times as wide cannot agree, whatever they say."""
     error = np.array([-0.1, 0.1, -0.05, 0.05])[None, :, None] * np.ones((2, 1, 1))
     whole = decide(claim(expected="measured"), data(error), {}).readings[0]
-    made = claim(expected="measured", found={"ratio": (whole.ends[0], whole.value, whole.ends[1])})
+    made = claim(expected="measured", recorded={"ratio": (whole.ends[0], whole.value, whole.ends[1])})
     for seeds, verdict in (((4, 4), "measured"), ((4, 9), "measured"), ((4, 10), "inconclusive")):
         decision = decide(made, data(error), {}, Terms(seeds=seeds))
         assert decision.verdict == verdict, seeds
-    assert decision.message == "4 seeds are too few to agree with what 10 have found: intervals are more than 1.5 times as wide"
+    assert decision.message == "4 seeds are too few to agree with the record of 10: intervals are more than 1.5 times as wide"
     assert decide(claim(expected="measured"), data(error), {}, Terms(seeds=(4, 10))).verdict == "measured", "nothing was recorded"
 
 
 @pytest.mark.parametrize(("names", "unlike"), [(["error"], "error, ratio"), ([], "ratio"), (["ratio", "slope"], "slope")])
 def test_records_of_other_readings_are_an_error(claim, names, unlike):
     """A reading that was renamed would lose its record unnoticed."""
-    decision = decide(claim(expected="measured", found=dict.fromkeys(names, (0.0, 1.0, 1.0))), data(), {})
+    decision = decide(claim(expected="measured", recorded=dict.fromkeys(names, (0.0, 1.0, 1.0))), data(), {})
     assert decision.verdict == "error"
-    assert f"records each reading by its name; readings and records differ in {unlike}" in decision.message
+    assert f"recorded= has each reading by its name; readings and records differ in {unlike}" in decision.message
     assert decide(claim(expected="measured"), data(), {}).verdict == "measured", "nothing was recorded yet"
 
 
@@ -345,14 +345,14 @@ def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
             ({"rivals": {"sgd": odd}}, "which is not allowed: a rival is a function Dataset -> Dataset, or")
             for odd in ({}, 3, "z", None)
         ),
-        ({"found": {"a": (0, 1, 2)}}, "found= is of claims that are expected to be measured"),
+        ({"recorded": {"a": (0, 1, 2)}}, "recorded= is of claims that are expected to be measured"),
         ({"evidence": "network", "rivals": {"nothing moves": still}}, "jd.off("),
         *(
-            ({"expected": "measured", "found": {"a": record}}, "it records (low, value, high), in this order")
+            ({"expected": "measured", "recorded": {"a": record}}, "it records (low, value, high), in this order")
             for record in ((0, 1), (1.0, 0.0, 2.0), (0.0, 2.0, 1.0), (0.0, math.nan, 1.0), "1", True, None, [0.0, 1.0, 2.0])
         ),
         ({"bounds": 3}, "bounds=3 is not allowed"),
-        ({"bounds": "a guess"}, "bounds='a guess' is not allowed: it is 'paper', 'derived' or jd.looked"),
+        ({"bounds": "a guess"}, "bounds='a guess' is not allowed: it is 'paper', 'derived' or jd.tuned"),
         ({"bounds": None}, "bounds=None is not allowed"),
         ({"expected": "refuted", "counterpart": "a", "id": "toy.wrong"}, "is called …_as_printed (as it stands"),
         ({"expected": "refuted", "counterpart": "a", "printed": None}, "printed= is missing"),
@@ -374,14 +374,14 @@ def test_a_printed_form_takes_its_words_along(claim):
 
 def test_where_bounds_come_from():
     assert [provenance(b) for b in (None, "paper", "derived")] == [None, "the paper's own", "derived"]
-    words = provenance(jd.looked(at="0:8", confirmed="4000:4010"))
-    assert words == "chosen after a look at seeds 0:8, upheld on seeds 4000:4010"
+    words = provenance(jd.tuned(on="0:8", confirmed_on="4000:4010"))
+    assert words == "tuned on seeds 0:8, confirmed on seeds 4000:4010"
 
 
-@pytest.mark.parametrize(("at", "confirmed"), [("0:8", "4:12"), ("0:8", "0:8"), ("8:0", "10:20"), ("0-8", "10:20"), ("0:8", "")])
-def test_seeds_looked_at_and_confirmed_on_differ(at, confirmed):
+@pytest.mark.parametrize(("on", "confirmed_on"), [("0:8", "4:12"), ("0:8", "0:8"), ("8:0", "10:20"), ("0-8", "10:20"), ("0:8", "")])
+def test_seeds_tuned_on_and_confirmed_on_differ(on, confirmed_on):
     with pytest.raises(jd.UsageError):
-        jd.looked(at=at, confirmed=confirmed)
+        jd.tuned(on=on, confirmed_on=confirmed_on)
 
 
 @pytest.mark.parametrize("bound", [math.nan, math.inf, "1", True, np.float32(np.nan), np.True_, np.ones(1), 1j, None])

@@ -95,7 +95,7 @@ def test_seeds_that_were_asked_for_stay(claims, options):
 
 @pytest.mark.parametrize(("most", "seeds"), [(None, 4), (4, 4), (6, 6), (8, 8), (12, 12)])
 def test_no_more_than_the_claim_allows(claims, most, seeds):
-    result = jd.verify(dataclasses.replace(claims["grow.mean"], most=most))
+    result = jd.verify(dataclasses.replace(claims["grow.mean"], max_seeds=most))
     assert (result.verdict, seeds_of(result)) == ("inconclusive", seeds)
 
 
@@ -157,9 +157,9 @@ def test_each_outcome_is_told_once(claims):
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "64"])
-def test_most_is_a_number_of_seeds(claims, most):
-    with pytest.raises(jd.UsageError, match="most=.* is not allowed: it is a whole number of at least 1"):
-        dataclasses.replace(claims["grow.mean"], most=most)
+def test_max_seeds_is_a_number_of_seeds(claims, most):
+    with pytest.raises(jd.UsageError, match="max_seeds=.* is not allowed: it is a whole number of at least 1"):
+        dataclasses.replace(claims["grow.mean"], max_seeds=most)
 
 
 # the command line

@@ -180,8 +180,8 @@ def test_maps_are_those_of_the_theorys_claims(own, text, said):
 
 def test_stored_results_lie_in_the_theorys_folder(own):
     library.load(own)
-    assert library.folder("homemade") == own and library.recorded("homemade", "maps") == own / "recorded" / "maps"
-    assert library.folder("unheard") is None is library.recorded("unheard", "maps")
+    assert library.folder("homemade") == own and library.recorded_folder("homemade", "maps") == own / "recorded" / "maps"
+    assert library.folder("unheard") is None is library.recorded_folder("unheard", "maps")
 
 
 def test_names_that_are_no_theory_are_passed_over():

@@ -32,24 +32,22 @@ def test_the_record_is_compared_by_its_prediction_interval(claim):
     (ratio,) = verdict(claim).readings
     low, high = ratio.interval
     own = {"ratio": (low, ratio.value, high)}
-    assert verdict(claim, found=own).verdict == "measured"
+    assert verdict(claim, recorded=own).verdict == "measured"
     half = high - ratio.value
     for shift, agrees in ((1.3, True), (1.5, False), (-1.3, True), (-1.5, False)):
         found = {"ratio": tuple(v + shift * half for v in (low, ratio.value, high))}
-        decision = verdict(claim, found=found)
+        decision = verdict(claim, recorded=found)
         assert (decision.verdict == "measured") is agrees, shift
-        assert agrees or "not what was found before: ratio" in decision.message
+        assert agrees or "not what was recorded: ratio" in decision.message
 
 
 def test_few_seeds_do_not_agree_more_easily(claim):
     (ratio,) = verdict(claim).readings
     own = {"ratio": (ratio.interval[0], ratio.value, ratio.interval[1])}
-    made = claim(expected="measured", controls={}, judge=reading, found=own)
+    made = claim(expected="measured", controls={}, judge=reading, recorded=own)
     assert decide(made, runs(), {}, Terms(seeds=(8, 16))).verdict == "measured"
     decision = decide(made, runs(), {}, Terms(seeds=(8, 32)))
-    assert decision.verdict == "inconclusive" and decision.message.startswith(
-        "8 seeds are too few to agree with what 32 have found"
-    )
+    assert decision.verdict == "inconclusive" and decision.message.startswith("8 seeds are too few to agree with the record of 32")
 
 
 def test_an_opponent_is_told_apart_outside_the_interval_and_the_record(claim):
@@ -59,7 +57,7 @@ def test_an_opponent_is_told_apart_outside_the_interval_and_the_record(claim):
     assert decision.verdict == "toothless" and decision.message == "not told apart by any reading: the same"
     assert [(o.rejected, o.apart) for o in decision.rivals] == [(True, ["ratio"]), (False, [])]
     wide = {"ratio": (0.9, ratio.value, 2.1)}  # what was recorded holds the rival, whatever this run says
-    assert verdict(claim, rivals={"no effect": {"ratio": 1.0}}, found=wide).verdict == "toothless"
+    assert verdict(claim, rivals={"no effect": {"ratio": 1.0}}, recorded=wide).verdict == "toothless"
 
 
 def test_a_rival_that_changes_nothing_is_not_told_apart(claim):
@@ -93,14 +91,14 @@ def test_a_gate_that_is_not_met_comes_first(claim):
 
 
 def test_records_are_of_the_readings_that_there_are(claim):
-    decision = verdict(claim, found={"other": 1.0})
+    decision = verdict(claim, recorded={"other": 1.0})
     assert decision.verdict == "error" and "readings and records differ in other, ratio" in decision.message
 
 
-@pytest.mark.parametrize("found", [{"ratio": (1.0, 2.0)}, {"ratio": (3.0, 2.0, 1.0)}, {"ratio": "1"}, {"ratio": True}])
-def test_a_record_is_a_number_with_its_interval(claim, found):
+@pytest.mark.parametrize("recorded", [{"ratio": (1.0, 2.0)}, {"ratio": (3.0, 2.0, 1.0)}, {"ratio": "1"}, {"ratio": True}])
+def test_a_record_is_a_number_with_its_interval(claim, recorded):
     with pytest.raises(jd.UsageError, match=r"it records \(low, value, high\)"):
-        claim(expected="measured", controls={}, judge=reading, found=found)
+        claim(expected="measured", controls={}, judge=reading, recorded=recorded)
 
 
 SCATTER = np.array([-0.1, 0.1, -0.05, 0.05])[None, :, None] * np.ones((2, 1, 3))
@@ -120,11 +118,11 @@ def test_readings_are_of_the_mean_over_seeds(claim):
 
 def test_all_that_it_reads_is_recorded_or_nothing(claim):
     two = lambda ds: [*reading(ds), jd.Reading("largest", float(ds.measured_z.max()))]  # noqa: E731
-    made = measured(claim, judge=two, found={"ratio": (0.99, 1.0, 1.01), "largest": 2.0})
+    made = measured(claim, judge=two, recorded={"ratio": (0.99, 1.0, 1.01), "largest": 2.0})
     assert decide(made, data(), {}).verdict == "measured"
     found = decide(made, data(0.005), {})
-    assert found.verdict == "inconclusive" and found.message.startswith("not what was found before: largest: 2.01, found was 2")
-    assert "differ in largest" in decide(measured(claim, judge=two, found={"ratio": 1.0}), data(), {}).message
+    assert found.verdict == "inconclusive" and found.message.startswith("not what was recorded: largest: 2.01, recorded was 2")
+    assert "differ in largest" in decide(measured(claim, judge=two, recorded={"ratio": 1.0}), data(), {}).message
 
 
 def test_a_control_with_runs_of_its_own_is_told_apart(claim):
@@ -155,7 +153,7 @@ def test_an_opponent_that_cannot_be_read_is_not_told_apart(claim):
 
 def test_disagreement_comes_before_missing_teeth(claim):
     same = {"same": lambda ds: ds.copy()}
-    assert decide(measured(claim, controls=same, found={"ratio": 3.0}), data(), {}).verdict == "inconclusive"
+    assert decide(measured(claim, controls=same, recorded={"ratio": 3.0}), data(), {}).verdict == "inconclusive"
 
 
 def test_looks_do_not_widen_readings(claim):

@@ -25,12 +25,12 @@ def made(claim, tmp_path, monkeypatch):
 
 def test_a_claim_that_was_not_run_has_its_last_verdict(made):
     one, folder = made
-    assert not_run(one)["recorded"] is None
+    assert not_run(one)["last_verdict"] is None
     assert write_verdicts(folder, recorded.RECORDED) == 1
     entry = not_run(one)
     result = json.loads((folder / "result.json").read_text())
     when = {name: result["environment"][name] for name in ("date", "commit", "device")}
-    assert entry["recorded"] == {"verdict": result["claims"][0]["verdict"], "stale": False, **when}
+    assert entry["last_verdict"] == {"verdict": result["claims"][0]["verdict"], "stale": False, **when}
     assert entry["verdict"] == "not run" and entry["title"] == one.title and entry["command"] == "jaxdyn verify toy.made"
 
 
@@ -38,7 +38,7 @@ def test_a_verdict_by_other_checks_is_stale(made):
     one, folder = made
     write_verdicts(folder, recorded.RECORDED)
     other = dataclasses.replace(one, controls={"halved": lambda ds: ds.assign(predicted_x=ds.predicted_x / 2)})
-    assert not_run(other)["recorded"]["stale"]
+    assert not_run(other)["last_verdict"]["stale"]
 
 
 def test_verdicts_of_another_call_are_added(made):
@@ -51,7 +51,7 @@ def test_verdicts_of_another_call_are_added(made):
     assert write_verdicts(folder, recorded.RECORDED) == 1
     both = recorded_verdicts()
     assert (both["toy.other"]["verdict"], both["toy.other"]["date"]) == ("refuted", "later")
-    assert both[one.id]["date"] != "later" and not_run(one)["recorded"]["stale"] is False
+    assert both[one.id]["date"] != "later" and not_run(one)["last_verdict"]["stale"] is False
 
 
 def test_skipped_claims_and_other_seeds_are_not_recorded(made):
@@ -70,4 +70,4 @@ def test_skipped_claims_and_other_seeds_are_not_recorded(made):
 def test_a_damaged_record_is_none(made):
     one, _ = made
     recorded.RECORDED.write_text("[1")
-    assert not_run(one)["recorded"] is None
+    assert not_run(one)["last_verdict"] is None

@@ -52,11 +52,11 @@ def test_a_claims_own_fields_go_first(study):
 
 
 def test_most_and_the_set_up_are_shared(study):
-    shared = dataclasses.replace(study, most=32, tested="{seeds} starts.")
+    shared = dataclasses.replace(study, max_seeds=32, tested="{seeds} starts.")
     parts = {"id": "toy.law", "title": "The law", "statement": "", "controls": {"doubled": doubled}}
-    assert (shared.claim(**parts).most, shared.claim(**parts).tested) == (32, "{seeds} starts.")
-    own = shared.claim(**parts, most=16, tested="Other.")
-    assert (own.most, own.tested) == (16, "Other.") and study.claim(**parts).most is None
+    assert (shared.claim(**parts).max_seeds, shared.claim(**parts).tested) == (32, "{seeds} starts.")
+    own = shared.claim(**parts, max_seeds=16, tested="Other.")
+    assert (own.max_seeds, own.tested) == (16, "Other.") and study.claim(**parts).max_seeds is None
 
 
 def test_as_printed_is_refuted_beside_its_sibling(study):

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment
-from jaxdyn.text import longrun, reading
+from jaxdyn.text import longrun, training_run
 from jaxdyn.theories.joma import published as paper
 
-TINY = reading.Reading(max_words=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
+TINY = training_run.TrainingRun(max_words=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
 
 
 def read(path):
@@ -44,7 +44,7 @@ def test_published_numbers_have_a_curve_for_each_layer():
 @pytest.mark.slow
 def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
-    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
+    plan = {"run": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
     monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
     words = ["--text", str(small_text), "--out", str(tmp_path / "out")]
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
@@ -65,7 +65,7 @@ def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tm
 @pytest.mark.slow
 def test_fig7_reads_the_runs_of_fig6(script, small_text, monkeypatch, tmp_path, capsys):
     fig6, fig7 = script("joma_fig6"), script("joma_fig7")
-    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}
+    plan = {"run": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}
     monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
     words = ["--text", str(small_text), "--out", str(tmp_path)]
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
@@ -98,7 +98,7 @@ def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tm
     fig8.draw(at_published, fig)
     squares = [[line for line in ax.lines if line.get_marker() == "s"] for ax in fig.axes]
     assert [[float(line.get_ydata()[0]) for line in each] for each in squares] == [[2.51, 1.55, 2.21], []]
-    plan = {"reading": TINY, "seeds": (1,), "epochs": 1, "records": 1}
+    plan = {"run": TINY, "seeds": (1,), "epochs": 1, "records": 1}
     monkeypatch.setattr(sys.modules["joma_fig6"], "SCALES", {"quick": plan})
     monkeypatch.setattr(fig8, "RATES", {"quick": (1e-2,)})
     assert experiment.main(fig8.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig8.OPTIONS) == 0

@@ -58,7 +58,7 @@ def test_gpt2_and_opt():
     a, b = shape("gpt2", GPT2), shape("opt", OPT)
     assert (a.hidden, a.activation, a.length, a.tied, a.mlp) == (64, "gelu_tanh", 9, True, "plain")
     assert (b.hidden, b.activation, b.length, b.tied) == (20, "relu", 9, True)
-    assert FAMILIES["opt"].pieces(b)["position"].size == (11, 16)
+    assert FAMILIES["opt"].slices(b)["position"].size == (11, 16)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import models
 from jaxdyn.models.on_text import OnText, on_text, piece
+from jaxdyn.nn.activations import cross_entropies
 from jaxdyn.nn.decoder import apply, trunk
-from jaxdyn.nn.inside import nats
 from tests.models.hugging import needs_models
 from tests.models.small import SHAPE, saved, spoken
 
@@ -21,7 +21,7 @@ def reading(s, key, shared):
     """Nats of a piece, and its tokens."""
     tokens = piece(s, key, shared)
     x = trunk(shared.shape, shared.params, tokens[None, :-1])[0]
-    lost = nats(shared.shape, shared.params, x, tokens[1:])
+    lost = cross_entropies(shared.shape, shared.params, x, tokens[1:])
     return jd.observables(measured={"nats": jd.named(lost, "token")}, recorded={"tokens": jd.named(tokens, "place")})
 
 

@@ -8,8 +8,8 @@ import pytest
 from jaxdyn.errors import UsageError
 from jaxdyn.models.archive import Archive, Entry
 from jaxdyn.models.families import FAMILIES
-from jaxdyn.models.piece import inserted, sizes
 from jaxdyn.models.reading import located, parameters
+from jaxdyn.models.tensor_slice import inserted, sizes
 from tests.models.small import SHAPE
 
 LLAMA = FAMILIES["llama"]
@@ -20,10 +20,10 @@ def archive(**more):
     values = {}
     for path, size in sizes(SHAPE).items():
         for layer in range(SHAPE.layers if path.startswith("blocks/") else 1):
-            piece = LLAMA.pieces(SHAPE)[path]
-            tensor = np.zeros(piece.size, np.float64)
-            inserted(piece, tensor, np.full(size, len(values) + 0.1))
-            values[piece.name.replace("{i}", str(layer))] = tensor
+            at = LLAMA.slices(SHAPE)[path]
+            tensor = np.zeros(at.size, np.float64)
+            inserted(at, tensor, np.full(size, len(values) + 0.1))
+            values[at.name.replace("{i}", str(layer))] = tensor
     values |= more
     entries = {name: Entry(Path("model"), x.shape, "F64") for name, x in values.items()}
     return Archive(Path("model"), entries, values.__getitem__, ()), values

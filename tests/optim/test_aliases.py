@@ -18,7 +18,7 @@ NAMES = ("galore", "golore", "q_galore", "fira", "apollo", "lora", "relora")
 
 def chosen(params, dims=optim.hidden_matrices):
     """The matrices of each chosen parameter, by name."""
-    return {row.name: row.matrices for row in optim.listing(params, optim.Plan(rank=2), dims).chosen}
+    return {row.name: row.matrices for row in optim.listing(params, optim.MemoryLayout(rank=2), dims).chosen}
 
 
 def two_steps(tx, params):

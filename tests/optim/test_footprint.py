@@ -10,7 +10,7 @@ import pytest
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.decoder import Decoder, apply
 from jaxdyn.optim.footprint import activations, footprint, footprints, shapes
-from jaxdyn.optim.memory import Plan, estimate, nbytes
+from jaxdyn.optim.memory import MemoryLayout, estimate, nbytes
 from jaxdyn.optim.methods import METHODS, Options
 
 SHAPE = Decoder(vocabulary=40, width=16, layers=3, heads=2, hidden=24)
@@ -20,10 +20,16 @@ SHAPE = Decoder(vocabulary=40, width=16, layers=3, heads=2, hidden=24)
 def test_states_are_those_of_the_closed_form(dtype):
     shape = dataclasses.replace(SHAPE, dtype=dtype)
     for name in ("full", "galore"):
-        found, counted = footprint(shape, name, Options(rank=4), length=8), estimate(shapes(shape), Plan(method=name, rank=4))
+        found, counted = (
+            footprint(shape, name, Options(rank=4), length=8),
+            estimate(shapes(shape), MemoryLayout(method=name, rank=4)),
+        )
         assert (found.weights, found.states) == (counted.weights, counted.states + counted.counters)
         assert found.gradients == found.weights == nbytes(shapes(shape))
-    lora, counted = footprint(shape, "lora", Options(rank=4), length=8), estimate(shapes(shape), Plan(method="lora", rank=4))
+    lora, counted = (
+        footprint(shape, "lora", Options(rank=4), length=8),
+        estimate(shapes(shape), MemoryLayout(method="lora", rank=4)),
+    )
     assert lora.weights + lora.states == counted.total
 
 

@@ -12,29 +12,29 @@ from jaxdyn.nn.decoder import Decoder, apply, init, llama
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Matrix, hidden_matrices
 from jaxdyn.optim.factors import lora, low_rank
-from jaxdyn.optim.memory import Plan, compiled_bytes, estimate, listing, nbytes
+from jaxdyn.optim.memory import MemoryLayout, compiled_bytes, estimate, listing, nbytes
 from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import SIDES, Subspace
 
 STORED = {None: "parameter", "float32": "float32", "8bit": "8bit"}
 
 
-def transformation(plan, dims):
-    adam = adam_direction(stored=STORED[plan.moments])
-    subspace = Subspace(rank=plan.rank, side=plan.side, dtype=plan.bases)
+def transformation(layout, dims):
+    adam = adam_direction(stored=STORED[layout.moments])
+    subspace = Subspace(rank=layout.rank, side=layout.side, dtype=layout.bases)
     return {
         "full": adam,
         "galore": galore(adam, subspace, dims=dims),
-        "lora": lora(adam, plan.rank, dims=dims),
-        "low_rank": low_rank(adam, plan.rank, dims=dims),
-    }[plan.method]
+        "lora": lora(adam, layout.rank, dims=dims),
+        "low_rank": low_rank(adam, layout.rank, dims=dims),
+    }[layout.method]
 
 
-def real(params, plan, dims):
+def real(params, layout, dims):
     """Bytes of the arrays that training holds; a factorisation has its factors in place of its matrices."""
-    state = jax.eval_shape(transformation(plan, dims).init, params)
+    state = jax.eval_shape(transformation(layout, dims).init, params)
     held = params
-    if plan.method == "low_rank":
+    if layout.method == "low_rank":
         held = [
             x
             for x, f in zip(jax.tree.leaves(params), jax.tree.structure(params).flatten_up_to(state.factors), strict=True)
@@ -63,19 +63,19 @@ DIMS = {"embed": None, "blocks": {k: Matrix() for k in ("q", "down", "up")}, "no
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("moments", STORED)
 @pytest.mark.parametrize("rank", [5, 64, 500])
-def test_every_plan_has_the_bytes_of_its_real_state(dtype, moments, rank):
+def test_every_layout_has_the_bytes_of_its_real_state(dtype, moments, rank):
     params = tree(dtype)
     for method in ("full", "galore", "lora", "low_rank"):
         for side in SIDES if method == "galore" else ("short",):
             for bases in (None, "float32") if method == "galore" else (None,):
-                plan = Plan(method=method, rank=rank, side=side, moments=moments, bases=bases)
-                assert estimate(params, plan, DIMS).total == real(params, plan, DIMS), plan
+                layout = MemoryLayout(method=method, rank=rank, side=side, moments=moments, bases=bases)
+                assert estimate(params, layout, DIMS).total == real(params, layout, DIMS), layout
 
 
 def test_allocated_arrays_have_these_bytes():
-    params, plan = tree("bfloat16"), Plan(rank=16, moments="8bit")
-    state = jax.jit(transformation(plan, DIMS).init)(params)
-    assert estimate(params, plan, DIMS).total == sum(x.nbytes for x in jax.tree.leaves((params, state)))
+    params, layout = tree("bfloat16"), MemoryLayout(rank=16, moments="8bit")
+    state = jax.jit(transformation(layout, DIMS).init)(params)
+    assert estimate(params, layout, DIMS).total == sum(x.nbytes for x in jax.tree.leaves((params, state)))
 
 
 @pytest.mark.parametrize("name", ["60M", "350M", "7B"])
@@ -83,9 +83,9 @@ def test_allocated_arrays_have_these_bytes():
 def test_models_too_large_to_allocate(name, method):
     shape = llama(name, dtype="bfloat16")
     params = jax.eval_shape(functools.partial(init, shape), jax.random.key(0))
-    plan = Plan(method=method, rank=shape.width // 4, side="long")
+    layout = MemoryLayout(method=method, rank=shape.width // 4, side="long")
     dims = jax.tree_util.tree_map_with_path(lambda path, x: Matrix() if x.ndim == 3 else None, params)
-    assert estimate(params, plan).total == real(params, plan, dims)
+    assert estimate(params, layout).total == real(params, layout, dims)
 
 
 @pytest.mark.parametrize(("m", "n"), [(6, 10), (10, 6), (8, 8)])
@@ -93,15 +93,15 @@ def test_the_table_of_entries(m, n):
     params, r = {"w": jnp.zeros((m, n))}, 3
     lo, hi = min(m, n), max(m, n)
     entries = {
-        Plan(method="full", rank=r): 3 * m * n,
-        Plan(method="low_rank", rank=r): 3 * (m + n) * r,
-        Plan(method="lora", rank=r): m * n + 3 * (m + n) * r,
-        Plan(rank=r, side="short"): m * n + lo * r + 2 * hi * r,
-        Plan(rank=r, side="long"): m * n + hi * r + 2 * lo * r,
+        MemoryLayout(method="full", rank=r): 3 * m * n,
+        MemoryLayout(method="low_rank", rank=r): 3 * (m + n) * r,
+        MemoryLayout(method="lora", rank=r): m * n + 3 * (m + n) * r,
+        MemoryLayout(rank=r, side="short"): m * n + lo * r + 2 * hi * r,
+        MemoryLayout(rank=r, side="long"): m * n + hi * r + 2 * lo * r,
     }
-    for plan, count in entries.items():
-        found = estimate(params, plan)
-        assert found.total - found.counters == 4 * count, plan
+    for layout, count in entries.items():
+        found = estimate(params, layout)
+        assert found.total - found.counters == 4 * count, layout
         assert found.states == found.moments + found.bases
 
 
@@ -123,11 +123,11 @@ def test_the_compiler_accounts_for_a_step():
     assert found["peak"] < compiled_bytes(step, *args)["peak"]
 
 
-def test_wrong_plans_are_refused():
+def test_wrong_layouts_are_refused():
     more = ({"rank": True}, {"rank": 2.0}, {"moments": "8-bit"}, {"moments": "int32"}, {"bases": "floot"})
     for wrong in ({"method": "sgd"}, {"rank": 0}, {"side": "top"}, *more):
         with pytest.raises(UsageError, match="not allowed"):
-            Plan(**wrong)
+            MemoryLayout(**wrong)
 
 
 @pytest.mark.slow
@@ -136,10 +136,10 @@ def test_the_compiled_step_needs_less_by_what_the_states_do(moments):
     """A step of a decoder with full Adam needs more at its peak than with GaLore, by the difference of the counted bytes."""
     shape = Decoder(vocabulary=64, width=128, layers=8, heads=2, hidden=256)
     params, tokens = jax.eval_shape(lambda: init(shape, jax.random.key(0))), jax.ShapeDtypeStruct((1, 8), jnp.int32)
-    plans = {"full": Plan(method="full"), "less": Plan(rank=8, moments=moments)}
+    layouts = {"full": MemoryLayout(method="full"), "less": MemoryLayout(rank=8, moments=moments)}
     peaks, counted = {}, {}
-    for name, plan in plans.items():
-        tx = transformation(plan, hidden_matrices)
+    for name, layout in layouts.items():
+        tx = transformation(layout, hidden_matrices)
 
         def step(params, state, tokens, tx=tx):
             gradient = jax.grad(lambda p: jnp.sum(jnp.square(apply(shape, p, tokens))))(params)
@@ -153,12 +153,14 @@ def test_the_compiled_step_needs_less_by_what_the_states_do(moments):
     assert peaks["full"] - peaks["less"] > 0.6 * saved > 0
 
 
-@pytest.mark.parametrize("plan", [Plan(rank=4), Plan(method="lora", rank=4), Plan(method="full"), Plan(rank=64)])
-def test_the_listing_adds_up_to_the_estimate(plan):
+@pytest.mark.parametrize(
+    "layout", [MemoryLayout(rank=4), MemoryLayout(method="lora", rank=4), MemoryLayout(method="full"), MemoryLayout(rank=64)]
+)
+def test_the_listing_adds_up_to_the_estimate(layout):
     params = {"w": jnp.zeros((3, 16, 24)), "head": jnp.zeros((16, 8)), "gain": jnp.zeros(16, jnp.bfloat16)}
-    table, whole = listing(params, plan), estimate(params, plan)
+    table, whole = listing(params, layout), estimate(params, layout)
     assert sum(row.states for row in table) == whole.weights - nbytes(params) + whole.states
     assert [row.name for row in table.chosen] == ["w"] and table[2].matrices == (3, 16, 24)
-    assert [row.name for row in table.useless] == (["w"] if plan.rank == 64 or plan.method == "full" else [])
+    assert [row.name for row in table.useless] == (["w"] if layout.rank == 64 or layout.method == "full" else [])
     lines = str(table).splitlines()
     assert len(lines) == 5 and "3 of 16 x 24" in lines[3] and lines[-1].startswith("1 of 3 chosen")

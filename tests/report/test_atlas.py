@@ -34,7 +34,7 @@ def test_a_map_is_stored_without_its_checks(tmp_path, monkeypatch):
     with pytest.raises(jd.UsageError, match="toy.law belongs to no theory with a folder"):
         atlas.write_map(TOY, FOUND)
     assert atlas.read_map(TOY) is None
-    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / kind)
+    monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: tmp_path / kind)
     assert atlas.read_map(TOY) is None
     atlas.write_map(TOY, FOUND)
     content = atlas.read_map(TOY)

@@ -55,7 +55,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
         controls={"wrong rate": {"rate": 2.0}},
         rivals={"nothing moves": jd.off(predicted_x="start")},
         form="derived",
-        bounds=jd.looked(at="0:8", confirmed="8:16"),
+        bounds=jd.tuned(on="0:8", confirmed_on="8:16"),
     )
     text = catalogue(
         [claim, claim.as_printed(id="a.law_as_printed", title="As printed", statement="Two.", form="printed", printed="eq. (7)")]
@@ -64,7 +64,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
         "- Evidence: flow (gradient flow of the model's loss, by automatic differentiation)",
         "- Assumes: overlap < 1",
         "- Rivals, to be rejected as well: nothing moves",
-        "- Bounds: chosen after a look at seeds 0:8, upheld on seeds 8:16",
+        "- Bounds: tuned on seeds 0:8, confirmed on seeds 8:16",
         "- In print: eq. (7)",
     ):
         assert f"\n{line}\n" in text
@@ -73,7 +73,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
 def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     study = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
     (tmp_path / "a.law.json").write_text(json.dumps(study))
-    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path)
+    monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: tmp_path)
     common = dict(
         title="It holds", statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra"
     )

@@ -101,5 +101,10 @@ def test_readings_are_marked_where_they_tell_an_opponent_apart():
 
 def test_a_reading_stands_beside_its_record():
     row = checks.reading(reading(), {"slope": {"value": 1.0, "interval": [0.9, 1.1]}})
-    assert (row["value"], str(row["interval"]), row["found"], str(row["found_interval"])) == (1.02, "0.97 … 1.08", 1.0, "0.9 … 1.1")
-    assert checks.reading(reading("gain", 0.3, None), {})["found"] is None
+    assert (row["value"], str(row["interval"]), row["recorded"], str(row["recorded_interval"])) == (
+        1.02,
+        "0.97 … 1.08",
+        1.0,
+        "0.9 … 1.1",
+    )
+    assert checks.reading(reading("gain", 0.3, None), {})["recorded"] is None

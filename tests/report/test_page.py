@@ -55,7 +55,7 @@ def contract():
     names = ["relative error", "order in $\\eta$", "share of runs that generalise", "norm stays finite"]
     both = [adam["name"], still["name"], uniform["name"]]
     stated = {"evidence": "network", "assumes": ["overlap < 1", "rate_ratio > 10"], "bounds": "derived", "outside": 3}
-    looked = "chosen after a look at seeds 0:8, upheld on seeds 4000:4010"
+    tuned = "tuned on seeds 0:8, confirmed on seeds 4000:4010"
     three = {"controls": [adam], "rivals": [still, uniform]}
     full = {names[0]: both, names[1]: both[:2], names[2]: both[1:]}
     inconclusive = {"resolution": {"scale": {}, "mix": {}}}
@@ -70,7 +70,7 @@ def contract():
             teeth={names[0]: both, names[1]: both[:2], names[3]: []},
             message="rejects no control and no rival: norm stays finite",
             **three,
-            **stated | {"evidence": "flow", "bounds": looked},
+            **stated | {"evidence": "flow", "bounds": tuned},
         ),
         claim(
             "joma.column",
@@ -94,7 +94,7 @@ def contract():
             "measured",
             checks=[],
             readings=[reading("slope of the loss", 0.96, [0.9, 1.02])],
-            found={"slope of the loss": {"value": 0.95, "interval": [0.9, 1.0]}},
+            recorded={"slope of the loss": {"value": 0.95, "interval": [0.9, 1.0]}},
             controls=[],
             rivals=[{"name": "no slope", "rejected": True, "readings": [reading("slope of the loss", 0.0, None)]}],
             evidence="numbers",
@@ -293,7 +293,7 @@ def test_what_a_verdict_rests_on():
     for text in (
         "network : parameters moved by optimizer steps on the loss of a model",
         "overlap < 1, rate_ratio > 10; 3 of 64 runs outside (not judged)",
-        "chosen after a look at seeds 0:8, upheld on seeds 4000:4010",
+        "tuned on seeds 0:8, confirmed on seeds 4000:4010",
         "In print eq. (7): v ˙ = e v 2 / 3",
         "and for another theory of the same data (rival)",
         "at least 0.99",

@@ -28,7 +28,7 @@ def verified(folder, *claims, figures=None):
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """The folder of all studies in a test."""
-    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / "recorded" / kind)
+    monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: tmp_path / "recorded" / kind)
     return tmp_path / "recorded" / "studies"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxdyn.errors import UsageError
 from jaxdyn.models.config import Config
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["ACTIVATIONS", "Family", "linear", "make", "norm"]
@@ -31,7 +31,7 @@ class Family:
     Args:
         name: its ``model_type``.
         shape: the decoder that a config describes, with a dtype.
-        pieces: where each parameter stands, by its path in ours.
+        slices: where each parameter stands, by its path in ours.
         prefix: of the tensors' names; files of the bare trunk lack it.
         buffers: patterns of tensors that hold no weights.
         config: the config.json of a decoder; None: it is not written.
@@ -39,7 +39,7 @@ class Family:
 
     name: str
     shape: Callable[[Config, str], Decoder]
-    pieces: Callable[[Decoder], dict[str, Piece]]
+    slices: Callable[[Decoder], dict[str, TensorSlice]]
     prefix: str
     buffers: tuple[str, ...] = ()
     config: Callable[[Decoder], dict[str, Any]] | None = None
@@ -57,14 +57,14 @@ def make(config: Config, fields: Mapping[str, Any]) -> Decoder:
         raise UsageError(f"{config.file}: {error}") from None
 
 
-def linear(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+def linear(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
     """A block's matrix, (output, input) in the file, and its bias if it has one."""
     rows, columns = shape.weights[ours][::-1]
-    bias = {f"blocks/{ours}_bias": Piece(f"{name}.bias", (rows,))} if ours in shape.biases else {}
-    return {f"blocks/{ours}": Piece(f"{name}.weight", (rows, columns), turned=True)} | bias
+    bias = {f"blocks/{ours}_bias": TensorSlice(f"{name}.bias", (rows,))} if ours in shape.biases else {}
+    return {f"blocks/{ours}": TensorSlice(f"{name}.weight", (rows, columns), transposed=True)} | bias
 
 
-def norm(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+def norm(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
     """The gain of a norm, and its bias if it has one."""
-    bias = {f"{ours}_bias": Piece(f"{name}.bias", (shape.width,))} if shape.norm == "layer" else {}
-    return {ours: Piece(f"{name}.weight", (shape.width,))} | bias
+    bias = {f"{ours}_bias": TensorSlice(f"{name}.bias", (shape.width,))} if shape.norm == "layer" else {}
+    return {ours: TensorSlice(f"{name}.weight", (shape.width,))} | bias

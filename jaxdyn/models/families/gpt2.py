@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, make, norm
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["GPT2"]
@@ -38,22 +38,28 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _matrix(shape: Decoder, ours: str, name: str) -> dict[str, Piece]:
+def _matrix(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
     rows, columns = shape.weights[ours]
-    return {f"blocks/{ours}": Piece(f"{name}.weight", (rows, columns)), f"blocks/{ours}_bias": Piece(f"{name}.bias", (columns,))}
+    return {
+        f"blocks/{ours}": TensorSlice(f"{name}.weight", (rows, columns)),
+        f"blocks/{ours}_bias": TensorSlice(f"{name}.bias", (columns,)),
+    }
 
 
-def _pieces(shape: Decoder) -> dict[str, Piece]:
+def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     d, table = shape.width, (shape.vocabulary, shape.width)
-    pieces = {"embed": Piece("transformer.wte.weight", table), "position": Piece("transformer.wpe.weight", (shape.length, d))}
-    pieces |= norm(shape, "norm", "transformer.ln_f")
+    slices = {
+        "embed": TensorSlice("transformer.wte.weight", table),
+        "position": TensorSlice("transformer.wpe.weight", (shape.length, d)),
+    }
+    slices |= norm(shape, "norm", "transformer.ln_f")
     for number, ours in enumerate(("q", "k", "v")):
-        pieces[f"blocks/{ours}"] = Piece(f"{LAYER}attn.c_attn.weight", (d, 3 * d), (d, 3, d), (slice(None), number))
-        pieces[f"blocks/{ours}_bias"] = Piece(f"{LAYER}attn.c_attn.bias", (3 * d,), (3, d), (number,))
-    pieces |= _matrix(shape, "o", f"{LAYER}attn.c_proj")
-    pieces |= _matrix(shape, "up", f"{LAYER}mlp.c_fc") | _matrix(shape, "down", f"{LAYER}mlp.c_proj")
-    pieces |= norm(shape, "blocks/attention_norm", f"{LAYER}ln_1") | norm(shape, "blocks/mlp_norm", f"{LAYER}ln_2")
-    return pieces if shape.tied else pieces | {"head": Piece("lm_head.weight", table)}
+        slices[f"blocks/{ours}"] = TensorSlice(f"{LAYER}attn.c_attn.weight", (d, 3 * d), (d, 3, d), (slice(None), number))
+        slices[f"blocks/{ours}_bias"] = TensorSlice(f"{LAYER}attn.c_attn.bias", (3 * d,), (3, d), (number,))
+    slices |= _matrix(shape, "o", f"{LAYER}attn.c_proj")
+    slices |= _matrix(shape, "up", f"{LAYER}mlp.c_fc") | _matrix(shape, "down", f"{LAYER}mlp.c_proj")
+    slices |= norm(shape, "blocks/attention_norm", f"{LAYER}ln_1") | norm(shape, "blocks/mlp_norm", f"{LAYER}ln_2")
+    return slices if shape.tied else slices | {"head": TensorSlice("lm_head.weight", table)}
 
 
-GPT2 = Family("gpt2", _shape, _pieces, "transformer.", (r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)",))
+GPT2 = Family("gpt2", _shape, _slices, "transformer.", (r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)",))

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["LLAMA", "MISTRAL", "MOBILELLM", "QWEN2"]
@@ -80,14 +80,14 @@ def _qwen2_window(config: Config) -> int | None:
     return config.whole("sliding_window", None) if kinds[0] == "sliding_attention" else None
 
 
-def _pieces(shape: Decoder) -> dict[str, Piece]:
+def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     table, layer = (shape.vocabulary, shape.width), "model.layers.{i}."
-    pieces = {"embed": Piece("model.embed_tokens.weight", table)} | norm(shape, "norm", "model.norm")
+    slices = {"embed": TensorSlice("model.embed_tokens.weight", table)} | norm(shape, "norm", "model.norm")
     for ours, name in MATRICES.items():
-        pieces |= linear(shape, ours, layer + name)
-    pieces |= norm(shape, "blocks/attention_norm", f"{layer}input_layernorm")
-    pieces |= norm(shape, "blocks/mlp_norm", f"{layer}post_attention_layernorm")
-    return pieces if shape.tied else pieces | {"head": Piece("lm_head.weight", table)}
+        slices |= linear(shape, ours, layer + name)
+    slices |= norm(shape, "blocks/attention_norm", f"{layer}input_layernorm")
+    slices |= norm(shape, "blocks/mlp_norm", f"{layer}post_attention_layernorm")
+    return slices if shape.tied else slices | {"head": TensorSlice("lm_head.weight", table)}
 
 
 def _rope(shape: Decoder) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _qwen2_config(shape: Decoder) -> dict[str, Any]:
     return {"architectures": ["Qwen2ForCausalLM"]} | _config(shape) | window
 
 
-LLAMA = Family("llama", _llama, _pieces, "model.", BUFFERS, _llama_config)
-MOBILELLM = Family("mobilellm", _llama, _pieces, "model.", BUFFERS)
-MISTRAL = Family("mistral", _mistral, _pieces, "model.", BUFFERS, _mistral_config)
-QWEN2 = Family("qwen2", _qwen2, _pieces, "model.", BUFFERS, _qwen2_config)
+LLAMA = Family("llama", _llama, _slices, "model.", BUFFERS, _llama_config)
+MOBILELLM = Family("mobilellm", _llama, _slices, "model.", BUFFERS)
+MISTRAL = Family("mistral", _mistral, _slices, "model.", BUFFERS, _mistral_config)
+QWEN2 = Family("qwen2", _qwen2, _slices, "model.", BUFFERS, _qwen2_config)

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["NEOX"]
@@ -46,20 +46,22 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _pieces(shape: Decoder) -> dict[str, Piece]:
+def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     d, h, e = shape.width, shape.heads, shape.entries
-    pieces = {"embed": Piece("gpt_neox.embed_in.weight", (shape.vocabulary, d))} | norm(shape, "norm", "gpt_neox.final_layer_norm")
+    slices = {"embed": TensorSlice("gpt_neox.embed_in.weight", (shape.vocabulary, d))} | norm(
+        shape, "norm", "gpt_neox.final_layer_norm"
+    )
     fused = f"{LAYER}attention.query_key_value"
     for number, ours in enumerate(("q", "k", "v")):
         index = (slice(None), number)
-        pieces[f"blocks/{ours}"] = Piece(f"{fused}.weight", (3 * h * e, d), (h, 3, e, d), index, turned=True)
+        slices[f"blocks/{ours}"] = TensorSlice(f"{fused}.weight", (3 * h * e, d), (h, 3, e, d), index, transposed=True)
         if ours in shape.biases:
-            pieces[f"blocks/{ours}_bias"] = Piece(f"{fused}.bias", (3 * h * e,), (h, 3, e), index)
-    pieces |= linear(shape, "o", f"{LAYER}attention.dense")
-    pieces |= linear(shape, "up", f"{LAYER}mlp.dense_h_to_4h") | linear(shape, "down", f"{LAYER}mlp.dense_4h_to_h")
-    pieces |= norm(shape, "blocks/attention_norm", f"{LAYER}input_layernorm")
-    pieces |= norm(shape, "blocks/mlp_norm", f"{LAYER}post_attention_layernorm")
-    return pieces if shape.tied else pieces | {"head": Piece("embed_out.weight", (shape.vocabulary, d))}
+            slices[f"blocks/{ours}_bias"] = TensorSlice(f"{fused}.bias", (3 * h * e,), (h, 3, e), index)
+    slices |= linear(shape, "o", f"{LAYER}attention.dense")
+    slices |= linear(shape, "up", f"{LAYER}mlp.dense_h_to_4h") | linear(shape, "down", f"{LAYER}mlp.dense_4h_to_h")
+    slices |= norm(shape, "blocks/attention_norm", f"{LAYER}input_layernorm")
+    slices |= norm(shape, "blocks/mlp_norm", f"{LAYER}post_attention_layernorm")
+    return slices if shape.tied else slices | {"head": TensorSlice("embed_out.weight", (shape.vocabulary, d))}
 
 
 def _config(shape: Decoder) -> dict[str, Any]:
@@ -89,4 +91,4 @@ BUFFERS = (
     r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
     r"(gpt_neox\.)?rotary_emb\.inv_freq",
 )
-NEOX = Family("gpt_neox", _shape, _pieces, "gpt_neox.", BUFFERS, _config)
+NEOX = Family("gpt_neox", _shape, _slices, "gpt_neox.", BUFFERS, _config)

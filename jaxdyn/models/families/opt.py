@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
-from jaxdyn.models.piece import Piece
+from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["OPT"]
@@ -40,18 +40,20 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _pieces(shape: Decoder) -> dict[str, Piece]:
+def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     table, places = (shape.vocabulary, shape.width), (shape.length + OFFSET, shape.width)
-    pieces = {"embed": Piece("model.decoder.embed_tokens.weight", table)} | norm(shape, "norm", "model.decoder.final_layer_norm")
-    pieces["position"] = Piece("model.decoder.embed_positions.weight", places, part=(slice(OFFSET, None),))
+    slices = {"embed": TensorSlice("model.decoder.embed_tokens.weight", table)} | norm(
+        shape, "norm", "model.decoder.final_layer_norm"
+    )
+    slices["position"] = TensorSlice("model.decoder.embed_positions.weight", places, part=(slice(OFFSET, None),))
     for ours in ("q", "k", "v"):
-        pieces |= linear(shape, ours, f"{LAYER}self_attn.{ours}_proj")
-    pieces |= (
+        slices |= linear(shape, ours, f"{LAYER}self_attn.{ours}_proj")
+    slices |= (
         linear(shape, "o", f"{LAYER}self_attn.out_proj") | linear(shape, "up", f"{LAYER}fc1") | linear(shape, "down", f"{LAYER}fc2")
     )
-    pieces |= norm(shape, "blocks/attention_norm", f"{LAYER}self_attn_layer_norm")
-    pieces |= norm(shape, "blocks/mlp_norm", f"{LAYER}final_layer_norm")
-    return pieces if shape.tied else pieces | {"head": Piece("lm_head.weight", table)}
+    slices |= norm(shape, "blocks/attention_norm", f"{LAYER}self_attn_layer_norm")
+    slices |= norm(shape, "blocks/mlp_norm", f"{LAYER}final_layer_norm")
+    return slices if shape.tied else slices | {"head": TensorSlice("lm_head.weight", table)}
 
 
-OPT = Family("opt", _shape, _pieces, "model.")
+OPT = Family("opt", _shape, _slices, "model.")

@@ -23,8 +23,8 @@ from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
 from jaxdyn.models.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
+from jaxdyn.nn.activations import reduce_blocks
 from jaxdyn.nn.decoder import Decoder, blocks_of
-from jaxdyn.nn.inside import watch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,9 +44,9 @@ def uniform(length: int) -> float:
 
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> Array:
     """Entropy by layer and head, mean over queries."""
-    return watch(shape, params, tokens[None], lambda block: jnp.mean(metrics.entropy(block.attention[0].astype(jnp.float32)), -1))[
-        1
-    ]
+    return reduce_blocks(
+        shape, params, tokens[None], lambda block: jnp.mean(metrics.entropy(block.attention[0].astype(jnp.float32)), -1)
+    )[1]
 
 
 def ranks(shape: Decoder, params: PyTree) -> dict[str, Array]:

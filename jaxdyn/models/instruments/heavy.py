@@ -22,9 +22,9 @@ from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick, exponential, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn.activations import BlockActivations, cross_entropies, reduce_blocks
 from jaxdyn.nn.cache import budgets
 from jaxdyn.nn.decoder import Decoder
-from jaxdyn.nn.inside import Inside, nats, watch
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def top_share(gets: Float[Array, "h n"]) -> Float[Array, " h"]:
 def shares(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> tuple[Float[Array, "n d"], dict[str, Array]]:
     """The last residual stream, and shares by layer and head: of all keys, and without the first."""
 
-    def reduce(block: Inside) -> dict[str, Array]:
+    def reduce(block: BlockActivations) -> dict[str, Array]:
         gets = jnp.sum(block.attention[0].astype(jnp.float32), -2)
         return {"share": top_share(gets), "rest": top_share(gets[:, 1:])}
 
-    x, seen = watch(shape, params, tokens[None], reduce)
+    x, seen = reduce_blocks(shape, params, tokens[None], reduce)
     return x[0], seen
 
 
@@ -77,20 +77,20 @@ def evicted(
     sizes = jnp.maximum(2, jnp.round(jnp.asarray(parts, jnp.float32) * read.size)).astype(jnp.int32)[None]
     kind, keys = jnp.broadcast_arrays(kinds, sizes)
     sinks = jnp.where(kind == budgets.POLICIES.index("streaming"), jnp.minimum(SINKS, keys // 2), 0)
-    plan = budgets.Plan(kind, keys, keys // 2, sinks)
+    traced = budgets.TracedPolicy(kind, keys, keys // 2, sinks)
     given = jnp.zeros((shape.depth, shape.key_heads, read.size), jnp.float32)
 
-    def each(plan: budgets.Plan) -> Float[Array, " n1"]:
-        return nats(shape, params, budgets.trunk(shape, params, plan, read, given, jax.random.key(0))[0], tokens[1:])
+    def each(policy: budgets.TracedPolicy) -> Float[Array, " n1"]:
+        return cross_entropies(shape, params, budgets.trunk(shape, params, policy, read, given, jax.random.key(0))[0], tokens[1:])
 
-    return jax.lax.map(jax.vmap(each), plan)  # the budgets of one policy at a time
+    return jax.lax.map(jax.vmap(each), traced)  # the budgets of one policy at a time
 
 
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Shares by layer and head, nats with everything, and nats of every policy and budget."""
     x, seen = shares(shape, params, tokens[:-1])
     losses = evicted(shape, params, tokens, tuple(POLICIES.values()), BUDGETS)
-    return seen | {"full": nats(shape, params, x, tokens[1:]), "nats": losses}
+    return seen | {"full": cross_entropies(shape, params, x, tokens[1:]), "nats": losses}
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:

@@ -21,8 +21,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.decoder import Decoder, blocks_of
-from jaxdyn.nn.inside import Inside, watch
 from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
     new = ~jnp.any(same, -1) & (jnp.arange(tokens.size) > 0)
     places = jnp.concatenate([jnp.zeros(int(shape.sink_token), bool), new])
 
-    def reduce(block: Inside) -> Array:
+    def reduce(block: BlockActivations) -> Array:
         return jnp.stack([cosine(block.after[0], places), cosine(block.after[0], places, centred=True)])
 
-    _, seen = watch(shape, params, tokens[None], reduce)
+    _, seen = reduce_blocks(shape, params, tokens[None], reduce)
     words = jnp.asarray(params["embed"])[tokens]
     embedding = jnp.stack([cosine(words, new), cosine(words, new, centred=True)])
     found = jnp.concatenate([embedding[None], seen])

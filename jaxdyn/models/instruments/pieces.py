@@ -17,7 +17,7 @@ from jaxdyn.nn.decoder import Decoder
 if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
 
-__all__ = ["attention_bytes", "each_piece", "first", "forward", "reading", "size"]
+__all__ = ["attention_bytes", "each_piece", "first", "forward", "reading_cost", "size"]
 
 Tokens = Int[np.ndarray, "piece n"]
 
@@ -65,7 +65,7 @@ def attention_bytes(shape: Decoder, length: int) -> float:
     return 4.0 * (4 * shape.heads * length**2 + 8 * length * max(shape.width, shape.hidden) + 64 * shape.vocabulary)
 
 
-def reading(pieces: int, length: int, passes: float = 1.0, copies: float = 1.0) -> Callable[[Decoder, Tokens], Cost]:
+def reading_cost(pieces: int, length: int, passes: float = 1.0, copies: float = 1.0) -> Callable[[Decoder, Tokens], Cost]:
     """The cost of reading the first pieces a number of times, with so many copies of a layer's attention in memory."""
 
     def cost(shape: Decoder, tokens: Tokens) -> Cost:

@@ -23,9 +23,9 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
+from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.decoder import Decoder
-from jaxdyn.nn.inside import Inside, watch
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict
     """What every layer shows of each variant of a piece: the weights; of the piece as it is, what goes with them, too."""
     middle = variants.shape[-1] // 2 + shape.sink_token
 
-    def weights(block: Inside) -> dict[str, Array]:
+    def weights(block: BlockActivations) -> dict[str, Array]:
         alpha = received(block.attention).astype(jnp.float32)
         return {"weight": alpha[:, :FIRST], "middle": alpha[:, middle]}
 
-    def companions(block: Inside) -> dict[str, Array]:
+    def companions(block: BlockActivations) -> dict[str, Array]:
         value = jnp.linalg.norm(block.value[0].astype(jnp.float32), axis=-1)  # [n, k]
         stream = jnp.abs(block.after[0].astype(jnp.float32))
         length = jnp.linalg.norm(stream, axis=-1)
@@ -74,8 +74,8 @@ def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict
             "length": length[0] / jnp.median(length[1:]),
         }
 
-    own = watch(shape, params, variants[:1], companions)[1]
-    others = jax.lax.map(lambda one: watch(shape, params, one[None], weights)[1], variants[1:])
+    own = reduce_blocks(shape, params, variants[:1], companions)[1]
+    others = jax.lax.map(lambda one: reduce_blocks(shape, params, one[None], weights)[1], variants[1:])
     return own | {name: jnp.concatenate([own[name][None], others[name]]) for name in others}
 
 
@@ -213,7 +213,7 @@ SINKS = Instrument(
         "and values over those of the others. Bands: 95% intervals over pieces of the text."
     ),
     source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
-    cost=reading(PIECES, LENGTH, passes=5),
+    cost=reading_cost(PIECES, LENGTH, passes=5),
     measure=measure,
     predict=predict,
     numbers=numbers,

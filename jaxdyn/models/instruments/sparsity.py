@@ -21,9 +21,9 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading
+from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
+from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.decoder import Decoder
-from jaxdyn.nn.inside import Inside, watch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def overlaps(work: Float[Array, "n f"]) -> tuple[Float[Array, ""], Float[Array, 
 def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Everything by layer, for all tokens but the first."""
 
-    def reduce(block: Inside) -> dict[str, Array]:
+    def reduce(block: BlockActivations) -> dict[str, Array]:
         wide = jnp.float32
         units = block.units[0, 1:].astype(wide)
         work = jnp.abs(units) * jnp.linalg.norm(block.weights["down"].astype(wide), axis=-1)
@@ -87,7 +87,7 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
             "idle": jnp.mean(heads < IDLE * length[:, None], 0),
         }
 
-    return watch(shape, params, tokens[None], reduce)[1]
+    return reduce_blocks(shape, params, tokens[None], reduce)[1]
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
@@ -183,7 +183,7 @@ SPARSITY = Instrument(
         "block. The first token is left out. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.17157, sections 3.1 and 4.3",
-    cost=reading(PIECES, LENGTH, passes=1.5),
+    cost=reading_cost(PIECES, LENGTH, passes=1.5),
     measure=measure,
     predict=predict,
     numbers=numbers,

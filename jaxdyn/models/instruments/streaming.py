@@ -20,11 +20,11 @@ from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Table, Tick, exponential, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn.activations import cross_entropies
+from jaxdyn.nn.cache.full_text import prefill_residual
 from jaxdyn.nn.cache.policy import Policy
 from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K, PRETRAINED
-from jaxdyn.nn.cache.whole import stream
 from jaxdyn.nn.decoder import Decoder, trunk
-from jaxdyn.nn.inside import nats
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
     read, size = tokens[:-1], _size(tokens.size)
 
     def lost(policy: Policy) -> Float[Array, " n1"]:
-        return nats(shape, params, stream(shape, params, policy, read), tokens[1:])
+        return cross_entropies(shape, params, prefill_residual(shape, params, policy, read), tokens[1:])
 
     dense = lost(Policy(kind="dense", size=read.size + shape.sink_token, positions="absolute"))
     sinks = jnp.asarray(list(SINKS.values()), jnp.int32)
@@ -57,7 +57,7 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
 
     def again(i: Int[Array, ""]) -> Float[Array, ""]:
         window = jax.lax.dynamic_slice(read, (i - size + 1,), (size,))
-        return nats(shape, params, trunk(shape, params, window[None])[0, -1:], tokens[i + 1][None])[0]
+        return cross_entropies(shape, params, trunk(shape, params, window[None])[0, -1:], tokens[i + 1][None])[0]
 
     return {"nats": jnp.concatenate([dense[None], cached]), "recomputed": jax.lax.map(again, places)}
 

@@ -9,7 +9,7 @@ is attention with the mask M of what was kept:
 The numbers are those of :func:`jaxdyn.nn.cache.losses` with the same policy (tested), whose size decides the program. Heads that
 share keys share what is kept: F then sums over them.
 Source: arXiv:2306.14048, algorithm 1; policies as in :mod:`jaxdyn.nn.cache.policy`.
-Letters: h heads of e numbers, g heads of keys with r heads each, T tokens of V, L layers, p plans.
+Letters: h heads of e numbers, g heads of keys with r heads each, T tokens of V, L layers, p policies.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, expanded, heads, last, merged, read, turned
 
-__all__ = ["POLICIES", "Eviction", "Plan", "decode", "plans", "received", "trunk"]
+__all__ = ["POLICIES", "Eviction", "TracedPolicy", "decode", "policies", "received", "trunk"]
 
 POLICIES = ("full", "recent", "random", "streaming", "sum", "mean", "decay", "anti", "oracle")
 
 
-class Plan(NamedTuple):
+class TracedPolicy(NamedTuple):
     """A policy (its place in :data:`POLICIES`), the keys it may hold, and how many of them are the last ones or the first ones."""
 
     kind: Int[Array, "*p"]
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """What a plan does to one layer's heads, at every query.
+    """What a policy does to one layer's heads, at every query.
 
     ``lost`` is the weight that full attention gives to the keys that are gone, ``error`` the size of the change of the output and
     ``bound`` twice ``lost`` times the largest value.
@@ -51,7 +51,7 @@ class Eviction(NamedTuple):
     bound: Float[Array, "layers h T"]
 
 
-def plans(budgets: tuple[float, ...], length: int) -> Plan:
+def policies(budgets: tuple[float, ...], length: int) -> TracedPolicy:
     """All policies with all budgets (shares of the length), [policy, budget]: half of a cache is for the last keys.
 
     A streaming cache holds the first tokens in up to 4 of its places, half of them at most. "full" holds everything.
@@ -60,7 +60,7 @@ def plans(budgets: tuple[float, ...], length: int) -> Plan:
     size = jnp.maximum(2, jnp.round(jnp.asarray(budgets) * length)).astype(jnp.int32)[None]
     kind, size = jnp.broadcast_arrays(kind, size)
     size = jnp.where(kind == POLICIES.index("full"), length, size)
-    return Plan(kind, size, size // 2, jnp.minimum(4, size // 2))
+    return TracedPolicy(kind, size, size // 2, jnp.minimum(4, size // 2))
 
 
 def received(b: Float[Array, "*b T T"]) -> Float[Array, "*b T"]:
@@ -69,17 +69,17 @@ def received(b: Float[Array, "*b T T"]) -> Float[Array, "*b T"]:
 
 
 def attend(
-    plan: Plan,
+    policy: TracedPolicy,
     scores: Float[Array, "g r T T"],
     given: Float[Array, "g T"],
     luck: Float[Array, "T g T"],
     decay: float,
     window: int | None = None,
 ) -> tuple[Float[Array, "g r T T"], Bool[Array, "g T T"]]:
-    """Attention weights under a plan, and which keys each query still had."""
+    """Attention weights under a policy, and which keys each query still had."""
     count = scores.shape[-1]
     at = jnp.arange(count, dtype=jnp.int32)
-    gamma = jnp.where(plan.kind == POLICIES.index("decay"), decay, 1.0).astype(scores.dtype)
+    gamma = jnp.where(policy.kind == POLICIES.index("decay"), decay, 1.0).astype(scores.dtype)
 
     def step(state: tuple[Array, Array], now: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         kept, total = state
@@ -87,12 +87,12 @@ def attend(
         # score of each slot by each policy; the lowest is evicted
         age = jnp.broadcast_to(t - at, total.shape)
         old = jnp.broadcast_to(at, total.shape).astype(total.dtype)
-        first = jnp.where(old < plan.sinks, jnp.finfo(total.dtype).max, old)
+        first = jnp.where(old < policy.sinks, jnp.finfo(total.dtype).max, old)
         mean = total / jnp.maximum(age, 1).astype(total.dtype)
-        worth = jax.lax.select_n(plan.kind, old, old, noise, first, total, mean, total, -total, given)
-        guarded = (age < plan.recent) & (plan.kind >= POLICIES.index("random")) & (plan.kind != POLICIES.index("streaming"))
+        worth = jax.lax.select_n(policy.kind, old, old, noise, first, total, mean, total, -total, given)
+        guarded = (age < policy.recent) & (policy.kind >= POLICIES.index("random")) & (policy.kind != POLICIES.index("streaming"))
         victim = jnp.argmin(jnp.where(kept, jnp.where(guarded, jnp.finfo(worth.dtype).max, worth), jnp.inf), -1)
-        gone = (t >= plan.size) & (at == victim[:, None])
+        gone = (t >= policy.size) & (at == victim[:, None])
         kept = (kept & ~gone) | (at == t)
         # attention to what is left
         visible = kept if window is None else kept & (t - at < window)
@@ -107,18 +107,18 @@ def attend(
 def decode(
     shape: Decoder,
     params: PyTree,
-    plan: Plan,
+    policy: TracedPolicy,
     tokens: Int[Array, " T"],
     given: Float[Array, "layers g T"],
     key: PRNGKeyArray,
     decay: float = 0.9,
 ) -> tuple[Float[Array, "T V"], Eviction]:
-    """Logits after each token under one plan, and what it does to attention.
+    """Logits after each token under one policy, and what it does to attention.
 
     Args:
         shape: of the network, with softmax attention and without a sink token.
         params: its weights.
-        plan: one policy with one size.
+        policy: one policy with one size.
         tokens: the text.
         given: attention that each token gets in the whole text, for "oracle".
         key: of "random".
@@ -127,14 +127,14 @@ def decode(
     Raises:
         UsageError: for another form of attention, and for a network with a sink token.
     """
-    x, seen = trunk(shape, params, plan, tokens, given, key, decay)
+    x, seen = trunk(shape, params, policy, tokens, given, key, decay)
     return read(shape, params, x), seen
 
 
 def trunk(
     shape: Decoder,
     params: PyTree,
-    plan: Plan,
+    policy: TracedPolicy,
     tokens: Int[Array, " T"],
     given: Float[Array, "layers g T"],
     key: PRNGKeyArray,
@@ -159,7 +159,7 @@ def trunk(
         q, k = turned(shape, q).reshape(at.size, groups, each, -1), turned(shape, k)
         scores = jnp.einsum("ngre,mge->grnm", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
         scores = scores + bias if shape.position == "alibi" else scores
-        b, kept = attend(plan, scores, scores_given.astype(wide), noise, decay, shape.window)
+        b, kept = attend(policy, scores, scores_given.astype(wide), noise, decay, shape.window)
         # next to attention to the whole text
         dense = attention.weights(scores, "softmax", dense_mask)
         out, whole = (jnp.einsum("grnm,mgf->ngrf", weights, v.astype(wide)) for weights in (b, dense))

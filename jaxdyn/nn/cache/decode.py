@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn.cache.policy import BLIND, Policy
-from jaxdyn.nn.cache.state import Layer, Plan, State, attend, fits, fitting, planned, start
+from jaxdyn.nn.cache.state import Layer, Placement, State, attend, fits, fitting, placed, start
 from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, last, merged, read, with_sink
 from jaxdyn.nn.tokens import checked
 
@@ -80,13 +80,13 @@ def _looped(
 ) -> tuple[State, Array]:
     """All layers as a loop."""
     blocks, first = blocks_of(shape, params), jax.tree.map(lambda x: x[0], state.layers)
-    x, now, plan = _enter(shape, params, policy, first, state.time, token, key, limit)
+    x, now, placement = _enter(shape, params, policy, first, state.time, token, key, limit)
 
     def one(x: Array, part: tuple[Any, Layer, Array, Array | None]) -> tuple[Array, Layer]:
         w, layer, number, scores = part
         if shape.repeats > 1:  # a block is read where it is used: copies of all weights for every token would cost more
             w = jax.tree.map(lambda every: every[w], blocks)
-        return _through(shape, policy, plan, state.time, now, x, w, layer, number, scores)
+        return _through(shape, policy, placement, state.time, now, x, w, layer, number, scores)
 
     numbers = jnp.arange(shape.depth, dtype=jnp.int32)
     used = blocks if shape.repeats == 1 else jnp.asarray(shape.walk, jnp.int32)
@@ -103,19 +103,19 @@ def _enter(
     token: Array,
     key: PRNGKeyArray | None,
     limit: int | None,
-) -> tuple[Array, PRNGKeyArray | None, Plan | None]:
-    """The token's residual stream, its random key, and the plan if all layers have one."""
+) -> tuple[Array, PRNGKeyArray | None, Placement | None]:
+    """The token's residual stream, its random key, and the placement if all layers have one."""
     at = jnp.minimum(time, policy.size - 1) if policy.positions == "cache" else time
     now = None if key is None else jax.random.fold_in(key, time)
-    plan = planned(shape, policy, first, time) if policy.kind in BLIND else None
+    placement = placed(shape, policy, first, time) if policy.kind in BLIND else None
     x = embedded(shape, params, token[None], at[None])[0]
-    return x if limit is None else jnp.where(time < limit, x, jnp.nan), now, plan
+    return x if limit is None else jnp.where(time < limit, x, jnp.nan), now, placement
 
 
 def _through(
     shape: Decoder,
     policy: Policy,
-    plan: Plan | None,
+    placement: Placement | None,
     time: Array,
     now: PRNGKeyArray | None,
     x: Array,
@@ -127,7 +127,7 @@ def _through(
     """The residual stream after one block, and its cache."""
     q, k, v = heads(shape, x, w)
     random = None if now is None else jax.random.fold_in(now, number)
-    out, layer = attend(shape, policy, layer, time, q, k, v, plan=plan, sink=w.get("sink"), given=given, random=random)
+    out, layer = attend(shape, policy, layer, time, q, k, v, placement=placement, sink=w.get("sink"), given=given, random=random)
     return merged(shape, x, out, w), layer
 
 
@@ -144,11 +144,11 @@ def _written(
     limit: int | None,
 ) -> tuple[tuple[Layer, ...], Array]:
     """All layers written out, each with its weights and its cache: nothing is copied, and caches are changed in place."""
-    x, now, plan = _enter(shape, params, policy, layers[0], time, token, key, limit)
+    x, now, placement = _enter(shape, params, policy, layers[0], time, token, key, limit)
     new = []
     scores = (None,) * shape.depth if given is None else tuple(given)
     for number, (block, layer, score) in enumerate(zip(shape.walk, layers, scores, strict=True)):
-        x, layer = _through(shape, policy, plan, time, now, x, blocks[block], layer, number, score)
+        x, layer = _through(shape, policy, placement, time, now, x, blocks[block], layer, number, score)
         new.append(layer)
     return tuple(new), _read(shape, params, x)
 

@@ -24,7 +24,7 @@ from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, SCORED, STATIC, TRACED, Policy, victim
 from jaxdyn.nn.decoder import Decoder, angles, near, turned
 
-__all__ = ["Bytes", "Layer", "Owner", "Plan", "State", "attend", "bytes_held", "fits", "fitting", "planned", "start", "stays"]
+__all__ = ["Bytes", "Layer", "Owner", "Placement", "State", "attend", "bytes_held", "fits", "fitting", "placed", "start", "stays"]
 
 
 class Layer(NamedTuple):
@@ -54,7 +54,7 @@ class State(NamedTuple):
     owner: Owner
 
 
-class Plan(NamedTuple):
+class Placement(NamedTuple):
     """What a policy does with the current token; one row for all heads of keys, or one for each."""
 
     place: Int[Array, " rows"]  # that the token takes
@@ -138,7 +138,7 @@ def attend(
     key: Float[Array, "g e"],
     value: Float[Array, "g e"],
     *,
-    plan: Plan | None = None,
+    placement: Placement | None = None,
     sink: Float[Array, " h"] | None = None,
     given: Float[Array, "g T"] | None = None,
     random: PRNGKeyArray | None = None,
@@ -153,21 +153,21 @@ def attend(
         query: its queries, without positions.
         key: its keys, without positions.
         value: its values.
-        plan: what the policy does now, from :func:`planned`; by default it is found here.
+        placement: what the policy does now, from :func:`placed`; by default it is found here.
         sink: the sink's logit of every head, for ``sink_bias``.
         given: scores for ``oracle_global``.
         random: a key for ``random``.
     """
-    plan = planned(shape, policy, layer, time, given=given, random=random) if plan is None else plan
-    new = _turned(key[:, None], plan.angles)[:, 0] if plan.angles is not None and stays(policy) else key
-    layer = _inserted(layer, plan, new, value)
+    placement = placed(shape, policy, layer, time, given=given, random=random) if placement is None else placement
+    new = _turned(key[:, None], placement.angles)[:, 0] if placement.angles is not None and stays(policy) else key
+    layer = _inserted(layer, placement, new, value)
     here = jnp.minimum(time, policy.size - 1) if policy.positions == "cache" else time
     g, share = key.shape[0], query.shape[0] // key.shape[0]
     one = jnp.broadcast_to(here, (g, share))
     q = turned(shape, query.reshape(g, share, 1, -1), one)[:, :, 0]
-    k = layer.key if plan.angles is None or stays(policy) else _turned(layer.key, plan.angles)
+    k = layer.key if placement.angles is None or stays(policy) else _turned(layer.key, placement.angles)
     scores = jnp.einsum("gse,gle->gsl", q, k, preferred_element_type=layer.score.dtype) * q.shape[-1] ** -0.5
-    distance = here - (plan.position if policy.positions == "cache" else plan.born)  # [rows, L]
+    distance = here - (placement.position if policy.positions == "cache" else placement.born)  # [rows, L]
     if shape.position == "alibi":
         slope = attention.slopes(shape.heads, shape.dtype).reshape(g, share, 1)
         scores = scores - slope * distance[:, None].astype(slope.dtype)
@@ -182,7 +182,7 @@ def attend(
     return out.astype(value.dtype).reshape(query.shape), layer._replace(score=score)
 
 
-def planned(
+def placed(
     shape: Decoder,
     policy: Policy,
     layer: Layer,
@@ -190,11 +190,11 @@ def planned(
     *,
     given: Float[Array, "g T"] | None = None,
     random: PRNGKeyArray | None = None,
-) -> Plan:
+) -> Placement:
     """Where the current token goes, what the places then hold, and the angles of their positions.
 
-    Policies that do not look at attention (:data:`BLIND`) do the same in all layers and heads: their plan has one row for all, and
-    one plan serves all layers.
+    Policies that do not look at attention (:data:`BLIND`) do the same in all layers and heads: their placement has one row for all,
+    and one placement serves all layers.
     """
     born, position = (x[:1] if policy.kind in BLIND else x for x in (layer.born, layer.position))
     full, place = time >= policy.size, time.astype(jnp.int32)[None]
@@ -205,7 +205,7 @@ def planned(
     moved = jnp.where(full & (position > gone), position - 1, position)
     born = jnp.where(here, time, born).astype(born.dtype)
     position = jnp.where(here, jnp.minimum(time, policy.size - 1), moved).astype(position.dtype)
-    return Plan(place, born, position, _angles(shape, policy, time, position))
+    return Placement(place, born, position, _angles(shape, policy, time, position))
 
 
 def stays(policy: Policy) -> bool:
@@ -231,19 +231,19 @@ def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, "rows #L half
     return attention.turn(wide, *angles)[:, :, 0].astype(key.dtype)
 
 
-def _inserted(layer: Layer, plan: Plan, key: Float[Array, "g e"], value: Float[Array, "g e"]) -> Layer:
+def _inserted(layer: Layer, placement: Placement, key: Float[Array, "g e"], value: Float[Array, "g e"]) -> Layer:
     """The cache with the current token in its place."""
-    here = jnp.arange(layer.key.shape[1], dtype=jnp.int32) == plan.place[:, None]
+    here = jnp.arange(layer.key.shape[1], dtype=jnp.int32) == placement.place[:, None]
 
     def written(old: Float[Array, "g L e"], new: Float[Array, "g e"]) -> Array:
-        if plan.place.shape[0] == 1:  # one place in all heads: a slice
-            return jax.lax.dynamic_update_slice_in_dim(old, new[:, None].astype(old.dtype), plan.place[0], 1)
-        return old.at[jnp.arange(new.shape[0]), plan.place].set(new.astype(old.dtype))
+        if placement.place.shape[0] == 1:  # one place in all heads: a slice
+            return jax.lax.dynamic_update_slice_in_dim(old, new[:, None].astype(old.dtype), placement.place[0], 1)
+        return old.at[jnp.arange(new.shape[0]), placement.place].set(new.astype(old.dtype))
 
     return Layer(
         key=written(layer.key, key),
         value=written(layer.value, value),
-        born=jnp.broadcast_to(plan.born, layer.born.shape),
-        position=jnp.broadcast_to(plan.position, layer.position.shape),
+        born=jnp.broadcast_to(placement.born, layer.born.shape),
+        position=jnp.broadcast_to(placement.position, layer.position.shape),
         score=jnp.where(here, 0, layer.score),
     )

@@ -90,8 +90,8 @@ CLAIMS = (
         statement="On average over runs, a trained autoencoder with 32 codes restores more than half of the tokens of new logs of "
         "searches from their codes, and its codebook does not collapse: the perplexity of the codes stays above 16, whether the "
         "codebook moves by its gradient or as averages.",
-        slides=("practical:assort-figure-vqvae",),
-        bounds=jd.looked(at="0:6", confirmed="4000:4006"),
+        talks=("practical:assort-figure-vqvae",),
+        bounds=jd.tuned(on="0:6", confirmed_on="4000:4006"),
         judge=judge_autoencoder,
         controls={
             "codebook starts from random vectors": {"spread": 0.0},

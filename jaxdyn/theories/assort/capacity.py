@@ -143,7 +143,7 @@ CLAIMS = (
         statement="An autoencoder with $K$ codes, each of which stands for one chunk of tokens, restores at most the sum of the "
         "$K$ largest frequencies of chunks, and explicit weights attain this: all chunks are restored if and only if at most "
         "$K$ different ones occur.",
-        slides=("practical:assort-figure-vqvae",),
+        talks=("practical:assort-figure-vqvae",),
         judge=judge_capacity,
         controls={
             "codes for the rarest chunks": {"kept": "rare"},

@@ -129,7 +129,7 @@ CLAIMS = (
         statement="If the first $m$ of the $t$ tokens of a trace give way to codes of $r$ tokens each, written between two "
         r"delimiters, there are $k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and the codes' texts "
         "restore the trace token by token.",
-        slides=("practical:assort-figure-mixing",),
+        talks=("practical:assort-figure-mixing",),
         judge=judge_hybrid,
         controls={"texts of other codes": jd.swap(measured_trace="other")},
         rivals={

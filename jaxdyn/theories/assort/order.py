@@ -346,9 +346,9 @@ CLAIMS = (
         "codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a curriculum in "
         "which $m$ grows, or with codes renamed at random in each example? (Over six starts it solves fewer at the end than "
         "the first three.)",
-        slides=("practical:assort-better",),
+        talks=("practical:assort-better",),
         expected="measured",
-        found={
+        recorded={
             "runs that solve at least 95%, trace as text": (0.609, 1, 1),
             "runs that solve at least 95%, all replaced": (0.436, 0.8333, 0.97),
             "right solutions, solution alone": (0.441, 0.487, 0.533),
@@ -364,7 +364,7 @@ CLAIMS = (
             "along training, random m minus curriculum": (-0.293, -0.151, -0.00973),
             "along training, random m minus random m, codes permuted": (-0.0179, 0.1458, 0.31),
         },
-        found_seeds=6,
+        recorded_seeds=6,
         judge=judge_order,
         controls={"text and solution alone exchanged": kinds_as("measured_accuracy", text="solution", solution="text")},
         rivals={
@@ -378,9 +378,9 @@ CLAIMS = (
         statement="How many codes does a network that was trained with a random number of codes write when it is free to, how "
         "many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at random in "
         "each example?",
-        slides=("practical:assort-shorter",),
+        talks=("practical:assort-shorter",),
         expected="measured",
-        found={
+        recorded={
             "codes written, random m": (0.433, 1.375, 2.32),
             "runs that write codes, random m, codes permuted": (0, 0, 0.562),
             "tokens that codes save": (1.03, 7.625, 14.3),

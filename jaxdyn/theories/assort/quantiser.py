@@ -209,7 +209,7 @@ CLAIMS = (
         r"finds it, and leaves what is quantised as it is. Straight-through, the gradient of $f(q(x))$ at $x$ is $\nabla f$ at "
         r"$q(x)$, to a relative $10^{-7}$; that of the commitment $\beta\|x - \mathrm{sg}[e]\|^2$, in which sg stops gradients, "
         r"is $2\beta(x - e)$ and does not reach the codebook, whose own is $\sum_{x} 2(e_k - x)$ over the vectors with code $k$.",
-        slides=("practical:assort-figure-vqvae",),
+        talks=("practical:assort-figure-vqvae",),
         judge=judge_quantiser,
         controls={
             "largest inner product instead of nearest": {"choice": "product"},
@@ -231,7 +231,7 @@ CLAIMS = (
         quick=jd.grid(Quantiser, decay=[0.8, 0.95]),
         paper=jd.grid(Quantiser, decay=[0.8, 0.95], vectors=1024, codes=256, width=64),
         source="derived, for arXiv:1711.00937, appendix A.1",
-        slides=("practical:assort-figure-vqvae",),
+        talks=("practical:assort-figure-vqvae",),
         tested=r"No training: {vectors} random vectors of {width} numbers and {codes} random codes; 1 to 64 steps at $\gamma$ = "
         "{decay}; {seeds} draws.",
         judge=judge_averages,

@@ -135,7 +135,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 study = jd.Study(
     evidence="network",
     assumes=(jd.above("flow_over_edge", 1.0),),
-    bounds=jd.looked(at="11000000:11000024", confirmed="15000000:15000024"),
+    bounds=jd.tuned(on="11000000:11000024", confirmed_on="15000000:15000024"),
     trial=trial,
     quick=jd.grid(Network, eta=[0.1, 0.2, 0.4]),
     paper=jd.grid(Network, eta=[0.05, 0.1, 0.2, 0.3, 0.4], steps=20000, samples=100, iterations=40),

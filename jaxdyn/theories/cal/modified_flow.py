@@ -190,7 +190,7 @@ def caption(what: str, order: int) -> str:
 study = jd.Study(
     trial=trial,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
     quick=jd.grid(Steps, eta=HALVINGS, start=["random", "uv"]),
     seeds=8,
     paper_seeds=64,
@@ -203,7 +203,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="cal.gd_order1",
-        slides=("grokking:gradient-flow",),
+        talks=("grokking:gradient-flow",),
         title="Gradient descent converges to gradient flow at first order",
         statement=rf"Gradient descent on {NETWORK} converges to gradient flow at order 1 in the step size $\eta$: the weights "
         "after "

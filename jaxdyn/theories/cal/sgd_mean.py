@@ -163,7 +163,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 study = jd.Study(
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="43000000:43000008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="43000000:43000008"),
     trial=trial,
     quick=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128]),
     paper=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256], shuffles=256),

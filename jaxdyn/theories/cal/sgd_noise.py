@@ -228,7 +228,7 @@ def plot_covariance(ds: xr.Dataset, fig: Figure) -> None:
     plotting.scatter(fig.subplots(), ds.predicted_covariance, ds.measured_covariance, "entries of S", log=False)
 
 
-LOOKED = jd.looked(at="0:32", confirmed="31000000:31000032")
+TUNED = jd.tuned(on="0:32", confirmed_on="31000000:31000032")
 modes = jd.Study(
     evidence="algebra",  # descent on a bare quadratic
     bounds="derived",
@@ -273,7 +273,7 @@ CLAIMS = (
     scalar.claim(
         id="cal.sgd_var",
         title="The exact variance of SGD with gradient noise on a quadratic",
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"SGD with step size $\eta$ on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has, "
         r"after $n$ steps from the minimum, the variance $\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ with $r = 1-\eta h$, and in the "
         r"stationary state $\eta\sigma^2/(h(2-\eta h))$; means over runs are within 4% of the former and within 1% of the "
@@ -291,7 +291,7 @@ CLAIMS = (
     scalar.claim(
         id="cal.sgd_cov",
         title="The stationary covariance of SGD solves a matrix equation",
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
         r"with step size $\eta$ solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, each entry is within "
         r".03 of the solution on average over problems, and the root mean square deviation in single problems, after removing "

@@ -112,7 +112,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 study = jd.Study(
     evidence="flow",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
     trial=trial,
     quick=jd.grid(Stairs, eps=1e-6, start=["aligned", "frames"]),
     paper=jd.grid(Stairs, eps=[1e-10, 1e-8, 1e-6], start=["aligned", "frames"], size=10, modes=4),

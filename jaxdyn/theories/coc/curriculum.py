@@ -78,7 +78,7 @@ CLAIMS = (
         statement="How often do networks answer right that were trained by Coconut, and without its curriculum (the last stage "
         "from the start), and by how much is Coconut ahead, from the same starts? (Over eight starts Coconut is ahead; among "
         "four a single one that fails can hide it.)",
-        slides=(
+        talks=(
             "practical:coc-figure-training",
             "practical:coc-table",
             "practical:coc-table-coconut",
@@ -89,13 +89,13 @@ CLAIMS = (
             "practical:coc-table-pause-as-thought",
         ),
         expected="measured",
-        found={
+        recorded={
             "starts from which Coconut answers at least 80% right": (0.409, 0.75, 0.929),
             "accuracy of Coconut": (0.645, 0.8076, 0.971),
             "accuracy of no_curriculum": (0.464, 0.4902, 0.517),
             "accuracy of Coconut minus that of no_curriculum": (0.149, 0.3174, 0.486),
         },
-        found_seeds=8,
+        recorded_seeds=8,
         judge=judge_curriculum,
     ),
 )

@@ -173,7 +173,7 @@ STUDY = jd.Study(
     "the graph. A point is a run.",
 )
 
-LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
+TUNED = jd.tuned(on="0:4", confirmed_on="5000:5004")
 
 CLAIMS = (
     STUDY.claim(
@@ -181,11 +181,11 @@ CLAIMS = (
         title="Answers are lost when continuous thoughts are left out or replaced",
         statement="Every trained network that answers right loses at least 20% of all answers if its thoughts are left out or "
         "taken from another problem, and at least 10% if they are replaced by noise of the same length.",
-        slides=("practical:coc-figure-method",),
+        talks=("practical:coc-figure-method",),
         judge=judge_ablation,
         controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": PAUSED},
         rivals={"the answer does not need thoughts": jd.off(USELESS), "any content serves": TIME_ALONE},
-        bounds=jd.looked(at="95000000:95000004", confirmed="96000000:96000004"),
+        bounds=jd.tuned(on="95000000:95000004", confirmed_on="96000000:96000004"),
     ),
     STUDY.claim(
         id="coc.latent_order",
@@ -193,7 +193,7 @@ CLAIMS = (
         statement="How many of all answers does a trained network lose if its own two thoughts are fed in each other's places? "
         "(Networks differ: the interval nearly reaches 0.)",
         expected="measured",
-        found={
+        recorded={
             "accuracy lost, thoughts in each other's places": (0.00332, 0.3486, 0.694),
         },
         judge=judge_order,
@@ -207,7 +207,7 @@ CLAIMS = (
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
         rivals={"the answer does not need thoughts": jd.off({with_only(j): 0.0 for j in (0, 1)})},
-        bounds=LOOKED,
+        bounds=TUNED,
     ),
     STUDY.claim(
         id="coc.edit",
@@ -221,20 +221,20 @@ CLAIMS = (
             "the answer stays as it was": jd.off(UNEDITED),
             "a coin between the candidates": {FOLLOWS.format(e): 0.5 for e in EDITS},
         },
-        bounds=LOOKED,
+        bounds=TUNED,
     ),
     STUDY.claim(
         id="coc.parallelism",
         title="Thought 1 leaves more nodes open than thought 2",
         statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2, among the nodes "
         "at the distance of the thought, and among all names? (Four starts do not always tell the former from no fall; eight do.)",
-        slides=("practical:coc-same-thought", "practical:coc-figure-inside"),
+        talks=("practical:coc-same-thought", "practical:coc-figure-inside"),
         expected="measured",
-        found={
+        recorded={
             "fall of entropy among nodes at this distance (nats)": (0.0718, 0.1897, 0.308),
             "fall of entropy among all names (nats)": (-0.549, -0.1981, 0.153),
         },
-        found_seeds=8,
+        recorded_seeds=8,
         judge=judge_entropy,
         rivals={"an even choice of two becomes a certain one": {FALL.format(AMONG[0]): float(np.log(2))}},
         plot=plot_entropy,
@@ -246,15 +246,15 @@ CLAIMS = (
         statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2 in networks that "
         "were trained on chains of text and are fed their own hidden states, and how much farther does it fall in networks "
         "trained by Coconut from the same starts? (With four starts all four intervals contain 0.)",
-        slides=("practical:coc-figure-inside",),
+        talks=("practical:coc-figure-inside",),
         expected="measured",
-        found={
+        recorded={
             "fall of entropy among nodes at this distance (nats), chains of text": (-0.0704, 0.1234, 0.318),
             "fall of entropy among all names (nats), chains of text": (-0.449, -0.0863, 0.277),
             "fall of entropy among nodes at this distance (nats), Coconut minus chains of text": (-0.172, 0.06635, 0.305),
             "fall of entropy among all names (nats), Coconut minus chains of text": (-0.644, -0.1118, 0.421),
         },
-        found_seeds=8,
+        recorded_seeds=8,
         judge=judge_forced,
         quick=jd.grid(Training, recipe=["coconut", "cot"]),
         paper=jd.grid(Training, recipe=["coconut", "cot"]),

@@ -103,7 +103,7 @@ FITTED = jd.Study(
     quick=jd.grid(Graphs),
     seeds=16,
     evidence="numbers",
-    bounds=jd.looked(at="0:16", confirmed="99000000:99000016"),
+    bounds=jd.tuned(on="0:16", confirmed_on="99000000:99000016"),
     form="derived",
     source="arXiv:2412.06769, table of ProsQA's statistics and appendix A.2; corrections of the pseudo-code: ours, from the "
     "released files",
@@ -117,7 +117,7 @@ FITTED = jd.Study(
     statement="Let nodes draw parents in their own family alone, in the second one with probability .45, and let the target be a "
     "deepest leaf below that root whose leaves are deeper. Then graphs have the means of ProsQA's table, 23.0 nodes, 36.0 edges, "
     "a shortest path of 3.8 steps, each to 2%, and 1.6 shortest paths, to 7%.",
-    slides=(
+    talks=(
         "practical:coc-prosqa-nodes",
         "practical:coc-prosqa-edges",
         "practical:coc-prosqa-length",

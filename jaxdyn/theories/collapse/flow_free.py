@@ -273,7 +273,7 @@ CLAIMS = (
         statement="Where a simplex of the 2d class means has no room, in d dimensions, gradient flow in the "
         "unconstrained-features model ends at the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two "
         "centred class means is 0 and the least -1, to $10^{-4}$.",
-        bounds=jd.looked(at="0:8", confirmed="52000000:52000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,
         assumes=(jd.below("threshold", 1.0),),

@@ -200,7 +200,7 @@ CLAIMS = (
         "training?",
         expected="measured",
         judge=judge,
-        found={
+        recorded={
             f"{WITHIN}, K = 3": (0.0265, 0.03442, 0.0423),
             f"{WITHIN}, K = 10": (0.166, 0.1958, 0.226),
             f"{COSINE}, K = 3": (0.0788, 0.1109, 0.143),

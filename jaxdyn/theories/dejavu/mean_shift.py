@@ -100,7 +100,7 @@ CLAIMS = (
         "on average over draws. (Attention on random tokens, nothing learned.)",
         tested=r"Two clouds of {tokens} tokens in the plane with standard deviation {sigma} and centres at distance {distance} "
         r"from the origin on opposite sides, $\beta$ = {beta}; {seeds} seeds.",
-        bounds=jd.looked(at="0:32", confirmed="51000000:51000048"),
+        bounds=jd.tuned(on="0:32", confirmed_on="51000000:51000048"),
         judge=judge,
         controls={"a high temperature: the clouds merge": {"beta": 0.01}, "wide clouds that overlap": {"sigma": 1.5}},
         rivals={

@@ -112,7 +112,7 @@ SLOWLY = STUDY.claim(
     "stream by more: their cosines are below .75 in every piece.",
     form="inner",
     judge=judge,
-    bounds=jd.looked(at="0:8", confirmed="5000:5006"),
+    bounds=jd.tuned(on="0:8", confirmed_on="5000:5006"),
     controls={"cosines of the layers below": jd.rolled(measured_slow="layer")},
     rivals={
         "each block writes a new stream, of any direction": jd.off(NEW),
@@ -141,6 +141,6 @@ CLAIMS = (
         judge=read_excess,
         quick=jd.grid(OnText, length=256, weights=["published", "shuffled"]),
         rivals={"only trained streams turn slowly; random ones are new in each block": {EXCESS: published}},
-        found={EXCESS: (-0.00043, 0.00642, 0.0133)},
+        recorded={EXCESS: (-0.00043, 0.00642, 0.0133)},
     ),
 )

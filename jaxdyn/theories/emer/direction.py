@@ -228,7 +228,7 @@ CLAIMS = (
     STUDY.claim(
         id="emer.direction",
         title="Thought and candidates are read in a proportion of root K",
-        bounds=jd.looked(at="0:8", confirmed="61000000:61000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="61000000:61000008"),
         statement=r"An answering layer reads a thought over K of n vertices with strength $\mu_A$ and the two candidates for the "
         r"answer with strength $\mu_R$ (mean diagonals of two matrices minus their means off it). Both follow "
         r"$\dot\mu_A = k_A K^{-1/2}(1 - P(V))$ and $\dot\mu_R = k_R(1 - P(c))$ within $10^{-5}$, relative to 1 plus their size, "
@@ -254,7 +254,7 @@ CLAIMS = (
         "reads the thought and the candidates are those of the two equations of `emer.direction` within 3% of 1 plus their size, "
         "on average over runs.",
         evidence="network",
-        bounds=jd.looked(at="0:8", confirmed="7000:7008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7000:7008"),
         judge=judge_sgd,
         controls={"both matrices exchanged": exchanged},
         rivals={"nothing moves": jd.off(STILL), "the learning rates set the proportion": BY_RATES},

@@ -66,7 +66,7 @@ CLAIMS = (
         tested=TESTED.replace("ENTRIES", "the diagonal"),
         statement="After training of the diagonal of the searching layer's matrix on one graph, the next thought in every new "
         "graph holds exactly the vertices of the thought and those within one more step, with a weight above $10^{-4}$.",
-        slides=("practical:sup-figure-search",),
+        talks=("practical:sup-figure-search",),
         judge=judge,
         assumes=(jd.above("above_mean", 0.0),),
         controls={"training on a dense graph, where few edges lead to the demonstrated vertex": {"target": "low", "density": 0.8}},
@@ -81,7 +81,7 @@ CLAIMS = (
         expected="measured",
         quick=jd.grid(SearchSgd, target="middle", train="full", density=0.2),
         judge=read_full,
-        found={SHARE: (0.133, 0.2573, 0.381)},
+        recorded={SHARE: (0.133, 0.2573, 0.381)},
         rivals={"nothing is learned": {SHARE: untrained}, "every graph, as after training of the diagonal": {SHARE: 1.0}},
     ),
 )

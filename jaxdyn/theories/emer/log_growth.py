@@ -75,7 +75,7 @@ def tested(loss: str, entries: str = "the diagonal") -> str:
     return TESTED.replace("{loss}", loss).replace("{entries}", entries)
 
 
-LOOKED = jd.looked(at="0:4", confirmed="61000000:61000004")
+TUNED = jd.tuned(on="0:4", confirmed_on="61000000:61000004")
 POWERS = {"mu grows like the root of time": power(0.5), "mu grows linearly": power(1.0)}
 
 CLAIMS = (
@@ -83,7 +83,7 @@ CLAIMS = (
         id="emer.log_growth",
         title="Demonstrating the best vertex makes the search grow like log time",
         tested=tested(COCONUT),
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"Where the demonstrated vertex has the most edges from the thought, $d_{max}$, the diagonal $\mu$ of the "
         r"searching layer's matrix has at $t = 10^{12}$ the slope $d\mu/d\ln t = \sqrt K/\Delta$ within 0.2%, $\Delta = d_{max} "
         r"- d_2$, and differs from $\frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}$ by at most 0.005 times this slope. K of n "
@@ -101,7 +101,7 @@ CLAIMS = (
         id="emer.log_growth_bfs",
         title="Accepting any vertex in reach makes the search grow like log time",
         tested=tested(BFS),
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"With the loss of Coconut-BFS, the diagonal $\mu$ of the searching layer's matrix has at $t = 10^{12}$ the "
         r"slope $d\mu/d\ln t = \sqrt K/d_{max}$ within 0.2%, and differs from $\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r "
         r"t}{nK}$ by at most 0.005 times this slope. K of n vertices are in the thought, $d_{max}$ is the largest number of "
@@ -125,7 +125,7 @@ CLAIMS = (
         quick=jd.grid(SearchFlow, target=["middle", "top"], train="full", density=0.2),
         seeds=24,
         judge=read_joint,
-        found={"distance of dmu/dln t from that of the largest margin, mean": (-0.00166, 0.002731, 0.00712)},
+        recorded={"distance of dmu/dln t from that of the largest margin, mean": (-0.00166, 0.002731, 0.00712)},
         assumes=(jd.above("hull_gap", 0.05),),
         controls={"the diagonal alone is trained": jd.Control({"train": "diagonal"}, every_seed=True)},
         rivals={"nothing moves": jd.off(STILL), "the slope of mu alone": jd.swap(predicted_joint_slope="predicted_slope")},

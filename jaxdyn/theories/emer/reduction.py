@@ -120,7 +120,7 @@ SGD = jd.Study(
     seeds=16,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="96000000:96000016", confirmed="97000000:97000016"),
+    bounds=jd.tuned(on="96000000:96000016", confirmed_on="97000000:97000016"),
     source="arXiv:2509.23365, Lemma 1 (reduction); sizes and step sizes ours",
     tested="SGD at rates {lr} on all entries of the searching layer's matrix with Coconut's loss, until $t$ = {records} times "
     "{span} (rate times steps): {vertices} vertices, {inside} of them in the thought, embeddings in {width} dimensions, {batch} "
@@ -155,7 +155,7 @@ CLAIMS = (
         r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ to $10^{-4}$ (root mean square of the rest), and its two numbers follow "
         r"the two equations $\dot\mu = \frac1n(E_G[a] - E_P[a])$ and $\dot\nu = \frac{1}{n(n-1)}(E_G[b] - E_P[b])$ of "
         r"`emer.gradient` within $10^{-4}$, relative to 1 plus their size, at all times.",
-        bounds=jd.looked(at="0:4", confirmed="7000:7004"),
+        bounds=jd.tuned(on="0:4", confirmed_on="7000:7004"),
         judge=judge_flow,
         controls={
             "every example has the same names": {"renaming": 0.0, "loss": "coconut"},

@@ -127,7 +127,7 @@ CLAIMS = (
         r"GaLore's optimizer without moments, a one-sided subspace that is found again and again lets the whole gradient vanish, "
         r"to $10^{-10}$ of its start. The accumulated update has the rank of one subspace times the number of subspaces used, "
         r"until it has full rank, and has it at the end.",
-        slides=("practical:galore-update",),
+        talks=("practical:galore-update",),
         judge=judge_switching,
         controls={"the first subspace is kept": {"every": 0.0}},
         rivals={"the update keeps the rank of one subspace": jd.swap(predicted_rank="one_subspace")},

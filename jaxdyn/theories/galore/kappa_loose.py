@@ -96,7 +96,7 @@ CLAIMS = (
         "(An algebraic question.)",
         expected="measured",
         judge=read,
-        found={
+        recorded={
             "smallest eigenvalue over kappa, mean, terms: 1": (1.0, 1.0, 1.0),
             "smallest eigenvalue over kappa, mean, terms: 3": (1.16, 1.191, 1.22),
             "smallest eigenvalue over kappa, mean, terms: 10": (1.32, 1.337, 1.36),

@@ -132,7 +132,7 @@ FORMULAS = STUDY.claim(
     statement=r"For an $m \times n$ matrix ($m \le n$) and rank $r$, training by Adam holds $3mn$ numbers at full rank, "
     r"$mn + 3(mr + nr)$ with a low-rank adaptor, and $mn + mr + 2nr$ with GaLore, of which $2mn$, $2(mr + nr)$ and $2nr$ are "
     "optimizer states: to the entry.",
-    slides=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
+    talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
     form="corrected",
     bounds="derived",
     judge=judge,
@@ -153,6 +153,6 @@ CLAIMS = (
         r"$mr + 2nr$ are optimizer states.",
         form="printed",
         printed="talk practical, Memory Saving with GaLore: totals $2mn+3mr+3nr$ and $mn+2mr+2nr$, states $mr+2nr$",
-        slides=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
+        talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
     ),
 )

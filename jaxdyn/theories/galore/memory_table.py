@@ -108,7 +108,7 @@ CLAIMS = (
         "GB, within 7% of it for full training and factorisations; that of weights alone is 10% below to 8% above. In print and "
         "in the count, GaLore needs at most 0.9 of the memory of full training and of LoRA. (Published figures against a count; "
         "no training.)",
-        slides=(
+        talks=(
             "practical:galore-model-sizes",
             "practical:galore-table-memory",
             "practical:galore-ranks",

@@ -293,7 +293,7 @@ CLAIMS = (
         "basis of the "
         f"first gradient's singular vectors; with bases found anew its change differs from that by more than {TURNS:.0%} on "
         f"average.",
-        slides=("practical:galore-algorithm", "practical:galore-update"),
+        talks=("practical:galore-algorithm", "practical:galore-update"),
         judge=judge_full_rank,
         controls={"bases that lack one dimension": {"rank": 5}},
         rivals={
@@ -321,7 +321,7 @@ CLAIMS = (
         "of {rank} dimensions; {seeds} seeds.",
         statement="A network trained by GaLore without moments, with a basis found in every step, takes the same path whether "
         "rows or columns are projected: that of descent along the matrix of the basis's rank that is nearest to the gradient.",
-        slides=("practical:galore-update",),
+        talks=("practical:galore-update",),
         judge=judge_sides,
         controls={"bases found every 5 steps": {"every": 5.0}},
         rivals={"nothing moves": jd.off(predicted_change=0.0), "SGD: all of the gradient": jd.swap(predicted_change="sgd")},
@@ -344,7 +344,7 @@ CLAIMS = (
         "bases of {rank} dimensions, Adam inside, float32; {seeds} seeds.",
         statement="GaLore-Adam that projects the long side of every matrix changes the weights as the implementation in optax "
         "does, within 1e-4 of the change.",
-        slides=("practical:galore-algorithm",),
+        talks=("practical:galore-algorithm",),
         judge=judge_agreement,
         controls={"the short side": {"side": "short"}},
         rivals={"nothing moves": jd.off(predicted_change=0.0), "Adam without projection": jd.swap(predicted_change="adam")},
@@ -358,7 +358,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds=jd.looked(at="0:128", confirmed="4000:4128"),
+        bounds=jd.tuned(on="0:128", confirmed_on="4000:4128"),
         source="arXiv:2410.11289 (GoLore), section 4: the example; formulas and numbers: derived",
     ).claim(
         id="galore.noise_counterexample",
@@ -394,7 +394,7 @@ CLAIMS = (
         seeds=100,
         paper_seeds=100,
         evidence="network",
-        bounds=jd.looked(at="0:100", confirmed="17000:17100"),
+        bounds=jd.tuned(on="0:100", confirmed_on="17000:17100"),
         source="arXiv:2410.11289 (GoLore), section 4: the example, of two rows; the rest derived",
     ).claim(
         id="galore.noise_rank",

@@ -119,7 +119,7 @@ CLAIMS = (
         paper_seeds=16,
         evidence="model",
         judge=judge,
-        bounds=jd.looked(at="0:4", confirmed="5000:5003"),
+        bounds=jd.tuned(on="0:4", confirmed_on="5000:5003"),
         tested=f"{SMOLLM2}; gradients of the mean cross-entropy of a piece, of all seven matrices in the layers 10, 20 and 30.",
         source="arXiv:2403.03507, section 3 (low-rank gradients) and table 2 (a quarter of the ranks)",
         plot=plot,

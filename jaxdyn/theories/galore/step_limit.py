@@ -61,7 +61,7 @@ CLAIMS = (
         seeds=256,
         paper_seeds=256,
         evidence="reduced",
-        bounds=jd.looked(at="0:128", confirmed="18000000:18000256"),
+        bounds=jd.tuned(on="0:128", confirmed_on="18000000:18000256"),
         assumes=(jd.above("kept_share", 0.03),),
         source="derived: the condition that arXiv:2403.03507, lemma 3.4, needs",
     ).claim(

@@ -6,7 +6,7 @@ import functools
 
 from jaxdyn.nn.decoder import llama
 from jaxdyn.optim import footprint
-from jaxdyn.optim.memory import Bytes, Plan, estimate
+from jaxdyn.optim.memory import Bytes, MemoryLayout, estimate
 from jaxdyn.theories.galore.published import RANKS
 
 __all__ = ["EIGHT_BIT", "GB", "GIB", "lora_as_published", "memory", "shapes"]
@@ -23,7 +23,7 @@ def shapes(model: str) -> dict:
 
 def memory(model: str, method: str, *, side: str = "long", moments: str | None = None) -> Bytes:
     """Bytes of a method at the published rank."""
-    return estimate(shapes(model), Plan(method=method, rank=RANKS[model], side=side, moments=moments))
+    return estimate(shapes(model), MemoryLayout(method=method, rank=RANKS[model], side=side, moments=moments))
 
 
 def lora_as_published(model: str) -> Bytes:

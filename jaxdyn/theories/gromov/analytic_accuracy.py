@@ -120,7 +120,7 @@ CLAIMS = (
     STUDY.claim(
         id="gromov.analytic",
         title="The accuracy of a random construction follows from its width",
-        bounds=jd.looked(at="0:96", confirmed="4000:4096"),
+        bounds=jd.tuned(on="0:96", confirmed_on="4000:4096"),
         statement="The constructed network for addition modulo M, with K nodes of random frequencies and phases, classifies "
         "a share "
         r"$\int\varphi(z)\,\Phi\bigl(\sqrt{M/(M-1)}\,(\sqrt{2K}/3 + \sqrt{2305/5832}\,z)\bigr)^{M-1}dz$ of all pairs "
@@ -139,7 +139,7 @@ CLAIMS = (
     STUDY.claim(
         id="gromov.width",
         title="The width that a construction needs, and how it grows with the modulus",
-        bounds=jd.looked(at="0:96", confirmed="5000:5096"),
+        bounds=jd.tuned(on="0:96", confirmed_on="5000:5096"),
         statement="The number of nodes with which the constructed network classifies 90% of all pairs correctly grows with "
         "the modulus as a normal approximation of its margins predicts: within 20% for each modulus, and within 20% in the "
         "growth from the smallest modulus to the largest.",

@@ -54,7 +54,7 @@ CLAIMS = (
     STUDY.claim(
         id="gromov.margin",
         title="Mean and variance of a random construction's margins",
-        bounds=jd.looked(at="0:192", confirmed="31000000:31000192"),
+        bounds=jd.tuned(on="0:192", confirmed_on="31000000:31000192"),
         seeds=192,
         statement=r"In the constructed network with nodes $j$ of frequencies $\theta_j$, let $u_j = 1 - \cos\theta_j d$. "
         r"Over all pairs of operands, the margin of the right class over the class $d$ further has the mean $\frac12\sum_j "

@@ -85,7 +85,7 @@ CLAIMS = (
         "current one, holds the first tokens and the current one alone when it has read twelve times as many as it has room for, "
         "in at least 95% of runs. (The policy on uniform or weak random attention, nothing learned.)",
         tested="A cache of {size} keys after {tokens} tokens, with random logits of standard deviation {spread}; {seeds} seeds.",
-        bounds=jd.looked(at="7000:7512", confirmed="8000:8512"),
+        bounds=jd.tuned(on="7000:7512", confirmed_on="8000:8512"),
         judge=judge,
         controls={"the last 4 tokens are kept": {"recent": 4.0}, "logits of standard deviation 3": {"spread": 3.0}},
         rivals={"the last 8 tokens are left": jd.swap(predicted_kept="newest")},

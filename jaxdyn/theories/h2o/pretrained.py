@@ -15,7 +15,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.models.instruments import heavy
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
-from jaxdyn.nn.inside import nats
+from jaxdyn.nn.activations import cross_entropies
 
 __all__ = ["CLAIMS", "FORMS", "KEPT", "judge", "trial"]
 
@@ -42,7 +42,7 @@ def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
     tokens = piece(s, key, shared)
     x, seen = heavy.shares(shape, params, tokens[:-1])
     evicted = heavy.evicted(shape, params, tokens, tuple(KEPT.values())[1:], (BUDGET,))[:, 0]
-    every = jnp.concatenate([nats(shape, params, x, tokens[1:])[None], evicted])
+    every = jnp.concatenate([cross_entropies(shape, params, x, tokens[1:])[None], evicted])
     late = jnp.mean(every[:, (s.length - 1) // 2 :], -1)
     share = jnp.mean(seen["share"], -1)
     uniform = jnp.full(share.shape, heavy.uniform(s.length - 1), share.dtype)
@@ -101,7 +101,7 @@ BUDGETED = jd.Study(
     paper_seeds=24,
     evidence="model",
     judge=judge,
-    bounds=jd.looked(at="0:6", confirmed="5000:5005"),
+    bounds=jd.tuned(on="0:6", confirmed_on="5000:5005"),
     tested=f"{SMOLLM2}, with caches for a fifth of a piece, half of it for the last keys; perplexities are of its second half.",
     source="arXiv:2306.14048, sections 3 and 5 (OPT, LLaMA and GPT-NeoX)",
     plot=plot,

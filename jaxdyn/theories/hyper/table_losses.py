@@ -94,7 +94,7 @@ CLAIMS = (
         caption="Printed contrastive losses over closed forms of codes; dashed: equal.",
     ).claim(
         id="hyper.table_losses",
-        slides=("training:hyper-table",),
+        talks=("training:hyper-table",),
         title="One set of constants gives all printed losses of the hypercube",
         statement="With 10 relevant bits, temperature 1/2, batches of 512 and 20 dimensions the printed losses are those of closed "
         "forms: that of the linear encoder is the code of the relevant bits to .0005; that of the codes f and g is one "

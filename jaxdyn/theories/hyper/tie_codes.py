@@ -151,7 +151,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="hyper.tie",
-        slides=("training:hyper-transfer",),
+        talks=("training:hyper-transfer",),
         title="Two encoders with one contrastive loss, one useful, one useless",
         statement="An encoder $f$ that reads the $k$ relevant bits and an encoder $g$ that reads the signs of $k$ others have "
         "the same contrastive loss: to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to "
@@ -159,7 +159,7 @@ CLAIMS = (
         "e^{1/T}) - 1/T$ minus a small term of Jensen's ($n$: negatives, $T$: temperature). Linear probes have an "
         "accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",
         seeds=12,
-        bounds=jd.looked(at="0:8", confirmed="9000:9008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
         controls={"f reads 9 of the 10 bits": {"first": 9.0}, "accuracies exchanged": EXCHANGED},
         rivals={},
     ),

@@ -313,7 +313,7 @@ STUDY = jd.Study(
     "batches of {batch} points, {optimizer} at the rate {lr}, {records} times {every} steps; linear probes on "
     "{examples} examples; seeds: {seeds}.",
     source="arXiv:2202.14037, experiment on the Boolean hypercube; constants reconstructed, the smaller cube ours",
-    bounds=jd.looked(at="0:6", confirmed="9000:9006"),
+    bounds=jd.tuned(on="0:6", confirmed_on="9000:9006"),
     plot=plot,
     caption="Downstream accuracy against contrastive loss along training, mean over runs, first record after the start to the "
     "last; vertical lines: loss of the code of the relevant bits (dotted) and least loss on the sphere (dashed).",
@@ -321,7 +321,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="hyper.table_linear",
-        slides=("training:hyper-table",),
+        talks=("training:hyper-table",),
         title="A linear encoder ends at the loss of the relevant bits' code",
         statement="Above the temperature at which irrelevant bits pay, a linear encoder of the hypercube ends at the contrastive "
         "loss of the code of the relevant bits within .01, and linear probes on it have an accuracy of at least 99%, "
@@ -331,7 +331,7 @@ CLAIMS = (
         judge=judge_linear,
         assumes=(jd.below("critical", 0.0),),
         seeds=8,
-        bounds=jd.looked(at="0:8", confirmed="9000:9008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
         controls={"temperature 0.4": {"temperature": 0.4}},
         rivals={
             STILL: jd.off(
@@ -364,7 +364,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.mlp_adam",
-        slides=("training:hyper-table",),
+        talks=("training:hyper-table",),
         title="An MLP encoder has a lower loss and a lower accuracy than a linear one",
         statement="On the hypercube an encoder with one hidden layer ends with a contrastive loss that is lower by at least .1 "
         "than that of a linear encoder from the same seed, and with a downstream accuracy that is lower by at least "
@@ -372,7 +372,7 @@ CLAIMS = (
         paper=PAPER.replace(width=32),
         judge=judge_mlp,
         seeds=8,
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         controls={
             "32 dimensions": {"dim": 32.0},  # in the quick grid one a pattern of the relevant bits
             "encoders exchanged": jd.rolled(measured_loss="encoder", measured_accuracy="encoder"),
@@ -385,7 +385,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.mlp_late",
-        slides=("attention:hyper-figure",),
+        talks=("attention:hyper-figure",),
         title="An MLP encoder loses accuracy late, when its loss hardly moves",
         statement="On the hypercube an encoder with one hidden layer loses downstream accuracy late in training: from the first "
         "record after the start to the end, the accuracy of linear probes falls by at least one point while the loss "
@@ -393,7 +393,7 @@ CLAIMS = (
         quick=jd.grid(Contrastive, encoder="mlp"),
         paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
         seeds=12,
-        bounds=jd.looked(at="0:12", confirmed="51000000:51000012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="51000000:51000012"),
         judge=judge_late,
         controls={"a linear encoder": {"encoder": "linear"}, "the early phase in place of the late one": early},
         rivals={STILL: jd.off({FALL: 0.0})},
@@ -415,7 +415,7 @@ CLAIMS = (
         "the sphere, and not below it: no run ends lower by more than .01, and the mean loss over runs is 1 to 1.02 "
         "times that of the uniform law.",
         judge=judge_bound,
-        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="31000000:31000008"),
         seeds=8,
         quick=jd.grid(Contrastive, encoder="mlp"),
         paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
@@ -427,7 +427,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.wd",
-        slides=("training:hyper-table",),
+        talks=("training:hyper-table",),
         title="What weight decay gives an MLP encoder in accuracy and costs in loss",
         statement="How much downstream accuracy does an encoder with one hidden layer gain on the hypercube by decoupled weight "
         "decay of .1 and of 1, and by how much is its contrastive loss higher with decay 1?",
@@ -445,6 +445,6 @@ CLAIMS = (
             "weight decay changes nothing": jd.off({LITTLE: 0.0, MUCH: 0.0, RISE: 0.0}),
             "the published gain, with the smaller decay": {LITTLE: PUBLISHED / 100},
         },
-        found={LITTLE: (-0.0166, -0.005047, 0.00648), MUCH: (0.0302, 0.08794, 0.146), RISE: (0.0211, 0.0368, 0.0525)},
+        recorded={LITTLE: (-0.0166, -0.005047, 0.00648), MUCH: (0.0302, 0.08794, 0.146), RISE: (0.0211, 0.0368, 0.0525)},
     ),
 )

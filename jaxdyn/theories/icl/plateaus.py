@@ -159,7 +159,7 @@ CLAIMS = (
         "population loss in float64 until $t = 794$, from Gaussian entries of standard deviation {size}. In-context "
         "regression with {inputs} inputs and {length} examples; the inputs' covariance has random eigenvectors, the largest "
         "eigenvalue {first}, and each further one {ratio} times the one before; {seeds} seeds.",
-        bounds=jd.looked(at="0:32", confirmed="18000000:18000032"),
+        bounds=jd.tuned(on="0:32", confirmed_on="18000000:18000032"),
         judge=judge,
         controls={"merged keys and queries": {"keys": "merged"}, "equal eigenvalues": {"ratio": 1.0}},
         rivals={

@@ -266,8 +266,8 @@ CLAIMS = (
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
         "per prompt; {seeds} seeds.",
         quick=jd.grid(Sgd, lr=[0.01, 0.005]),
-        most=64,
-        bounds=jd.looked(at="0:10", confirmed="51000000:51000016"),
+        max_seeds=64,
+        bounds=jd.tuned(on="0:10", confirmed_on="51000000:51000016"),
         judge=judge_path,
         controls={"a start with all entries": jd.Control({"start": "dense"}, every_seed=True)},
         rivals={
@@ -290,7 +290,7 @@ CLAIMS = (
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
         "per prompt; {seeds} seeds.",
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         judge=judge_lengths,
         controls={**SOFTMAX, "errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
         rivals={
@@ -315,7 +315,7 @@ CLAIMS = (
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
         "per prompt; {seeds} seeds.",
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
         rivals={

@@ -267,7 +267,7 @@ CLAIMS = (
         "below .65 times that at the end, and at that moment the network is closer to it than to the uniform prediction "
         "(geometric mean). At the end it has won, on average, more than a third of the gap between the losses by counts of "
         "tokens and by counts of pairs.",
-        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
         judge=judge_phases,
         rivals={"nothing moves": jd.off(STILL_PHASES)},
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
@@ -278,7 +278,7 @@ CLAIMS = (
         statement="After learning to predict Markov chains in context, on average over runs, the first layer puts more than "
         "a third of its attention on the token before the query's, and the second more than .6 of its own on tokens that "
         "come right after one equal to the query's.",
-        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
         judge=judge_circuit,
         rivals={"nothing moves: attention as at the start": jd.off(STILL_CIRCUIT)},
         controls=ONE_LAYER,
@@ -295,6 +295,6 @@ CLAIMS = (
         judge=judge_excess,
         controls=ONE_LAYER,
         rivals={"no more than counts of tokens is learned": {LEFT: 1.0}},
-        found={LEFT: (0.199, 0.2669, 0.335)},
+        recorded={LEFT: (0.199, 0.2669, 0.335)},
     ),
 )

@@ -79,7 +79,7 @@ CLAIMS = (
         paper_seeds=24,
         evidence="model",
         judge=judge,
-        bounds=jd.looked(at="0:5006", confirmed="6000:6006"),
+        bounds=jd.tuned(on="0:5006", confirmed_on="6000:6006"),
         tested=f"{SMOLLM2}; entropies are means over queries and heads.",
         source="arXiv:2310.00535, section 5 and figures 6 to 8 (attention becomes sparse; entropy by layer)",
         plot=plot,

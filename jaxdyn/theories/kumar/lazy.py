@@ -232,8 +232,8 @@ CLAIMS = (
         id="kumar.lazy_rich",
         title="The larger the output scale, the later a network generalises",
         seeds=18,
-        most=72,
-        bounds=jd.looked(at="6000000:6000012", confirmed="96000000:96000018"),
+        max_seeds=72,
+        bounds=jd.tuned(on="6000000:6000012", confirmed_on="96000000:96000018"),
         statement=r"The larger the output scale $\alpha$ of a network, the later it generalises after it has fitted its "
         r"samples: the delay ranks with $\alpha$, grows with a power of at least 1/2 and faster than the time to fit, while "
         r"the movement of the weights and the "
@@ -260,7 +260,7 @@ CLAIMS = (
         title="At a large output scale a network is its first kernel, up to 1/scale",
         quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
         paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
-        bounds=jd.looked(at="0:12", confirmed="5000:5012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="5000:5012"),
         statement=r"A network minus its first output is, in the limit of a large output scale $\alpha$, regression with the "
         r"tangent kernel of "
         "its first weights: its test loss and the movement of its weights differ relatively from those of gradient descent "

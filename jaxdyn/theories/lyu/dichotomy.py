@@ -208,7 +208,7 @@ CLAIMS = (
         id="lyu.dichotomy",
         title="Weight decay switches from the kernel's predictor to the sparse one",
         assumes=(jd.below("left", 0.02),),
-        bounds=jd.looked(at="0:8", confirmed="7300000:7300008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7300000:7300008"),
         statement=r"Gradient flow of a two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
         r"$\lambda$, switches at $\lambda t = \ln\alpha - \ln\varepsilon_c + O(\lambda)$, within 0.06 for vanishing "
         r"$\lambda$, where $\varepsilon_c$ depends on the data alone. For the largest $\alpha$ it is within 0.5% of the "
@@ -226,7 +226,7 @@ CLAIMS = (
     STUDY.claim(
         id="lyu.path",
         title="The predictor's path under weight decay has least hyperbolic entropy",
-        bounds=jd.looked(at="0:8", confirmed="7300000:7300008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7300000:7300008"),
         statement=r"Along the gradient flow of a two-layer diagonal linear network $w = u^2 - v^2$ from weights of size "
         r"$\alpha$, with weight decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = \alpha e^{-\lambda t}$ for "
         r"all inputs $i$; and for vanishing $\lambda$ the error is that of the interpolator of least hyperbolic entropy of "

@@ -161,7 +161,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Factored, spread=[0.0, 0.15]),
         seeds=32,
-        most=256,
+        max_seeds=256,
         paper_seeds=64,
         evidence="network",
         source="arXiv:2308.16898, equation (KQ-SVM) and Theorem 2 (of the regularisation path; gradient descent in its "
@@ -169,7 +169,7 @@ CLAIMS = (
         judge=judge,
         plot=plot,
         assumes=(jd.below("gap", 1e-4), jd.below("optimality", 1e-6), jd.above("selected", 0.99)),
-        bounds=jd.looked(at="0:64", confirmed="18200:18232"),
+        bounds=jd.tuned(on="0:64", confirmed_on="18200:18232"),
         controls={
             "another token is optimal in one sequence": {"reversed": 1.0},
             "an optimal token is the mean of the others": {"blended": 1.0},

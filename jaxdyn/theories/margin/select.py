@@ -162,7 +162,7 @@ CLAIMS = (
         r"optimal token of every sequence, the direction of p has at the end a cosine above 0.999 with that of $\arg\min \|p\|$ "
         r"subject to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for all other tokens.",
         assumes=INSIDE,
-        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="8000:8016"),
         controls=BREACHES,
     ),
     STUDY.claim(
@@ -175,7 +175,7 @@ CLAIMS = (
         source="arXiv:2308.16898, Theorem 3 (W-SVM); sizes and bounds ours",
         quick=jd.grid(Select, weights="matrix", spread=[0.0, 0.15]),
         assumes=INSIDE,
-        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="8000:8016"),
         controls=BREACHES,
     ),
     STUDY.claim(
@@ -186,7 +186,7 @@ CLAIMS = (
         expected="measured",
         quick=jd.grid(Select, weights="matrix", spread=[0.0, 0.15]),
         judge=read_order,
-        found={ORDER: (1.97, 1.992, 2.02)},
+        recorded={ORDER: (1.97, 1.992, 2.02)},
         assumes=INSIDE,
         controls=BREACHES,
         rivals={"the direction stays as it is": {ORDER: 0.0}, "1 - cosine falls like the inverse norm": {ORDER: 1.0}},

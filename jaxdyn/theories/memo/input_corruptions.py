@@ -90,7 +90,7 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="network",
     source="arXiv:1611.03530, section 2 and Figure 1 (there on CIFAR-10); sizes ours",
-    bounds=jd.looked(at="5000000:5000008", confirmed="7000000:7000008"),
+    bounds=jd.tuned(on="5000000:5000008", confirmed_on="7000000:7000008"),
     tested="A perceptron with {layers} hidden layer of {hidden} ReLUs, trained by full-batch Adam at the rate {lr} on {images} "
     "handwritten digits for 200 steps; {seeds} seeds. Steps are counted to the first record, every {every}, with every label "
     "right.",
@@ -103,7 +103,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="memo.input_corruptions",
-        slides=("training:memo-table", "training:memo-figure-1"),
+        talks=("training:memo-table", "training:memo-figure-1"),
         title="Networks fit random labels and destroyed images as well",
         statement="A perceptron ends with at least 99% of its training labels right, whether labels and images are true, the "
         "labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or the images are Gaussian "
@@ -114,7 +114,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.times",
-        slides=("training:memo-figure-1",),
+        talks=("training:memo-figure-1",),
         title="Destroyed images take about as many steps to fit as true ones",
         statement="How many steps does a perceptron need to fit the true labels of images whose pixels are shuffled by one "
         "permutation, by one per image, or replaced by Gaussian noise, over those of true images?",
@@ -122,7 +122,7 @@ CLAIMS = (
         judge=judge_times,
         controls={"conditions exchanged": jd.rolled(measured_first="condition")},
         rivals={"what has no structure is not fitted": UNLEARNABLE},
-        found={
+        recorded={
             "log of steps over those of true images, shuffled pixels": (-0.286, 0.00906, 0.304),
             "log of steps over those of true images, random pixels": (-0.179, -0.0456, 0.087),
             "log of steps over those of true images, gaussian": (-0.235, -0.0735, 0.0871),

@@ -70,7 +70,7 @@ CLAIMS = (
         caption="Parameters of the two perceptrons, counted and printed.",
     ).claim(
         id="memo.parameters",
-        slides=("training:memo-parameters",),
+        talks=("training:memo-parameters",),
         title="The printed perceptrons read 28 × 28 pixels in three colours",
         statement="With one and with three hidden layers of 512 units, 28 × 28 pixels of three colours and 10 classes a "
         "perceptron has 1,209,866 and 1,735,178 weights and biases, as printed.",

@@ -96,7 +96,7 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="network",
     source="arXiv:1611.03530, sections 2 and 3 (there on CIFAR-10); sizes ours",
-    bounds=jd.looked(at="5000000:5000008", confirmed="7000000:7000008"),
+    bounds=jd.tuned(on="5000000:5000008", confirmed_on="7000000:7000008"),
     rivals={"nothing is learned": jd.off(STILL)},
     tested="A perceptron with {layers} hidden layer of {hidden} ReLUs, trained by full-batch Adam at the rate {lr} for 200 steps "
     "on {images} handwritten digits; {seeds} seeds. Test images have their true labels.",
@@ -111,20 +111,20 @@ NARROW = {"4 hidden units": {"active": 4.0}}
 CLAIMS = (
     STUDY.claim(
         id="memo.random_labels",
-        slides=("training:memo-table",),
+        talks=("training:memo-table",),
         title="A network fits random labels and knows nothing of new images",
         paper_seeds=24,
         statement="A perceptron trained on random labels ends with at least 99% of its training labels right; its test accuracy, "
         "on average over runs, is between 6% and 14%, where chance is 10%.",
         seeds=10,
-        bounds=jd.looked(at="7000000:7000008", confirmed="7200000:7200010"),
+        bounds=jd.tuned(on="7000000:7000008", confirmed_on="7200000:7200010"),
         judge=judge_random,
         controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
         rivals={"nothing is learned": jd.off(STILL), "what fits its labels knows new images": KNOWS},
     ),
     STUDY.claim(
         id="memo.corruption_curve",
-        slides=("training:memo-bound",),
+        talks=("training:memo-bound",),
         title="The more labels are random, the less a network knows of new images",
         statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron ends with at least 99% "
         "of its training labels right, whatever the share; its test accuracy falls from each share to the next by more than 2 "
@@ -140,7 +140,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.regularisation",
-        slides=("training:memo-regularisation",),
+        talks=("training:memo-regularisation",),
         title="Without regularisation a network knows new images almost as well",
         statement="With weight decay, with noise on the images at every step, with both, and with neither, a perceptron ends "
         "with at least 99% of its training labels right. Its test accuracy with a regulariser differs by less than 10 percentage "
@@ -150,7 +150,7 @@ CLAIMS = (
         quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
         paper=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5], **FULL),
         seeds=4,
-        bounds=jd.looked(at="5000000:5000004", confirmed="7000000:7000004"),
+        bounds=jd.tuned(on="5000000:5000004", confirmed_on="7000000:7000004"),
         judge=judge_regular,
         controls=NARROW,
         rivals={"nothing is learned": jd.off(STILL), "without a regulariser, new images are at chance": NEEDED},

@@ -145,7 +145,7 @@ CLAIMS = (
         expected="measured",
         judge=judge,
         rivals={"depth makes no difference": dict.fromkeys(FOUND, 0.0)},
-        found=FOUND,
+        recorded=FOUND,
         plot=plot,
         caption="Test loss over the number of layers at equal numbers of weights (median and central 90% of the runs).",
     ),

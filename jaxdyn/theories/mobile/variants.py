@@ -197,7 +197,7 @@ CLAIMS = (
         paper=PAPER.replace(variant=["base", "untied"]),
         expected="measured",
         judge=judge_tie,
-        found=FOUND_TIE,
+        recorded=FOUND_TIE,
     ),
     STUDY.claim(
         id="mobile.gqa",
@@ -211,7 +211,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_gqa,
         rivals={"keys and values for every head": jd.swap(predicted_bytes="every_head")},
-        found=FOUND_GQA,
+        recorded=FOUND_GQA,
     ),
     STUDY.claim(
         id="mobile.ls",
@@ -226,7 +226,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_ls,
         rivals={"using blocks twice makes no difference": {"loss, twice in a row minus base": 0.0}},
-        found=FOUND_LS,
-        found_seeds=48,
+        recorded=FOUND_LS,
+        recorded_seeds=48,
     ),
 )

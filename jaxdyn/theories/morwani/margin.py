@@ -153,7 +153,7 @@ CLAIMS = (
     STUDY.claim(
         id="morwani.margin",
         title="Training ends at the largest margin, with all frequencies used alike",
-        bounds=jd.looked(at="0:16", confirmed="6000:6016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="6000:6016"),
         statement=r"Networks trained on addition modulo $p$, with a small penalty on the sum of the cubes of their nodes' "
         r"norms $\|\theta\|_{2,3}^3$, end with at least 99% of the largest margin over that sum, $\sqrt{2/27}\,/\,\sqrt "
         r"p\,(p-1)$, on average, and no run exceeds it by more than rounding. They use all $(p-1)/2$ frequencies alike: the "

@@ -314,9 +314,9 @@ RENAMED = {"residues renamed at random": renamed}
 CLAIMS = (
     STUDY.claim(
         id="nanda.progress",
-        slides=("training:cogo-fourier-basis",),
+        talks=("training:cogo-fourier-basis",),
         title="A transformer that groks modular addition uses a few frequencies",
-        bounds=jd.looked(at="0:8", confirmed="4000:4005"),
+        bounds=jd.tuned(on="0:8", confirmed_on="4000:4005"),
         statement="A one-layer transformer that has grokked modular addition computes it with a few key frequencies, at most "
         "a quarter of all: in every such run, with no other part of the sum $a + b$ in its logits the test loss is at most a "
         "tenth of chance; without the key frequencies the training loss is at least chance; and the Gini coefficient of the "
@@ -340,7 +340,7 @@ CLAIMS = (
         judge=judge_order,
         expected="measured",
         rivals={"no progress is hidden: all change at once": jd.off({EARLIER.format(name): 0.0 for name in OTHERS})},
-        found={EARLIER.format(name): (0.312, 1.0, 1.0) for name in OTHERS},
+        recorded={EARLIER.format(name): (0.312, 1.0, 1.0) for name in OTHERS},
     ),
     STUDY.claim(
         id="nanda.trig",
@@ -356,8 +356,8 @@ CLAIMS = (
         expected="measured",
         controls=UNTRAINED | RENAMED,
         rivals={"half of the variance": {EXPLAINED: 0.5}, "nothing of it": jd.off({EXPLAINED: 0.0})},
-        found={EXPLAINED: (0.929, 0.9578, 0.987), GAP: (-0.00202, 0.02225, 0.0466)},
-        found_seeds=16,
+        recorded={EXPLAINED: (0.929, 0.9578, 0.987), GAP: (-0.00202, 0.02225, 0.0466)},
+        recorded_seeds=16,
         plot=plot_trig,
         caption=r"Left: logits of four test pairs of each seed, without their mean, against $\sum_k \alpha_k \cos w_k(a+b-c)$; one "
         "dot for each answer, on the line both agree. Right: restricted loss and loss of the algorithm on test pairs against "

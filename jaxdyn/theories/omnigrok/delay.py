@@ -55,7 +55,7 @@ CLAIMS = (
     STUDY.claim(
         id="omnigrok.delay",
         title="The delay of generalisation is inverse to the weight decay",
-        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
         statement=r"A network that starts with a large norm $w_0$ and learns by AdamW with learning rate $\eta$ and weight "
         r"decay $\gamma$ generalises $\ln(w_0/w_c)/\eta\gamma$ steps after it has fitted its data, where $w_c$ is the "
         r"largest norm at which networks trained on a sphere of weights generalise: the delay goes like $1/\gamma$ (power "

@@ -54,7 +54,7 @@ CLAIMS = (
     STUDY.claim(
         id="omnigrok.shell",
         title="Networks generalise on a shell of weight norms",
-        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
         statement="Networks trained with their weights held on a sphere generalise best on a shell of norms: their test loss "
         "is at least three times as high at the smallest and at the largest norm. A student with weight decay generalises "
         "when its norm has fallen to the outer edge of that shell, within 15% for each decay (mean over seeds), and every "

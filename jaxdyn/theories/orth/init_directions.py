@@ -146,7 +146,7 @@ CLAIMS = (
     STUDY.claim(
         id="orth.init",
         title="How orthogonal random directions are",
-        bounds=jd.looked(at="0:256", confirmed="31000000:31000256"),
+        bounds=jd.tuned(on="0:256", confirmed_on="31000000:31000256"),
         statement=r"Independent random directions in $d$ dimensions have the mean absolute cosine "
         r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2))$, of which $\sqrt{2/(\pi d)}$ falls short by the share $1/(4d)$, and the Gram "
         r"matrix of n of them is $\sqrt{n(n-1)/d}$ from the identity (root mean square): means over sets are within .5% of the "
@@ -165,7 +165,7 @@ CLAIMS = (
         title="Random vectors with a common mean are not orthogonal",
         tested="{vectors} Gaussian vectors in d dimensions (d of {dims}) whose entries have the mean {common} and the standard "
         "deviation 1; {seeds} sets.",
-        bounds=jd.looked(at="0:256", confirmed="32000000:32000256"),
+        bounds=jd.tuned(on="0:256", confirmed_on="32000000:32000256"),
         statement=r"Random vectors with independent normal entries of mean $m$ and standard deviation $\sigma$ have the mean "
         r"cosine $\|E\,x/\|x\|\,\|^2$, known in closed form, to a relative $.0125\,\sigma/m$; for the largest m and number of "
         r"dimensions it is within 3% of its limit, $m^2/(m^2+\sigma^2)$.",

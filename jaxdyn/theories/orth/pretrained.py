@@ -103,13 +103,13 @@ MODEL = jd.Study(
     "random directions.",
 ).claim(
     id="orth.model",
-    slides=("training:joma-orthogonal",),
+    talks=("training:joma-orthogonal",),
     title="In SmolLM2 only what MLPs write is as orthogonal as random vectors",
     statement="In SmolLM2-135M-Instruct the directions that the units of an MLP write have a mean |cos| below 1.5 times that of "
     "random directions, on average over layers. Vectors of different tokens are not orthogonal: embeddings have more than 4 times, "
     "residual streams more than 10 times that number, and more than 2.5 times without their common mean, in every piece of text.",
     form="weights",
-    bounds=jd.looked(at="0:8", confirmed="5000:5006"),
+    bounds=jd.tuned(on="0:8", confirmed_on="5000:5006"),
     controls={"a stream in place of what MLPs write": in_place("written", "stream, centred")},
     rivals={
         "random directions: nothing is learned": jd.off(dict.fromkeys(FAR.values(), 1.0)),

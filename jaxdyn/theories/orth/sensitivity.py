@@ -148,7 +148,7 @@ CLAIMS = (
     STUDY.claim(
         id="orth.joma_sensitivity",
         title="JoMA's invariant fails in proportion to the cosines of embeddings",
-        bounds=jd.looked(at="0:32", confirmed="5000:5032"),
+        bounds=jd.tuned(on="0:32", confirmed_on="5000:5032"),
         statement=r"JoMA's law $z = \frac{r}{2\tau}\sum_k v_k^2$ (attention logits z, tied to the weights $v_k$ read through the "
         r"embeddings, r the ratio of rates and $\tau$ the temperature) holds to a relative $10^{-8}$ along gradient flow with "
         r"orthonormal embeddings. With others its largest residual (geometric mean over settings) grows by 10% or more from each "

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, nn, plotting, train
-from jaxdyn.text import reading
+from jaxdyn.text import training_run
 from jaxdyn.theories.orth import model
 from jaxdyn.theories.orth.dynamics import directions
 
@@ -48,7 +48,7 @@ NETWORKS = ("encoder", "rotary")
 
 @jd.setting
 class Watched:
-    """One training run on a text whose vectors are recorded; what :class:`jaxdyn.text.reading.Reading` has is the same here.
+    """One training run on a text whose vectors are recorded; fields of :class:`jaxdyn.text.training_run.TrainingRun` mean the same.
 
     Args:
         lr: Adam's rate.
@@ -85,14 +85,14 @@ class Watched:
         """Refuse unknown networks and more vectors than there are; note a file's contents."""
         jd.require(self, self.network in NETWORKS, f"network is one of {', '.join(NETWORKS)}", "network")
         jd.require(self, self.vectors <= self.width, "vectors is at most the width (rows of an MLP)", "vectors", "width")
-        run = self.reading()
+        run = self.text_run()
         self.shape(2)
         object.__setattr__(self, "digest", run.digest)
         model.probe(run.corpus().valid, self.length, self.vectors)
 
-    def reading(self) -> reading.Reading:
+    def text_run(self) -> training_run.TrainingRun:
         """The run on the text: Adam without restarts, on JoMA's encoder."""
-        return reading.Reading(
+        return training_run.TrainingRun(
             lr=self.lr,
             text=self.text,
             max_words=self.max_words,
@@ -110,7 +110,7 @@ class Watched:
     def shape(self, words: int) -> nn.Shape:
         """The network for so many words."""
         if self.network == "encoder":
-            return self.reading().shape(words)
+            return self.text_run().shape(words)
         return nn.gpt2(
             words,
             width=self.width,
@@ -134,9 +134,9 @@ class Record(NamedTuple):
 
 def recorded(s: Watched, key: PRNGKeyArray) -> Record:
     """Train one network; the records at steps 0, every, ..., steps (leading axis)."""
-    run = s.reading()
+    run = s.text_run()
     corpus = run.corpus()
-    built = reading.build(run, key, s.shape(len(corpus.vocabulary)))
+    built = training_run.build(run, key, s.shape(len(corpus.vocabulary)))
     probed = model.probe(corpus.valid, s.length, s.vectors)
     k_narrow = jax.random.split(key, 3)[2]
     frame, _ = linalg.qr(jax.random.normal(k_narrow, (s.width, s.width // 2), s.dtype))
@@ -146,7 +146,7 @@ def recorded(s: Watched, key: PRNGKeyArray) -> Record:
         narrow = [nn.mean_cosine(vectors[0] @ frame[:, : round(share * s.width)]) for share in SHARES]
         return Record(loss, jax.lax.map(model.spread, vectors), jnp.stack(narrow))
 
-    return reading.recorded(run, built, observe)[1]
+    return training_run.train_and_observe(run, built, observe)[1]
 
 
 def trial(s: Watched, key: PRNGKeyArray) -> jd.Observables:
@@ -293,7 +293,7 @@ STUDY = jd.Study(
     quick=jd.grid(Watched, width=[64, 256], vectors=64),
     paper=jd.grid(Watched, width=WIDTHS, vectors=64, steps=600, every=100),  # four layers, 6000 steps: experiments/orth_overview.py
     seeds=4,
-    most=32,
+    max_seeds=32,
     evidence="network",
     tested=TESTED.replace("NETWORK", "JoMA's encoder ({layers} layers, width {width})"),
     source="arXiv:2310.00535, assumption of orthogonal embeddings (section 2) and its orthogonality figure",
@@ -331,9 +331,9 @@ NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
 
 TRAINED = STUDY.claim(
     id="orth.trained",
-    slides=("training:joma-orthogonal",),
+    talks=("training:joma-orthogonal",),
     title="Trained weights stay nearly as orthogonal as random directions",
-    bounds=jd.looked(at="0:4", confirmed="4000:4004"),
+    bounds=jd.tuned(on="0:4", confirmed_on="4000:4004"),
     statement="In JoMA's encoder, token embeddings and the directions that each MLP writes start with the mean |cos| of random "
     "directions, within 10%. Training on a text raises it by 2% or more on average, and in every record it stays below 2.5 times "
     "that of random directions.",
@@ -353,7 +353,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_inputs",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="How orthogonal the residual stream of JoMA's encoder is in training",
         statement="How large does the mean |cos| of the residual stream become along training on a text, over that of random "
         "directions: the inputs of each block and the output of the last, raw and without their mean over words, next to "
@@ -364,11 +364,11 @@ CLAIMS = (
         judge=read_every,
         controls=NARROW,
         rivals=RANDOM,
-        found=recorded_as(FOUND),
+        recorded=recorded_as(FOUND),
     ),
     STUDY.claim(
         id="orth.trained_rotary",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="How orthogonal the vectors of a network like Pythia stay in training",
         tested=TESTED.replace("NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width})"),
         statement="How large does the mean |cos| of embeddings, of what MLPs write and of the residual stream become along "
@@ -380,11 +380,11 @@ CLAIMS = (
         judge=read_every,
         controls=NARROW,
         rivals=RANDOM,
-        found=recorded_as(FOUND_ROTARY),
+        recorded=recorded_as(FOUND_ROTARY),
     ),
     STUDY.claim(
         id="joma.ortho",
-        slides=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal",),
         title="JoMA's encoder starts with random embeddings and stays near them",
         statement=r"At its random start the embeddings and output projections of JoMA's encoder have, on average over seeds, "
         r"the mean |cos| of random directions within 3%, and n of their unit columns U in d dimensions have "
@@ -393,9 +393,9 @@ CLAIMS = (
         quick=jd.grid(Watched, width=64, **SHORT),
         paper=jd.grid(Watched, width=WIDTHS, **SHORT),
         seeds=16,
-        most=128,
+        max_seeds=128,
         paper_seeds=32,
-        bounds=jd.looked(at="0:16", confirmed="62000000:62000064"),
+        bounds=jd.tuned(on="0:16", confirmed_on="62000000:62000064"),
         form="all",
         judge=judge_start,
         controls={"embeddings of half the rank": narrowed(1)} | NARROW,

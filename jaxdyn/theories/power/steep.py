@@ -122,9 +122,9 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="power.steep",
-        slides=("grokking:li2-figure-grokking",),
+        talks=("grokking:li2-figure-grokking",),
         title="Fewer training pairs delay generalisation more than in proportion",
-        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
         statement="The fewer pairs of a group's table a network with weight decay is trained on, the longer it takes until "
         "its test accuracy is .95: on average over runs, the epochs grow at least like the inverse third power of the share "
         "of pairs, and between the two smallest shares at least like its inverse 1.5th power, for each of two groups.",
@@ -142,7 +142,7 @@ CLAIMS = (
         statement="How many more epochs does a network with quadratic activation need to generalise for each percent of all "
         "pairs that it is trained on less, between the two smallest shares? The reading is the mean over runs for each group.",
         judge=judge_percent,
-        found={
+        recorded={
             GROWTH.format("cyclic"): (0.0657, 0.09026, 0.115),
             GROWTH.format("symmetric"): (0.089, 0.1175, 0.146),
         },

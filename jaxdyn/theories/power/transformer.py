@@ -185,9 +185,9 @@ CLAIMS = (
         "others are trained no further). Median and central 90% of the runs.",
     ).claim(
         id="power.transformer",
-        slides=("grokking:li2-figure-grokking",),
+        talks=("grokking:li2-figure-grokking",),
         title="Transformers generalise long after fitting, later with fewer pairs",
-        bounds=jd.looked(at="8000:8010", confirmed="51000000:51000015"),
+        bounds=jd.tuned(on="8000:8010", confirmed_on="51000000:51000015"),
         statement="Transformers trained on part of the table of sums modulo 31 reach an accuracy of .95 on the other pairs, "
         "on the smaller share, in at least 3 times the steps that they need on their own pairs (geometric mean over runs), "
         "and these steps grow on average at least like the inverse 1.1th power of the share.",

@@ -169,7 +169,7 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
         title="When a loss rounds to zero is set by the number of significant bits",
-        bounds=jd.looked(at="0:6", confirmed="9000:9005"),
+        bounds=jd.tuned(on="0:6", confirmed_on="9000:9005"),
         statement="In networks that have fitted their samples and whose logits $z$ keep growing, the share of samples whose "
         "cross-entropy is exactly zero in a format with $t$ significant bits lies, within 2% at every record of every run, "
         "between the shares of samples "
@@ -196,7 +196,7 @@ CLAIMS = (
         judge=judge_precision,
         expected="measured",
         rivals={"the precision plays no part": jd.off({name.format(kind): 0.0 for name in (FEWER, WORSE) for kind in COARSE})},
-        found={
+        recorded={
             TEST: (-0.00313, 0.0005747, 0.00428),
             FEWER.format("float32"): (0.411, 0.6046, 0.798),
             WORSE.format("float32"): (3.59, 6.014, 8.44),
@@ -219,7 +219,7 @@ CLAIMS = (
             "any direction": jd.off(predicted_cosine="any_direction"),
             "the limit is reached": {COSINE: 1.0, RISE: 0.0},
         },
-        found={
+        recorded={
             COSINE: (0.764, 0.7774, 0.791),
             RISE: (0.00421, 0.01435, 0.0245),
             "cosine of the logits at half of the steps and at the end": (0.996, 0.9974, 0.998),

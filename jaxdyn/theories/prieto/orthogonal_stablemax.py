@@ -106,7 +106,7 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.orthogonal",
         title="Gradients orthogonal to the weights generalise without weight decay",
-        bounds=jd.looked(at="0:10", confirmed="8000:8010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="8000:8010"),
         statement="Networks trained by Adam without weight decay generalise if every matrix's gradient is made orthogonal to "
         "it and rescaled to its norm: on average at least 70% of the unseen sums are right, where at most 2% are with plain "
         "gradients, or with gradients orthogonal to a random matrix.",
@@ -133,7 +133,7 @@ CLAIMS = (
             "StableMax is never zero": {LATE: 0.0},
             "zero as early as with the softmax": jd.off({EARLY: softmax_zeros}),
         },
-        found={EARLY: (0.0, 0.0, 0.64), LATE: (0.36, 1.0, 1.0)},
+        recorded={EARLY: (0.0, 0.0, 0.64), LATE: (0.36, 1.0, 1.0)},
         plot=plot_stable,
         caption="Share of the training samples whose loss is exactly zero in float32 along the longest training: with "
         "StableMax, and with the softmax of the same logits. Lines and bands: median and central 90% of the seeds.",

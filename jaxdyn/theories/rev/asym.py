@@ -88,7 +88,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="rev.asym",
-        slides=("training:rev-asymmetric",),
+        talks=("training:rev-asymmetric",),
         title="The asymmetry of a one-way fact is in the decoder, not the attention",
         statement=r"For a fact trained in the direction A to B alone, the decoder Y has the logits $Y[A,B] = u(M-1)/M$, u the "
         r"clock of `rev.clock`, more than $\ln M$ by the end, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "

@@ -56,7 +56,7 @@ study = jd.Study(
     seeds=32,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:32", confirmed="31000000:31000032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="31000000:31000032"),
     judge=judge,
     plot=plot,
     caption="Left: probability of a trained target along training; median and central 90% of the runs, points their mean, dashed "

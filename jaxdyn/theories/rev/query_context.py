@@ -106,7 +106,7 @@ TESTED = (
 )
 CHAINS = "{{train_indices}} chains A to B to C with the shortcut A to C in training, and {{test_indices}} without it"
 PAIRS = "{{train_indices}} facts stated in both directions (the share {{shown}} of them in training) and {{test_indices}} in one"
-LOOKED = jd.looked(at="0:16", confirmed="4000:4016")
+TUNED = jd.tuned(on="0:16", confirmed_on="4000:4016")
 WEIGHTS = [1.0, 1 / 3]
 QUERY_CAPTION = (
     "Probability of the targets of training and test sequences along training: median and central 90% of the sequences of all "
@@ -118,7 +118,7 @@ CLAIMS = (
         id="rev.cot_training",
         title="Two answers to one question get the odds at which they are shown",
         tested=TESTED.format(keys="the first token alone", facts=CHAINS.format() + " (drawn with the weights {indirect})"),
-        bounds=jd.looked(at="0:32", confirmed="32000000:32000032"),
+        bounds=jd.tuned(on="0:32", confirmed_on="32000000:32000032"),
         seeds=32,
         statement=r"Where attention sees the first token alone, so that one row of the decoder answers both $A \to B$ and "
         r"$A \leadsto C$, the two answers share nine tenths or more of the probability on average, in proportion to how often "
@@ -137,7 +137,7 @@ CLAIMS = (
         id="rev.query_key",
         title="Attention to the relation, too, does not compose two facts",
         tested=TESTED.format(keys="the first token and the relation", facts=CHAINS.format()),
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"Where attention sees the entity and the relation, both $A \to B$ and $A \leadsto C$ of a chain in training "
         r"are learned, with the probability .5 or more each and .95 or more on average; of a chain of which $A \to B$ and $B \to "
         r"C$ alone are trained, $A \leadsto C$ ends below .9 of a guess.",
@@ -156,7 +156,7 @@ CLAIMS = (
         id="rev.query_reversal",
         title="Attention to the relation, too, does not reverse a fact",
         tested=TESTED.format(keys="the first token and the relation", facts=PAIRS.format()),
-        bounds=LOOKED,
+        bounds=TUNED,
         statement="Where attention sees the entity and the relation, so that steps on other facts move the answer to a reversed "
         "question, the trained directions are learned, with the probability .5 or more each and .95 or more on average; the "
         "reverse of a fact stated in one direction ends below .9 of a guess.",

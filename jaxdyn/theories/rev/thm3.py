@@ -68,7 +68,7 @@ TEST_CAPTION = (
 
 train = study.claim(
     id="rev.thm3_train",
-    slides=("training:rev-theorem-3",),
+    talks=("training:rev-theorem-3",),
     title="Facts are learned as fast as the bound in the directions trained",
     statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, 95% or more of the trained "
     rf"facts are answered with the probability $p \ge 1 - \frac{{M-1}}{{2 s^c}}$, $s = M\eta t/N$, $c = {EXPONENT}$. The bound "
@@ -76,7 +76,7 @@ train = study.claim(
     r"the right order: the mean of $1-p$ in a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to "
     r"8%, between .28 and .58 of what the bound allows at the last time, and the largest c that it allows is "
     r"$\ln\frac{M-1+e^u}{2}/\ln s$ to .01.",
-    bounds=jd.looked(at="0:8", confirmed="96000000:96000004"),
+    bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000004"),
     judge=judge_bound,
     assumes=ASSUMES,
     controls={
@@ -89,7 +89,7 @@ train = study.claim(
 )
 test = study.claim(
     id="rev.thm3_test",
-    slides=("training:rev-theorem-3",),
+    talks=("training:rev-theorem-3",),
     title="The reverse of a fact stated in one direction stays a guess",
     statement=r"By construction of the one-layer model, whose logits are the row of its decoder at the first token, the reverse "
     r"of a fact that is stated in one direction keeps the probability of a guess, $p = 1/M$ with M tokens, at all times: no "

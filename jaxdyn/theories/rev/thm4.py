@@ -96,7 +96,7 @@ study = jd.Study(
     seeds=6,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="96000000:96000006"),
+    bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000006"),
     assumes=ASSUMES,
     source=f"{SOURCE}, Theorem 4",
     tested=r"One-layer transformer (attention on the first token alone) from zero weights, $\eta$ = {eta}, {steps} steps of SGD "
@@ -107,7 +107,7 @@ study = jd.Study(
 
 direct = study.claim(
     id="rev.thm4_direct",
-    slides=("training:rev-theorem-4",),
+    talks=("training:rev-theorem-4",),
     title="Both steps of a chain of facts are learned at the bound's rate",
     statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, 85% or more of the facts "
     r"$A_i \to B_i$ and $B_i \to C_i$ are answered with the probability $p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
@@ -122,7 +122,7 @@ direct = study.claim(
 )
 indirect = study.claim(
     id="rev.thm4_indirect",
-    slides=("training:rev-theorem-4",),
+    talks=("training:rev-theorem-4",),
     title="Two learned facts do not give their composition",
     statement=r"Trained on $A_i \to B_i$ and $B_i \to C_i$ alone, the one-layer model unlearns the answer $C_i$ after $A_i$: its "
     r"probability is $1/(M-1+e^{u_k})$ with M tokens, $u_k$ the clock of `rev.clock` and k the draws of $A_i \to B_i$, and below "
@@ -139,7 +139,7 @@ indirect = study.claim(
 )
 chain = study.claim(
     id="rev.cot",
-    slides=("training:rev-cot",),
+    talks=("training:rev-cot",),
     title="A chain of thought of two steps finds what one step does not",
     statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, two greedy steps find $C_i$ "
     r"after $A_i$ with the probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$, the product of the two laws of `rev.clock`; in 75% of "

@@ -92,7 +92,7 @@ CLAIMS = (
         "and law.",
     ).claim(
         id="scal.parabola_bias",
-        slides=("grokking:scal-steps",),
+        talks=("grokking:scal-steps",),
         title="Parabolas find the exponent but miss the best size by a fixed factor",
         statement=r"Fit a parabola in $\ln N$ to exact losses $E + AN^{-\alpha} + BD^{-\beta}$ at each budget, at sizes that "
         r"lie evenly in $x = \ln(N / N^*)$ about the best size $N^*$. Over budgets the vertices have the exact slope $a = "

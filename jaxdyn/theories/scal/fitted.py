@@ -259,7 +259,7 @@ LAW = r"$E + AN^{-\alpha} + BD^{-\beta}$ ($N$ weights, $D$ tokens)"
 CLAIMS = (
     STUDY.claim(
         id="scal.recover",
-        slides=("grokking:scal-steps",),
+        talks=("grokking:scal-steps",),
         title="The parametric fit recovers the law from losses without noise",
         statement=f"From exact losses {LAW} the parametric fit, which minimises the sum of Huber's losses of the errors in "
         r"$\ln L$ by L-BFGS with strict tolerances, recovers all five parameters to a relative $10^{-3}$ and the exponent $a = "
@@ -281,7 +281,7 @@ CLAIMS = (
         "laws; with strict tolerances it finds it to $10^{-3}$ for each law.",
         quick=jd.grid(Exact, objective="mean", stops=["strict", "default"]),
         seeds=16,
-        bounds=jd.looked(at="0:24", confirmed="4000:4016"),
+        bounds=jd.tuned(on="0:24", confirmed_on="4000:4016"),
         judge=judge_trap,
         controls={"fits compared with the next law": jd.rolled(measured_exponent="seed")},
         rivals={"tolerances make no difference": {TRAPPED: 0.0}, "the average has another minimum": BIASED},
@@ -294,7 +294,7 @@ CLAIMS = (
         quick=jd.grid(Exact, stops="default"),
         seeds=16,
         expected="measured",
-        found={
+        recorded={
             "share of laws with an exponent off by more than 0.001": (0.505, 0.75, 0.899),
         },
         judge=judge_default,
@@ -317,7 +317,7 @@ CLAIMS = (
         statement=f"From losses {LAW} with noise that is independent from model to model, the 95% bootstrap interval of the "
         r"exponent $a = \beta/(\alpha+\beta)$ holds the law's own in more than 85% of repeats.",
         judge=judge_coverage,
-        bounds=jd.looked(at="0:96", confirmed="18000000:18000192"),
+        bounds=jd.tuned(on="0:96", confirmed_on="18000000:18000192"),
         controls={"all models of a size share their noise": {"shared": 1.0}},
         rivals={"the fit is as precise as the range that was printed, ±0.0005": NARROW},
     ),

@@ -71,7 +71,7 @@ CLAIMS = (
         title="Seventy years of ten tokens a second are 9.1 billion tokens",
         statement="70 years of 300 days of 12 hours, at 10 tokens in a second, make 9.072 billion tokens: 9.1 as it is printed.",
         judge=judge,
-        slides=("grokking:scal-human-tokens",),
+        talks=("grokking:scal-human-tokens",),
         controls={"years of 365 days": {"days": 365.0}, "60 years": {"years": 60.0}},
         rivals={"every hour of every day": jd.swap(predicted_tokens="sleepless")},
     ),

@@ -106,7 +106,7 @@ CLAIMS = (
         "the first.",
     ).claim(
         id="scal.rounding",
-        slides=("grokking:scal-table-ranges",),
+        talks=("grokking:scal-table-ranges",),
         title="The printed exponent does not follow from the printed parameters",
         statement="The parametric fit's exponent, printed as $a = 0.46$, follows from its parameters with all their digits and "
         r"not from those that are printed; at $5.76 \cdot 10^{23}$ operations the two give best sizes that differ by a factor "

@@ -94,7 +94,7 @@ CLAIMS = (
         "four rows, and so may those of the first two approaches within their ranges; but 0.454 to 0.455 and 0.542 to 0.543, the "
         "ranges of the parametric fit, leave sums of at most 0.999, rounding included.",
         judge=judge,
-        slides=("grokking:scal-table-ranges",),
+        talks=("grokking:scal-table-ranges",),
         controls={
             "a twentieth of the budget's exponent is not spent": {"spent": 0.95},
             "ranges of the approaches exchanged": jd.rolled(low="row", high="row"),

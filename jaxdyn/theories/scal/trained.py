@@ -299,14 +299,14 @@ CLAIMS = (
         "the three approaches.",
     ).claim(
         id="scal.trained",
-        slides=("grokking:scal-table",),
+        talks=("grokking:scal-table",),
         title="How the best size of a small language model grows with compute",
         statement="With which exponent does the best number $N$ of weights of a language model grow with compute, by the "
         "minimum over curves, by isoFLOP parabolas and by the parametric fit; by how much do these differ; how far does a fit "
         "to the smaller budgets miss the losses at the largest; and by how much does the loss fall when the learning rate falls "
         "to zero, at the same tokens? (On sixteen seeds the isoFLOP parabolas exclude 1/2, the other two do not.)",
         expected="measured",
-        found={
+        recorded={
             "exponent of the best size, minimum over curves": (0.386, 0.5229, 0.66),
             "exponent of the best size, isoFLOP parabolas": (0.545, 0.6247, 0.704),
             "exponent of the best size, parametric fit": (0.465, 0.5366, 0.608),
@@ -315,7 +315,7 @@ CLAIMS = (
             "loss at the largest budget by a fit to the others, relative error": (-0.00757, 0.002271, 0.0122),
             "loss before the rate falls minus after, same tokens": (0.0182, 0.0222, 0.0262),
         },
-        found_seeds=16,
+        recorded_seeds=16,
         judge=judge,
         controls={"sizes in reverse": REVERSED},
         rivals={

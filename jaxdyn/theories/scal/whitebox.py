@@ -165,7 +165,7 @@ MODEL = (
 CLAIMS = (
     STUDY.claim(
         id="scal.whitebox",
-        slides=("grokking:scal-exponential-data",),
+        talks=("grokking:scal-exponential-data",),
         title="A linear model trained by gradient descent has a known scaling law",
         statement=rf"{MODEL} The loss of $N$ features after $n$ steps at rate $\eta$ is $\sum_{{j \le N}} j^{{-q}}(1 - \eta "
         r"j^{-p})^{2n} + \sum_{j > N} j^{-q}$ to a relative $10^{-9}$, and at compute $C = N n\eta$ from $10^4$ to $10^6$ the "
@@ -185,7 +185,7 @@ CLAIMS = (
         r"gives (losses after time $t = n\eta$ within a factor of 4 of the best $N$ at compute $Nt$ from $10^4$ to $10^6$), and "
         "how large is its floor $E$, which the law does not have?",
         expected="measured",
-        found={
+        recorded={
             "exponent of the additive fit minus 1/(1+p), p = 1.2": -0.006582821,
             "exponent of the additive fit minus 1/(1+p), p = 1.5": -0.03204881,
             "exponent of the additive fit minus 1/(1+p), p = 2": -0.0490049,

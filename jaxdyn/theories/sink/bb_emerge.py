@@ -112,14 +112,14 @@ CLAIMS = (
         statement="Does an attention sink emerge where a head has nothing to do? The readings are the weight of the first token at "
         "idle queries and at triggers, over that of uniform attention, and the size of what its value writes, over the mean of "
         "other tokens.",
-        slides=("practical:sink-irrelevant",),
+        talks=("practical:sink-irrelevant",),
         expected="measured",
         seeds=16,
         quick=jd.grid(Backcopy, attention="softmax"),
         judge=judge_emerge,
         controls={"ReLU attention": {"attention": "relu"}},
         rivals={"nothing moves": STILL},
-        found={
+        recorded={
             "share of token 0 at idle queries over that of uniform attention": (2.99, 4.725, 6.46),
             "weight on token 0 at triggers over that of uniform attention": (0.00735, 0.02823, 0.0492),
             "size of the value of token 0 over the mean of others": (0.253, 0.3973, 0.542),
@@ -131,13 +131,13 @@ CLAIMS = (
         statement="Does a sink in the formula of attention, a 1 or a learned number in its denominator, remove the one on the "
         "first token? The reading is the first token's share of the weights at idle queries over its share under uniform "
         "attention, mean of both forms.",
-        slides=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
+        talks=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
         expected="measured",
         quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,
         controls={"ReLU attention": {"attention": "relu"}},
         rivals={"nothing moves": {IDLE: idle_at_the_start}, "token 0 is left at the weight of uniform attention": {IDLE: 1.0}},
-        found={
+        recorded={
             "share of token 0 at idle queries over that of uniform attention": (2.2, 4.385, 6.57),
         },
     ),
@@ -147,12 +147,12 @@ CLAIMS = (
         statement="Which share of its weights does a head put on the first token at idle queries, over that of uniform "
         "attention, with softmax, with softmax and a sink in the formula (zero or learned), with ReLU, and with sigmoid "
         "attention?",
-        slides=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
+        talks=("practical:sink-why-sum", "practical:sink-gpt-oss-bias"),
         expected="measured",
         judge=judge_forms,
         controls={"shares of the forms exchanged": jd.rolled(measured_share="attention")},
         rivals={"nothing moves": STILL_FORMS, "token 0 is left at the weight of uniform attention": UNIFORM_FORMS},
-        found={
+        recorded={
             "share of token 0, softmax": (2.24, 4.5, 6.76),
             "share of token 0, zero_sink": (2.42, 4.503, 6.59),
             "share of token 0, sink_bias": (1.87, 4.266, 6.66),

@@ -116,7 +116,7 @@ CLAIMS = (
         quick=SGD,
         paper=SGD,
         paper_seeds=64,
-        found={
+        recorded={
             "variance of the margin explained by a line in ln t": (0.884, 0.9191, 0.954),
             "variance of the margin explained by a line in the square root of t": (0.808, 0.8736, 0.939),
             "variance of the margin explained by a line in t": (0.708, 0.806, 0.904),
@@ -135,7 +135,7 @@ CLAIMS = (
         paper=SGD,
         paper_seeds=64,
         controls={"steps of the drain permuted": shuffled},
-        found={
+        recorded={
             "rank correlation along the steps": (-0.891, -0.7647, -0.638),
         },
     ),
@@ -145,7 +145,7 @@ CLAIMS = (
         statement="Does a head that never has anything to copy make a sink of the first token, too? The readings are the weight on "
         "the first token at idle queries with three triggers in the task minus that without any, and the size of what its value "
         "writes, over the mean of other tokens, without triggers minus with them.",
-        slides=("practical:sink-why-sum",),
+        talks=("practical:sink-why-sum",),
         tested="One-block transformers with one head on the Bigram-Backcopy task: sequences of {length} of {vocabulary} tokens "
         "that begin with token 0, batches of {batch}, 600 steps of Adam at the rate {lr}; {seeds} seeds.",
         expected="measured",
@@ -156,7 +156,7 @@ CLAIMS = (
         paper=WORLDS,
         paper_seeds=64,
         controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
-        found={
+        recorded={
             "weight on token 0 at idle queries, with triggers minus without": (0.188, 0.2926, 0.397),
             "size of its value over others, without triggers minus with": (0.498, 0.7508, 1.01),
         },

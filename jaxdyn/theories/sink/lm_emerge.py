@@ -61,11 +61,11 @@ CLAIMS = (
         statement="Does an attention sink emerge in a small language model? The reading is the largest mean weight of any head on "
         "the first token, mean over runs, where sequences are cut out of the text anywhere and where they begin with a token of "
         "their own. The weight of uniform attention, 0.10, is not told apart from either.",
-        slides=("practical:sink-initial-tokens",),
+        talks=("practical:sink-initial-tokens",),
         expected="measured",
         judge=judge,
         rivals={"some head has a sink, as in large models": SINKS},
-        found={
+        recorded={
             "largest weight of a head on the first token, begins anywhere": (0.0381, 0.08113, 0.125),
             "largest weight of a head on the first token, begins token": (0.0245, 0.0968, 0.17),
         },

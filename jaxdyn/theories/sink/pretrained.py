@@ -129,9 +129,9 @@ SINKS = jd.Study(
     "and 13 to 30, in the latter more than .3, and less in layers 1 and 2 and in 11 and 12, mean over heads and these layers, in "
     "every piece of text. Its place makes the sink: in layers 13 to 30 another token there gets the same weight within 50%, and "
     "the first token itself, moved to the middle of the text, less than .02.",
-    slides=("practical:sink-initial-tokens", "practical:sink-position"),
+    talks=("practical:sink-initial-tokens", "practical:sink-position"),
     form="all but four",
-    bounds=jd.looked(at="0:5006", confirmed="6000:6006"),
+    bounds=jd.tuned(on="0:5006", confirmed_on="6000:6006"),
     controls={"weights of the layers below": jd.rolled(measured_sink="group")},
     rivals={
         "uniform attention": jd.off({WEIGHT: 1.0, UPPER: flat}),

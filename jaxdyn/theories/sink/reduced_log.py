@@ -115,7 +115,7 @@ LAW = jd.Study(
     seeds=8,
     paper_seeds=32,
     evidence="reduced",
-    bounds=jd.looked(at="0:8", confirmed="61000000:61000008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="61000000:61000008"),
     source="derived here from the loss of an idle query; its two variables: arXiv:2410.13835, section 2",
     judge=judge,
     plot=plot,

@@ -110,7 +110,7 @@ CLAIMS = (
         r"logit 0 does not shift, are $e^{a_j} / (e^{-c} + \sum_k e^{a_k})$ after a shift by $c$. A sink at $\beta = -1000$ "
         "gives the softmax, and the output of the zero sink is that of the softmax with one more key of logit 0 and value 0. "
         "(Identities.)",
-        slides=("practical:sink-gpt-oss-bias",),
+        talks=("practical:sink-gpt-oss-bias",),
         tested="{keys} random logits of standard deviation {spread}, shifted by {shift}; {seeds} seeds.",
         judge=judge,
         controls={

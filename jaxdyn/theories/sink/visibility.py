@@ -163,7 +163,7 @@ CLAIMS = (
         seeds=6,
         paper_seeds=32,
         evidence="network",
-        bounds=jd.looked(at="500:506", confirmed="98000000:98000006"),
+        bounds=jd.tuned(on="500:506", confirmed_on="98000000:98000006"),
         source="arXiv:2309.17453, section 3.1 (the reason, in words); arXiv:2410.13835, section 2 (task); worlds and sizes ours",
     ).claim(
         id="sink.visibility",
@@ -172,12 +172,12 @@ CLAIMS = (
         "gets less weight from the others, too. At idle queries that see it the weight, over that of uniform attention, is less "
         "by at least 1 on average over runs than if another token is hidden. To be seen by all is not enough: without a start "
         "token the weight on the first place is less by as much.",
-        slides=("practical:sink-why-first",),
+        talks=("practical:sink-why-first",),
         tested="One-block transformers with one head, learned positions and one unit in the MLP, trained by Adam for {steps} steps "
         "on the Bigram-Backcopy task, sequences of {length} of {vocabulary} tokens, in all worlds from the same starts; {seeds} "
         "seeds. Queries at tokens that are no triggers are idle; losses count from position 2 on.",
         judge=judge,
-        most=24,
+        max_seeds=24,
         controls={"worlds exchanged": jd.rolled(measured_share="world")},
         rivals={
             "it does not matter who sees the token": jd.off({HALF: 0.0}),

@@ -231,7 +231,7 @@ ALONG = ", and let each step go to the neighbour whose edge is nearest to an edg
 CLAIMS = (
     STUDY.claim(
         id="sln.exact_small",
-        slides=("training:sln-algorithm",),
+        talks=("training:sln-algorithm",),
         title="Spectral navigation is exact on all graphs of up to 7 nodes",
         statement=rf"{EMBEDDED}$1/\lambda${ALONG} On all 992 connected graphs with 4 to 7 vertices this is a shortest path for "
         "all 39,678 ordered pairs of vertices, whichever of tied vertices is next.",
@@ -245,7 +245,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.counterexamples",
-        slides=("training:sln-algorithm",),
+        talks=("training:sln-algorithm",),
         title="Spectral navigation is not exact on all graphs of 8 nodes",
         statement=rf"{EMBEDDED}$1/\lambda${ALONG} On each of five connected graphs with 8 vertices and 10 edges this never is a "
         "shortest path for some pair of vertices, whichever of tied vertices is next.",

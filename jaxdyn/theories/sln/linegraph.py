@@ -141,7 +141,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="sln.linegraph",
-        slides=("training:sln-representation",),
+        talks=("training:sln-representation",),
         title="The slowest eigenvector of a line graph is known in closed form",
         statement=r"In the line graph of a connected graph the edge $uv$ has degree $\deg u + \deg v - 2$, and the normalised "
         r"Laplacian $I - D^{-1/2} A D^{-1/2}$ has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$ ($d_e$ the degree "

@@ -397,12 +397,12 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="sln.model_acc",
-        slides=("training:sln-task",),
+        talks=("training:sln-task",),
         title="How many shortest paths a small decoder finds on new graphs",
         statement="How many shortest paths does a small decoder find on graphs that were held out, between adjacent vertices and "
         "between others, where any shortest path counts?",
         expected="measured",
-        found={
+        recorded={
             "adjacent pairs solved": (0.869, 0.9145, 0.96),
             "other pairs solved": (0.111, 0.1907, 0.27),
         },
@@ -417,7 +417,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.embedding_corr",
-        slides=("training:sln-correlation",),
+        talks=("training:sln-correlation",),
         title="Do a decoder's embeddings of edges follow the line graph's spectrum?",
         statement="How far do the embeddings of edges after the first layer follow the spectrum of the line graph? The readings "
         "are the matched correlation of their 3 leading principal components with its 5 slowest modes (more than .9 in print), how "
@@ -425,7 +425,7 @@ CLAIMS = (
         "training, and the share of the slower half of the modes among the weights that fit the embeddings. (These networks stay "
         "below .9, and the interval of the gain by training contains 0: most of the correlation is there before any training.)",
         expected="measured",
-        found={
+        recorded={
             "matched correlation, mean over graphs": (0.759, 0.8032, 0.848),
             "graphs above the 99% quantile of permutations": (0.3, 0.5208, 0.741),
             "matched correlation minus that before training": (-0.0239, 0.02423, 0.0724),

@@ -270,7 +270,7 @@ RATE = STUDY.claim(
 )
 RATE_ANY = STUDY.claim(
     id="sln.rate99_any",
-    slides=("training:sln-99",),
+    talks=("training:sln-99",),
     title="Spectral navigation takes a shortest path for 99% of all pairs",
     statement=r"Let edges be embedded by all eigenvectors of the line graph's random-walk Laplacian with weights $1/\lambda$, "
     f"{NAVIGATE} On random graphs of $n = 4$ to 9 vertices and each density this is a shortest path for at least 99% of all "
@@ -290,7 +290,7 @@ CLAIMS = (
     RATE_ANY,
     RATE_ANY.as_printed(
         id="sln.rate99_as_printed",
-        slides=("training:sln-99",),
+        talks=("training:sln-99",),
         title="Eigenvectors without weights lead 99% of all pairs on a shortest path",
         form="printed",
         printed=r"talk training, Spectral Line Navigator: $distance(j, k; i) := \|v_{ij} - v_{k, target}\|_2$ and "
@@ -342,7 +342,7 @@ CLAIMS = (
         paper=jd.grid(Random, kind="tree+3", nodes=[10.0, 20.0, 30.0, 50.0], largest=50, most=53),
         seeds=4,
         expected="measured",
-        found={
+        recorded={
             "random walk, 10 vertices": (0.993, 0.9968, 1.01),
             "random walk minus normalised, 10 vertices": (0.0514, 0.08227, 0.114),
             "weights minus no weights, 10 vertices": (0.102, 0.1373, 0.173),

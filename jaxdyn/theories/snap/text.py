@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import metrics, text
 from jaxdyn.nn import Network
-from jaxdyn.text.reading import Reading
+from jaxdyn.text.training_run import TrainingRun
 
 __all__ = ["CHUNK", "MARKS", "attention_map", "columns_shown", "entropy_share", "movement", "setting", "top_three"]
 
@@ -30,13 +30,13 @@ DROPOUT = {1: 0.3, 3: 0.2}  # by the number of layers
 STEPS = 1500
 
 
-def setting(base: Reading, layers: int, **fields: object) -> Reading:
+def setting(base: TrainingRun, layers: int, **fields: object) -> TrainingRun:
     """A run as published: gradient descent at rate 5, 10 in the lowest MLP, and the dropout of this depth."""
     published = {"optimizer": "sgd", "lr": 5.0, "lowest_mlp": 2.0, "restart": False, "steps": STEPS, "every": 500}
     return dataclasses.replace(base, layers=layers, dropout=DROPOUT.get(layers, 0.2), **published | fields)
 
 
-def columns_shown(s: Reading) -> Int[np.ndarray, "b total"]:
+def columns_shown(s: TrainingRun) -> Int[np.ndarray, "b total"]:
     """The training text in its own order, also for a run that reads it shuffled."""
     return text.columns(s.corpus().train, s.columns)
 

@@ -210,7 +210,7 @@ CLAIMS = (
         title="A streaming cache takes the same memory after any number of tokens",
         statement=r"A streaming cache of $L$ keys holds $2 N g\, e\, L$ numbers for the keys and values of $N$ layers with $g$ "
         r"heads of $e$ entries, exactly, however many tokens were read. (A count of arrays.)",
-        slides=("practical:stream-constant-memory",),
+        talks=("practical:stream-constant-memory",),
         tested="Caches of {size} keys in three decoders, after 64, 256 and 4096 tokens; bytes are counted from the arrays that "
         "decoding carries from token to token.",
         judge=judge,
@@ -236,7 +236,7 @@ CLAIMS = (
         r"$L$ keys, however long the text ($N$ blocks of $P$ weights, $h$ heads of $e$ entries, width $d$, $V$ words); "
         r"$NP + 2NheT + dV$ with a dense cache for $T$ tokens; and $L (NP + 2NheL) + dV$ if the last $L$ tokens are encoded anew: "
         r"$L$ times as many, but for the read-out. (A count of the products in the program.)",
-        slides=("practical:stream-recompute-cost", "practical:stream-figure-policies"),
+        talks=("practical:stream-recompute-cost", "practical:stream-figure-policies"),
         tested="Caches and windows of {size} keys in three decoders, texts of 64, 256 and 4096 tokens; the matrix products are "
         "counted in the program that reads the text, loops as often as they run.",
         judge=judge_operations,

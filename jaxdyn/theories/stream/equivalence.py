@@ -114,7 +114,7 @@ CLAIMS = (
         statement=r"Decoding with a cache of $L$ keys that holds the first $S$ tokens and the last $L - S$, at positions within "
         r"the cache, gives the logits of one pass over the text in which query $i$ sees the first tokens $j < S$ at the offsets "
         r"$\min(i, L - 1) - j$ and the last ones, $i - j < L - S$, at $i - j$. (An identity at random weights.)",
-        slides=("practical:stream-position-rolling", "practical:stream-distance"),
+        talks=("practical:stream-position-rolling", "practical:stream-distance"),
         tested="Decoders with random weights and rotary positions (layers: {layers}) read 20 tokens with caches of {size} keys, "
         "of which {sinks} are first tokens; {seeds} seeds.",
         judge=judge_of("pairwise"),
@@ -138,7 +138,7 @@ CLAIMS = (
         title="For a plain window, positions in the cache or in the text are alike",
         statement="With rotary positions, a window of the last keys gives the same logits at positions within the cache and "
         "within the text. (An identity at random weights.)",
-        slides=("practical:stream-position-rolling",),
+        talks=("practical:stream-position-rolling",),
         quick=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0]),
         paper=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0], size=[6, 12]),
         judge=judge_of("absolute"),

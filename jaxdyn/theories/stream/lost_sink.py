@@ -78,7 +78,7 @@ CLAIMS = (
         title="When an attention sink leaves the cache, all other weights grow",
         statement=r"If a key with the softmax weight $s$ leaves the cache, every other weight grows by the factor $1/(1-s)$, and "
         "so does the norm of the output if the value of that key was 0. (An identity.)",
-        slides=("practical:sink-softmax-equation",),
+        talks=("practical:sink-softmax-equation",),
         tested=r"{keys} random logits, one of which has the weight $s$ = {mass}; {seeds} seeds.",
         judge=judge,
         controls={"the key has a value": {"value": 1.0}, "attention has a zero sink": {"attention": "zero_sink"}},

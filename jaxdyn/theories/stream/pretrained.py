@@ -199,7 +199,7 @@ STUDY = jd.Study(
     seeds=5,
     paper_seeds=24,
     evidence="model",
-    bounds=jd.looked(at="0:5005", confirmed="6000:6005"),
+    bounds=jd.tuned(on="0:5005", confirmed_on="6000:6005"),
     tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
@@ -210,7 +210,7 @@ SINKS = STUDY.claim(
     statement="For SmolLM2-135M-Instruct one first token in the cache does what it needs: with one, two and eight the perplexity "
     "is within 20% of that with four, in caches of equal size and in every piece of text. Without any it is at least 1.35 times "
     "that with one.",
-    slides=("practical:stream-pretraining-vanilla",),
+    talks=("practical:stream-pretraining-vanilla",),
     form="one",
     judge=judge_sinks,
     controls={"a window in place of one sink": as_window("1 sink")},
@@ -231,7 +231,7 @@ CLAIMS = (
         "cache of the same size which keeps the first four tokens, in every piece of text. With these it stays within a factor of "
         "3 of encoding each window anew, on the few tokens for which that is done, and below twice that with a cache for "
         "everything.",
-        slides=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
+        talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
         judge=judge_window,
         controls={"a window in place of four sinks": as_window("4 sinks")},
@@ -257,7 +257,7 @@ CLAIMS = (
         r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. At "
         r"the end of "
         "a text of four such lengths its perplexity is at most 3.3 times that with everything.",
-        slides=("practical:stream-constant-memory",),
+        talks=("practical:stream-constant-memory",),
         tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
         "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "
         "the 64th.",

@@ -220,12 +220,12 @@ CLAIMS = (
         statement="Networks trained with a zero sink in the formula of attention need the first token as others do: with it and "
         "without, a window that drops the first token has in most networks more than 1.02 times the perplexity of a cache that "
         "keeps the first four, and a cache that keeps the first token alone has the same perplexity to 0.5% in every run.",
-        slides=("practical:stream-pretraining-zero-sink",),
+        talks=("practical:stream-pretraining-zero-sink",),
         quick=jd.grid(Pretrained, kind=list(PLAIN)),
         paper=jd.grid(Pretrained, kind=list(PLAIN), steps=10_000, streams=16),
         judge=judge_needed,
-        most=48,
-        bounds=jd.looked(at="0:8", confirmed="98000000:98000012"),
+        max_seeds=48,
+        bounds=jd.tuned(on="0:8", confirmed_on="98000000:98000012"),
         controls=DROPPED,
         rivals={
             "it does not matter what is kept": jd.off(dict.fromkeys(BREAKS.values(), 0.0)),
@@ -241,7 +241,7 @@ CLAIMS = (
         "with a learnable sink token before every sequence? The readings are the nats per token that are lost, over four first "
         "tokens kept, if none is kept, for each kind, and if two are, mean over the kinds; and in how many networks with a sink "
         "token that one alone is not enough, as a share.",
-        slides=(
+        talks=(
             "practical:stream-table-pretraining",
             "practical:stream-pretraining-vanilla",
             "practical:stream-pretraining-sink-token",
@@ -253,7 +253,7 @@ CLAIMS = (
             "it does not matter what is kept": dict.fromkeys((*WINDOW.values(), ONE, TWO), 0.0),
             "as in the published networks of 160M weights": THEIRS,
         },
-        found={
+        recorded={
             "nats per token lost by a window, vanilla": (0.00873, 0.5142, 1.02),
             "nats per token lost by a window, zero sink": (0.134, 0.4129, 0.692),
             "nats per token lost by a window, sink token": (0.28, 0.5545, 0.829),

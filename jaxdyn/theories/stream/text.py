@@ -201,7 +201,7 @@ STUDY = jd.Study(
     caption="Perplexity over the position in the text by policy, and over that of a window with recomputation: median and "
     "central 90% of the runs.",
 )
-LOOKED = jd.looked(at="0:6", confirmed="4100:4106")
+TUNED = jd.tuned(on="0:6", confirmed_on="4100:4106")
 BROKEN = {"a dense cache, beyond the length of training": read_by("dense"), "positions of the text": read_by("absolute")}
 
 CLAIMS = (
@@ -211,9 +211,9 @@ CLAIMS = (
         statement="In a trained decoder none of whose heads has a sink (a mean weight above 0.3 on the first token), the "
         "perplexity of a window of the last keys is within 2% of that of a cache that keeps one or four first tokens as well, in "
         "every run, and its loss is at most half of that of the untrained network.",
-        slides=("practical:stream-window-13b",),
+        talks=("practical:stream-window-13b",),
         judge=judge_window,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls={"read by a dense cache": read_by("dense", instead=("window",))},
         rivals={"nothing is learned": jd.off(STILL), "windows break as in the model of 160M weights": WINDOWS_BREAK},
     ),
@@ -223,9 +223,9 @@ CLAIMS = (
         statement="In a trained decoder, a cache that keeps one or four first tokens next to the last ones, at positions within "
         "the cache, has over the whole text a perplexity within 3% of that of encoding the window anew for every token, in every "
         "run, and a loss of at most half of that of the untrained network. (On single stretches: `stream.text_stable`.)",
-        slides=("practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
+        talks=("practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         judge=judge_recomputed,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls=BROKEN,
         rivals={"nothing is learned": jd.off(STILL), "it breaks as a window does in the model of 160M weights": SINKS_BREAK},
     ),
@@ -236,9 +236,9 @@ CLAIMS = (
         "positions within the cache, all have a perplexity within 6% of that of encoding the window anew, in every run and on "
         "every stretch of the text; the ratio changes by less than 4% per decade of positions, and the loss is at most half of "
         "that of the untrained network.",
-        slides=("practical:stream-figure-stable",),
+        talks=("practical:stream-figure-stable",),
         judge=judge_level,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls={"read by a dense cache": read_by("dense", instead=KEPT)},
         rivals={"nothing is learned": jd.off(STILL)},
     ),
@@ -247,9 +247,9 @@ CLAIMS = (
         title="A dense cache breaks beyond the length of training",
         statement="A dense cache, which goes on beyond the length of training, has at least twice the perplexity of encoding a "
         "window of that length anew for every token, in every run.",
-        slides=("practical:stream-figure-policies",),
+        talks=("practical:stream-figure-policies",),
         judge=judge_dense,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls={"read with one first token kept": read_by("1 sink", instead=("dense",))},
         rivals={"it does not matter what is kept": jd.off({DENSE: 1.0})},
     ),
@@ -258,12 +258,12 @@ CLAIMS = (
         title="Does it help to keep more first tokens in a model without a sink?",
         statement="Does it help to keep more first tokens? The reading is the perplexity with two, four and eight of them over "
         "that with one, in caches of equal size, in a trained decoder without a sink.",
-        slides=("practical:stream-pretraining-vanilla",),
+        talks=("practical:stream-pretraining-vanilla",),
         expected="measured",
         judge=judge_count,
         controls={"read by a dense cache": read_by("dense", instead=MORE)},
         rivals={"they help as in Llama-2-7B": HELPED},
-        found={
+        recorded={
             "perplexity, 2 sinks over 1": (0.997, 1.001, 1.01),
             "perplexity, 4 sinks over 1": (0.997, 1.003, 1.01),
             "perplexity, 8 sinks over 1": (0.994, 1.008, 1.03),
@@ -274,9 +274,9 @@ CLAIMS = (
         title="With a first token kept, positions in the text cost perplexity",
         statement="In a cache that keeps the first token, positions of the text in place of those within the cache cost at least "
         "5% in perplexity, in every run.",
-        slides=("practical:stream-position-rolling",),
+        talks=("practical:stream-position-rolling",),
         judge=judge_positions,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls={"the two are exchanged": jd.swap(measured_loss=exchanged)},
         rivals={"positions do not matter": jd.off({ABSOLUTE: 1.0})},
     ),

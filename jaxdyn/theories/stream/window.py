@@ -248,7 +248,7 @@ STUDY = jd.Study(
     "perplexity of a window over that with one sink, against the weight of the sink, one point per run.",
 )
 CUTS = {"cut": [0, CUT]}
-LOOKED = jd.looked(at="0:16", confirmed="4100:4116")
+TUNED = jd.tuned(on="0:16", confirmed_on="4100:4116")
 
 TOKEN = STUDY.claim(
     id="stream.sink_token",
@@ -256,13 +256,13 @@ TOKEN = STUDY.claim(
     statement="In a two-block decoder, which can tell the first place from others, the sink on the first token is made by that "
     "token and not by its place: with another token in the first place, kept in the cache, as many nats are lost as by a window "
     "that keeps neither, to 35% of them on average over runs.",
-    slides=("practical:sink-position", "practical:stream-linebreak-13b"),
+    talks=("practical:sink-position", "practical:stream-linebreak-13b"),
     tested="Two-block decoders (units in the MLP: {hidden}) with " + TASK,
     quick=jd.grid(Streamed, layers=2),
     paper=jd.grid(Streamed, layers=2, **LONG),
     judge=judge_token,
     seeds=24,
-    bounds=jd.looked(at="9000:9012", confirmed="0:24"),
+    bounds=jd.tuned(on="9000:9012", confirmed_on="0:24"),
     controls={"read by a dense cache, with token 0": jd.swap(measured_share=dense_share)},
     rivals={"the token does not matter, any one serves there": jd.off(predicted_share=0.0)},
 )
@@ -274,7 +274,7 @@ BEYOND = TOKEN.as_printed(
     "runs.",
     form="place",
     source="arXiv:2309.17453, section 3.1 and table 1 (line breaks in the place of the first tokens, in large language models)",
-    slides=("practical:sink-position", "practical:stream-table-linebreak", "practical:stream-linebreak-13b"),
+    talks=("practical:sink-position", "practical:stream-table-linebreak", "practical:stream-linebreak-13b"),
 )
 
 CLAIMS = (
@@ -285,8 +285,8 @@ CLAIMS = (
         "nothing is to be copied than at triggers, by at least 0.6 on average over runs.",
         judge=judge_emerges,
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
-        slides=("practical:sink-irrelevant",),
-        bounds=LOOKED,
+        talks=("practical:sink-irrelevant",),
+        bounds=TUNED,
         controls={"trained and read without token 0": {"cut": CUT}},
         rivals={"the head looks at the first token as much at triggers": jd.off({EMERGED: 0.0})},
     ),
@@ -298,12 +298,12 @@ CLAIMS = (
         statement="A window breaks where a sink is, and not where none is: in most networks trained with a first token of its "
         "own, a window that drops it has more than 1.02 times the perplexity of a cache that keeps it; in the same networks "
         "trained and read without that token the two perplexities differ by less than 0.2% in every run.",
-        slides=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),
+        talks=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
-        bounds=jd.looked(at="4100:4116", confirmed="4200:4216"),
-        most=64,
+        bounds=jd.tuned(on="4100:4116", confirmed_on="4200:4216"),
+        max_seeds=64,
         controls={"networks with and without token 0 are exchanged": EXCHANGED},
         rivals={
             "it does not matter what is kept": jd.off({BREAKS: 0.0}),
@@ -316,9 +316,9 @@ CLAIMS = (
         statement="With the first token kept, at positions within the cache, a network with a sink lacks at most 0.05 nats per "
         "token of the law of the text on every stretch, on average over runs, and its perplexity changes by less than 2% per "
         "decade of positions in every run.",
-        slides=("practical:stream-figure-stable", "practical:stream-pretraining-sink-token"),
+        talks=("practical:stream-figure-stable", "practical:stream-pretraining-sink-token"),
         judge=judge_stable,
-        bounds=LOOKED,
+        bounds=TUNED,
         controls={"read by a dense cache": read_by("dense"), "the sink is dropped": read_by("window")},
         rivals={"nothing is learned": jd.off(CHANCE)},
     ),
@@ -331,9 +331,9 @@ CLAIMS = (
         quick=jd.grid(Streamed, hidden=64),
         paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,
-        most=24,
+        max_seeds=24,
         judge=judge_holds,
-        bounds=jd.looked(at="0:6", confirmed="4100:4106"),
+        bounds=jd.tuned(on="0:6", confirmed_on="4100:4106"),
         controls={"read by a dense cache": jd.swap(measured_lacks=dense_as_window)},
         rivals={"nothing is learned": jd.off(CHANCE), "windows break as in the model of 160M weights": {HOLDS: LOST}},
     ),

@@ -152,7 +152,7 @@ CLAIMS = (
         statement="Three blocks of as many numbers as there are tokens, and 16 numbers for positions, suffice for the "
         "construction: with orthonormal token vectors, along the axes or in random directions, every thought holds the right "
         "set.",
-        slides=("practical:sup-theorem-dimension",),
+        talks=("practical:sup-theorem-dimension",),
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0, embedding=["orthogonal", "axes"]),
         paper=jd.grid(
             Search,
@@ -178,9 +178,9 @@ CLAIMS = (
         statement="On what share of graphs are the sets of all thoughts right if the vectors of 53 tokens have fewer numbers: "
         "26, 45 or 52, or all 53? The vectors are the columns of the first rows of a random orthogonal matrix, scaled to length "
         "one; the rest of the construction is unchanged.",
-        slides=("practical:sup-theorem-dimension",),
+        talks=("practical:sup-theorem-dimension",),
         expected="measured",
-        found={
+        recorded={
             "graphs with the right sets, 26 numbers in a block": (0, 0, 0.0644),
             "graphs with the right sets, 45 numbers in a block": (0, 0, 0.0644),
             "graphs with the right sets, 52 numbers in a block": (0, 0, 0.0644),

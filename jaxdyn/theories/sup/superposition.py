@@ -107,7 +107,7 @@ CLAIMS = (
         r"$c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices within $c$ steps of the root "
         r"and $u_v$ is the vector of vertex $v$, if the threshold of layer 2 is $1/(4\max(m, n))$ for $m$ edges and $n$ "
         "vertices.",
-        slides=("practical:sup-theorem", "practical:sup-sauce", "practical:sup-figure-search", "practical:sup-equation-thought"),
+        talks=("practical:sup-theorem", "practical:sup-sauce", "practical:sup-figure-search", "practical:sup-equation-thought"),
         judge=judge_thought,
         controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
         rivals=STILL | {"only the newest vertices": jd.swap(predicted_thought=frontier)},
@@ -119,7 +119,7 @@ CLAIMS = (
         title="As many continuous thoughts are needed as the target is steps away",
         statement="In the construction the right answer leads after as many thoughts as the target is steps away from the root, "
         "and not before: with fewer thoughts it ties with another token to $10^{-12}$.",
-        slides=("practical:sup-theorem-steps",),
+        talks=("practical:sup-theorem-steps",),
         judge=judge_steps,
         controls={
             "one vertex of a thought is fed back": jd.swap(measured_steps="discrete_steps", measured_margin="discrete_margin"),
@@ -138,7 +138,7 @@ CLAIMS = (
         statement="If the target is at most $C = 8$ steps away, then after $C$ thoughts the construction's logit of the right "
         r"candidate exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$, where $V_C$ are the vertices "
         "within $C$ steps of the root.",
-        slides=("practical:sup-theorem",),
+        talks=("practical:sup-theorem",),
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0),
         paper=jd.grid(Search, kind=KINDS, nodes=24.0, names=64, edges=96, thoughts=16),
         seeds=1,

@@ -181,9 +181,9 @@ CLAIMS = (
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
         "the path, to edges from nodes at distance $i-1$, from nodes within $i-1$ steps, and to all others larger than to the "
         "next group? (At thought 2 the intervals of the last difference of nodes and of the first of edges contain 0.)",
-        slides=("practical:coc-not-interpretable", "practical:sup-sauce"),
+        talks=("practical:coc-not-interpretable", "practical:sup-sauce"),
         expected="measured",
-        found={
+        recorded={
             "optimal - frontier, thought 1": (0.17, 0.4128, 0.656),
             "frontier - reachable, thought 1": (1.74, 1.934, 2.13),
             "reachable - unreachable, thought 1": (0.919, 1.874, 2.83),
@@ -209,14 +209,14 @@ CLAIMS = (
         statement="In every trained network that answers right, nodes nearer to the root than $i$ steps have smaller inner "
         "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The construction holds "
         "all nodes within reach alike.",
-        slides=("practical:sup-sauce",),
+        talks=("practical:sup-sauce",),
         judge=judge_apart,
         controls=UNTRAINED,
         rivals={
             "thoughts hold no nodes": jd.off({NEARER.format(i): 0.0 for i in (1, 2)}),
             "all nodes within reach alike": CONSTRUCTION,
         },
-        bounds=jd.looked(at="0:4", confirmed="5000:5004"),
+        bounds=jd.tuned(on="0:4", confirmed_on="5000:5004"),
     ),
     STUDY.claim(
         id="sup.trained_walks",
@@ -226,7 +226,7 @@ CLAIMS = (
         "often does thought 2 hold it above the other nodes one step away, as if by walks (Student's t over graphs at least 3), "
         "and how much smaller is its inner product there than without the edge?",
         expected="measured",
-        found={
+        recorded={
             "inner product with thought 1, minus unreachable nodes": (2.39, 3.419, 4.44),
             "networks whose thought 2 holds the node above others one step away": (0.51, 1, 1),
             "inner product with thought 2, without the edge minus with it": (0.0536, 0.4171, 0.781),
@@ -242,15 +242,15 @@ CLAIMS = (
         title="How far ahead is Coconut of training on chains of text?",
         statement="How often do networks answer right that were trained by Coconut, on chains of text, or (paper scale) on "
         "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
-        slides=("practical:coc-table", "practical:coc-table-cot", "practical:coc-table-no-cot", "practical:coc-better-than-no-cot"),
+        talks=("practical:coc-table", "practical:coc-table-cot", "practical:coc-table-no-cot", "practical:coc-better-than-no-cot"),
         expected="measured",
-        found={
+        recorded={
             "starts from which Coconut answers at least 80% right": (0.409, 0.75, 0.929),
             "accuracy of Coconut": (0.645, 0.8076, 0.971),
             "accuracy of cot": (0.522, 0.6748, 0.828),
             "accuracy of Coconut minus that of cot": (-0.0667, 0.1328, 0.333),
         },
-        found_seeds=8,
+        recorded_seeds=8,
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),

@@ -327,7 +327,7 @@ CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
         title="Trained further on few pairs, a network forgets what it generalised",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="A network that has generalised on modular addition, and is trained further on the smallest share of the "
         "pairs with weight decay, loses what it learned: its test accuracy falls to at most .1 on average, while it still "
         "fits its pairs. Without weight decay, or on the largest share of the pairs, it keeps a test accuracy of at least "
@@ -343,7 +343,7 @@ CLAIMS = (
     STUDY.claim(
         id="varma.efficiency",
         title="Memorising grows less efficient with the number of pairs",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="Call efficiency the mean margin over the cube of the norm of all weights, after a fixed number of epochs "
         "with weight decay. That of networks that memorise random labels falls like a power of the number of pairs between "
         "-1.6 and -1.2, faster than its inverse, and equals that of a network that has learned the table at between 0.30 and "
@@ -363,7 +363,7 @@ CLAIMS = (
         "share above which networks that have generalised keep the table, and the share above which networks from the start "
         "generalise, both within the same number of epochs.",
         judge=judge_crossing,
-        found={LOST: (-0.533, -0.4386, -0.344), LEARNED: (0.127, 0.1532, 0.179)},
+        recorded={LOST: (-0.533, -0.4386, -0.344), LEARNED: (0.127, 0.1532, 0.179)},
         rivals={
             "both lie at the crossing, as published": {LOST: 0.0, LEARNED: 0.0},
             "learned and lost at the same share": {LOST: lambda ds: float(np.log(halves(ds, "scratch") / crossings(ds)).mean())},
@@ -381,7 +381,7 @@ CLAIMS = (
         tested=NETWORK + "; {seeds} seeds.",
         quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), others=False),
         paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), others=False),
-        found={
+        recorded={
             FEWEST: (0.00642, 0.2481, 0.49),
             BETWEEN: (0.666, 0.8385, 1.02),
             FALL: (-0.0309, 0.04069, 0.113),

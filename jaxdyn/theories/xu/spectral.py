@@ -231,7 +231,7 @@ STUDY = jd.Study(
     seeds=16,
     paper_seeds=15,
     evidence="network",
-    bounds=jd.looked(at="0:12", confirmed="51000000:51000016"),
+    bounds=jd.tuned(on="0:12", confirmed_on="51000000:51000016"),
     tested="A two-layer network with quadratic activation and {hidden} nodes learns addition modulo {group} from a share "
     "{share} of the pairs by Adam at rate {lr}, {epochs} epochs, with weight decay {decay}; {seeds} seeds. An update is the "
     "change of the first layer in {every} epochs, a window has {window} updates.",
@@ -277,7 +277,7 @@ CLAIMS = (
             "as published: in no network without decay": {OFF: 0.0},
             "it fires when the network generalises": {AHEAD: 0.0},
         },
-        found={OFF: (0.644, 1.0, 1.0), ON: (0.644, 1.0, 1.0), FIRED: (155.0, 158.1, 161.0), AHEAD: (137.0, 167.2, 197.0)},
+        recorded={OFF: (0.644, 1.0, 1.0), ON: (0.644, 1.0, 1.0), FIRED: (155.0, 158.1, 161.0), AHEAD: (137.0, 167.2, 197.0)},
     ),
     STUDY.claim(
         id="xu.late",

@@ -39,18 +39,18 @@ def world():
     params = decoder(SHAPE).init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (LENGTH + 1,), 0, 9)
     given = cache.global_scores(SHAPE, params, tokens[:-1])
-    plans = budgets.plans((0.2, 0.4), LENGTH)
-    run = jax.jit(jax.vmap(jax.vmap(lambda plan: budgets.decode(SHAPE, params, plan, tokens[:-1], given, jax.random.key(2)))))
-    return params, tokens, given, plans, run(plans)
+    every = budgets.policies((0.2, 0.4), LENGTH)
+    run = jax.jit(jax.vmap(jax.vmap(lambda policy: budgets.decode(SHAPE, params, policy, tokens[:-1], given, jax.random.key(2)))))
+    return params, tokens, given, every, run(every)
 
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("name", sorted(CACHES))
 def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
-    params, tokens, given, plans, (logits, _) = world
+    params, tokens, given, every, (logits, _) = world
     i = budgets.POLICIES.index(name)
     for j in range(2):
-        size, recent, sinks = (int(x[i, j]) for x in (plans.size, plans.recent, plans.sinks))
+        size, recent, sinks = (int(x[i, j]) for x in (every.size, every.recent, every.sinks))
         policy = cache.Policy(
             size=size, positions="absolute", recent=recent, sinks=sinks if name == "streaming" else 0, **CACHES[name]
         )
@@ -61,16 +61,16 @@ def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
 
 
 def test_what_is_kept(world):
-    _, _, _, plans, (logits, seen) = world
+    _, _, _, every, (logits, seen) = world
     kept = np.asarray(seen.kept).sum(-1)
     query = np.arange(1, LENGTH + 1)
     for i in range(len(budgets.POLICIES)):
         for j in range(2):
-            expected = np.minimum(query, int(plans.size[i, j]))
+            expected = np.minimum(query, int(every.size[i, j]))
             np.testing.assert_array_equal(kept[i, j], np.broadcast_to(expected, kept[i, j].shape))
     at = np.arange(LENGTH)
     random = budgets.POLICIES.index("random")
-    recent = (at[:, None] - at < int(plans.recent[random, 1])) & (at <= at[:, None])
+    recent = (at[:, None] - at < int(every.recent[random, 1])) & (at <= at[:, None])
     assert np.all(np.asarray(seen.kept)[random, 1][..., recent])
     assert bool(jnp.all(jnp.isfinite(logits)))
 
@@ -93,15 +93,15 @@ def test_other_decoders(name):
     shape = dataclasses.replace(SHAPE, **OTHERS[name])
     params, tokens = weights(shape), jnp.arange(LENGTH + 1) ** 2 % 9
     given = jnp.zeros((shape.depth, shape.key_heads, LENGTH))
-    plan = jax.tree.map(lambda x: x[budgets.POLICIES.index("sum"), 0], budgets.plans((0.4,), LENGTH))
-    policy = cache.Policy(kind="h2o", size=int(plan.size), recent=int(plan.recent), positions="absolute")
-    logits, _ = jax.jit(lambda p: budgets.decode(shape, p, plan, tokens[:-1], given, jax.random.key(0)))(params)
+    traced = jax.tree.map(lambda x: x[budgets.POLICIES.index("sum"), 0], budgets.policies((0.4,), LENGTH))
+    policy = cache.Policy(kind="h2o", size=int(traced.size), recent=int(traced.recent), positions="absolute")
+    logits, _ = jax.jit(lambda p: budgets.decode(shape, p, traced, tokens[:-1], given, jax.random.key(0)))(params)
     _, expected = jax.jit(lambda p: cache.decode(shape, p, policy, tokens[:-1]))(params)
     np.testing.assert_allclose(logits, expected, rtol=2e-4, atol=2e-5)
 
 
 def test_other_attention_is_refused(world):
-    params, tokens, given, plans, _ = world
+    params, tokens, given, every, _ = world
     shape = dataclasses.replace(SHAPE, attention="sigmoid")
     with pytest.raises(UsageError, match="softmax attention"):
-        budgets.decode(shape, params, jax.tree.map(lambda x: x[0, 0], plans), tokens, given, jax.random.key(0))
+        budgets.decode(shape, params, jax.tree.map(lambda x: x[0, 0], every), tokens, given, jax.random.key(0))

@@ -9,7 +9,7 @@ import pytest
 
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache import Policy, attend, bytes_held, losses, start
-from jaxdyn.nn.cache.state import planned, stays
+from jaxdyn.nn.cache.state import placed, stays
 from jaxdyn.nn.decoder import Decoder
 from tests.nn.cache.helpers import SMALL, params_of, text
 
@@ -40,8 +40,8 @@ def test_one_plan_serves_all_heads_of_policies_that_do_not_look_at_attention():
     shape = dataclasses.replace(SMALL, dtype="float32")
     for kind, rows in (("streaming", 1), ("dense", 1), ("h2o", 2)):
         policy = Policy(kind=kind, size=6)
-        plan = jax.jit(lambda layer, t, p=policy: planned(shape, p, layer, t))(first_of(shape, policy), np.int32(2))
-        assert plan.place.tolist() == [2] * rows and plan.born[0].tolist() == [-1, -1, 2, -1, -1, -1]
+        placement = jax.jit(lambda layer, t, p=policy: placed(shape, p, layer, t))(first_of(shape, policy), np.int32(2))
+        assert placement.place.tolist() == [2] * rows and placement.born[0].tolist() == [-1, -1, 2, -1, -1, -1]
 
 
 @pytest.mark.parametrize(("kind", "positions"), [("dense", "cache"), ("window", "absolute"), ("window", "cache")])

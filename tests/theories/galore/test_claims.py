@@ -15,7 +15,7 @@ def test_claims_are_complete(name):
     claim = BY_ID[name]
     assert len(BY_ID) + len(claims.CLAIMS) == len(CLAIMS) and name.startswith("galore.")
     assert claim.evidence and claim.plot and claim.caption
-    assert claim.found if claim.expected == "measured" else claim.bounds
+    assert claim.recorded if claim.expected == "measured" else claim.bounds
     assert claim.expected == "refuted" or (claim.controls and claim.rivals)
     trained = claim.evidence in MECHANISM and claim.evidence != "model"
     assert not trained or "moves" in next(iter(claim.rivals)) or "weights" in next(iter(claim.rivals))

@@ -29,4 +29,4 @@ def test_kappa_is_compared_by_terms():
     )
     (claim,) = kappa_loose.CLAIMS
     np.testing.assert_allclose([r.value for r in kappa_loose.read(ds)], (1.0, 1.2, 1.4))
-    assert set(claim.found) == {r.name for r in kappa_loose.read(ds)}
+    assert set(claim.recorded) == {r.name for r in kappa_loose.read(ds)}

@@ -54,4 +54,4 @@ def test_losses_are_read_over_that_of_one_layer():
     learned, weights, *readings = depth.judge(made(2.2, 2.0, 2.1))
     assert learned.passed and weights.passed
     assert {r.name: r.value for r in readings} == pytest.approx({"loss, 3x32 minus 1x48": -0.2, "loss, 6x24 minus 1x48": -0.1})
-    assert claim.found.keys() == {r.name for r in readings}
+    assert claim.recorded.keys() == {r.name for r in readings}

@@ -66,7 +66,7 @@ def test_differences_are_read(name, values):
     found = claim.judge(made())
     assert all(c.passed for c in found if isinstance(c, Check))
     readings = {r.name: r.value for r in found if not isinstance(r, Check)}
-    assert list(readings.values()) == pytest.approx(values, abs=1e-9) and readings.keys() == claim.found.keys()
+    assert list(readings.values()) == pytest.approx(values, abs=1e-9) and readings.keys() == claim.recorded.keys()
 
 
 def test_keys_for_every_head_take_more():

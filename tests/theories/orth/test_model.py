@@ -42,7 +42,7 @@ def test_groups_are_rows_of_the_weights_and_of_the_streams(x64):
     s = Watched(**TINY)
     net = nn.network(s.shape(61))
     params = jax.tree.map(lambda a: np.random.default_rng(a.size).normal(size=a.shape), jax.eval_shape(net.init, jax.random.key(0)))
-    probed = model.probe(s.reading().corpus().valid, s.length, s.vectors)
+    probed = model.probe(s.text_run().corpus().valid, s.length, s.vectors)
     found, loss = jax.tree.map(np.asarray, jax.jit(lambda p: model.groups(net, p, probed))(params))
     expected = jax.jit(lambda p: language.loss(net, p, probed.tokens[:, :-1], probed.tokens[:, 1:]))(params)
     np.testing.assert_allclose(loss, expected, rtol=1e-6)

@@ -29,4 +29,4 @@ def test_the_largest_weight_of_any_head_is_read():
     assert gate.passed and [r.value for r in readings] == pytest.approx([0.6, 0.6], abs=0.02)
     assert [r.name for r in readings] == list(lm_emerge.SINKS)
     (claim,) = lm_emerge.CLAIMS
-    assert claim.found.keys() == lm_emerge.SINKS.keys()
+    assert claim.recorded.keys() == lm_emerge.SINKS.keys()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxdyn.text.reading import Reading
+from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.snap import text as fig7
 
 
@@ -35,9 +35,9 @@ def test_movement_is_a_mean_over_queries_and_at_most_two():
 
 
 def test_settings_are_the_published_ones():
-    one, three = (fig7.setting(Reading(), layers) for layers in (1, 3))
+    one, three = (fig7.setting(TrainingRun(), layers) for layers in (1, 3))
     for s in (one, three):
         assert (s.optimizer, s.lr, s.lr * s.lowest_mlp, s.clip, s.restart) == ("sgd", 5.0, 10.0, 0.5, False)
         assert (s.columns, s.length, s.steps) == (20, 35, 1500)
     assert (one.dropout, three.dropout) == (0.3, 0.2)
-    assert fig7.setting(Reading(), 1, query_key=0.0).query_key == 0.0
+    assert fig7.setting(TrainingRun(), 1, query_key=0.0).query_key == 0.0

@@ -307,7 +307,7 @@ PRUNE = jd.Study(
 CLAIMS = (
     PATH.claim(
         id="cogo.occam_path",
-        slides=("training:cogo-occam-path",),
+        talks=("training:cogo-occam-path",),
         title="A path of zero loss leads from a composed network to a simpler one",
         statement=r"From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
         r"vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
@@ -325,7 +325,7 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm",
-        slides=(
+        talks=(
             "grokking:cogo-occam-identity",
             "training:cogo-occam-norm",
         ),
@@ -340,7 +340,7 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm_as_printed",
-        slides=("training:cogo-occam-norm",),
+        talks=("training:cogo-occam-norm",),
         title="The simpler solution has the smaller norm, whatever its layers",
         statement=r"$\|e * z'\| \le \|y * z'\|$ for any solution $z'$ and any $y$ with $r_{kkk}(y) = 1$, whether or not the layers "
         r"of $z'$ have equal norms.",
@@ -355,7 +355,7 @@ CLAIMS = (
     ),
     PRUNE.claim(
         id="cogo.occam_wd",
-        slides=("training:cogo-occam-norm",),
+        talks=("training:cogo-occam-norm",),
         title="Weight decay prunes a redundant solution to the simple one",
         statement=r"Gradient descent with weight decay $\lambda$ from $y * z'$, a solution of addition modulo an odd $d$ "
         r"with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the "

@@ -303,7 +303,7 @@ RELAX = jd.Study(
     tested="Gradient flow of networks with {width} nodes from independent Gaussian weights of standard deviation {std}, for "
     "the group "
     r"{group}, until $\lambda t = 1.5$; {seeds} seeds.",
-    bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
+    bounds=jd.tuned(on="11000000:11000020", confirmed_on="51000000:51000020"),
     judge=judge_relax,
     rivals={
         "nothing moves": jd.off(STILL),
@@ -359,7 +359,7 @@ CLAIMS = (
         evidence="algebra",
         tested="Independent Gaussian weights of standard deviation {std} in networks with {width} nodes for the group "
         "{group}; {seeds} seeds.",
-        bounds=jd.looked(at="0:256", confirmed="31000000:31001024"),
+        bounds=jd.tuned(on="0:256", confirmed_on="31000000:31001024"),
     ).claim(
         id="cogo.decouple",
         title="At large width most potentials decouple, and one family does not",
@@ -390,7 +390,7 @@ CLAIMS = (
     ),
     RELAX.claim(
         id="cogo.flow",
-        slides=("grokking:cogo-limits",),
+        talks=("grokking:cogo-limits",),
         title="Potentials relax as at infinite width, zero modes taken out",
         statement=r"Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus "
         r"its mean), the cross potentials relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = "
@@ -400,7 +400,7 @@ CLAIMS = (
         r"the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be in the end within 0.12, on average.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
-        bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
+        bounds=jd.tuned(on="11000000:11000020", confirmed_on="51000000:51000020"),
         controls={"b = a at the start": {"tied": 1.0}, "128 nodes": NARROW},
     ),
 )

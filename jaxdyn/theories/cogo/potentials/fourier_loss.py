@@ -233,7 +233,7 @@ STUDY = jd.Study(
 )
 FOURIER = STUDY.claim(
     id="cogo.fourier",
-    slides=("training:cogo-fourier",),
+    talks=("training:cogo-fourier",),
     title="Real weights have Hermitian spectra, and the transform is undone",
     statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the "
     r"weights of a spectrum that is not Hermitian have an imaginary part of known size; the transform scaled by $1/d$, "
@@ -249,7 +249,7 @@ FOURIER = STUDY.claim(
 )
 DECOMPOSITION = STUDY.claim(
     id="cogo.loss_dec",
-    slides=("training:cogo-loss", "training:cogo-sufficient"),
+    talks=("training:cogo-loss", "training:cogo-sufficient"),
     title="The loss is a sum over frequencies of functions of sum potentials",
     statement=r"On finite Abelian groups, for random weights, the loss over all pairs is $L = \frac1d \sum_{k \ne 0} \ell_k + 1 - "
     r"\frac1d$ with $\ell_k = -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p "
@@ -265,7 +265,7 @@ CLAIMS = (
     FOURIER,
     FOURIER.as_printed(
         id="cogo.fourier_as_printed",
-        slides=("training:cogo-fourier",),
+        talks=("training:cogo-fourier",),
         title="The printed transform of real weights is Hermitian and undone",
         statement=r"With $Z_k = \sum_m w_m e^{imk/d}$ for all layers, real weights have a Hermitian spectrum and $\sum_m w^2 = d "
         r"\sum_k |Z_k|^2$, and the inverse transform takes $Z$ back to the weights.",
@@ -285,7 +285,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.loss_forms",
-        slides=("training:cogo-setup",),
+        talks=("training:cogo-setup",),
         title="Three forms of the loss are the same number",
         statement=r"On finite Abelian groups, the loss summed over pairs, in $d^3$ potentials, and from Gram matrices of the "
         r"weights are the same number for random weights; so is the last in the scale of the training runs, at the weights "

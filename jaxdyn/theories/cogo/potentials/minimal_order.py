@@ -127,7 +127,7 @@ STUDY = jd.Study(
     evidence="reduced",
     tested="Least squares on the loss of one pair of frequencies, in the spectra of up to six nodes: {steps} steps from "
     "{starts} random starts of standard deviation {spread}, of which the best counts; {seeds} seeds.",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
     judge=judge,
     plot=plot,
     caption=r"Left: the least loss over all starts, as a share of the loss without nodes, against the number of nodes; right: the "

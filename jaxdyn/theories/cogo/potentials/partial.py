@@ -215,7 +215,7 @@ STUDY = jd.Study(
 )
 TABLE = STUDY.claim(
     id="cogo.partial",
-    slides=("training:cogo-partial-solutions",),
+    talks=("training:cogo-partial-solutions",),
     title="The table of potentials of the partial solutions",
     statement=r"At one pair of frequencies of $\mathbb{Z}_d$, the partial solutions $z_{syn}$, $z_{syn,\alpha\beta}$, $z_\nu$ and "
     r"$z_\xi$ have the ten potentials of their table for random numbers of modulus one: e.g. $z_\nu$ has $r_{kkk} = 2$, $1 + "
@@ -233,7 +233,7 @@ CLAIMS = (
     TABLE,
     TABLE.as_printed(
         id="cogo.nu_star_as_printed",
-        slides=("training:cogo-partial-solutions",),
+        talks=("training:cogo-partial-solutions",),
         title="One partial solution has no potentials of equal signs",
         statement=r"At one pair of frequencies of $\mathbb{Z}_d$, $z_\nu$ is in $R_*$: all its potentials $r_{p,\pm k,\pm k,k}$ "
         r"are 0, for any $\nu$ of modulus one.",

@@ -203,7 +203,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.semiring",
-        slides=("training:cogo-semiring",),
+        talks=("training:cogo-semiring",),
         title="Networks for one group form a commutative semi-ring",
         statement=r"Networks for the same finite Abelian group form a commutative semi-ring: + (nodes side by side) and $*$ "
         r"(Kronecker product at each layer and frequency) are associative and commutative up to the order of nodes, $*$ "
@@ -218,7 +218,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.sp_hom",
-        slides=(
+        talks=(
             "training:cogo-homomorphism",
             "training:cogo-composition",
         ),

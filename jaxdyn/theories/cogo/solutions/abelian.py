@@ -250,7 +250,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.sufficient",
-        slides=("training:cogo-sufficient",),
+        talks=("training:cogo-sufficient",),
         title="A solution of zero loss need not meet all sufficient conditions",
         statement=r"On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem "
         r"($R_g$, $R_c$, $R_n$ and $R_*$, sets of potentials that vanish) and has zero loss. $z_{F4/6}$ has zero loss and "

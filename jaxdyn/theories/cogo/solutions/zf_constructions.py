@@ -188,7 +188,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.zF6",
-        slides=(
+        talks=(
             "training:cogo-composition",
             "training:cogo-order-6",
         ),
@@ -204,7 +204,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.zF46",
-        slides=("training:cogo-order-4",),
+        talks=("training:cogo-order-4",),
         title="One block of six nodes carries the bias of blocks of four",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of order 4 "
         r"at all other frequencies, has zero loss with $q = 2d$ nodes and adds all pairs correctly; so does the solution in which "

@@ -114,7 +114,7 @@ STUDY = jd.Study(
 )
 ZM = STUDY.claim(
     id="cogo.zM",
-    slides=("training:cogo-memorization",),
+    talks=("training:cogo-memorization",),
     title="Perfect memorisation is a composed solution, with large norm",
     statement=r"On $\mathbb{Z}_d$, perfect memorisation $z_M = d^{-2/3} z_a * z_b$ has zero loss and adds all pairs correctly; it "
     r"has $d^2$ nodes at each frequency and squared Fourier norm $3(d-1)\,d^{2/3}$.",
@@ -129,7 +129,7 @@ CLAIMS = (
     ZM,
     ZM.as_printed(
         id="cogo.zM_order_as_printed",
-        slides=("training:cogo-memorization",),
+        talks=("training:cogo-memorization",),
         title="The memorising solution has order d at each frequency",
         statement=r"On $\mathbb{Z}_d$, the memorising solution $z_M = d^{-2/3} z_a * z_b$ has order $d$ at each frequency.",
         form="printed",

@@ -123,14 +123,14 @@ STUDY = jd.Study(
     paper=PAPER.replace(decay=list(SMALL_DECAYS)),
     seeds=SEEDS,
     evidence="network",
-    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+    bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
 )
 
 CLAIMS = (
     STUDY.claim(
         id="cogo.bias_carrier",
         title="Order-6 groups cancel the mean that order-4 frequencies leave",
-        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="51000000:51000010"),
         statement=r"In networks trained on modular addition with small weight decay, the mean that the nodes $j$ of an "
         r"order-4 frequency $k$ leave in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$ over their coefficients $a, "
         r"b, c$ in the three layers, has modulus $\sqrt2$ (in the scale of the paper) and is cancelled by $\sum_j "
@@ -151,7 +151,7 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.one_o6",
         title="Networks of order-4 frequencies need order-6 groups as well",
-        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="51000000:51000010"),
         statement=r"In networks trained on modular addition modulo $d$ with small weight decay, the loss without the output "
         r"coefficients of order-6 nodes at order-4 frequencies $k$ rises by $2|m_k|^2/d$ for each of these, within 8% in all "
         r"in every run, where $m_k$ is the mean in the output that its own nodes leave.",
@@ -165,7 +165,7 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.n6_trained",
         title="Trained networks have more order-6 groups than the least norm asks",
-        bounds=jd.looked(at="0:10", confirmed="52000000:52000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="52000000:52000010"),
         statement=r"Networks trained on modular addition with weight decay end with more order-6 groups than the solution of "
         r"least norm, which has $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$ among $n = (d-1)/2$ "
         r"frequencies modulo $d$: never fewer, and on average at each decay more, up to 1.9 times as many. Their squared norm is "

@@ -261,13 +261,13 @@ STUDY = jd.Study(
     paper=PAPER.replace(decay=list(CONVERGED)),
     seeds=SEEDS,
     evidence="network",
-    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+    bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
 )
 
 CLAIMS = (
     STUDY.claim(
         id="cogo.train_orders",
-        slides=(
+        talks=(
             "grokking:cogo-limits",
             "training:cogo-task",
             "training:cogo-fourier-basis",
@@ -285,7 +285,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_named",
-        slides=(
+        talks=(
             "training:cogo-figure-solution",
             "training:cogo-constructed",
         ),
@@ -304,13 +304,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_table",
-        slides=("training:cogo-table",),
+        talks=("training:cogo-table",),
         title="How frequent each construction is in trained networks, against print",
         statement=r"In networks trained on modular addition, how frequent is each construction among the factorable "
         r"frequencies, in percentage points from the published value? Intervals hold the standard errors of both (95% for "
         r"all four together, with the degrees of freedom of Welch).",
         expected="measured",
-        found={
+        recorded={
             "nu=i * xi: points from the published cell": (-9.98, -2.259, 5.46),
             "nu=i * syn,alpha,beta: points from the published cell": (-3.14, 4.41, 12),
             "nu * syn: points from the published cell": (-23.2, -14.19, -5.26),
@@ -329,7 +329,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_factorable",
-        slides=(
+        talks=(
             "training:cogo-factorable",
             "training:cogo-error",
             "training:cogo-constructed",
@@ -341,7 +341,7 @@ CLAIMS = (
         r"factorisation for four and for six nodes? Published: 95% and 98%; modulo 23 errors of .05 and 4.80 hundredths, and 0% "
         r"and 5.71% of order 4 and order 6 that do not factorise.",
         expected="measured",
-        found={
+        recorded={
             FACTORABLE: (0.968, 0.9886, 1.009),
             CONSTRUCTED: (0.787, 0.8572, 0.927),
             NOT.format(4): (0.0, 0.0, 0.0),
@@ -362,7 +362,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.wd_order",
-        slides=("training:cogo-figure-weight-decay",),
+        talks=("training:cogo-figure-weight-decay",),
         title="Decay times epochs, not the decay, sets the share of order 4",
         statement=r"In networks trained on modular addition, the share of frequencies with four nodes depends on weight "
         r"decay times epochs: when that product is that of the smallest decay at its end, a decade of decay changes the mean "
@@ -374,7 +374,7 @@ CLAIMS = (
         paper=PAPER.replace(decay=list(WIDE_APART)),
         seeds=24,
         paper_seeds=SEEDS,
-        bounds=jd.looked(at="0:10", confirmed="31001000:31001020"),
+        bounds=jd.tuned(on="0:10", confirmed_on="31001000:31001020"),
         judge=judge_wd,
         controls={"as many epochs at every decay": EQUAL_EPOCHS},
         rivals={
@@ -394,7 +394,7 @@ CLAIMS = (
         r"pairing, $\arg\xi$ lies in $[0, \pi/4]$ and is published to gather at $\pi/4$; $\arg\nu$ lies in $[0, \pi/6]$ and "
         r"is published to gather at 0. Shares in each network, means over networks; an even spread has 0.4 and 0.2.",
         expected="measured",
-        found={
+        recorded={
             "share of xi in the 40% next to pi/4": (0.64, 0.7729, 0.906),
             "share of nu in the 20% around pi/12": (0.00938, 0.08036, 0.152),
         },

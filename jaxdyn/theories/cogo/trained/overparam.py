@@ -123,7 +123,7 @@ STUDY = jd.Study(
     seeds=SEEDS,
     paper_seeds=50,
     evidence="network",
-    bounds=jd.looked(at="0:10", confirmed="96000000:96000012"),
+    bounds=jd.tuned(on="0:10", confirmed_on="96000000:96000012"),
     judge=judge,
     plot=plot,
     caption=r"Against the number of nodes: left, epochs until the training loss is below $10^{-3}$, median and central 90% of the "

@@ -115,7 +115,7 @@ CLAIMS = (
         r"six nodes and one with four, the former has the larger norm in less than 75% of the pairs while the mean number of "
         r"nodes per frequency is six above its final value, and in more than 90% when it is half a node above (means over "
         r"decays and seeds). The epochs until it is one above fall with a power of the decay between $-0.8$ and $-0.6$.",
-        bounds=jd.looked(at="0:14", confirmed="5003000:5003014"),
+        bounds=jd.tuned(on="0:14", confirmed_on="5003000:5003014"),
         judge=judge_parting,
         controls={"final orders of another network": jd.rolled(order="seed")},
         rivals={

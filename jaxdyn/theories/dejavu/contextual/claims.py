@@ -234,7 +234,7 @@ CLAIMS = (
         "better of two choices: largest on average, or most frequent). On average over runs the loss rises by at most 0.03 nats "
         "with each token's own quarter of the units, and where each token has a tenth, a text uses at least 4 times as many "
         "units as one of its tokens.",
-        bounds=jd.looked(at="0:8", confirmed="7102000:7102008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": jd.off(UNCHANGING)},
@@ -250,7 +250,7 @@ CLAIMS = (
         "told apart from those chosen on average.",
         expected="measured",
         judge=judge_heads,
-        found=FOUND_HEADS,
+        recorded=FOUND_HEADS,
         rivals={"leaving heads out costs nothing": FREE_HEADS},
         plot=plot_units,
         caption="As for dejavu.contextual_gt_static: loss over the share of units and heads that run, by how they are chosen.",
@@ -264,7 +264,7 @@ CLAIMS = (
         "one set of units for all tokens, whether half, a quarter or a tenth of the units run.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
-        bounds=jd.looked(at="0:8", confirmed="7102000:7102008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": jd.off(FREQUENT)},
@@ -281,7 +281,7 @@ CLAIMS = (
         "says nothing.",
         expected="measured",
         judge=judge_cosines,
-        found=FOUND_COSINES,
+        recorded=FOUND_COSINES,
         rivals={
             "nothing is added to a stream": {f"cosine across {NAMES[half]} {layer + 1}": 1.0 for half, layer in PLACES},
             "training moves no stream": UNMOVED,

@@ -261,7 +261,7 @@ CLAIMS = (
         "published ratios for 60M "
         r"weights; GaLore's with full Adam of the same two rates ($\alpha$ on the projected matrices, without projection); and "
         "GaLore's of half the width's rank with full Adam's and with that of a quarter (published: .962 and .957 for 1B)?",
-        slides=(
+        talks=(
             "practical:galore-table-pretraining",
             "practical:galore-ppl-full",
             "practical:galore-ppl-galore",
@@ -275,8 +275,8 @@ CLAIMS = (
         expected="measured",
         judge=read_order,
         seeds=6,  # on three, two sets of seeds disagree
-        found=FOUND_ORDER,
-        found_seeds=12,
+        recorded=FOUND_ORDER,
+        recorded_seeds=12,
         rivals={"ratios are the published ones": AS_PUBLISHED, "all methods are as good as full Adam": ALL_ALIKE},
         plot=plot_order,
         caption="Test perplexity of each method at its best rate over that of full Adam: one dot per seed, and the published "
@@ -291,12 +291,12 @@ CLAIMS = (
         r"with the rank (2, 8) and with the factor $\alpha$ (1/4, 1), averaged over the other two? These runs tell none of the "
         r"ratios from 1, "
         "that is, no choice from the other.",
-        slides=("practical:galore-period",),
+        talks=("practical:galore-period",),
         quick=QUICK.replace(optimizer="galore", every=[0.0, 10.0, 50.0], rank=[2.0, 8.0], alpha=[0.25, 1.0]),
         paper=PAPER.replace(optimizer="galore", every=[0.0, 10.0, 50.0, 200.0], rank=[2.0, 4.0, 8.0, 16.0], alpha=[0.25, 1.0]),
         expected="measured",
         judge=read_ablation,
-        found=FOUND_ABLATION,
+        recorded=FOUND_ABLATION,
         rivals={"without new bases nothing is learned": {FIRST: untrained("every", 0.0, 50.0)}},
         plot=plot_ablation,
         caption="Test perplexity (mean over runs) against the period of the basis, for both ranks and both factors.",
@@ -311,7 +311,7 @@ CLAIMS = (
         paper=PAPER.replace(optimizer=["full", "galore"], moments=["float32", "8bit"]),
         expected="measured",
         judge=read_eight_bit,
-        found=FOUND_BITS,
+        recorded=FOUND_BITS,
         controls={"bytes with equal steps": jd.Control({"moments": "linear"}, diverges=True)},
         rivals={
             "with 8-bit moments nothing is learned": dict.fromkeys(
@@ -335,8 +335,8 @@ CLAIMS = (
         paper=PAPER.replace(optimizer=["full", "galore"]),
         expected="measured",
         judge=read_ranks,
-        found=FOUND_RANKS,
-        found_seeds=6,
+        recorded=FOUND_RANKS,
+        recorded_seeds=6,
         controls={"gradients of independent Gaussian entries": UNSTRUCTURED},
         rivals={"training moves nothing: ranks of the start": dict.fromkeys(map(fallen, RANKS), 1.0)},
         plot=plot_ranks,

@@ -269,7 +269,7 @@ CLAIMS = (
         "last, and with the keys with the least attention next to the last: their perplexity is higher by at least 2% if the "
         "cache has room for 20% of the sequence, and by 10% if it has for 40%, on average over runs.",
         seeds=24,
-        bounds=jd.looked(at="7000:7016", confirmed="12000:12024"),
+        bounds=jd.tuned(on="7000:7016", confirmed_on="12000:12024"),
         judge=judge_budget,
         controls={"a cache for everything: nothing is evicted": ROOMY},
         rivals={"it does not matter which old keys are kept": jd.off(ALIKE)},
@@ -286,7 +286,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_order,
         rivals={"eviction costs nothing": FREE},
-        found=FOUND_ORDER,
+        recorded=FOUND_ORDER,
         plot=plot_budget,
         caption="As for h2o.ppl_budget: perplexity and cross-entropy of far answers by budget and policy; means over the runs.",
     ),
@@ -304,7 +304,7 @@ CLAIMS = (
         seeds=8,
         judge=judge_markov,
         rivals={"it costs what it costs where facts are recalled": RECALLED},
-        found=FOUND_MARKOV,
+        recorded=FOUND_MARKOV,
         plot=plot_markov,
         caption="Perplexity over that with the whole cache over the budget of the cache, by policy, on a Markov chain; geometric "
         "means over the runs.",
@@ -320,7 +320,7 @@ CLAIMS = (
             "training moves no attention": {"share of the heaviest 5%, end minus start": 0.0},
             "attention is uniform": {"share of the heaviest 5%, end minus uniform attention's": 0.0},
         },
-        found=FOUND_SHARE,
+        recorded=FOUND_SHARE,
         plot=plot_share,
         caption="Share of all attention that the 2 heaviest of 40 tokens get, along training (median and central 90% of the "
         "runs; mean over layers, heads and texts); dashed: uniform causal attention.",
@@ -342,7 +342,7 @@ CLAIMS = (
             },
             "half of the bound is a bound": {"the largest change of a head's output over its bound": 0.5},
         },
-        found=FOUND_LOSS,
+        recorded=FOUND_LOSS,
         plot=plot_loss,
         caption="Cross-entropy minus that with the whole cache over the weight that full attention gives to evicted keys, mean "
         "over layers, heads and queries: one point per run and budget, by policy.",

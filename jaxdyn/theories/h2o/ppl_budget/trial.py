@@ -91,7 +91,7 @@ def observe(s: Recall, params: PyTree, tokens: Int[Array, "b T1"]) -> dict[str, 
 
 def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyArray) -> dict[str, Array]:
     """All policies and budgets: losses [p B], and what is lost by eviction [p B]."""
-    shape, plan = s.shape(), budgets.plans(BUDGETS, s.length)
+    shape, policies = s.shape(), budgets.policies(BUDGETS, s.length)
     far = recall.distance(s.sizes(), tokens[:, :-1]) >= s.length // 5
     late = jnp.broadcast_to(jnp.arange(s.length) >= s.length // 4, far.shape)
     _, seen = nn.decoder(shape).apply(params, tokens[:, :-1], observe=("attention",))
@@ -100,12 +100,12 @@ def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyA
     def text(one: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         row, scores, noise = one
 
-        def each(plan: budgets.Plan) -> tuple[Array, Array, Array, Array]:
-            logits, seen = budgets.decode(shape, params, plan, row[:-1], scores, noise, DECAY)
+        def each(policy: budgets.TracedPolicy) -> tuple[Array, Array, Array, Array]:
+            logits, seen = budgets.decode(shape, params, policy, row[:-1], scores, noise, DECAY)
             tight = jnp.where(seen.lost > 1e-3, seen.error / jnp.maximum(seen.bound, 1e-9), 0)
             return nats(logits, row), *(jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error)), jnp.max(tight, (0, 1))
 
-        return jax.vmap(jax.vmap(each))(plan)
+        return jax.vmap(jax.vmap(each))(policies)
 
     loss, lost, error, tight = jax.lax.map(text, (tokens, given, jax.random.split(key, s.texts)))
     found = {"nats": mean(loss, late), "copy": mean(loss, far), "lost": mean(lost, late), "error": mean(error, late)}

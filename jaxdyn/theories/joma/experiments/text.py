@@ -19,8 +19,8 @@ from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
-from jaxdyn.text import reading
-from jaxdyn.text.reading import Reading
+from jaxdyn.text import training_run
+from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.joma import published
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_rank", "judge_return", "trial"]
 
 
-def trial(s: Reading, key: PRNGKeyArray) -> jd.Observables:
+def trial(s: TrainingRun, key: PRNGKeyArray) -> jd.Observables:
     """Train on the text; entropy of each layer's attention along training, next to that of uniform attention."""
-    built = reading.build(s, key)
+    built = training_run.build(s, key)
     columns, k_drop = built.data
     data = jnp.asarray(columns), k_drop
     state, records = train.record(
         lambda state: built.step(state, *data), built.start, built.observe, samples=s.steps // s.every, every=s.every
     )
-    uniform = jnp.full(s.layers, reading.uniform_entropy(s.length), s.dtype)
+    uniform = jnp.full(s.layers, training_run.uniform_entropy(s.length), s.dtype)
     return jd.observables(
         predicted={"start": jd.named(uniform, "layer")},
         measured={"start": jd.named(records.entropy[0], "layer")},
@@ -139,7 +139,7 @@ def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
 
 EXCHANGED = jd.swap(entropy=lambda ds: ds.entropy.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
 STILL = "attention stays as it is at the start"
-WHOLE = jd.swap(predicted_start=float(np.log(Reading().length)))  # uniform over the words of a window, also over later ones
+WHOLE = jd.swap(predicted_start=float(np.log(TrainingRun().length)))  # uniform over the words of a window, also over later ones
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -165,15 +165,15 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="step", ylabel="loss (nats per word)")
 
 
-PAPER = jd.grid(Reading, lr=1e-4, max_words=0, width=200, hidden=200, layers=2, steps=58_000, every=1000, windows=0)
+PAPER = jd.grid(TrainingRun, lr=1e-4, max_words=0, width=200, hidden=200, layers=2, steps=58_000, every=1000, windows=0)
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Reading, lr=6e-3, max_words=1000, layers=2, steps=280, every=20),
+    quick=jd.grid(TrainingRun, lr=6e-3, max_words=1000, layers=2, steps=280, every=20),
     paper=PAPER,
     seeds=6,
     paper_seeds=3,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="4000:4006"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4006"),
     tested="A language model ({layers} layers, width {width}, {activation} MLPs, one head in each layer) learns the interpreter's "
     "manual with its {max_words} most frequent words: {steps} steps of Adam at the rate {lr}, windows of {length} "
     "words; seeds: {seeds}.",
@@ -188,24 +188,24 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.text_dip",
-        slides=("training:joma-figure-6",),
+        talks=("training:joma-figure-6",),
         title="Attention starts uniform and sharpens while a text is learned",
         statement="In a language model that learns a text, the entropy of each layer's attention starts within .15 nats of that "
         r"of uniform causal attention, $\ln(n!)/n$ for windows of $n$ words, and falls by at least .2 nats in most runs.",
         judge=judge_dip,
-        most=24,
+        max_seeds=24,
         controls={"the last record in place of the first": jd.swap(measured_start=lambda ds: ds.entropy.isel(record=-1))},
         rivals={STILL: jd.off({FALLS: 0.0}), "uniform over the whole window, without the causal mask": WHOLE},
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
-        slides=("training:joma-figure-6",),
+        talks=("training:joma-figure-6",),
         title="Attention spreads again after sharpening, with linear MLPs as well",
         seeds=12,
-        most=48,
+        max_seeds=48,
         quick=STUDY.quick.replace(activation=list(MLPS)),
         paper=PAPER.replace(activation=list(MLPS)),
-        bounds=jd.looked(at="0:8", confirmed="96000000:96000012"),
+        bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000012"),
         statement="In a language model that learns a text, the entropy of each layer's attention returns after its fall: with "
         "ReLU MLPs and with linear ones it ends at least .2 nats above its minimum in most runs, so that the return "
         "does not need the MLPs' nonlinearity. The top layer ends at least .1 nats above the bottom layer, mean over "
@@ -222,13 +222,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.text_rank",
-        slides=("short:joma-stable-rank",),
+        talks=("short:joma-stable-rank",),
         title="How far the stable rank of the lower MLP matrix returns",
         seeds=12,
         quick=STUDY.quick.replace(activation=list(MLPS)),
         paper=PAPER.replace(activation=list(MLPS)),
         expected="measured",
-        found={RANK_LEFT: (0.366, 0.4072, 0.448), RANK_RETURN: (0.126, 0.1917, 0.258)},
+        recorded={RANK_LEFT: (0.366, 0.4072, 0.448), RANK_RETURN: (0.126, 0.1917, 0.258)},
         statement="In a language model that learns a text, the stable rank of each MLP's lower matrix is reported to fall and to "
         "return, as the entropy of attention does. How much of its start is left at the end, and what share of its fall has "
         "it regained by then? Means over layers, over ReLU and linear MLPs and over seeds.",
@@ -245,7 +245,7 @@ CLAIMS = (
         id="joma.text_collapse",
         title="At a large learning rate the bottom layer's attention collapses",
         seeds=12,
-        most=48,
+        max_seeds=48,
         statement="In a language model that learns a text at a large rate, attention of the bottom layer collapses: its entropy "
         "ends below .3 nats and less than .2 nats above its minimum, means over seeds.",
         quick=STUDY.quick.replace(lr=1e-2),

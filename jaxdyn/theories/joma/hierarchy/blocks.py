@@ -386,7 +386,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.blocks_hierarchy",
-        slides=("training:joma-hierarchy-agnostic",),
+        talks=("training:joma-hierarchy-agnostic",),
         title="Do several blocks learn the latents of a tree layer by layer?",
         statement="Do networks of three JoMA blocks learn the latents of a tree from the bottom up, one level after the other, "
         "whatever the tree? A block's score for low or high latents is the correlation of a latent with the node that follows it "
@@ -401,7 +401,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_layers,
         controls={"latents of another sequence of the class": jd.swap(measured_score="shuffled", untrained="untrained_shuffled")},
-        found={
+        recorded={
             GAIN["low"]: (0.0036, 0.03637, 0.0691),
             GAIN["high"]: (0.119, 0.2133, 0.307),
             OWN["low"]: (-0.0904, -0.05902, -0.0277),
@@ -419,7 +419,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.blocks_return",
-        slides=("training:joma-bounce-useful",),
+        talks=("training:joma-bounce-useful",),
         title="Is attention's return of use, with one block and with three?",
         statement="Is the return of attention's entropy from its minimum useless in one layer and useful in several? Readings: how "
         "far the entropy rises from its minimum to the end, with one block and with three, and by how much the final loss rises, "
@@ -432,7 +432,7 @@ CLAIMS = (
         seeds=16,
         expected="measured",
         judge=judge_return,
-        found={
+        recorded={
             RETURN[1]: (0.206, 0.2611, 0.316),
             RETURN[3]: (0.00108, 0.009785, 0.0185),
             COST[1]: (0.00402, 0.02178, 0.0396),

@@ -366,7 +366,7 @@ SKEWED = {"asymmetric channels": {"skew": 0.3}}
 CLAIMS = (
     TREE.claim(
         id="joma.hblt",
-        slides=("training:joma-theorem-5",),
+        talks=("training:joma-theorem-5",),
         title="How often two tokens of a latent tree occur together",
         statement="In hierarchical binary latent trees of depth $L$ two tokens whose closest common ancestor is $H$ edges up "
         r"occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - 2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, "
@@ -374,7 +374,7 @@ CLAIMS = (
         "latents are independent given the class. Sampled sequences agree within .015 (root mean square over trees, "
         "sampling error removed).",
         source="arXiv:2310.00535, Theorem 5",
-        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="33000000:33000008"),
         seeds=8,
         judge=judge_conditional,
         controls=SKEWED,
@@ -391,14 +391,14 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_saliency",
-        slides=("training:joma-saliency",),
+        talks=("training:joma-saliency",),
         title="How salient a token of a latent tree is for a query",
         statement="In hierarchical binary latent trees of depth $L$ the saliency of token $l$ for query $m$ in the same subtree, "
         r"$H$ edges below the closest common ancestor, is $\Delta_{lm}^{(k)} = p^0_k (1 + \rho^{2H} - 2\rho^{L-1}p_k) / "
         r"(2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$ for class $k$ (prior $p^0_k$, polarity $p_k$, output $\pi_k$; "
         r"$\rho$: polarity of an edge, $\rho_0 = \sum_k p^0_k p_k$). Sampled sequences agree within .01 (root mean "
         "square over trees and classes, sampling error removed) and, as a slope, within 10%.",
-        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="33000000:33000008"),
         seeds=8,
         judge=judge_saliency,
         controls=SKEWED,
@@ -434,7 +434,7 @@ CLAIMS = (
     ),
     LIMIT.claim(
         id="joma.hblt_limit",
-        slides=("training:joma-theorem-5",),
+        talks=("training:joma-theorem-5",),
         title="In sparse trees with strong edges, co-occurrence falls linearly",
         statement=r"In hierarchical binary latent trees of depth $L$ with strong edges and sparse classes, $\rho = \rho_0 = "
         r"1-\epsilon$, the probability that two tokens occur together tends to $1 - H/L$, where $H$ is their distance "

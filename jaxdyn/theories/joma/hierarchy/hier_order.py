@@ -362,7 +362,7 @@ STUDY = jd.Study(
     seeds=24,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+    bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
     tested="A JoMA block with exp attention, {hidden} GELU nodes and a fixed upper layer learns the class of a latent tree "
     "({subtrees} subtrees, leaves at depth {depth}, edges of polarity {rho}), and of leaves with the same "
     "probabilities but no latents; {vocabulary} outputs that start equally likely, far from the {subtrees} classes' "
@@ -379,7 +379,7 @@ OTHER_DATA = {"with and without latents exchanged": _exchanged, "tokens relabell
 CLAIMS = (
     STUDY.claim(
         id="joma.hier_order",
-        slides=("training:joma-deep-latent", "training:joma-shallow-latent"),
+        talks=("training:joma-deep-latent", "training:joma-shallow-latent"),
         title="Near tokens of a latent tree are attended to first",
         statement="With outputs far from the classes' prior at the start, a block that learns the class of a latent tree attends "
         r"to near tokens first: the step at which the attention logit of a pair of tokens reaches $\ln 2$ is "
@@ -391,7 +391,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.hier_order_balanced",
-        slides=("training:joma-deep-latent",),
+        talks=("training:joma-deep-latent",),
         title="Started at the classes' prior, far tokens are attended to first",
         statement="With outputs at the classes' prior at the start, a block that learns the class of a latent tree attends to "
         r"far tokens first: the step at which the attention logit of a pair of tokens reaches $\ln 2$ is "
@@ -427,7 +427,7 @@ CLAIMS = (
         paper=TIMES.replace(depth=[3, 4, 5], rho=[0.6, 0.7, 0.8, 0.9], lr=1 / 512, batch=512),
         seeds=16,
         paper_seeds=24,
-        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         judge=judge_time,
         controls={
             "arrivals at H = 1 and 2 exchanged": jd.swap(measured_time=_first_exchanged),

@@ -187,7 +187,7 @@ ADAM = {"optimizer": "adam", "lr": 3e-3}
 STUDY = jd.Study(
     trial=fig2_trial,
     evidence="network",
-    bounds=jd.looked(at="0:24", confirmed="4000:4024"),
+    bounds=jd.tuned(on="0:24", confirmed_on="4000:4024"),
     quick=FIG2,
     seeds=48,
     paper_seeds=64,
@@ -230,19 +230,19 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.fig2",
-        slides=("training:joma-figure-2",),
+        talks=("training:joma-figure-2",),
         title="The MLP's weights predict the direction of the attention logits",
         statement=r"The estimate $\hat z = z_0 + \frac{r}{2\tau}\Delta\sum_k(v_k^2 - \|v_k\|^2\bar b)$ of the attention logits "
         r"from the MLP's weights $v_k$, with the mean attention $\bar b$ of the start, is correlated with the logits "
         "over tokens, in the mean over seeds: by at least .97 at a quarter of the run, and at its end by at least .97 "
         "for gaussian and by .92 to .97 for random data. Its relative error at a quarter of the run is 10 to 30%.",
         judge=judge_fig2,
-        bounds=jd.looked(at="0:48", confirmed="21000000:21000048"),
+        bounds=jd.tuned(on="0:48", confirmed_on="21000000:21000048"),
         controls={"rows of V permuted": PERMUTED_ROWS, "Adam": ADAM},
     ),
     STUDY.claim(
         id="joma.fig2_size",
-        slides=("training:joma-figure-2",),
+        talks=("training:joma-figure-2",),
         title="How large the error of JoMA's logit estimate becomes",
         statement="How far from the attention logits, relative to their size, is the estimate from the MLP's weights with the "
         "mean attention of the start, half way and at the end of training, and how far has the mean attention moved by "
@@ -250,7 +250,7 @@ CLAIMS = (
         judge=judge_size,
         expected="measured",
         rivals={name: TERMS[name] for name in list(TERMS)[:2]},
-        found={
+        recorded={
             "relative error at step 1000, gaussian": (0.683, 0.714, 0.745),
             "drift of the mean attention at step 1000, gaussian": (0.985, 1.039, 1.1),
             "relative error at step 2000, gaussian": (7.61, 7.742, 7.87),
@@ -271,8 +271,8 @@ CLAIMS = (
         source="derived from arXiv:2310.00535, Theorem 1 (softmax)",
         judge=judge_moving,
         form="moving",
-        most=192,
-        bounds=jd.looked(at="0:48", confirmed="21000000:21000048"),
+        max_seeds=192,
+        bounds=jd.tuned(on="0:48", confirmed_on="21000000:21000048"),
         controls={"Adam": ADAM, "rows of V permuted": PERMUTED_ROWS},
         rivals={**TERMS, "mean attention of the start": CONSTANT_ATTENTION},
     ),

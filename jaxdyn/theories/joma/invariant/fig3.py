@@ -157,7 +157,7 @@ CLAIMS = (
     STUDY.claim(
         id="joma.fig3",
         title="Early on, the MLP's weights follow the equation of the first step",
-        bounds=jd.looked(at="0:16", confirmed="4000:4016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="4000:4016"),
         statement=r"When the mean attention has moved by 10%, the MLP's weights $V$ have changed as $\dot V_l = \Delta_l "
         r"e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$ says, to 3%, with the saliency Δ, the mean attention $\bar b$ and "
         r"the softmax law for $z$ as at the first step; the error of this $\dot V$ is at most 90% of that of a constant "

@@ -196,7 +196,7 @@ MOMENTUM = {"momentum": {"optimizer": "momentum"}, "Adam": {"optimizer": "adam"}
 CLAIMS = (
     LAWS.claim(
         id="joma.exp_invariant",
-        slides=(
+        talks=(
             "training:joma-settings",
             "training:joma-theorem-1-exp",
             "training:joma-zero-start",
@@ -216,7 +216,7 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.linear_invariant",
-        slides=(
+        talks=(
             "training:joma-settings",
             "training:joma-theorem-1-linear",
         ),
@@ -232,7 +232,7 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.multi_query",
-        slides=("training:joma-theorem-1-any",),
+        talks=("training:joma-theorem-1-any",),
         title="With several queries, the MLP's weights determine the sum of logits",
         statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training conserves the "
         r"sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) and $\sum_m z_m^2 - r\sum_k "
@@ -259,7 +259,7 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.discrete_identity",
-        slides=("training:joma-theorem-1-any",),
+        talks=("training:joma-theorem-1-any",),
         title="What steps of finite size change in JoMA's conserved quantities",
         statement=r"Plain gradient descent, on the full batch or on random mini-batches, changes $z - \frac{r}{2\tau}\sum_k "
         r"v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and $z^2 - r\sum_k v_k^2$ (linear "

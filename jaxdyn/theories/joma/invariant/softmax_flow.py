@@ -215,7 +215,7 @@ STUDY = jd.Study(
 
 flow_law = STUDY.claim(
     id="joma.softmax_flow",
-    slides=(
+    talks=(
         "training:joma-settings",
         "training:joma-theorem-1-softmax",
     ),
@@ -233,7 +233,7 @@ CLAIMS = (
     flow_law,
     flow_law.as_printed(
         id="joma.softmax_as_printed",
-        slides=("training:joma-theorem-1-softmax",),
+        talks=("training:joma-theorem-1-softmax",),
         title="Theorem 1's softmax law as printed, its second term not halved",
         statement=r"In reduced dynamics with softmax attention and prescribed gradients that factorise, $z = \frac12\sum_k v_k^2 "
         r"- \|v_k\|^2\bar b + c$ where $E[b] = \bar b$ is constant; read here with the sum over nodes on both terms and "
@@ -246,7 +246,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.a5_as_printed",
-        slides=("training:joma-theorem-1-softmax",),
+        talks=("training:joma-theorem-1-softmax",),
         title="The softmax law with its assumption only in the sum over nodes",
         statement="In reduced dynamics with softmax attention $b$ and prescribed gradients $G_k$, it is enough for $z = "
         r"\frac{r}{2\tau}\sum_k(v_k^2 - \|v_k\|^2\bar b) + c$ with several nodes that the sum over nodes factorises, "

@@ -171,7 +171,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.stationarity",
-        slides=("training:joma-saliency",),
+        talks=("training:joma-saliency",),
         title="How soon the backward gradient stops being constant",
         statement="By the time a tenth of the loss is gone, how far has the saliency $E[Gx]$ ($G$: gradient at the hidden nodes, "
         "$x$: token frequencies), which Theorems 2 to 4 hold constant, changed relative to its size, and what is its "
@@ -182,7 +182,7 @@ CLAIMS = (
             "the saliency stays as it is": STAYS,
             "gradients do not depend on the input": jd.swap(predicted_saliency="independent"),
         },
-        found={
+        recorded={
             "ln of the relative change, depth 0": (-0.186, 0.2688, 0.724),
             "cosine with the start, depth 0": (0.559, 0.6918, 0.824),
             "ln of the relative change, depth 1, tanh": (0.113, 0.4828, 0.852),

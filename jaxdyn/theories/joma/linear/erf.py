@@ -198,7 +198,7 @@ STUDY = jd.Study(
 
 erf_law = STUDY.claim(
     id="joma.erf",
-    slides=("training:joma-theorem-2",),
+    talks=("training:joma-theorem-2",),
     title="The weights of all tokens grow by one law, an error function",
     statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
     r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
@@ -226,7 +226,7 @@ CLAIMS = (
     erf_law,
     dataclasses.replace(erf_law, judge=flow_judge).as_printed(
         id="joma.erf_as_printed",
-        slides=("training:joma-theorem-2",),
+        talks=("training:joma-theorem-2",),
         title="The talks' law for the weights of all tokens, erf(v/2)",
         statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
         r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
@@ -238,7 +238,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.blowup",
-        slides=("training:joma-blowup", "training:joma-linear-equation"),
+        talks=("training:joma-blowup", "training:joma-linear-equation"),
         title="When exp attention blows up, and where the other tokens stop",
         statement=r"For one linear node with exp attention and stationary upper gradients, $\mathrm{erf}(w_l/\sqrt{2}) = "
         r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$ with $w_l = v_l\,\mathrm{sign}\,\Delta_l$, $\rho_l = "
@@ -261,7 +261,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.sparse_linear",
-        slides=("training:joma-sparser",),
+        talks=("training:joma-sparser",),
         title="With a linear node, attention becomes ever sparser",
         statement="For one linear node with exp attention and stationary upper gradients, started at zero, the entropy of "
         r"attention, $\mathrm{softmax}(z)$, follows a closed form and falls from each recorded time to the next; when "

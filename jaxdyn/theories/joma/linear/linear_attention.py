@@ -102,7 +102,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.zero_start",
-        slides=("training:joma-zero-start",),
+        talks=("training:joma-zero-start",),
         title="Linear attention started at zero does not move",
         statement="For linear nodes with linear attention and stationary upper gradients, zero logits $z$ and zero weights $V$ "
         "are a fixed point of training; from $V = 0$ the weights are in proportion to the logits of the start, $V_l = "

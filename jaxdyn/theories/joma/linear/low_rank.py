@@ -111,7 +111,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.low_rank",
-        slides=(
+        talks=(
             "training:joma-many-nodes",
             "training:joma-low-rank",
             "training:joma-row-growth",
@@ -138,7 +138,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.low_rank_as_printed",
-        slides=("training:joma-many-nodes",),
+        talks=("training:joma-many-nodes",),
         title="The talks' equation for many nodes, exponential inside the row sum",
         statement=r"Several linear nodes with exp attention and stationary upper gradients follow $\dot V = "
         r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "
@@ -153,7 +153,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.row_sum_one_node",
-        slides=("training:joma-many-nodes",),
+        talks=("training:joma-many-nodes",),
         title="For a single node the talks' equation for many nodes is right",
         statement=r"One linear node with exp attention and stationary upper gradients, started at zero, follows $\dot V = "
         r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "

@@ -285,7 +285,7 @@ LINK = jd.Study(
     seeds=32,
     paper_seeds=128,
     evidence="flow",
-    bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="4000:4032"),
     tested="Gradient flow from zero of a layer with exp attention and {nodes} linear nodes, {tokens} tokens and {samples} "
     r"samples; the upper gradient $\mu - V$ is inserted, rows of $\mu$ with norms from {low} to {high}. The flow ends "
     "at the time {horizon}; seeds: {seeds}.",
@@ -299,7 +299,7 @@ TRAINED = jd.Study(
     seeds=32,
     paper_seeds=128,
     evidence="network",
-    bounds=jd.looked(at="0:32", confirmed="21000000:21000032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="21000000:21000032"),
     tested="A block with {attention} attention and {nodes} {activation} nodes, {tokens} tokens, {context} of them in each of "
     "{samples} samples, no residual path, trained by gradient descent on squared error; steps of {eta}, 48 records "
     "{span} apart; seeds: {seeds}.",
@@ -331,7 +331,7 @@ CLAIMS = (
     ),
     TRAINED.claim(
         id="joma.lowrank_link_trained",
-        slides=("training:joma-low-rank",),
+        talks=("training:joma-low-rank",),
         title="In trained blocks the gradient's rank dips, returns and falls again",
         statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample, the "
         r"stable ranks of the weights $V$ and of their gradient follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} "
@@ -365,7 +365,7 @@ CLAIMS = (
         "{queries} queries, trained by gradient descent on squared error; steps of {eta}, 48 records {span} apart, "
         "learning rate of the logits {ratio} times that of the weights; seeds: {seeds}.",
         expected="measured",
-        found={RETURN: (0.0534, 0.1356, 0.218), END: (0.282, 0.5188, 0.756)},
+        recorded={RETURN: (0.0534, 0.1356, 0.218), END: (0.282, 0.5188, 0.756)},
         quick=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0]),
         paper=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0], tokens=[8, 20], nodes=[3, 6, 20]),
         judge=judge_learned,

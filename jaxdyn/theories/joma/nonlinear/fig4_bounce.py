@@ -255,7 +255,7 @@ BOUNCE = jd.Study(
     seeds=3,
     paper_seeds=64,
     evidence="reduced",
-    bounds=jd.looked(at="0:8", confirmed="4000:4005"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4005"),
     tested="Reduced dynamics, no network in training: {tokens} tokens near random critical points, components uniform in "
     "[{mu_low}, {mu_high}), all weights {start} at the start; steps of {eta} for a time of {span}, then {settle} steps "
     "of size one to the limit; logits set to $v^2/T$ (law) or following their gradient (trained); seeds: {seeds}.",
@@ -272,7 +272,7 @@ TEXT_LOGITS = jd.swap(predicted_entropy="text", predicted_limit="text_limit")
 CLAIMS = (
     BOUNCE.claim(
         id="joma.bounce",
-        slides=("training:joma-catch-up",),
+        talks=("training:joma-catch-up",),
         title="Near a minimum, attention first concentrates and then spreads again",
         statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$; attention "
         "normalised over the tokens by a sum that is not differentiated) the entropy of attention falls by at least "
@@ -303,7 +303,7 @@ CLAIMS = (
     ),
     BOUNCE.claim(
         id="joma.fig4",
-        slides=("training:joma-figure-4",),
+        talks=("training:joma-figure-4",),
         title="The numbers behind Figure 4's fall and rise of the entropy",
         statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ with $T "
         "= 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one "

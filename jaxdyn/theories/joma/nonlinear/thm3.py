@@ -114,7 +114,7 @@ GRID = jd.grid(Mixture, activation=list(model.ACTIVATIONS), noise=list(NOISES), 
 CLAIMS = (
     jd.Claim(
         id="joma.thm3",
-        slides=("training:joma-theorem-3",),
+        talks=("training:joma-theorem-3",),
         title="The mean gradient of a nonlinear node on a mixture, in closed form",
         statement=r"At random weights $v$, the mean gradient of one node with activation $\phi$ on a mixture of isotropic "
         r"components, with a given upper gradient $g$ that is constant within each, is $\dot v = \|v\|^{-1}\sum_c "
@@ -132,7 +132,7 @@ CLAIMS = (
         seeds=8,
         paper_seeds=64,
         evidence="algebra",
-        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="31000000:31000008"),
         judge=judge_field,
         controls={"anisotropic noise": {"anisotropy": 0.8}, "g varies inside a component": {"g_slope": 0.5}},
         rivals={

@@ -235,9 +235,9 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.thm3_path",
-        slides=("training:joma-theorem-3",),
+        talks=("training:joma-theorem-3",),
         title="Trained on a mixture, nonlinear nodes follow Theorem 3's equation",
-        bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
+        bounds=jd.tuned(on="0:4", confirmed_on="31000000:31000004"),
         statement="Nodes with a given upper gradient that is constant within each component of an isotropic mixture, each "
         r"trained on samples of its own, follow the ODE of Theorem 3 for the weights $v$ and the bias $\xi$ of the "
         "residual path in the mean over nodes: extrapolated to step size 0, the mean path is within 2% of the "
@@ -253,14 +253,14 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.critical_points",
-        slides=("training:joma-critical-point",),
+        talks=("training:joma-critical-point",),
         title="How near to a cluster centre a node's weights end",
         statement=r"When a nonlinear node is trained long under constant upper gradients on a mixture with centres $\bar x_c$, "
         "how near are its weights $v$ to a centre in the end (absolute cosine with the nearest), which share of their "
         "norm lies in the span of the centres, and how many runs have slowed down to a tenth of their first pace?",
         source="arXiv:2310.00535, Theorem 3, discussion of critical points",
         expected="measured",
-        found={
+        recorded={
             "cosine with the nearest centre": (0.481, 0.7006, 0.92),
             "share of v in the span of the centres": (0.679, 0.8818, 1.09),
             "share of runs that slow down tenfold": (0.225, 0.5833, 0.871),

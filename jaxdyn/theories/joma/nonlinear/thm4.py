@@ -224,7 +224,7 @@ OTHERS = {"linear attention": {"attention": "linear"}, "no attention": {"attenti
 CLAIMS = (
     STUDY.claim(
         id="joma.thm4",
-        slides=("training:joma-theorem-4",),
+        talks=("training:joma-theorem-4",),
         title="Near a minimum, attention speeds up large weights exponentially",
         statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$, with $s_j=\ln "
         r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the "

@@ -88,7 +88,7 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="6000:6008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="6000:6008"),
     min_ok=0.5,
     tested="A block with {attention} attention over {tokens} tokens and {nodes} {activation} nodes fits the outputs of "
     "another one, plus noise of size {noise}, on {samples} samples, by gradient descent on squared error at steps of "
@@ -98,10 +98,10 @@ STUDY = jd.Study(
 
 trained = STUDY.claim(
     id="joma.thm4_trained",
-    slides=("training:joma-theorem-4", "training:joma-nonlinear-equation"),
+    talks=("training:joma-theorem-4", "training:joma-nonlinear-equation"),
     title="In trained blocks the Hessian, not Theorem 4, sets the last rates",
     seeds=32,
-    bounds=jd.looked(at="6000:6024", confirmed="18000000:18000032"),
+    bounds=jd.tuned(on="6000:6024", confirmed_on="18000000:18000032"),
     statement="Where a block with softmax self-attention and tanh nodes is trained to convergence, the rows of its weights $V$ "
     r"approach their limit $\mu$ over the last decades (distances from $10^{-2}$ to $10^{-5}$) as the Hessian of the "
     "loss at the limit says, to 4% (root mean square over tokens and times, geometric mean over runs). Their speeds do "

@@ -255,7 +255,7 @@ RELU = {"relu": {"activation": "relu", "groups": ("S3",)}}
 CLAIMS = (
     STUDY.claim(
         id="li2.apart",
-        slides=("grokking:li2-theorem-2-apart",),
+        talks=("grokking:li2-theorem-2-apart",),
         title="Between maxima in different irreps every path falls, to a known depth",
         statement=r"Nodes with $\sigma = x^2$ on all pairs: with a share t of the squared norm in irrep k the energy is at most "
         r"$e_k t^2 + e'_k (1 - t)^2$, where $e_k$ is the energy of the maxima in k and $e'_k$ the largest one in other irreps. So "
@@ -273,7 +273,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.unmixed",
-        slides=("grokking:li2-theorem-2-all",),
+        talks=("grokking:li2-theorem-2-all",),
         title="No maximum of a node's energy mixes irreps",
         statement=r"Nodes with $\sigma = x^2$ on all pairs: moving squared norm h from one irrep to another by scaling both parts "
         r"changes the energy by a quadratic in h, of curvature $2 (E_p / m_p^2 + E_q / m_q^2)$ with the energies $E_k$ and squared "

@@ -110,7 +110,7 @@ CLAIMS = (
         "for {steps} steps, on {pairs} random pairs of residues modulo {order}; {seeds} seeds.",
     ).claim(
         id="li2.boundary_energies",
-        slides=("grokking:li2-boundary-energies",),
+        talks=("grokking:li2-boundary-energies",),
         title="Which energies Fourier and memorising nodes have in figure 7",
         statement=rf"Energies of nodes with $\sigma = x^2$ and norm 1, on {PARTIAL} of the $127^2$ pairs, as in figure 7: of "
         "one frequency, and of a node that has climbed from a single pair. On all pairs a frequency has $M/4$; a norm of 1 for "
@@ -124,7 +124,7 @@ CLAIMS = (
             "as printed, on all pairs": {WHOLE: LOW},
             "as printed, in any normalisation": {RATIO: float(np.log(HIGH / LOW))},
         },
-        found={
+        recorded={
             FOURIER: (1.33, 1.362, 1.39),
             MEMORY: (11.4, 11.8, 12.2),
             RATIO: (2.116, 2.158, 2.199),

@@ -122,7 +122,7 @@ CLAIMS = (
         r"$\tilde f$ its output without the mean and $\rho$ its multiple correlation with the targets, for any activation; the "
         r"largest energy of linear nodes with whitened inputs is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical "
         "correlation of inputs and targets.",
-        slides=("grokking:li2-cca",),
+        talks=("grokking:li2-cca",),
         bounds="derived",
         judge=judge,
         controls={"classes of different sizes": {"uneven": 1}},

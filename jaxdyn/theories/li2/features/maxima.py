@@ -332,7 +332,7 @@ LEVELS = "Energy at the end of each ascent from a random start, by group: dots, 
 
 VALUES = STUDY.claim(
     id="li2.maxima_values",
-    slides=(
+    talks=(
         "grokking:li2-theorem-2-values",
         "grokking:li2-theorem-2-all",
     ),
@@ -348,7 +348,7 @@ VALUES = STUDY.claim(
 )
 SET = STUDY.claim(
     id="li2.maxima_set",
-    slides=("grokking:li2-theorem-2",),
+    talks=("grokking:li2-theorem-2",),
     title="The maxima of a node's energy have Fourier blocks of rank one",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
     r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, with any "
@@ -381,7 +381,7 @@ FLATNESS = STUDY.claim(
 )
 CYCLIC = STUDY.claim(
     id="li2.cor2",
-    slides=("grokking:li2-corollary-2", "grokking:li2-corollary-2-values"),
+    talks=("grokking:li2-corollary-2", "grokking:li2-corollary-2-values"),
     title="For modular addition a node ends with a single frequency",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs of residues modulo M, the weights for both "
     "operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the alternating sign "
@@ -398,7 +398,7 @@ CLAIMS = (
     VALUES,
     VALUES.as_printed(
         id="li2.maxima_values_as_printed",
-        slides=("grokking:li2-theorem-2-values", "grokking:li2-corollary-2-values"),
+        talks=("grokking:li2-theorem-2-values", "grokking:li2-corollary-2-values"),
         title="Printed: the energies of the maxima",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the local maxima of its "
         "energy on the unit sphere are $M/8d$ in a real irrep of degree d of a group of M elements, and $M/16d$ in a complex "
@@ -409,7 +409,7 @@ CLAIMS = (
     SET,
     SET.as_printed(
         id="li2.maxima_set_as_printed",
-        slides=("grokking:li2-theorem-2",),
+        talks=("grokking:li2-theorem-2",),
         title="Printed: every function in an irrep gives a maximum",
         statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, $[u; \pm Pu]$ is a local "
         "maximum of its energy for every u in an irrep (P inverts the group element), so that all of them have the energy of "

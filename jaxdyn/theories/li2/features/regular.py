@@ -115,7 +115,7 @@ CLAIMS = (
         title="The regular representation holds each irrep as often as its degree",
         statement=r"The regular representation of a group is $R_h = Q\bigl(\bigoplus_k I_{m_k} \otimes C_k(h)\bigr)Q^*$ with a "
         r"unitary $Q$ and $m_k = d_k$ copies of the irrep $C_k$ of degree $d_k$, for all elements $h$, to $10^{-9}$.",
-        slides=("grokking:li2-decomposition",),
+        talks=("grokking:li2-decomposition",),
         bounds="derived",
         judge=judge,
         controls={"permutations that are no products by an element": {"stranger": 1}},

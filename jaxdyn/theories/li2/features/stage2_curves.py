@@ -292,7 +292,7 @@ CURVES = jd.Study(
     source="arXiv:2509.21519, section 4",
 ).claim(
     id="li2.stage2_curves",
-    slides=(
+    talks=(
         "grokking:li2-figure-emergence",
         "grokking:li2-component-dynamics",
     ),
@@ -302,7 +302,7 @@ CURVES = jd.Study(
     "as inertia, as long as that flow's outputs are below half of the targets. Means over a network's nodes agree within 10% "
     "of their change in that time, and the flow explains over 90% of the variance between nodes in how much they grow, on "
     "average over networks.",
-    bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
+    bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
     controls={"the nodes of another network": jd.rolled(measured_height="seed")},
     rivals={
         "nothing moves": jd.off(jd.initial("epoch", "predicted_height")),
@@ -340,7 +340,7 @@ UNTIL_WHEN = jd.Study(
         "nodes stay independent to the last epoch": {RATIO: to_the_last},
         "nodes are independent until the flow's own end": {RATIO: 0.0},
     },
-    found={
+    recorded={
         "power of K in the time, mean": (-0.157, -0.05785, 0.0405),
         "power of the rate in the time, beyond that in the flow's end, mean": (-0.0408, 0.03143, 0.104),
         "logarithm of the time over the flow's end, mean": (0.202, 0.3571, 0.512),

@@ -130,14 +130,14 @@ STUDY = jd.Study(
 
 NODES = STUDY.claim(
     id="li2.stage2_nodes",
-    slides=("grokking:li2-energy",),
+    talks=("grokking:li2-energy",),
     title="Most nodes end in the irrep forecast from their start alone",
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the flow of "
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "
     "squared weights at the end: for more than half of the nodes of a network on average, also of those with more than half of "
     "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or the "
     "published rule of magnitude and alignment of both layers at the start, which takes no flow.",
-    bounds=jd.looked(at="0:64", confirmed="96000000:96000064"),
+    bounds=jd.tuned(on="0:64", confirmed_on="96000000:96000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 DIHEDRAL = STUDY.claim(
@@ -150,7 +150,7 @@ DIHEDRAL = STUDY.claim(
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 ADAM = STUDY.claim(
@@ -163,7 +163,7 @@ ADAM = STUDY.claim(
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 
@@ -179,7 +179,7 @@ RELU = STUDY.claim(
     seeds=32,
     rivals=RIVALS,
     judge=functools.partial(judge, least=0.4, more=0.05, lots=False),
-    bounds=jd.looked(at="0:32", confirmed="96000000:96000032"),
+    bounds=jd.tuned(on="0:32", confirmed_on="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
     caption="Left: share of ReLU nodes whose largest irrep along training is the one forecast from the start; dotted: mean share "
     r"that ends in the largest irrep of its start. Right: energy (that of $\sigma = x^2$) of nodes on the unit sphere over the "
@@ -193,7 +193,7 @@ USE = STUDY.claim(
     "irrep with the largest share of its squared weights at the end for more than 65% of the nodes of a network on average, "
     "while the numbers of nodes forecast and found in each irrep have a rank correlation between 0 and 1/2 on average.",
     judge=judge_use,
-    bounds=jd.looked(at="96000000:96000064", confirmed="97000000:97000064"),
+    bounds=jd.tuned(on="96000000:96000064", confirmed_on="97000000:97000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
     rivals={
         "every node keeps the largest irrep of its start": jd.off(predicted_place="start_place"),

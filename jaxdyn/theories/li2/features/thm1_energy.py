@@ -241,7 +241,7 @@ ENERGY = jd.Study(
 
 SHARES = ENERGY.claim(
     id="li2.energy_decomp",
-    slides=("grokking:li2-energy-group",),
+    talks=("grokking:li2-energy-group",),
     title="A node's energy splits into one term per irrep",
     statement=r"An identity for all pairs and $\sigma = x^2$: a node's energy is a sum over the irreps k of the group, of "
     r"degrees $d_k$, $E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, where $\hat u_k$, $\hat v_k$ are the "
@@ -258,7 +258,7 @@ SHARES = ENERGY.claim(
 CLAIMS = (
     GRADIENT.claim(
         id="li2.thm1",
-        slides=(
+        talks=(
             "grokking:li2-component-dynamics",
             "grokking:li2-theorem-1",
         ),
@@ -278,7 +278,7 @@ CLAIMS = (
     SHARES,
     SHARES.as_printed(
         id="li2.energy_decomp_as_printed",
-        slides=("grokking:li2-energy-group",),
+        talks=("grokking:li2-energy-group",),
         title="Printed: an irrep's energy is a squared trace",
         statement=r"As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, but "
         r"for the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs and $\sigma = "

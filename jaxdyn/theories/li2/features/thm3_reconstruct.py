@@ -238,7 +238,7 @@ STUDY = jd.Study(
     source="new; from arXiv:2509.21519, theorem 3",
     form="derived",
     evidence="algebra",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
     rivals={},
     tested="One layer of each kind on each of several groups, commutative and not, with irreps of real, complex and "
     "quaternionic type, with the top layer of least squares, evaluated on all pairs in double precision; {seeds} seeds.",
@@ -249,7 +249,7 @@ FEWER = {"one pair fewer": {"missing": 1.0}}
 
 COMPLEX = STUDY.claim(
     id="li2.thm3_complex",
-    slides=("grokking:li2-theorem-3", "grokking:li2-theorem-3-count"),
+    talks=("grokking:li2-theorem-3", "grokking:li2-theorem-3-count"),
     title="Enough random complex features fit every target exactly",
     statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, $d_k^4$ random pairs of nodes $[u; \pm "
     r"P\bar u]$ in each irrep k of degree $d_k$ but the trivial one (u in the irrep, P inverts the group element) fit the "
@@ -264,7 +264,7 @@ CLAIMS = (
     COMPLEX,
     COMPLEX.as_printed(
         id="li2.thm3_as_printed",
-        slides=("grokking:li2-theorem-3",),
+        talks=("grokking:li2-theorem-3",),
         title="Printed: the exact fit without complex conjugation",
         statement=r"As printed: for all pairs and $\sigma = x^2$, with complex weights, $d_k^4$ random pairs of nodes $[u; \pm "
         "Pu]$ in each irrep k of degree $d_k$ (u in the irrep, P inverts the group element) fit the targets exactly.",
@@ -274,7 +274,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.thm3_tight",
-        slides=("grokking:li2-theorem-3-count",),
+        talks=("grokking:li2-theorem-3-count",),
         title="Matrix coefficients fit exactly with fewer nodes",
         statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, pairs of nodes made of matrix "
         r"coefficients, $u = C_{ir}$, $v = \bar C_{jr}$ for all i, j, r of each irrep k of degree $d_k$ but the trivial one, "

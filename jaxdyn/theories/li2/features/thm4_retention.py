@@ -354,7 +354,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.thm4",
-        slides=("grokking:li2-theorem-4",),
+        talks=("grokking:li2-theorem-4",),
         title="How many pairs keep a feature, by group order and degree",
         statement=r"By Theorem 4 a number of random pairs of the order of $d^2 M \ln M$ is enough to keep a maximum of a node's "
         "energy in an irrep of degree d of a group of M elements. How many are needed is measured in the reduced dynamics of "
@@ -370,7 +370,7 @@ CLAIMS = (
             "a share of one over the root of M": says(-0.5),
             "a share of one over M": says(-1.0),
         },
-        found={
+        recorded={
             "c_50, cross, M = 11": (1.4, 1.578, 1.78),
             "c_50, cross, M = 23": (1.83, 1.976, 2.14),
             "c_50, cross, M = 47": (2.6, 2.711, 2.82),
@@ -397,7 +397,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.thm4_delta",
-        slides=("grokking:li2-theorem-4-delta",),
+        talks=("grokking:li2-theorem-4-delta",),
         title="How many more pairs keep a feature with a higher probability",
         statement=r"By Theorem 4 random pairs in proportion to $\ln(M/\delta)$ are enough to keep a maximum of a node's energy "
         rf"with probability $1 - \delta$. How many more are needed for {KEPT:g} than for 1/2, over the theorem's ratio "
@@ -409,7 +409,7 @@ CLAIMS = (
             "one number of pairs decides": says_surer(1.0),
             "the share lost falls as one over the pairs": says_surer(0.5 / (1 - KEPT)),
         },
-        found={
+        recorded={
             SURER.format("cross"): (0.79, 0.849, 0.913),
             SURER.format("plain"): (0.768, 0.811, 0.856),
             SURER.format("whitened"): (0.773, 0.82, 0.869),
@@ -431,7 +431,7 @@ CLAIMS = (
             "one number for all M": {AT_LEVEL.format("whitened", t): 1.0 for t in LEVELS},
             "the same share for all M": {AT_LEVEL.format("whitened", t): 0.0 for t in LEVELS},
         },
-        found={
+        recorded={
             "c_50, whitened, M = 11": (1.78, 1.937, 2.11),
             "c_50, whitened, M = 23": (2.43, 2.516, 2.6),
             "c_50, whitened, M = 47": (2.9, 2.997, 3.09),
@@ -442,7 +442,7 @@ CLAIMS = (
             "power of ln M / M in p_50, whitened, threshold 0.8": (0.51, 0.5738, 0.638),
             "power of ln M / M in p_50, whitened, threshold 0.9": (0.39, 0.4766, 0.563),
         },
-        found_seeds=4,
+        recorded_seeds=4,
         plot=plot_whitened,
         caption=r"Whitened energy. Left: share of the random sets that keep a maximum over c, a colour per M. Right: the share "
         r"$p_{50}$ of pairs at which half of them do, over $\ln M / M$, a colour per threshold on the mass; dashed, slope 1.",

@@ -304,7 +304,7 @@ CLAIMS = (
     COMPLEX.claim(
         id="li2.complex_faster",
         title="On modulus 23 complex weights help where pairs are scarce",
-        bounds=jd.looked(at="0:4", confirmed="51000000:51000010"),
+        bounds=jd.tuned(on="0:4", confirmed_on="51000000:51000010"),
         statement=r"On residues modulo 23 networks with $\sigma = x^2$ and complex weights, whose outputs' real part is fitted, "
         "generalise sooner than real ones where pairs are scarce: on the smaller share of pairs they need on average fewer "
         "epochs to a test accuracy of .95, by a factor of at least 1.2, and one that is larger by at least 1.1 than the factor "
@@ -319,7 +319,7 @@ CLAIMS = (
     BLOCKS.claim(
         id="li2.block_delay",
         title="A residual block delays generalisation",
-        bounds=jd.looked(at="0:4", confirmed="4000:4008"),
+        bounds=jd.tuned(on="0:4", confirmed_on="4000:4008"),
         statement="A residual block between the hidden layer and the top delays generalisation: ReLU networks that fit their "
         "training pairs need on average at least three times as many epochs to a test accuracy of .95 from the normal start; "
         "those that do not get there count with all epochs.",
@@ -330,7 +330,7 @@ CLAIMS = (
     BLOCKS.claim(
         id="li2.lowest_features",
         title="Nodes below a residual block turn towards single irreps, too",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="The nodes of the lowest layer of ReLU networks turn towards single irreps until the network generalises or "
         "training ends, with a residual block above them and without: the largest share that one irrep has of a node's squared "
         "weights ends at .3 at least, and by .1 at least above that at the start, on average from each start.",
@@ -343,7 +343,7 @@ CLAIMS = (
         title="ReLU networks, too, generalise sooner from a top layer at zero",
         seeds=16,
         quick=BLOCKS.quick.replace(blocks=[0.0]),
-        bounds=jd.looked(at="4000:4008", confirmed="18000000:18000016"),
+        bounds=jd.tuned(on="4000:4008", confirmed_on="18000000:18000016"),
         source="arXiv:2509.21519, figure 17 (up to ten times faster)",
         statement="ReLU networks without a residual block generalise sooner when their top layer starts at zero than from the "
         "normal start: in at least 5% fewer epochs to a test accuracy of .95 on average; those that do not get there count "

@@ -44,7 +44,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
 
 SOURCE = "arXiv:2509.21519, Theorem 4 and figure 5"
-LOOKED = jd.looked(at="0:8", confirmed="4000:4008")
+TUNED = jd.tuned(on="0:8", confirmed_on="4000:4008")
 WHEN = ("a quarter of the epochs", "half of the epochs", "all epochs")
 ALL, LARGEST = "", ", three largest orders"
 POWER = "power of M in p_50 after {}{}, mean"
@@ -267,7 +267,7 @@ DECAY = jd.Study(
 CLAIMS = (
     PHASE.claim(
         id="li2.phase",
-        slides=("grokking:li2-figure-boundary",),
+        talks=("grokking:li2-figure-boundary",),
         title="From which share of pairs networks generalise, by group order",
         statement=r"Networks with $\sigma = x^2$ train on a share of the pairs of a group of order M. Measured: $p_{50}$, the "
         "share at which their test accuracy is one half. With what power of M does it fall for cyclic groups, over all orders "
@@ -285,7 +285,7 @@ CLAIMS = (
             "the largest cyclic subgroup decides": {OTHER.format(name): cyclic_part(name) for name in ("5x5", "D12")},
             "the length of training does not matter": {LONGER: 0.0},
         },
-        found={
+        recorded={
             "power of M in p_50 after a quarter of the epochs, mean": (-0.631, -0.5741, -0.517),
             "power of M in p_50 after a quarter of the epochs, three largest orders, mean": (-0.735, -0.6256, -0.516),
             "power of M in p_50 after half of the epochs, mean": (-0.476, -0.4379, -0.4),
@@ -299,9 +299,9 @@ CLAIMS = (
     ),
     DECAY.claim(
         id="li2.no_decay",
-        slides=("grokking:li2-no-decay",),
+        talks=("grokking:li2-no-decay",),
         title="Decay of the hidden layer, not of the top, makes networks generalise",
-        bounds=LOOKED,
+        bounds=TUNED,
         statement=r"Networks with $\sigma = x^2$ that fit their training pairs do not generalise without weight decay, with a "
         "test accuracy below .2; with decay of both layers it is above .95. Decay of the top layer alone, the theory's ridge, "
         "leaves it below .5; decay of the hidden layer alone brings it above .9.",

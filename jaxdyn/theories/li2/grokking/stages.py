@@ -166,13 +166,13 @@ EXCHANGED = jd.swap(  # W's curves as V's, and V's as W's
 CLAIMS = (
     STUDY.claim(
         id="li2.stages",
-        slides=("grokking:li2-figure-stages",),
+        talks=("grokking:li2-figure-stages",),
         title="The hidden layer's signal peaks before the network generalises",
         statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, the "
         r"signal $\|G_F\|$ that the hidden layer receives first rises, by at least 30%, is largest before the test accuracy "
         "reaches one half, and ends at a quarter of its maximum at most.",
         judge=judge,
-        bounds=jd.looked(at="0:8", confirmed="5000:5008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="5000:5008"),
         controls={"accuracy on the training pairs for that on the others": jd.swap(curve_test_accuracy="curve_train_accuracy")},
         rivals={"the signal stays as it is at the start": jd.off({RISE: 1.0, FALL: 1.0})},
         plot=plot,
@@ -181,7 +181,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.layer_order",
-        slides=("grokking:li2-figure-stages",),
+        talks=("grokking:li2-figure-stages",),
         title="The top layer's gradient peaks before the hidden layer's",
         statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, at a rate at which its first steps "
         "are not the largest, the top layer V moves before the hidden layer W: on average the loss's gradient for V is largest "
@@ -190,7 +190,7 @@ CLAIMS = (
         paper=STUDY.paper.replace(lr=5e-4),
         seeds=10,
         judge=judge_order,
-        bounds=jd.looked(at="0:10", confirmed="31000000:31000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="31000000:31000010"),
         controls={"V and W exchanged": EXCHANGED},
         rivals={"both layers move together": jd.off({EARLIER.format("gradient"): 0.0, EARLIER.format("change"): 0.0})},
         plot=plot,

@@ -116,7 +116,7 @@ CLAIMS = (
         judge=judge_held,
         expected="measured",
         rivals={"each node holds any irrep, as in Theorem 8 without Muon": {MISSING: at_random}},
-        found={
+        recorded={
             "irreps that Muon's nodes hold beyond Adam's, mean": (-0.272, 0.1042, 0.48),
             "logarithm of Adam's test loss over Muon's, mean": (-0.144, -0.07675, -0.01),
             "irreps that none of Adam's nodes holds, mean": (0.247, 0.5417, 0.836),
@@ -145,7 +145,7 @@ CLAIMS = (
         "seeds.",
     ).claim(
         id="li2.lr_boundary",
-        slides=("grokking:li2-boundary-rate",),
+        talks=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
         statement=r"At 1.1 of the critical share of pairs, which learning rates lead to networks with $\sigma = x^2$ that "
         "generalise, and what is the energy of their nodes? As published, small rates generalise, and large ones end in "
@@ -158,7 +158,7 @@ CLAIMS = (
             "small rates generalise, too": {SMALLEST: 1.0},
             "the rate does not change the nodes' energy": {ENERGY: 0.0},
         },
-        found={
+        recorded={
             "share of runs that generalise, smallest rate": (0, 0, 0.595),
             "share of runs that generalise, between": (0.405, 1, 1),
             "share of runs that generalise, largest rate": (0, 0, 0.595),

@@ -157,7 +157,7 @@ CLAIMS = (
             ),
             "similar nodes attract": jd.scaled(predicted_sign=-1.0),
         },
-        found={
+        recorded={
             "share of the most similar pairs that repel at the end, square, mean": (0.966, 0.9825, 0.999),
             "its excess over random pairs, square, mean": (0.272, 0.3181, 0.364),
             "share of the most similar pairs that repel at the end, relu, mean": (0.842, 0.8812, 0.92),

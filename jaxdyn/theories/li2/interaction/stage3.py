@@ -308,7 +308,7 @@ CLAIMS = (
             "nothing moves": jd.swap(predicted_weights="start"),
             "V stays at its ridge solution on the first features": jd.swap(predicted_weights="fixed"),
         },
-        found={
+        recorded={
             "distance from the slaved flow over the network's own change, equal rates, mean": (0.357, 0.5647, 0.772),
             "the same where the top layer is fastest, mean": (0.135, 0.2738, 0.413),
             "power of the ratio of rates in this distance, mean": (-0.411, -0.2684, -0.125),
@@ -321,7 +321,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.stage_times",
-        slides=("grokking:li2-figure-stages",),
+        talks=("grokking:li2-figure-stages",),
         title="When the three stages end, by the ridge on the top layer",
         statement="Where both layers train at one rate, do networks pass through the theory's stages? Stage I would end with V "
         "at its ridge solution on the features of the start: how near does it come, and when is it nearest? Stage II ends when "
@@ -337,7 +337,7 @@ CLAIMS = (
             "the stages end in their order": {ORDER: 1.0},
             "all times are inverse in the ridge": powers("eta", -1.0, -1.0, -1.0),
         },
-        found={
+        recorded={
             "smallest distance of V from its ridge solution on the first features, over its norm, mean": (0.662, 0.809, 0.956),
             "share of networks whose stages end in the order I, II, III": (0.0412, 0.25, 0.721),
             "power of eta in the time of Stage I, mean": (-0.416, -0.2375, -0.0592),
@@ -363,7 +363,7 @@ CLAIMS = (
             "times are inverse in the decay": powers("decay", -1.0, -1.0),
             "times are proportional to the decay": powers("decay", 1.0, 1.0),
         },
-        found={
+        recorded={
             "smallest distance of V from its ridge solution on the first features, over its norm, mean": (0.69, 0.8032, 0.916),
             "share of networks whose stages end in the order I, II, III": (0.0117, 0.125, 0.632),
             "power of decay in the time of Stage I, mean": (0.0115, 0.0664, 0.122),

@@ -126,7 +126,7 @@ CLAIMS = (
         judge=judge,
         expected="measured",
         rivals={"Theorem 8: held features are halved": dict.fromkeys((EARLY, LATE), float(np.log(0.5)))},
-        found={
+        recorded={
             "logarithm of the gain in held irreps over free ones, first record, mean": (-0.029, -0.006995, 0.015),
             "the same at the end of training, mean": (-0.0765, -0.0393, -0.00214),
         },

@@ -191,7 +191,7 @@ STUDY = jd.Study(
 
 RESIDUAL = STUDY.claim(
     id="li2.thm7",
-    slides=("grokking:li2-theorem-7",),
+    talks=("grokking:li2-theorem-7",),
     title="Irreps that are learned vanish from the energy of further nodes",
     statement=r"A construction for all pairs and $\sigma = x^2$: a hidden layer made of maxima in a set S of irreps leaves the "
     r"least squares residual $\sum_{k \notin S} \Pi_k[h, h']$, the projectors on the other irreps k but the trivial one, for "
@@ -210,7 +210,7 @@ CLAIMS = (
     RESIDUAL,
     RESIDUAL.as_printed(
         id="li2.thm7_as_printed",
-        slides=("grokking:li2-theorem-7",),
+        talks=("grokking:li2-theorem-7",),
         title="Printed: the residual has rank one in each irrep",
         statement=r"As printed: for all pairs and $\sigma = x^2$, a hidden layer that holds the irreps S leaves the residual "
         r"$\Phi\Phi^*$ with the columns $\sqrt{d_k / M}\, \chi_k$, $k \notin S$ (degree $d_k$, character $\chi_k$, M elements), "

@@ -237,7 +237,7 @@ CLAIMS = (
         judge=judge_collect,
         seeds=16,
         evidence="reduced",
-        bounds=jd.looked(at="0:8", confirmed="51000000:51000016"),
+        bounds=jd.tuned(on="0:8", confirmed_on="51000000:51000016"),
         controls={
             "Gaussian starts": jd.Control({"law": "gaussian"}, every_seed=True),
             "learned features suppressed too little": {"suppression": 0.6},

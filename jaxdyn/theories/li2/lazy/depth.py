@@ -123,7 +123,7 @@ STUDY = jd.Study(
     source="corrected from arXiv:2509.21519, extension to deeper networks",
     form="derived",
     evidence="algebra",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
     tested="A layer of {below} random ReLU nodes on {samples} random pairs of the residues modulo {group}, below "
     f"{COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} random ReLU nodes; {{seeds}} seeds. The signal is back-propagated.",
 )

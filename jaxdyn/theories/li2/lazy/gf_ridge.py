@@ -195,7 +195,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.gf_fixed",
-        slides=("grokking:li2-backpropagated",),
+        talks=("grokking:li2-backpropagated",),
         title="What the fitted top layer sends back to the hidden layer",
         statement=r"An identity: where the top layer is the ridge solution for weight decay $\eta$, the hidden layer receives "
         r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F (\tilde F^\top \tilde F + \eta "
@@ -234,7 +234,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.gf_closed",
-        slides=(
+        talks=(
             "grokking:li2-objective",
             "grokking:li2-ridge",
         ),
@@ -246,7 +246,7 @@ CLAIMS = (
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
         evidence="flow",
-        bounds=jd.looked(at="0:6", confirmed="31000000:31000006"),
+        bounds=jd.tuned(on="0:6", confirmed_on="31000000:31000006"),
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
         rivals={
             "the top layer does not move": jd.off(jd.initial("time", "predicted_v", "predicted_sent")),

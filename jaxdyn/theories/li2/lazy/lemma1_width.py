@@ -34,7 +34,7 @@ __all__ = ["CLAIMS", "Equal", "Width", "equal_trial", "trial"]
 SOURCE = "arXiv:2509.21519, Lemma 1"
 FORMS = ("printed", "derived")
 COUNTS = (5, 10, 20, 40)  # blocks after which the network is measured
-LOOKED = jd.looked(at="0:8", confirmed="4000:4008")
+TUNED = jd.tuned(on="0:8", confirmed_on="4000:4008")
 
 
 @jd.setting
@@ -244,7 +244,7 @@ STUDY = jd.Study(
     paper_seeds=32,
     source=SOURCE,
     evidence="algebra",
-    bounds=LOOKED,
+    bounds=TUNED,
     tested="Gaussian weights, activations {activation}, on all pairs of the residues modulo {group}, at ridge {eta}, with "
     f"{COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} seeds.",
 )
@@ -279,7 +279,7 @@ EQUAL = jd.Study(
     source=SOURCE,
     form="derived",
     evidence="algebra",
-    bounds=jd.looked(at="0:16", confirmed="98000000:98000016"),
+    bounds=jd.tuned(on="0:16", confirmed_on="98000000:98000016"),
     tested="Gaussian weights, activations {activation}; {inputs} inputs of norm root 2 in {classes} classes of one size, any two "
     f"with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} "
     "seeds.",
@@ -289,7 +289,7 @@ EQUAL = jd.Study(
 )
 LEMMA = EQUAL.claim(
     id="li2.lemma1_equal",
-    slides=("grokking:li2-lemma-1",),
+    talks=("grokking:li2-lemma-1",),
     title="On inputs of the lemma the factor falls with the square of the width",
     statement=r"Under the lemma's assumptions (Gaussian weights, n inputs of one norm, one inner product of any two, width $K \gg "
     r"n$) the gradient that the hidden layer receives at the ridge solution becomes $G_F = \frac{\eta}{(Kc + \eta)^2} \tilde Y "
@@ -310,7 +310,7 @@ CLAIMS = (
     LEMMA,
     LEMMA.as_printed(
         id="li2.lemma1_as_printed",
-        slides=("grokking:li2-lemma-1",),
+        talks=("grokking:li2-lemma-1",),
         title="Printed: the size of the gradient in wide layers",
         statement=r"As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner product "
         r"and many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at ridge $\eta$, here with "
@@ -323,7 +323,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.K_limit",
-        slides=("grokking:li2-wide",),
+        talks=("grokking:li2-wide",),
         title="The gradient falls as the inverse square of the width",
         statement=r"In random layers at a fixed ridge $\eta$ the gradient at the ridge solution vanishes with the number of "
         r"nodes K: $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ "

@@ -174,7 +174,7 @@ STUDY = jd.Study(
 
 ETA = STUDY.claim(
     id="li2.eta_regimes",
-    slides=(
+    talks=(
         "grokking:li2-no-decay",
         "grokking:li2-large-decay",
         "grokking:li2-regime",

@@ -176,7 +176,7 @@ CLAIMS = (
     study.claim(
         id="rev.bil_ratio",
         title="The reverse loss hardly falls while a fact is learned",
-        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$ and $\Theta$ follows the gradient flow of the loss L on "
         r"facts x to y, the loss on y to x stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
         rf"$\epsilon = {EXPONENT}$ in all runs with tokens of $d \ge {WIDE}$ dimensions, but below that with "
@@ -200,7 +200,7 @@ CLAIMS = (
         tested=r"Gradient flow of $\Theta$ from Gaussian entries of size {sigma} until the loss is c = {stop}; {pairs} pairs, "
         "{per_pair} Gaussian tokens for each pair, of dimension d = {d}; {seeds} seeds.",
         seeds=32,
-        bounds=jd.looked(at="0:20", confirmed="31000000:31000032"),
+        bounds=jd.tuned(on="0:20", confirmed_on="31000000:31000032"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$, with m random tokens in d dimensions, the gradient flow "
         r"of the loss L on n facts x to y reaches $L = c$, and at that time the loss on y to x is still at least $\ln(m/2)$ in "
         r"all runs. "

@@ -147,7 +147,7 @@ def tested(facts: str) -> str:
 
 PAIRS = "pairs A, B: seven tenths of them asked for in both directions, the others in one that is drawn at random"
 CHAINS = r"triples: seven tenths of them with $A \to B$, $B \to C$ and $A \leadsto C$, the others without the last"
-LOOKED = jd.looked(at="0:20", confirmed="96000000:96000040")
+TUNED = jd.tuned(on="0:20", confirmed_on="96000000:96000040")
 RIVALS = {
     "nothing is learned": jd.off(UNTRAINED),
     "unseen answers are known, too": KNOWN_TOO,
@@ -161,11 +161,11 @@ reversal = jd.Study(
     quick=jd.grid(Deep),
     paper=PAPER,
     seeds=20,
-    most=80,
+    max_seeds=80,
     paper_seeds=10,
     judge=judge_nll,
     evidence="network",
-    bounds=LOOKED,
+    bounds=TUNED,
     rivals=RIVALS,
     plot=plot_nll,
     caption="Negative log-probability of the last entity along training, for training and held-out sequences: median and central "
@@ -201,7 +201,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_cot",
-        slides=("training:rev-cot",),
+        talks=("training:rev-cot",),
         title="A transformer that knows A to B and B to C cannot answer A to C",
         tested=tested(CHAINS),
         statement=r"A transformer that has learned $A \to B$ and $B \to C$ (NLL below .05) answers $A \leadsto C$, a question on "
@@ -213,8 +213,8 @@ CLAIMS = (
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
         seeds=8,
-        most=64,
-        bounds=jd.looked(at="96000000:96000008", confirmed="97000000:97000008"),
+        max_seeds=64,
+        bounds=jd.tuned(on="96000000:96000008", confirmed_on="97000000:97000008"),
         controls={
             "what training asks": asked_before,
             "relevant tokens": {"task": "relevant", "vocabulary": 32, "epochs": 100},  # 20 triples to learn from
@@ -222,7 +222,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_asym",
-        slides=("training:rev-asymmetric",),
+        talks=("training:rev-asymmetric",),
         title="Logits of learned directions stand out, those of reversed ones do not",
         statement="Among a transformer's logits after an entity and a relation, the right answer in each learned direction lies "
         "more "
@@ -265,7 +265,7 @@ CLAIMS = (
         expected="measured",
         controls={"what training asks": asked_before},
         rivals={},
-        found={BEATS: (0.463, 0.6875, 0.912)},
+        recorded={BEATS: (0.463, 0.6875, 0.912)},
         plot=plot_rank,
         caption=RANK_CAPTION,
     ),
@@ -279,7 +279,7 @@ CLAIMS = (
         expected="measured",
         controls={"what training asks": asked_before},
         rivals={"no answer stands out": dict.fromkeys(map(stands_out, GROUPS[:3]), 0.0)},
-        found={
+        recorded={
             "z of training, A to B, mean": (3.38, 3.71, 4.05),
             "z of training, B to A, mean": (3.5, 3.78, 4.07),
             "z of one-way, learned, mean": (5.77, 6.349, 6.92),

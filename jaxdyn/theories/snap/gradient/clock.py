@@ -212,7 +212,7 @@ CLAIMS = (
         "steps; {distinct} distinct tokens per class, a vocabulary of {tokens} tokens; {seeds} seeds.",
         judge=judge_one_sample,
         evidence="network",
-        bounds=jd.looked(at="0:512", confirmed="31000000:31000512"),
+        bounds=jd.tuned(on="0:512", confirmed_on="31000000:31000512"),
         rivals={"nothing is learned": jd.off(CHANCE), "gradient flow": jd.swap(predicted_hit="flow_hit")},
         controls=BREACHES,
         plot=plot_one_sample,

@@ -129,7 +129,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Lemma 2; the constant is ours",
     ).claim(
         id="snap.limit",
-        slides=(
+        talks=(
             "training:snap-assumptions",
             "training:snap-initial",
         ),
@@ -142,7 +142,7 @@ CLAIMS = (
         "deviation {logits}), {sequences} sequences of each; no training; {seeds} seeds.",
         judge=judge,
         evidence="algebra",
-        bounds=jd.looked(at="0:16", confirmed="51000000:51000016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="51000000:51000016"),
         rivals={
             "uniform attention": jd.swap(predicted_spread="uniform_spread"),
             "an error that falls like 1/T": ONE_OVER_LENGTH,

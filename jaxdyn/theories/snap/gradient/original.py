@@ -250,7 +250,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="snap.original_single",
-        slides=("training:snap-network",),
+        talks=("training:snap-network",),
         title="A single key-query matrix trains like the attention logits",
         statement="With fixed orthonormal embeddings in $d$ dimensions, gradient flow of the values and of a single matrix "
         r"$W = W_Q W_K^\top$ gives the decoder $Y(t)$ and attention logits $Z(t)$ of gradient flow in $(Y, Z)$ at $\eta_Z = "
@@ -267,9 +267,9 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
-        slides=("training:snap-network",),
+        talks=("training:snap-network",),
         title="With two key-query matrices only the order of tokens survives",
-        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         statement=r"With fixed orthonormal embeddings $U$ in $d$ dimensions and separate matrices, $W = W_Q W_K^\top$ moves "
         r"by $\dot W = \eta\,(G\, W_K W_K^\top + W_Q W_Q^\top G)$ with $G = U^\top \partial_Z J\, U/\sqrt{d}$. Compared with "
         "gradient flow in $(Y, Z)$, the gains of a class's logits keep their order, with a mean rank correlation of at least "
@@ -303,7 +303,7 @@ CLAIMS = (
         expected="measured",
         rivals={"the flow of (Y, Z) for any d": AS_WITHOUT_OVERLAP},
         controls={"orthonormal embeddings": {"frame": "orthonormal", "width": [24.0]}},
-        found={
+        recorded={
             DEVIATIONS[0]: (0.569, 0.6971, 0.825),
             DEVIATIONS[1]: (0.282, 0.3864, 0.491),
             FROM_START: (0.919, 0.9713, 1.03),

@@ -233,7 +233,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Lemma 1",
     ).claim(
         id="snap.reparam",
-        slides=("training:snap-reparameterisation",),
+        talks=("training:snap-reparameterisation",),
         title="The gradient in decoder and attention logits has a closed form",
         evidence="algebra",
         bounds="derived",  # rounding errors
@@ -290,7 +290,7 @@ CLAIMS = (
         id="snap.xi_pos",
         title="Overlapping classes push attention towards their distinct tokens",
         evidence="flow",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="Classes that overlap through a common token push attention towards their distinct tokens: the pressure "
         r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'}$ ($f_n$ the normalised attention of class $n$, $\gamma\beta$ "
         r"the strength of the gradient from another class) is positive, and so is what stands for it in training, $\dot "

@@ -88,7 +88,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="snap.overlap",
-        slides=("training:snap-assumptions",),
+        talks=("training:snap-assumptions",),
         title="The paper's synthetic classes overlap beyond its assumption",
         statement=r"In the paper's synthetic data at a zero start, $K\|E\| = K(K-1)\,e$ with $e = C w^2/(C w^2 + \sum_l "
         r"w_l^2)$, where $F^\top F = I + E$ for the normalised attention $F$ of $K$ classes with $C$ common tokens of weight "

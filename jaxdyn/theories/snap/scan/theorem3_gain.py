@@ -242,11 +242,11 @@ flow = jd.Study(
         random_laws_flow.LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.03, 0.05, 0.1, 0.15], per_query=[1.0, 2.0]
     ),
     seeds=4,
-    most=32,
+    max_seeds=32,
     paper_seeds=64,
     source=SOURCE,
     evidence="flow",
-    bounds=jd.looked(at="0:4", confirmed="4000:4004"),
+    bounds=jd.tuned(on="0:4", confirmed_on="4000:4004"),
     assumes=(jd.below("overlap", 1.0),),
     plot=plot_flow,
     caption="Share of Theorem 3's growth of a relative gain that is missing in the network's flow, along the decoder's clock "
@@ -255,7 +255,7 @@ flow = jd.Study(
 )
 gain = reduced.claim(
     id="snap.rel_gain",
-    slides=("training:snap-theorem-3",),
+    talks=("training:snap-theorem-3",),
     title="Relative gains follow from one token's logit (reduced ODE)",
     statement=r"In the reduced dynamics from zero, the relative gain $r_{l/l'} = \tilde c_l^2/\tilde c_{l'}^2 - 1$ of a "
     r"class's most frequent distinct token $l$ over each of its other distinct tokens ($\tilde c$: attention before "
@@ -279,7 +279,7 @@ CLAIMS = (
     gain,
     reduced.claim(
         id="snap.bounds",
-        slides=("training:snap-theorem-3-bounds",),
+        talks=("training:snap-theorem-3-bounds",),
         title="The leading token's logit lies between two bounds (reduced ODE)",
         statement="In the reduced dynamics from zero, the logit of a class's most frequent distinct token lies between "
         r"$f(0)^2 B_n$ and $B_n$ at all recorded times, where $B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the accumulated pressure "
@@ -302,7 +302,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3",
-        slides=("training:snap-theorem-3",),
+        talks=("training:snap-theorem-3",),
         title="With a fast decoder relative gains follow Theorem 3 up to its memory",
         statement=r"In the network's gradient flow with one common token, overlap $K\|E\| < 1$ and a decoder at least 50 "
         "times as fast as the attention, the relative gains of a class's most frequent distinct token (initially $r_0$, "
@@ -325,7 +325,7 @@ CLAIMS = (
         "($u$ the decoder's clock, $f_{l'}$ the other token's share of normalised attention).",
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
         judge=judge_plateau,
-        bounds=jd.looked(at="0:4", confirmed="81000000:81000004"),
+        bounds=jd.tuned(on="0:4", confirmed_on="81000000:81000004"),
         assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 5.0)),
         controls={"at equal times": SAME_TIMES, "gains that follow Theorem 3": EXACT_GAIN},
         rivals={
@@ -335,7 +335,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3_ratio",
-        slides=("training:snap-theorem-3",),
+        talks=("training:snap-theorem-3",),
         title="How much of Theorem 3's relative gains a network shows",
         statement="How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at the end of the network's "
         r"gradient flow with one common token and overlap $K\|E\| < 1$, at each ratio $\eta_Y/\eta_Z$ of the learning rates? "
@@ -348,7 +348,7 @@ CLAIMS = (
             "Theorem 3 as it stands": {GROWN.format(f"{r:g}"): 1.0 for r in RATIOS},
             "the memory's law of first order at every ratio": {GROWN.format(f"{r:g}"): first_order(r) for r in RATIOS},
         },
-        found={
+        recorded={
             GROWN.format("0.1"): (0.0545, 0.09617, 0.138),
             GROWN.format("1"): (0.105, 0.2012, 0.297),
             GROWN.format("10"): (0.481, 0.6015, 0.722),
@@ -358,7 +358,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.bounds_flow",
-        slides=("training:snap-theorem-3-bounds",),
+        talks=("training:snap-theorem-3-bounds",),
         title="Does the leading token's logit keep its bounds in a network?",
         statement="Does the logit of a class's most frequent distinct token lie between $f(0)^2B_n$ and $B_n$ of the reduced "
         r"dynamics at $\rho = 1/K$ in the network's gradient flow with one common token and overlap $K\|E\| < 1$? Read are, "
@@ -368,7 +368,7 @@ CLAIMS = (
         expected="measured",
         controls={"logits that stay": STAYS},
         rivals={"the reduced dynamics: the lower bound is taken": {LOWER.format(f"{r:g}"): 1.0 for r in RATIOS}},
-        found={
+        recorded={
             LOWER.format("0.1"): (0.179, 0.2167, 0.255),
             UPPER.format("0.1"): (0.511, 0.6715, 0.832),
             LOWER.format("1"): (0.344, 0.4021, 0.46),
@@ -387,7 +387,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.monotone_flow",
-        slides=("training:snap-frequent",),
+        talks=("training:snap-frequent",),
         title="The leading token gains attention without a break",
         statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$, the logit of a class's "
         "most frequent distinct token and its share $f$ of the normalised attention rise between any two records, at any of "

@@ -132,7 +132,7 @@ flow = jd.Study(
 CLAIMS = (
     flow.claim(
         id="snap.distinct_up",
-        slides=("training:snap-distinct-up",),
+        talks=("training:snap-distinct-up",),
         title="Tokens of one class alone gain attention throughout training",
         statement=r"In the network's gradient flow with overlap $K\|E\| < 1$, the attention logit of every distinct token "
         "(one that occurs in a single class) of every class rises between any two records, at any of the ratios "
@@ -143,7 +143,7 @@ CLAIMS = (
     ),
     reduced.claim(
         id="snap.common_down",
-        slides=("training:snap-common-down",),
+        talks=("training:snap-common-down",),
         title="Equally frequent common tokens lose attention (reduced ODE)",
         statement="In the reduced dynamics from zero, the attention logit of a common token falls between any two records if "
         "it is the only one or if each common token is equally frequent in all classes.",
@@ -157,7 +157,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.common_down_flow",
-        slides=("training:snap-common-down",),
+        talks=("training:snap-common-down",),
         title="Equally frequent common tokens lose attention throughout training",
         statement=r"In the network's gradient flow with overlap $K\|E\| < 1$, the attention logit of a common token falls "
         "between any two records if it is the only one or if each of the two is equally frequent in all classes.",

@@ -117,7 +117,7 @@ CLAIMS = (
         + r" The weights of the two tokens are multiplied by $e^{1.5}$ and divided by it in the first class, divided and "
         "multiplied in the others.",
         evidence="flow",
-        bounds=jd.looked(at="0:8", confirmed="81000000:81000008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="81000000:81000008"),
         assumes=(jd.below("overlap", 1.0),),
         judge=judge,
         controls={

@@ -202,7 +202,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.B_law_flow",
-        slides=("training:snap-theorem-4",),
+        talks=("training:snap-theorem-4",),
         title="Theorem 4's growth law holds only in its linear beginning",
         statement="In the network's gradient flow with one rare common token, one distinct token per class and a decoder at "
         r"least 5 times as fast as the attention, the distinct token's logit $B$ follows Theorem 4's law $\frac1q\ln(1 + "
@@ -219,7 +219,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.frozen_flow",
-        slides=("training:snap-snapping",),
+        talks=("training:snap-snapping",),
         title="Attention freezes although it learns faster than the decoder",
         statement="In the network's gradient flow with one rare common token and one distinct token per class, attention "
         r"freezes after $2K\ln M/\eta_Y$ although it learns much faster than the decoder: from then on $\|c(2t) - c(t)\|_1$, "

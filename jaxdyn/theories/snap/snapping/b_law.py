@@ -127,7 +127,7 @@ study = jd.Study(
 
 law = study.claim(
     id="snap.B_law",
-    slides=("training:snap-theorem-4",),
+    talks=("training:snap-theorem-4",),
     title="Attention grows by a closed-form logarithmic law (reduced ODE)",
     statement="In the reduced dynamics with one common token (probability $P_c$) and one distinct token ($P_d$) per class "
     r"and $K_m$ of the $K$ classes per query, the distinct token's logit is $B = \frac1q\ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$ "
@@ -144,7 +144,7 @@ law = study.claim(
 )
 phases = study.claim(
     id="snap.two_phase",
-    slides=(
+    talks=(
         "training:snap-scanning",
         "training:snap-snapping",
     ),
@@ -190,7 +190,7 @@ CLAIMS = (
     effect,
     misprint(
         id="snap.quarter_as_printed",
-        slides=("training:snap-theorem-4",),
+        talks=("training:snap-theorem-4",),
         title="The late growth as on the slides, without its factor 1/4",
         statement="In the reduced dynamics with one common and one distinct token per class and one class per query, the "
         r"distinct token's logit is asymptotically equal to $\ln(C_0 + 4\,\rho\,\eta_Z\Gamma)$, where $\Gamma$ grows like $\ln^2 "

@@ -147,7 +147,7 @@ CLAIMS = (
         "{common} (all distinct tokens of a class: 1), {per_query} classes per query, vocabularies of {size} tokens; {seeds} "
         "seeds.",
         evidence="algebra",
-        bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
+        bounds=jd.tuned(on="0:4", confirmed_on="31000000:31000004"),
         judge=judge_not_wta,
         controls={"a start that reverses the order": {"tilt": 2.0}},
         rivals={"one winner takes all": ONE_WINNER, "attention as it starts": AS_IT_STARTS},

@@ -187,7 +187,7 @@ study = jd.Study(
     "{ratio}: {classes} classes with {distinct} distinct tokens of random probabilities each, and a common token with "
     "{common} of their summed weight; {spare} further tokens of the vocabulary never occur; {seeds} seeds.",
     evidence="flow",
-    bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
+    bounds=jd.tuned(on="0:4", confirmed_on="31000000:31000004"),
     plot=plot,
     caption=r"Left: the dominant token's logit along $\eta_Y t$ in the network's flow (thick) and by the reduced dynamics in "
     "its forms (dashed), one run. Right: relative distance of all logits, the largest over queries, from those of the flow, "
@@ -207,7 +207,7 @@ rate = study.claim(
 )
 memory = study.claim(
     id="snap.memory",
-    slides=("training:snap-assumptions",),
+    talks=("training:snap-assumptions",),
     title="With a decoder that remembers, the reduced ODE follows the network",
     statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
     r"f_n\,du$ ($f_n$ the normalised attention of class $n$, $u$ the decoder's clock, $M$ the size of the vocabulary). With "
@@ -260,9 +260,9 @@ CLAIMS = (
         r"\sum_j f_j^2z_j)$ within 10% on average over times, queries and runs, and at the largest $\eta_Y/\eta_Z$ its part "
         "along this law is the law's within 3%.",
         source=f"derived; {study.source}",
-        bounds=jd.looked(at="11000000:11000008", confirmed="31000000:31000008"),
+        bounds=jd.tuned(on="11000000:11000008", confirmed_on="31000000:31000008"),
         seeds=8,
-        most=64,
+        max_seeds=64,
         quick=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6], spare=[0, 15]),
         paper=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6, 12], spare=[0, 72]),
         paper_seeds=8,

@@ -84,7 +84,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     jd.Study(trial=trial, quick=QUICK, source=SOURCE, tested=TESTED, evidence="flow", form="memory").claim(
         id="snap.transition",
-        slides=("training:snap-faster-transition",),
+        talks=("training:snap-faster-transition",),
         title="Faster attention hastens the transition only outside the theory",
         statement="In the network's gradient flow with one rare common token and one distinct token per class, the distinct "
         r"token's logit $B$ grows like $t^2$ at first; the transition is where $d\ln B/d\ln t$ first falls below 1. At fixed "
@@ -93,7 +93,7 @@ CLAIMS = (
         "1.2 to 1.5. In all runs it is that of the law with the decoder's memory within 10%.",
         judge=judge,
         # nothing is random, so seeds confirm nothing; the bounds hold at odds .03 and .04, 18 and 108 spare tokens, K_m = 4 too
-        bounds=jd.looked(at="0:1", confirmed="98000000:98000001"),
+        bounds=jd.tuned(on="0:1", confirmed_on="98000000:98000001"),
         controls={"eta_Y grows with eta_Z": jd.initial("ratio", "measured_b")},
         rivals={
             "attention's rate plays no part": jd.off({SOONER: 1.0, LAW: 1.0}),

@@ -149,7 +149,7 @@ CLAIMS = (
         source=f"{study.source}; the numbers are those of an independent run in NumPy, the paper shows pictures",
         judge=judge_fig5,
         evidence="numbers",
-        bounds=jd.looked(at="0:20", confirmed="32000000:32000020"),
+        bounds=jd.tuned(on="0:20", confirmed_on="32000000:32000020"),
         seeds=20,
         rivals={
             "attention does not move": jd.off(STILL),
@@ -163,7 +163,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.not_wta",
-        slides=("training:snap-frequent",),
+        talks=("training:snap-frequent",),
         title="Attention is shared, not taken by the most frequent token",
         statement="Attention trained by SGD with momentum from a zero start is not winner-take-all: on average over runs, "
         r"the number of a class's own tokens that share it, $e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l "
@@ -173,7 +173,7 @@ CLAIMS = (
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_not_wta,
         evidence="network",
-        bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
         rivals=OTHERS,
         controls={"Adam": {"optimizer": "adam"}},
         plot=plot_not_wta,
@@ -192,7 +192,7 @@ CLAIMS = (
         expected="measured",
         evidence="network",
         rivals=OTHERS,
-        found={
+        recorded={
             "distance from Theorem 3 / distance from the start, ratio 1": (0.329, 0.3775, 0.426),
             "distance from Theorem 3 / distance from the start, ratio 10": (0.127, 0.1832, 0.239),
         },

@@ -211,8 +211,8 @@ CLAIMS = (
         "ratios it falls with the learning rate, by at least .03 nats per e-fold, and averaged over the rates, with three or "
         r"more queries, it is lower at $\eta_Y/\eta_Z = 2$ than at any other ratio, by at least .01 nats.",
         paper=MEDIUM.replace(num_last=list(published.FIG6)),
-        bounds=jd.looked(at="46000000:46000020", confirmed="83000000:83000020"),
-        most=80,
+        bounds=jd.tuned(on="46000000:46000020", confirmed_on="83000000:83000020"),
+        max_seeds=80,
         judge=judge_fig6,
         rivals={"attention does not move": jd.off(STILL), "the law of growth, sparser at smaller ratios": BY_GROWTH},
         controls={"no momentum": {"momentum": 0.0, "lr": 2.0, "ratio": 2.0}},
@@ -224,7 +224,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect",
-        slides=("training:snap-rates",),
+        talks=("training:snap-rates",),
         title="Larger rates sharpen attention, a faster decoder spreads it",
         statement="Attention trained by SGD on the paper's classes, which overlap beyond the theorem's assumption, becomes "
         r"sparser where both learning rates are larger and denser where $\eta_Y$ alone is, for $\eta_Y/\eta_Z$ of 2 and more: "
@@ -233,9 +233,9 @@ CLAIMS = (
         source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
         quick=MEDIUM.replace(lr=[0.5, 1.0], ratio=[2.0, 5.0, 10.0]),
         seeds=48,
-        most=96,
+        max_seeds=96,
         judge=judge_lr_effect,
-        bounds=jd.looked(at="0:48", confirmed="83000000:83000048"),
+        bounds=jd.tuned(on="0:48", confirmed_on="83000000:83000048"),
         rivals=BY_LAW,
         controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": EARLY},
         plot=plot_lr_effect,
@@ -243,7 +243,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect_three",
-        slides=("training:snap-rates",),
+        talks=("training:snap-rates",),
         title="With three queries the effect of learning rates is as the law says",
         statement="Attention trained by SGD on the paper's overlapping classes with three queries, at learning rates up to "
         r"the paper's largest, becomes sparser where both learning rates are larger and denser where $\eta_Y/\eta_Z$ is 5 "
@@ -252,7 +252,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
         quick=MEDIUM.replace(num_last=3, ratio=[2.0, 5.0]),
         judge=judge_lr_effect,
-        bounds=jd.looked(at="0:20", confirmed="83000000:83000020"),
+        bounds=jd.tuned(on="0:20", confirmed_on="83000000:83000020"),
         rivals=BY_LAW,
         controls={"ratio from 1 to 2": {"ratio": [1.0, 2.0]}, "after 8 steps": EARLY},
         plot=plot_lr_effect,
@@ -260,7 +260,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_effect_fast",
-        slides=("training:snap-rates",),
+        talks=("training:snap-rates",),
         title="How learning rates change attention at the paper's larger rates",
         statement="How does the fall of attention's entropy change between neighbouring learning rates, if both are larger "
         r"and if $\eta_Y$ alone is, counted in the direction of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$ of Theorem "
@@ -276,7 +276,7 @@ CLAIMS = (
             "a decoder that never saturates": UNSATURATED,
             "attention moves alike for the same change of the law's argument": {FOLD: 0.0},
         },
-        found={
+        recorded={
             CHANGE.format("1 query", BOTH): (0.0493, 0.1151, 0.181),
             CHANGE.format("1 query", EACH.format(2, 5)): (0.0292, 0.09643, 0.164),
             CHANGE.format("1 query", EACH.format(5, 10)): (-0.0581, 0.01485, 0.0878),

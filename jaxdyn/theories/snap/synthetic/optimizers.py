@@ -93,7 +93,7 @@ CLAIMS = (
         "sequences of {length} tokens from a zero start, in float32; {seeds} seeds.",
         judge=judge_adam,
         evidence="network",
-        bounds=jd.looked(at="0:10", confirmed="83000000:83000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="83000000:83000010"),
         rivals={"attention does not move": jd.off(everywhere(published.START)), "Adam acts like gradient descent": LIKE_DESCENT},
         controls={"SGD with momentum": {"optimizer": "sgd"}},
         plot=plot_adam,

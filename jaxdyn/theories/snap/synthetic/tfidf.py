@@ -228,13 +228,13 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(TfIdf, ratio=[1.0, 10.0]),
         seeds=12,
-        most=48,
+        max_seeds=48,
         paper_seeds=100,
         source="talk training, Learnable TF-IDF; arXiv:2305.16380, Theorem 2",
         tested=TRAINED,
     ).claim(
         id="snap.tf_idf",
-        slides=("training:snap-tf-idf",),
+        talks=("training:snap-tf-idf",),
         title="Attention's gain, not yet attention, ranks tokens by TF-IDF",
         statement="What training adds to the attention $c_l$ of a class, $\\ln(c_l/P_l)$, ranks its tokens by tf-idf, the product "
         "of their frequency $P_l$ in the class and the logarithm of the inverse share of classes that show them: Spearman's "
@@ -243,7 +243,7 @@ CLAIMS = (
         "above that with tf-idf.",
         judge=judge,
         evidence="network",
-        bounds=jd.looked(at="0:12", confirmed="98000000:98000012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="98000000:98000012"),
         rivals={
             "attention does not move": jd.off({CORRELATION: 0.0}),
             "idf alone": jd.swap(predicted_gain="idf"),
@@ -260,13 +260,13 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(TfIdf, lr=[1.0, 10.0]),
         seeds=16,
-        most=64,
+        max_seeds=64,
         paper_seeds=100,
         source="talk short, Overall Picture of the Training Dynamics; arXiv:2305.16380, Theorems 2 and 3",
         tested=TRAINED,
     ).claim(
         id="snap.contextual_sparsity",
-        slides=("short:snap-contextual-sparsity",),
+        talks=("short:snap-contextual-sparsity",),
         title="Attention is sparse in another way for each query",
         statement=f"The {LEADING} largest logits of attention belong to other tokens for each query: two queries' rows have less "
         "than 6% of them in common on average, which is less than by chance. A query's row raises attention on the "
@@ -275,7 +275,7 @@ CLAIMS = (
         "another's have between half and 90% in common.",
         judge=judge_contextual,
         evidence="network",
-        bounds=jd.looked(at="0:24", confirmed="98000000:98000016"),
+        bounds=jd.tuned(on="0:24", confirmed_on="98000000:98000016"),
         rivals={
             "attention does not move": jd.off({SHARPER: 0.0, TOKENS: 1.0}),
             "rows of random logits": {ROWS: lambda ds: LEADING / ds.sizes["token"]},

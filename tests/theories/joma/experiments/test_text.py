@@ -6,8 +6,8 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.text import reading
-from jaxdyn.text.reading import Reading
+from jaxdyn.text import training_run
+from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.joma.experiments import text
 from jaxdyn.theories.joma.experiments.text import trial
 from tests.theories.joma.helpers import refutes, upheld
@@ -16,7 +16,7 @@ from tests.theories.joma.helpers import refutes, upheld
 @pytest.fixture(scope="module")
 def short():
     """A tiny run on the text that ships with the package."""
-    setting = Reading(layers=2, width=8, hidden=8, max_words=50, columns=2, length=6, steps=4, every=2, windows=2)
+    setting = TrainingRun(layers=2, width=8, hidden=8, max_words=50, columns=2, length=6, steps=4, every=2, windows=2)
     return setting, jax.jit(trial)(setting, jax.random.key(0))
 
 
@@ -25,7 +25,9 @@ def test_every_layer_at_every_record(short):
     setting, found = short
     entropy = found.recorded["entropy"]
     assert entropy.dims == ("record", "layer") and entropy.value.shape == (3, setting.layers)
-    assert np.all((np.asarray(entropy.value) > 0) & (np.asarray(entropy.value) <= reading.uniform_entropy(setting.length) + 1e-6))
+    assert np.all(
+        (np.asarray(entropy.value) > 0) & (np.asarray(entropy.value) <= training_run.uniform_entropy(setting.length) + 1e-6)
+    )
     np.testing.assert_array_equal(found.measured["start"].value, entropy.value[0])
 
 
@@ -35,7 +37,7 @@ def test_the_prediction_is_uniform_attention(short):
     np.testing.assert_allclose(found.predicted["start"].value, np.mean(np.log(np.arange(1, setting.length + 1))), rtol=1e-6)
 
 
-UNIFORM = reading.uniform_entropy(35)
+UNIFORM = training_run.uniform_entropy(35)
 
 
 def made_up(bottom):

@@ -144,23 +144,23 @@ def upper_gain(ds: xr.Dataset) -> float:
 CLAIMS = (
     STUDY.claim(
         id="joma.table1",
-        slides=("training:joma-table-1",),
+        talks=("training:joma-table-1",),
         title="Training raises the best node's correlation with upper latents",
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         statement="Training raises the score at $s = 1$, the correlation of an upper latent variable with the hidden node that "
         "follows it best (mean over latents), by at least .01 above that of the untrained network, mean over seeds in "
         "each configuration.",
         judge=judge_upper,
         form="untrained",
         seeds=8,
-        most=128,
+        max_seeds=128,
         paper_seeds=8,
         controls={"scores of s = 0": OTHER_LAYER},
         rivals={"nothing moves: the score is that before training": jd.off({UPPER: 0.0})},
     ),
     STUDY.claim(
         id="joma.table1_latents",
-        slides=("training:joma-table-1",),
+        talks=("training:joma-table-1",),
         title="Does training favour the true latents over permuted ones?",
         statement="By how much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, "
         "for the tree's latents than for latents permuted over the sequences, which are labels that no layer of the "
@@ -169,12 +169,12 @@ CLAIMS = (
         form="labels",
         expected="measured",
         seeds=24,
-        found={LABELS: (-0.0351, -0.005975, 0.0231)},
+        recorded={LABELS: (-0.0351, -0.005975, 0.0231)},
         rivals={"nodes follow latents: permuted latents gain nothing": {LABELS: upper_gain}},
     ),
     STUDY.claim(
         id="joma.table1_s0",
-        slides=("training:joma-table-1",),
+        talks=("training:joma-table-1",),
         title="What training adds to the score of the lower latents",
         statement="By how much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above "
         "that of the untrained network?",
@@ -182,14 +182,14 @@ CLAIMS = (
         form="untrained",
         expected="measured",
         seeds=24,
-        found={LOWER: (-0.00945, -0.004376, 0.00069)},
+        recorded={LOWER: (-0.00945, -0.004376, 0.00069)},
         rivals={"training adds as much as at s = 1": {LOWER: upper_gain}},
     ),
     STUDY.claim(
         id="joma.table1_untrained",
         title="Networks at random weights have the lower score of Table 1",
         evidence="algebra",
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         statement="At random weights the score at $s = 0$, the best node's correlation with a lower latent, is what the table "
         "reports for trained networks, to .05, mean over seeds in each configuration.",
         tested="The network of Table 1 ({classes} classes, sets of {members} members, {latents} lower and upper latents) at "

@@ -8,7 +8,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.adam import adam_direction
-from jaxdyn.optim.limited import apollo, fira, limited
+from jaxdyn.optim.fira_apollo import apollo, fira, limit_growth
 from jaxdyn.optim.subspace import Subspace
 
 
@@ -61,10 +61,10 @@ def test_numpy_from_the_formulas(shape, method, x64):
 
 def test_the_limiter_lets_norms_fall_freely_and_grow_slowly():
     x = jnp.ones((2, 3, 3))
-    cut, norms = limited(x, jnp.array([0.0, 1.0]), 1.01)
+    cut, norms = limit_growth(x, jnp.array([0.0, 1.0]), 1.01)
     np.testing.assert_allclose(norms, [3, 1.01], rtol=1e-6)
     np.testing.assert_allclose(jnp.linalg.norm(cut, axis=(-2, -1)), [3, 1.01], rtol=1e-6)
-    np.testing.assert_array_equal(limited(x, jnp.array([9.0, 9.0]), 1.01)[0], x)
+    np.testing.assert_array_equal(limit_growth(x, jnp.array([9.0, 9.0]), 1.01)[0], x)
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from jaxdyn.nn.decoder import (
 )
 from jaxdyn.nn.tokens import checked
 
-__all__ = ["global_scores", "prefill", "recompute", "stream"]
+__all__ = ["global_scores", "prefill", "prefill_residual", "recompute"]
 
 
 def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T V"]:
@@ -50,10 +50,10 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         UsageError: for a policy that looks at attention, tokens that are no array of token numbers, and more of them than a dense
             cache or learned positions have room for.
     """
-    return read(shape, params, stream(shape, params, policy, tokens))
+    return read(shape, params, prefill_residual(shape, params, policy, tokens))
 
 
-def stream(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T d"]:
+def prefill_residual(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T d"]:
     """As :func:`prefill`, with the last residual stream after its norm instead of logits."""
     if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")

@@ -29,12 +29,12 @@ from jaxdyn.nn.decoder import (
     written,
 )
 
-__all__ = ["Inside", "nats", "watch"]
+__all__ = ["BlockActivations", "cross_entropies", "reduce_blocks"]
 
 ROWS = 64  # tokens whose logits are in memory at once
 
 
-class Inside(NamedTuple):
+class BlockActivations(NamedTuple):
     """One block at work. A sink token is the first token of all arrays."""
 
     weights: dict[str, Array]  # of the block
@@ -50,8 +50,8 @@ class Inside(NamedTuple):
     after: Float[Array, "b n d"]  # residual stream
 
 
-def watch(
-    shape: Decoder, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[Inside], Any]
+def reduce_blocks(
+    shape: Decoder, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[BlockActivations], Any]
 ) -> tuple[Float[Array, "b n d"], Any]:
     """The last residual stream after its norm, and what ``reduce`` makes of every block, stacked by depth.
 
@@ -67,13 +67,13 @@ def watch(
         inner = units(shape, x if shape.parallel else x + attention, w)
         added = product(shape, w, "down", inner)
         after = x + attention + added
-        return after, reduce(Inside(w, x, q, k, v, b, mixed, attention, inner, added, after))
+        return after, reduce(BlockActivations(w, x, q, k, v, b, mixed, attention, inner, added, after))
 
     x, reduced = jax.lax.scan(one, enter(params, tokens), expanded(shape, blocks_of(shape, params)))
     return without_sink(shape, last(shape, params, x)), reduced
 
 
-def nats(shape: Decoder, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:
+def cross_entropies(shape: Decoder, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:
     """Cross-entropy of each target, in nats, from the last residual stream after its norm; few logits are in memory at once."""
     count = x.shape[0]
     blocks = -(-count // ROWS)

@@ -1,4 +1,4 @@
-"""reading.py: what a run on a text is, its optimizer by hand, its records, and files that are resumed."""
+"""training_run.py: what a run on a text is, its optimizer by hand, its records, and files that are resumed."""
 
 import dataclasses
 
@@ -9,21 +9,21 @@ import pytest
 
 from jaxdyn import text, train
 from jaxdyn.errors import StoreError, UsageError
-from jaxdyn.text import language, longrun, reading
-from jaxdyn.text.reading import Reading
+from jaxdyn.text import language, longrun, training_run
+from jaxdyn.text.training_run import TrainingRun
 
 SMALL = {"max_words": 50, "width": 8, "hidden": 8, "columns": 4, "length": 6, "steps": 4, "every": 2, "windows": 2}
 
 
 @pytest.fixture
 def small(small_text):
-    return Reading(text=str(small_text), **SMALL)
+    return TrainingRun(text=str(small_text), **SMALL)
 
 
 def test_the_published_numbers_are_the_defaults_that_matter():
-    s = Reading()
+    s = TrainingRun()
     assert (s.columns, s.length, s.clip, s.restart, s.dropout) == (20, 35, 0.5, True, 0.2)
-    assert reading.uniform_entropy(35) == pytest.approx(2.6325, abs=5e-5)
+    assert training_run.uniform_entropy(35) == pytest.approx(2.6325, abs=5e-5)
 
 
 def test_contents_are_part_of_a_setting(small, small_text, tmp_path):
@@ -33,7 +33,7 @@ def test_contents_are_part_of_a_setting(small, small_text, tmp_path):
     assert moved.digest == small.digest != ""
     copy.write_text(small_text.read_text().replace("w1 ", "w2 "))
     assert dataclasses.replace(small, text=str(copy)).digest != small.digest
-    assert Reading().digest == ""
+    assert TrainingRun().digest == ""
 
 
 def test_epoch_is_a_pass_over_the_text(small):
@@ -57,7 +57,7 @@ def test_epoch_is_a_pass_over_the_text(small):
 )
 def test_bad_settings_are_one_sentence(fields, words):
     with pytest.raises(UsageError, match=words) as error:
-        Reading(**fields)
+        TrainingRun(**fields)
     assert "\n" not in str(error.value)
 
 
@@ -81,7 +81,7 @@ def gradient(built, s, state, columns, key):
 def test_a_step_is_clipped_descent_with_its_own_rates(small):
     """Queries and keys stay, the lowest MLP moves twice as fast, everything else by the clipped gradient."""
     s = dataclasses.replace(small, optimizer="sgd", lr=3.0, lowest_mlp=2.0, query_key=0.0, layers=2, clip=0.3)
-    built = reading.build(s, jax.random.key(0))
+    built = training_run.build(s, jax.random.key(0))
     columns, key = jax.tree.map(jnp.asarray, built.data)
     before, after = built.start.params, jax.jit(built.step)(built.start, columns, key).params
     g = gradient(built, s, built.start, columns, key)
@@ -107,7 +107,7 @@ def test_adam_is_made_anew_each_epoch(small):
     """Right after a restart Adam's step is the sign of the gradient."""
     s = dataclasses.replace(small, lr=1e-2, dropout=0.0)
     for restart in (True, False):
-        built = reading.build(dataclasses.replace(s, restart=restart), jax.random.key(0))
+        built = training_run.build(dataclasses.replace(s, restart=restart), jax.random.key(0))
         columns, key = jax.tree.map(jnp.asarray, built.data)
         advance = advancing(built)
         state = advance(s.epoch, built.start)
@@ -121,8 +121,8 @@ def test_adam_is_made_anew_each_epoch(small):
 
 @pytest.mark.slow
 def test_records_are_of_the_validation_text(small):
-    built = reading.build(small, jax.random.key(0))
-    held = text.columns(small.corpus().valid, reading.EVALUATED)
+    built = training_run.build(small, jax.random.key(0))
+    held = text.columns(small.corpus().valid, training_run.EVALUATED)
     evaluate = jax.jit(lambda params, windows: language.evaluate(built.net, params, jnp.asarray(held), small.length, windows))
     part, whole = (evaluate(built.start.params, windows) for windows in (2, None))
     at = jax.jit(built.observe)
@@ -141,8 +141,8 @@ def test_records_are_of_the_validation_text(small):
 
 @pytest.mark.slow
 def test_shuffled_is_the_same_words_in_another_order(small):
-    plain = reading.build(small, jax.random.key(0)).data[0]
-    mixed = reading.build(dataclasses.replace(small, shuffled=True), jax.random.key(0)).data[0]
+    plain = training_run.build(small, jax.random.key(0)).data[0]
+    mixed = training_run.build(dataclasses.replace(small, shuffled=True), jax.random.key(0)).data[0]
     assert not np.array_equal(plain, mixed)
     np.testing.assert_array_equal(np.sort(plain, None), np.sort(mixed, None))
 
@@ -150,29 +150,29 @@ def test_shuffled_is_the_same_words_in_another_order(small):
 @pytest.mark.slow
 def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tmp_path):
     path = tmp_path / "a.run"
-    short = reading.long_run(small, 1, path)
+    short = training_run.long_run(small, 1, path)
     longer = dataclasses.replace(small, steps=8)
-    run = reading.long_run(longer, 1, path)
-    assert list(run.steps) == [0, 2, 4, 6, 8] and set(run.records) == set(reading.Record._fields)
+    run = training_run.long_run(longer, 1, path)
+    assert list(run.steps) == [0, 2, 4, 6, 8] and set(run.records) == set(training_run.Record._fields)
     np.testing.assert_array_equal(run.records["entropy"][:3], short.records["entropy"])
-    fresh = reading.long_run(longer, 1, tmp_path / "b.run")
+    fresh = training_run.long_run(longer, 1, tmp_path / "b.run")
     assert jax.tree.all(jax.tree.map(np.array_equal, run, fresh))
     copy = tmp_path / "moved.txt"
     copy.write_text(small_text.read_text())
-    assert isinstance(reading.long_run(dataclasses.replace(longer, text=str(copy)), 1, path), longrun.Run)
+    assert isinstance(training_run.long_run(dataclasses.replace(longer, text=str(copy)), 1, path), longrun.Run)
     with pytest.raises(StoreError, match="differs in seed"):
-        reading.long_run(longer, 2, path)
+        training_run.long_run(longer, 2, path)
     with pytest.raises(StoreError, match="differs in lr"):
-        reading.long_run(dataclasses.replace(longer, lr=1.0), 1, path)
+        training_run.long_run(dataclasses.replace(longer, lr=1.0), 1, path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, monkeypatch):
     s = dataclasses.replace(small, shuffled=shuffled, lr=1e-2)
-    alone = reading.long_runs(s, [3, 5], tmp_path / "alone", "x")
+    alone = training_run.long_runs(s, [3, 5], tmp_path / "alone", "x")
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    both = reading.long_runs(s, [3, 5], tmp_path / "both", "x")
+    both = training_run.long_runs(s, [3, 5], tmp_path / "both", "x")
     assert [p.name for p in (tmp_path / "both").iterdir()] == ["x_seeds3_5.run"]
     for a, b in zip(alone, both, strict=True):
         assert np.array_equal(a.steps, b.steps) and int(b.state.step) == s.steps
@@ -183,7 +183,7 @@ def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, mo
 
 @pytest.mark.slow
 def test_float32_stays_float32(small, x64):
-    built = reading.build(small, jax.random.key(0))
+    built = training_run.build(small, jax.random.key(0))
     shapes = jax.eval_shape(built.step, built.start, *built.data)
     assert {x.dtype for x in jax.tree.leaves(shapes.params)} == {np.dtype("float32")}
     kinds = jax.tree.map(lambda x: x.dtype, shapes)
@@ -196,24 +196,24 @@ def test_float32_stays_float32(small, x64):
 @pytest.mark.parametrize("wrong", [True, 2.5, float("nan"), -1])
 def test_counts_are_whole_numbers(name, wrong):
     with pytest.raises(UsageError, match=f"{name}=.* is not allowed"):
-        Reading(**{name: wrong})
+        TrainingRun(**{name: wrong})
 
 
 @pytest.mark.parametrize("seed", [2**31, 10**20, -(2**31) - 1, True, 1.0, "1", float("nan")])
 def test_seeds_that_jax_does_not_tell_apart_are_refused(small, tmp_path, seed):
     """It makes 32 bits of a seed outside of x64: 2**32 would be the run of seed 0 under another name."""
     for call in (
-        lambda: reading.long_run(small, seed, tmp_path / "a.run"),
-        lambda: reading.long_runs(small, [0, seed], tmp_path, "b"),
-        lambda: reading.build_many(small, [0, seed]),
+        lambda: training_run.long_run(small, seed, tmp_path / "a.run"),
+        lambda: training_run.long_runs(small, [0, seed], tmp_path, "b"),
+        lambda: training_run.build_many(small, [0, seed]),
     ):
         with pytest.raises(UsageError, match="seed=.* is not allowed: seed is"):
             call()
     assert not list(tmp_path.iterdir())
     with pytest.raises(UsageError, match=r"seeds=\[\] is not allowed"):
-        reading.build_many(small, [])
+        training_run.build_many(small, [])
 
 
 def test_entropy_of_no_words_is_refused():
     with pytest.raises(UsageError, match="length=0 is not allowed"):
-        reading.uniform_entropy(0)
+        training_run.uniform_entropy(0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxdyn.nn.shape import Shape
+from jaxdyn.nn.config import Shape
 
 __all__ = ["rules"]
 

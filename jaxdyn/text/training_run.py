@@ -29,13 +29,13 @@ from jaxdyn.text import language, longrun, pretraining
 __all__ = [
     "EVALUATED",
     "Built",
-    "Reading",
     "Record",
+    "TrainingRun",
     "build",
     "build_many",
     "long_run",
     "long_runs",
-    "recorded",
+    "train_and_observe",
     "uniform_entropy",
 ]
 
@@ -46,7 +46,7 @@ FREQUENT = 4096  # words whose embeddings are compared: the cost grows with the 
 
 
 @setting
-class Reading:
+class TrainingRun:
     """One training run on a text; the defaults take half a minute on one core.
 
     Args:
@@ -145,7 +145,7 @@ class Built(NamedTuple):
     observe: Callable[[train.State], Record]
 
 
-def _rates(s: Reading, updates: PyTree) -> PyTree:
+def _rates(s: TrainingRun, updates: PyTree) -> PyTree:
     """Updates times minus the rate, with the factors of the lowest MLP and of queries and keys."""
     updates = jax.tree.map(lambda u: -s.lr * u, updates)
     blocks = dict(updates["blocks"])
@@ -157,7 +157,7 @@ def _rates(s: Reading, updates: PyTree) -> PyTree:
     return updates | {"blocks": blocks}
 
 
-def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built:
+def build(s: TrainingRun, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built:
     """The parts of a run. A record at the end of an epoch is of the whole validation part.
 
     Args:
@@ -187,7 +187,9 @@ def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built
     return Built(net, language.make_step(net, tx, s.length), start, (columns, k_drop), observe)
 
 
-def recorded(s: Reading, built: Built, observe: Callable[[train.State], PyTree] | None = None) -> tuple[train.State, PyTree]:
+def train_and_observe(
+    s: TrainingRun, built: Built, observe: Callable[[train.State], PyTree] | None = None
+) -> tuple[train.State, PyTree]:
     """Train inside a trial: the last state, and what is observed before the first step and after each ``every`` (leading axis).
 
     Args:
@@ -200,7 +202,7 @@ def recorded(s: Reading, built: Built, observe: Callable[[train.State], PyTree] 
     return train.record(lambda x: built.step(x, *data), built.start, observe or built.observe, samples=samples, every=s.every)
 
 
-def build_many(s: Reading, seeds: Sequence[int]) -> Built:
+def build_many(s: TrainingRun, seeds: Sequence[int]) -> Built:
     """The parts of runs with several seeds in one program: every leaf but the count of steps has a leading axis of seeds.
 
     On CPUs this is no faster than one run after another and needs the memory of all; an accelerator is only filled this way.
@@ -231,7 +233,9 @@ def _seed(seed: int) -> int:
     return whole("seed", seed, least=-SEEDS - 1, most=SEEDS)
 
 
-def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None) -> longrun.Run:
+def long_run(
+    s: TrainingRun, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None
+) -> longrun.Run:
     """One run from the host, with a progress bar, in a file of its own: an existing file is resumed, and may be extended.
 
     Args:
@@ -250,7 +254,7 @@ def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree
     return _run(s, built, seed, path, record)
 
 
-def long_runs(s: Reading, seeds: Sequence[int], folder: Path, name: str) -> list[longrun.Run]:
+def long_runs(s: TrainingRun, seeds: Sequence[int], folder: Path, name: str) -> list[longrun.Run]:
     """A run for each seed: one after another on CPUs, all at once and in one file on an accelerator.
 
     Raises:
@@ -274,7 +278,7 @@ def _one_seed(state: train.State, i: int) -> train.State:
     return train.State(params, opt, state.step)
 
 
-def _run(s: Reading, built: Built, seed: int | list[int], path: Path, record: Callable[[train.State], dict]) -> longrun.Run:
+def _run(s: TrainingRun, built: Built, seed: int | list[int], path: Path, record: Callable[[train.State], dict]) -> longrun.Run:
     about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
     about = {name: value for name, value in about.items() if name not in ("steps", "text")}
     observe, data = jax.jit(record), jax.device_put(built.data)

@@ -27,7 +27,7 @@ from jaxdyn.optim.sizes import norm
 from jaxdyn.optim.subspace import Subspace, lift
 from jaxdyn.optim.trees import flat
 
-__all__ = ["GROWTH", "LimitedState", "apollo", "fira", "limited"]
+__all__ = ["GROWTH", "LimitedState", "apollo", "fira", "limit_growth"]
 
 GROWTH = 1.01
 Direction = Callable[[Projected, Array], Array]
@@ -42,7 +42,7 @@ class LimitedState(NamedTuple):
     norms: PyTree
 
 
-def limited(x: Float[Array, "*batch m n"], last: Float[Array, " *batch"], growth: float) -> tuple[Array, Array]:
+def limit_growth(x: Float[Array, "*batch m n"], last: Float[Array, " *batch"], growth: float) -> tuple[Array, Array]:
     r"""The matrices scaled down to norms of at most ``growth`` times the last, and their norms; a last norm of 0 limits nothing."""
     size = norm(x.astype(last.dtype), (-2, -1))[..., 0, 0]
     cut = jnp.where((last > 0) & (size > growth * last), growth * last / size, 1)
@@ -150,7 +150,7 @@ def _scaled(
                 out.append(n)
                 norms.append(None)
                 continue
-            change, size = limited(direction(part, n), last, growth)
+            change, size = limit_growth(direction(part, n), last, growth)
             change = change + lift(part.basis, n) if inside else change
             out.append(as_parameter(spec, (scale * change).astype(g.dtype), g.shape))
             norms.append(size)

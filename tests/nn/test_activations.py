@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdyn.nn.activations import cross_entropies, reduce_blocks
 from jaxdyn.nn.decoder import Decoder, apply, trunk
-from jaxdyn.nn.inside import nats, watch
 from tests.nn.drawn import weights
 
 SHAPE = Decoder(vocabulary=11, width=12, layers=2, heads=6, groups=3, hidden=10, std=0.5)
@@ -27,7 +27,7 @@ TOKENS = jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 7)))
 def test_the_network_is_the_same(name):
     shape = dataclasses.replace(SHAPE, **OTHERS[name])
     params = weights(shape)
-    x, seen = jax.jit(lambda p: watch(shape, p, TOKENS, lambda block: block._replace(weights={})))(params)
+    x, seen = jax.jit(lambda p: reduce_blocks(shape, p, TOKENS, lambda block: block._replace(weights={})))(params)
     expected, observed = jax.jit(lambda p: trunk(shape, p, TOKENS, observe=("attention", "inputs")))(params)
     np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(seen.attention, observed["attention"], rtol=1e-5, atol=1e-6)
@@ -38,7 +38,7 @@ def test_the_network_is_the_same(name):
 
 def test_values_are_mixed_by_the_weights():
     params = weights(SHAPE)
-    _, seen = jax.jit(lambda p: watch(SHAPE, p, TOKENS, lambda block: block))(params)
+    _, seen = jax.jit(lambda p: reduce_blocks(SHAPE, p, TOKENS, lambda block: block))(params)
     value = np.repeat(np.asarray(seen.value), 2, axis=3)
     mixed = np.einsum("lbhnm,lbmhe->lbnhe", seen.attention, value)
     np.testing.assert_allclose(seen.mixed, mixed, rtol=1e-4, atol=1e-6)
@@ -48,7 +48,9 @@ def test_values_are_mixed_by_the_weights():
 
 
 def test_only_what_is_asked_for_is_stacked():
-    program = jax.jit(lambda p: watch(SHAPE, p, TOKENS, lambda block: jnp.mean(block.attention[..., 0]))).lower(weights(SHAPE))
+    program = jax.jit(lambda p: reduce_blocks(SHAPE, p, TOKENS, lambda block: jnp.mean(block.attention[..., 0]))).lower(
+        weights(SHAPE)
+    )
     assert "tensor<2x2x6x7x7xf32>" not in program.as_text()  # no layer's attention is held after the layer
 
 
@@ -59,4 +61,4 @@ def test_cross_entropy_in_blocks(count):
     tokens = jnp.asarray(np.random.default_rng(1).integers(0, 11, count + 1))
     x = trunk(SHAPE, params, tokens[None, :-1])[0]
     expected = -jax.nn.log_softmax(apply(SHAPE, params, tokens[None, :-1])[0])[jnp.arange(count), tokens[1:]]
-    np.testing.assert_allclose(nats(SHAPE, params, x, tokens[1:]), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(cross_entropies(SHAPE, params, x, tokens[1:]), expected, rtol=1e-5, atol=1e-6)

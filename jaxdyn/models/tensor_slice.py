@@ -11,10 +11,10 @@ from jaxtyping import Shaped
 
 from jaxdyn.nn.decoder import Decoder, init
 
-__all__ = ["Piece", "extracted", "inserted", "sizes"]
+__all__ = ["TensorSlice", "extracted", "inserted", "sizes"]
 
 
-class Piece(NamedTuple):
+class TensorSlice(NamedTuple):
     """A part of a tensor.
 
     Args:
@@ -22,27 +22,27 @@ class Piece(NamedTuple):
         size: of the tensor in the file.
         view: its axes taken apart, where several parameters share it; () as they are.
         part: what of the view is ours, an index.
-        turned: whether a matrix is (output, input) in the file; ours are (input, output).
+        transposed: whether a matrix is (output, input) in the file; ours are (input, output).
     """
 
     name: str
     size: tuple[int, ...]
     view: tuple[int, ...] = ()
     part: tuple[Any, ...] = ()
-    turned: bool = False
+    transposed: bool = False
 
 
-def extracted(piece: Piece, tensor: Shaped[np.ndarray, "..."], size: tuple[int, ...]) -> Shaped[np.ndarray, "..."]:
+def extracted(at: TensorSlice, tensor: Shaped[np.ndarray, "..."], size: tuple[int, ...]) -> Shaped[np.ndarray, "..."]:
     """The parameter, of this size, in the tensor."""
-    part = tensor.reshape(piece.view or piece.size)[piece.part]
-    return part.reshape(size[::-1]).T if piece.turned else part.reshape(size)
+    part = tensor.reshape(at.view or at.size)[at.part]
+    return part.reshape(size[::-1]).T if at.transposed else part.reshape(size)
 
 
-def inserted(piece: Piece, tensor: Shaped[np.ndarray, "..."], value: Shaped[np.ndarray, "..."]) -> None:
+def inserted(at: TensorSlice, tensor: Shaped[np.ndarray, "..."], value: Shaped[np.ndarray, "..."]) -> None:
     """Write the parameter into its part of the tensor; the inverse of :func:`extracted`."""
-    view = tensor.reshape(piece.view or piece.size)
-    part = view[piece.part]
-    part[...] = (value.T if piece.turned else value).reshape(part.shape)
+    view = tensor.reshape(at.view or at.size)
+    part = view[at.part]
+    part[...] = (value.T if at.transposed else value).reshape(part.shape)
 
 
 def sizes(shape: Decoder) -> Mapping[str, tuple[int, ...]]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxdyn.errors import UsageError, flag, number, require, shown, whole
 from jaxdyn.nn.attention import KINDS
 
-__all__ = ["DROPS", "DTYPES", "Shape", "settle"]
+__all__ = ["DROPS", "DTYPES", "Shape", "validate"]
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 DROPS = ("embedding", "attention", "residual", "mlp")
@@ -29,7 +29,7 @@ class Shape:
     """A transformer without its weights; hashable, so that it can be a static argument.
 
     Every block is attention and then a two-layer MLP, each with a residual. ``start`` names the rule by which weights are drawn
-    (:mod:`jaxdyn.nn.start`).
+    (:mod:`jaxdyn.nn.init`).
     """
 
     vocabulary: int
@@ -60,7 +60,7 @@ class Shape:
         """Refuse sizes that are not positive, heads that do not divide the width, and unknown choices."""
         sizes = dict.fromkeys(("vocabulary", "width", "layers", "heads", "hidden", "outputs"), 1) | {"length": 0}
         numbers = {"scale": {}, "dropout": {"least": 0, "below": 1}, "epsilon": {"least": 0}}
-        settle(self, sizes, numbers, ("causal", "tied", "attention_bias", "head_bias", "project", "copies"))
+        validate(self, sizes, numbers, ("causal", "tied", "attention_bias", "head_bias", "project", "copies"))
         require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
         for name, allowed in CHOICES.items():
             require(self, getattr(self, name) in allowed, f"{name} is one of {', '.join(allowed)}", name)
@@ -80,7 +80,7 @@ class Shape:
         return self.vocabulary if self.outputs is None else self.outputs
 
 
-def settle(shape: Any, sizes: Mapping[str, int], numbers: Mapping[str, Mapping[str, float]], flags: Sequence[str] = ()) -> None:
+def validate(shape: Any, sizes: Mapping[str, int], numbers: Mapping[str, Mapping[str, float]], flags: Sequence[str] = ()) -> None:
     """Check the fields of a frozen dataclass, and put Python's own numbers in their places.
 
     NumPy's scalars would make a program of their own, and in 64-bit mode a float64 network of a float32 one.
