@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.chunk import Chunk, Program, Result, Seeds, seed_array, versions
+from jaxdyn.engine.chunk import Chunk, Program, Result, Seeds, seed_array, seeds_of, versions
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import Grid, field_table, split
 from jaxdyn.errors import UsageError
@@ -33,6 +33,9 @@ class Request:
     trial: Callable[..., Any]
     grid: Grid
     seeds: Seeds
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seeds", seeds_of(self.seeds))
 
     @functools.cached_property
     def cells(self) -> list[tuple[Program, Cell]]:

@@ -39,11 +39,11 @@ def few_runs(monkeypatch):
 
     def budget(trial, setting, runs):
         from jaxdyn.engine.chunk import Program
+        from jaxdyn.engine.direct import traced_facts
         from jaxdyn.engine.reference import ref_to
-        from jaxdyn.engine.tracing import probe
 
         static = split(setting)[0]
-        return runs * probe(Program(ref_to(trial), ref_to(type(setting)), static))["bytes"]
+        return runs * traced_facts(Program(ref_to(trial), ref_to(type(setting)), static))["bytes"]
 
     return budget
 

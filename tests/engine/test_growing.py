@@ -45,7 +45,7 @@ def test_seeds_are_doubled_until_the_check_is_decided(verified):
         "grow.control": ("upheld", 64, 5),  # its check passes at once, its control is undecided until then
     }
     for v in verified.values():
-        assert v.task.main.seeds == tuple(range(seeds_of(v))) and v.data.sizes["seed"] == seeds_of(v)
+        assert v.task.main.seeds == range(seeds_of(v)) and v.data.sizes["seed"] == seeds_of(v)
 
 
 def test_controls_have_half_of_the_seeds_that_there_are_now(verified):
@@ -101,7 +101,7 @@ def test_no_more_than_the_claim_allows(claims, most, seeds):
 
 def test_fresh_seeds_grow_from_where_they_start(claims):
     (result,) = run_plan(make_plan([claims["grow.mean"]], fresh=1000), None)
-    assert result.verdict == "upheld" and result.task.main.seeds == tuple(range(1000, 1000 + seeds_of(result)))
+    assert result.verdict == "upheld" and result.task.main.seeds == range(1000, 1000 + seeds_of(result))
     assert seeds_of(result) in (8, 16, 32, 64) and result.task.command == "jaxdyn verify grow.mean --fresh 1000"
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.engine import registry
-from jaxdyn.engine.reference import forget
+from jaxdyn.engine import resource
 from jaxdyn.models.instruments import gradients
 from jaxdyn.models.on_text import ModelAndText, OnText, piece
 from jaxdyn.nn import cache
@@ -346,7 +346,7 @@ def test_claims_name_the_model_and_are_registered(claim):
 
 def test_without_the_model_claims_are_skipped(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    forget()
+    resource._loaded.cache_clear()
     results = [jd.verify(claim) for claim in sink.CLAIMS]
     assert [r.verdict for r in results] == ["skipped", "skipped"]
     assert "jaxdyn models get smollm2" in results[0].conclusion.decision.message
