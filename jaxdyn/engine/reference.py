@@ -219,7 +219,8 @@ def _drop_changed(found: dict[str, Own]) -> None:
     """Forget modules that were imported in another version, so that they are imported anew."""
     for name, own in found.items():
         if own_modules.get(name, own) != own:
-            sys.modules.pop(name, None)
+            for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
+                del sys.modules[known]  # of a package all modules: without it they would be found as they were
             outer, _, last = name.rpartition(".")
             vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
             with contextlib.suppress(OSError):  # a compiled file is told from its source by the second only

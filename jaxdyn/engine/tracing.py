@@ -33,6 +33,7 @@ KEPT = 1000  # traced programs in memory
 _context = jax.make_user_context(default_value=None)
 _contexts = itertools.count(1)
 _kept: collections.OrderedDict[str, Traced] = collections.OrderedDict()
+_pure: set[tuple[Any, ...]] = set()  # trials, their static fields and fingerprints that came out of them twice
 _keeping = threading.Lock()  # a thread compiles ahead
 
 
@@ -118,13 +119,15 @@ def trace_pure(program: Program) -> Traced:
         Impure: it is another program then.
     """
     one = trace(program)
-    new = one.fingerprint not in _kept and not one.fingerprint.startswith(UNKEPT)
-    if new and trace(program).fingerprint != one.fingerprint:
+    own = program.trial, program.label, one.fingerprint
+    known = own in _pure or one.fingerprint.startswith(UNKEPT)
+    if not known and trace(program).fingerprint != one.fingerprint:
         others = "the time, random numbers of Python's or NumPy's, or what an earlier call left"
         raise Impure(
             f"{program.trial.title} is not allowed: traced twice, it is two programs, so its numbers depend on more than its "
             f"setting and its key ({others})"
         )
+    _pure.add(own)
     return _keep(one)
 
 

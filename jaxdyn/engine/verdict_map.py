@@ -25,8 +25,7 @@ import xarray as xr
 from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
-from jaxdyn.engine.chunk import Job
-from jaxdyn.engine.chunk import Seeds
+from jaxdyn.engine.chunk import Job, Seeds
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.planning import plan

@@ -49,7 +49,9 @@ def test_names_of_functions_do_not_count_and_those_of_libraries_do():
 
 
 def test_the_order_of_calls_counts():
-    inner = ONE.replace('@"a b"(%arg0: tensor<f64>) -> tensor<f64> {\n', '@"a b"(%arg0: tensor<f64>) -> tensor<f64> {\n    // other\n')
+    inner = ONE.replace(
+        '@"a b"(%arg0: tensor<f64>) -> tensor<f64> {\n', '@"a b"(%arg0: tensor<f64>) -> tensor<f64> {\n    // other\n'
+    )
     swapped = inner.replace("call @_where", "call @X").replace('call @"a b"', "call @_where").replace("call @X", 'call @"a b"')
     assert plain_text(swapped) != plain_text(inner), "one of two functions is called first"
 
@@ -85,7 +87,6 @@ def test_what_the_text_does_not_tell_counts():
     ],
 )
 def test_calls_back_into_python_are_seen(function, opaque):
-    import jax.experimental
 
     assert calls_back(text_of(function, jnp.ones((3, 3), jnp.float32))) is opaque
 
@@ -106,6 +107,8 @@ def test_two_processes_find_the_same_fingerprints():
     found = []
     for seed, step in (("1", 1), ("2", -1)):
         env = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", PRINTED.format(step=step)], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PRINTED.format(step=step)], env=env, capture_output=True, text=True, check=True
+        )
         found.append(sorted(done.stdout.splitlines()))
     assert found[0] == found[1] and len(found[0]) > 1 and all(re.search(r" [0-9a-f]{20}$", line) for line in found[0])

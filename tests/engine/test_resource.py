@@ -13,11 +13,10 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import testing
 from jaxdyn.cli.main import main
-from jaxdyn.engine import program, registry
+from jaxdyn.engine import program, registry, resource
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
-from jaxdyn.engine import resource
 from jaxdyn.engine.reference import load_file, ref_to
 from jaxdyn.engine.resource import Resource, absence
 from jaxdyn.engine.runs import Request
