@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.errors import Inconclusive
 from jaxdyn.theories.galore import grad_form
 from tests.theories.galore.helpers import passed
 
@@ -17,15 +17,6 @@ def test_chains_and_logits():
     assert error.sel(layer="leaky") < 1e-10 < error.sel(layer="bias")
     ds = jd.sweep(grad_form.logits_trial, jd.grid(grad_form.Logits, size=1e-4, depth=2), 3)
     assert float(jd.relative_error(ds, "linear", "place row col").max()) < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("setting", "wrong"),
-    [(grad_form.Chain, {"depth": 1}), (grad_form.Chain, {"lr": 0.0}), (grad_form.Logits, {"size": 0.0})],
-)
-def test_wrong_settings_are_refused(setting, wrong):
-    with pytest.raises(UsageError, match="not allowed"):
-        setting(**wrong)
 
 
 rng = np.random.default_rng(0)
