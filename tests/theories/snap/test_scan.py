@@ -166,7 +166,7 @@ def test_the_table_of_unequal_common_tokens(law_runs):
     ("claim", "runs", "kind"),
     [
         ("snap.common_down", "law_runs", "main"),
-        ("snap.distinct_up", "laws_flow_runs", "main"),
+        pytest.param("snap.distinct_up", "laws_flow_runs", "main", marks=pytest.mark.slow),  # ten seconds of runs
         ("snap.unequal_commons", "law_runs", "table"),
     ],
 )

@@ -134,6 +134,7 @@ def test_the_values_of_the_theory(pair_flow_runs):
     np.testing.assert_allclose([run.measured_b[at], run.predicted_b[at], run.instant[at]], [0.51, 0.51, 1.39], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_judges_of_the_end(pair_flow_runs):
     main = pair_flow_runs.sel(form="memory", ratio=FAST)
     assert passes(b_flow.judge_frozen, main) and passes(b_flow.judge_effect, main)
@@ -147,6 +148,7 @@ def test_judges_of_the_end(pair_flow_runs):
         b_flow.judge_effect(main.sel(ratio=[1e-3]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", ["snap.B_memory", "snap.B_law_flow"])
 def test_b_flow_figures_draw(pair_flow_runs, claim):
     fig = Figure()
