@@ -1,4 +1,4 @@
-"""The constructed autoencoder restores what is in its codebook, and no more."""
+"""The best set of codes, and settings that are refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The quantiser's trial agrees with its formulas, and breaches do not."""
+"""The quantiser's distances against SciPy's."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Outputs by the largest units, on a few runs."""
+"""Settings that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The answering layer's matrices against the two equations, along the flow and along SGD."""
+"""Settings that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The full matrix's flow on one instance of each regime: it stays on the structure and ends where the theory says."""
+"""What is left of a matrix outside of the structure, and settings that are refused."""
 
 import numpy as np
 import pytest

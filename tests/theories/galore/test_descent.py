@@ -1,4 +1,4 @@
-"""Problems are what their names say, and short descents do what the theory says."""
+"""Problems are what their names say."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Totals of memory against the formulas of the paper's table, by hand, and the judge on the table itself."""
+"""Totals of memory against the formulas of the paper's table, by hand."""
 
 import numpy as np
 import pytest

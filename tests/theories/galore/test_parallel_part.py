@@ -1,4 +1,4 @@
-"""Short runs with inputs that lack dimensions, and the judge on made-up data."""
+"""The judge on made-up data, and a setting that is refused."""
 
 import numpy as np
 import pytest

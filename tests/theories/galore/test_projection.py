@@ -1,4 +1,4 @@
-"""Short runs of the trials on projected descent."""
+"""Settings that are refused."""
 
 import pytest
 

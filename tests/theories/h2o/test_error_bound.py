@@ -1,4 +1,4 @@
-"""The error of eviction on a few runs, once more in NumPy."""
+"""Settings that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The flow of the spectral loss."""
+"""The spectral loss against its expectation over views."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Losses of the published table: closed forms in scipy, and what the judge lets pass."""
+"""Losses of the published table: closed forms in scipy."""
 
 import numpy as np
 import scipy.special

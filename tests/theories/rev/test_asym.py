@@ -1,4 +1,4 @@
-"""Judges of the asymmetry, and the rivals that they reject."""
+"""Judges of the asymmetry."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Judges of Theorem 3."""
+"""Judge of the test sequences of Theorem 3."""
 
 from jaxdyn.theories.rev import thm3
 from tests.theories.rev.helpers import distorted, passed, plain

@@ -1,4 +1,4 @@
-"""The linear model: its losses, what the approaches make of them, and the judges on made-up runs."""
+"""The linear model's judges on made-up runs."""
 
 import numpy as np
 import xarray as xr

@@ -1,4 +1,4 @@
-"""Both sides of the identities on a few graphs, and what a breach does."""
+"""Settings that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Thoughts of the construction on a few graphs, against a queue, in both precisions; settings that do not fit."""
+"""Thoughts of the construction on a few graphs, in float32 and against a queue; settings that do not fit."""
 
 import jax
 import numpy as np
@@ -6,9 +6,18 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.data import digraphs
-from jaxdyn.theories.sup.graph_search import Search, instance, think
+from jaxdyn.theories.sup.graph_search import Search, instance, think, trial
 
 SMALL = {"names": 14, "edges": 18, "thoughts": 4, "width": 8, "graphs": 6, "rows": 19.0}
+
+
+@pytest.mark.slow
+def test_thoughts_in_float32():
+    kinds = ["random", "tree", "cycle", "dense"]
+    ds = jd.sweep(trial, jd.grid(Search, kind=kinds, nodes=[7.0, 14.0], dtype="float32", **SMALL), 2)
+    assert float(abs(ds.measured_thought - ds.predicted_thought).max()) < 1e-6
+    assert float(abs(ds.measured_margin - ds.predicted_margin).max()) < 1e-6
+    assert bool((ds.measured_steps == ds.predicted_steps).all())
 
 
 @pytest.mark.slow
