@@ -9,9 +9,8 @@ import jaxdyn as jd
 from jaxdyn.data import prompts
 from jaxdyn.theories.icl import model, starts
 from jaxdyn.theories.icl.dynamics import merged, plateaus
-from jaxdyn.theories.icl.gf_limit import Limit, trial
-from jaxdyn.theories.icl.plateaus import Plateaus, resting
-from jaxdyn.theories.icl.plateaus import trial as plateaus_trial
+from jaxdyn.theories.icl.gf_limit import Limit
+from jaxdyn.theories.icl.plateaus import resting
 from jaxdyn.theories.icl.sgd import LAWS, LENGTHS, Sgd
 from jaxdyn.theories.icl.sgd import trial as sgd_trial
 
@@ -171,18 +170,6 @@ def test_effective_predictor_is_the_part_that_is_odd_in_the_task(x64):
 # The flow of all entries on few runs: it is the theory's, and a start with all entries leaves it.
 
 
-@pytest.mark.slow  # a verification runs the same trial, at its full size
-def test_flow_and_theory():
-    ds = jd.sweep(trial, jd.grid(Limit, start=["paper", "dense"], imbalance=0.5), 1)
-    assert int(ds.status.max()) == 0
-    paper, dense = (ds.sel(start=s).isel(seed=0) for s in ("paper", "dense"))
-    for name in ("u", "block", "u_end", "block_end", "loss_end", "held"):
-        np.testing.assert_allclose(paper[f"measured_{name}"], paper[f"predicted_{name}"], rtol=1e-6, atol=1e-7)
-    assert float(paper.rest.max()) == 0 and float(dense.rest.max()) > 0.01
-    assert abs(float(dense.measured_u_end - dense.predicted_u_end)) > 0.01
-    assert float(paper.loss_start) > 2 * float(paper.measured_loss_end)
-
-
 def test_the_corner_is_real_at_the_start():
     with pytest.raises(jd.UsageError, match="not allowed: imbalance is above -size"):
         Limit(imbalance=-1.0)
@@ -197,14 +184,6 @@ def test_resting_on_a_made_curve(x64):
     at = resting(jnp.asarray(steps), jnp.asarray(times), jnp.asarray([3.0, 2.0, 1.0]))
     np.testing.assert_allclose(steps[np.asarray(at)], (3, 2, 1), atol=1e-3)
     assert 0 < at[0] < at[1] < at[2]
-
-
-@pytest.mark.slow  # a verification runs the same trial, at its full size
-def test_flow_rests_on_the_levels():
-    ds = jd.sweep(plateaus_trial, jd.grid(Plateaus), 1).isel(seed=0)
-    np.testing.assert_allclose(ds.measured_level, ds.predicted_level, rtol=5e-3)
-    np.testing.assert_allclose(ds.measured_strength, ds.predicted_strength, atol=0.03)
-    assert float(ds.loss.diff("time").max()) < 1e-6
 
 
 # SGD on few prompts: it follows the equations roughly, and is tested on laws of its own.

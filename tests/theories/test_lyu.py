@@ -136,12 +136,6 @@ def test_judges_hold_and_reject_a_tenth(small):
         assert rejects(judge, small, name, 0.9) and rejects(judge, small, name, 1.1)
 
 
-@pytest.mark.slow  # a verification runs the same trial, at its full size
-def test_switch_moves_with_the_start_at_slope_one(small):
-    step = small.measured_switch.diff("alpha").values
-    np.testing.assert_allclose(step, np.log(2), atol=0.01)
-
-
 @pytest.mark.slow
 def test_judges_say_when_data_are_too_few(small):
     with pytest.raises(jd.Inconclusive, match="at least 3 values of alpha"):

@@ -1,7 +1,12 @@
-"""Every field with a range, of every setting of every claim: values just outside are refused, the bound or just inside is not."""
+"""Every field with a range or with names, of every setting of the theories.
 
+Values just outside a range are refused, the bound or a value just inside is not; a name that is none of a field's is refused.
+"""
+
+import inspect
 import math
 import re
+import sys
 
 import pytest
 
@@ -9,7 +14,10 @@ import jaxdyn as jd
 from jaxdyn.engine import registry
 
 CLASSES = {claim.quick.setting for claim in registry.all_claims().values()}
-FIELDS = [(cls, name) for cls in sorted(CLASSES, key=lambda c: (c.__module__, c.__qualname__)) for name in cls.ranges]
+MODULES = [module for name, module in sys.modules.items() if name.startswith("jaxdyn.theories.")]  # all, after all_claims
+CLASSES |= {c for module in MODULES for c in vars(module).values() if inspect.isclass(c) and hasattr(c, "swept_fields")}
+ORDERED = sorted(CLASSES, key=lambda c: (c.__module__, c.__qualname__))
+FIELDS = [(cls, name) for cls in ORDERED for name in cls.ranges]
 INWARDS = {"above": 1, "at_least": 1, "below": -1, "at_most": -1}
 
 
@@ -54,3 +62,9 @@ def test_a_range_refuses_what_is_outside_and_nothing_else(cls, name):
         assert not refusal(cls, name, held(cls, name, inside)).endswith(allowed)
     for none in (math.nan, True):
         assert f"{name} is " in refusal(cls, name, held(cls, name, none))
+
+
+def test_names_that_are_none_of_a_fields_are_refused():
+    for cls in ORDERED:
+        for name, names in cls.code_names.items():
+            assert refusal(cls, name, "other") == f"{name}='other' is not allowed: {name} is one of {', '.join(names)}", cls

@@ -14,7 +14,6 @@ from jaxdyn.theories.sink.language import EDGES, POLICIES, places
 from jaxdyn.theories.stream import cost, curves, pretraining, text, window
 from jaxdyn.theories.stream.cost import Cost, bytes_of
 from jaxdyn.theories.stream.equivalence import Stream
-from jaxdyn.theories.stream.lost_sink import Lost, trial
 from jaxdyn.theories.stream.streamed import SPARE, Streamed, lacking, sample_texts, started, trained
 from jaxdyn.theories.stream.window import POLICIES as WINDOW_POLICIES
 from jaxdyn.theories.stream.window import trial as window_trial
@@ -64,14 +63,6 @@ def test_equivalence_wrong_settings_are_refused(wrong):
 
 
 # Weights before and after a key has left, on a few runs.
-
-
-@pytest.mark.slow
-def test_growth():
-    ds = jd.sweep(trial, jd.grid(Lost, mass=[0.5, 0.9], attention=["softmax", "zero_sink"]), 3)
-    soft, sink = (ds.measured_weights.sel(attention=name) for name in ("softmax", "zero_sink"))
-    np.testing.assert_allclose(soft.sel(mass=0.9), 10, rtol=1e-12)
-    assert float(sink.sel(mass=0.9).max()) < 10
 
 
 # Judges of caches in a language model, on made-up cross-entropies.

@@ -15,9 +15,6 @@ from jaxdyn.data.traces import Problem
 from jaxdyn.nn import vq
 from jaxdyn.theories.assort.coder import BOOKS, Coding, begun, fitted, problems, recode, restored
 
-__all__ = ["CLAIMS", "HELD_OUT", "judge_autoencoder", "trial"]
-
-
 HELD_OUT = 256  # problems
 
 

@@ -19,9 +19,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import vq
 
-__all__ = ["CLAIMS", "Capacity", "FEW", "built", "judge_capacity", "trial"]
-
-
 FEW = 8  # chunks of which all sets are tried
 
 

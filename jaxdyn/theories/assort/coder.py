@@ -18,8 +18,6 @@ import jaxdyn as jd
 from jaxdyn.data import traces
 from jaxdyn.nn import vq
 
-__all__ = ["BOOKS", "Coder", "Coding", "begun", "fitted", "pieces", "problems", "recode", "restored"]
-
 BOOKS = ("gradient", "averages")
 
 

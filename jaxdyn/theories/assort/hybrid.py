@@ -16,8 +16,6 @@ from jaxdyn import plotting
 from jaxdyn.data import traces
 from jaxdyn.theories.assort import model
 
-__all__ = ["CLAIMS", "Hybrid", "judge_hybrid", "trial"]
-
 
 @jd.setting
 class Hybrid:

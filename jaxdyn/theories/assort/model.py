@@ -17,8 +17,6 @@ from jaxtyping import Array, Bool, Int
 
 from jaxdyn.data.traces import Forest
 
-__all__ = ["SOLUTION", "Sequence", "longest", "middle", "opened", "replaced", "whole"]
-
 SOLUTION = 3  # tokens: "answer", the candidate, "end"
 
 

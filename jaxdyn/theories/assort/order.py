@@ -36,22 +36,6 @@ from jaxdyn.theories.assort import model
 from jaxdyn.theories.assort.coder import Coding, fitted, problems, recode, restored
 from jaxdyn.theories.assort.published import REPLACED
 
-__all__ = [
-    "Assorted",
-    "CLAIMS",
-    "KINDS",
-    "LABELS",
-    "PAPER",
-    "generate",
-    "judge_order",
-    "judge_used",
-    "right",
-    "score",
-    "sequences",
-    "trial",
-]
-
-
 KINDS = ("solution", "text", "all", "curriculum", "random", "permuted")
 
 

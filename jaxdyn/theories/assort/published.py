@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["AVERAGES", "CORRECTED", "REPLACED", "SETS", "SYNTHETIC", "TASKS", "Row"]
-
 
 class Row(NamedTuple):
     """Accuracy in percent and tokens generated."""

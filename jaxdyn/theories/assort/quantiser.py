@@ -24,9 +24,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import vq
 
-__all__ = ["CLAIMS", "Quantiser", "STEPS", "brute", "judge_averages", "judge_quantiser", "trial"]
-
-
 STEPS = (1, 4, 16, 64)  # of the averages
 SMALL = 1e-6  # step of the finite differences
 

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.assort import published
 
-__all__ = ["CLAIMS", "FORMS", "Tables", "judge", "trial"]
-
 FORMS = ("printed", "derived")
 HALF = 0.05  # of a unit of the last printed digit, of the average and of every cell
 

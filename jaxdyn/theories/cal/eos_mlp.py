@@ -20,8 +20,6 @@ import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.theories.cal.model import Tanh, tanh_init, tanh_loss
 
-__all__ = ["CLAIMS", "Network", "judge", "plot", "power_iteration", "target", "trial"]
-
 
 @jd.setting
 class Network:

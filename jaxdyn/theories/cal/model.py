@@ -12,23 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-__all__ = [
-    "Linear",
-    "Scalar",
-    "Tanh",
-    "deep_loss",
-    "deep_product",
-    "factor_loss",
-    "linear_loss",
-    "pair_loss",
-    "quadratic_loss",
-    "regression_loss",
-    "tanh_apply",
-    "tanh_init",
-    "tanh_loss",
-]
-
-
 Scalar = float | Float[Array, ""]
 
 

@@ -23,8 +23,6 @@ from jaxdyn.theories.cal.dynamics import steps as theory
 from jaxdyn.theories.cal.model import Linear, linear_loss
 from jaxdyn.theories.cal.orders import distance, error_curve, halvings, order_check, order_checks
 
-__all__ = ["CLAIMS", "Steps", "judge_invariant", "problem", "train_steps", "trial"]
-
 
 @jd.setting
 class Steps:

@@ -8,8 +8,6 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.stats import loglog_slope, richardson
 
-__all__ = ["VECTOR", "distance", "error_curve", "halvings", "limit_ratio", "order_check", "order_checks"]
-
 VECTOR = ("time", "entry", "row", "col")
 
 

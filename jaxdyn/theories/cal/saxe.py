@@ -20,8 +20,6 @@ from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
 from jaxdyn.theories.cal.spectra import linear_start, orthonormal, orthonormals, require_falling, spectrum
 
-__all__ = ["CLAIMS", "Deep", "Symmetric", "TwoLayer", "deep_trial", "judge", "plot", "symmetric_trial", "two_layer_trial"]
-
 
 @jd.setting
 class TwoLayer:

@@ -21,8 +21,6 @@ from jaxdyn.theories.cal.dynamics import steps as theory
 from jaxdyn.theories.cal.model import Linear, Scalar, regression_loss
 from jaxdyn.theories.cal.orders import VECTOR, distance, error_curve, halvings, order_check
 
-__all__ = ["CLAIMS", "Shuffled", "batch_order", "judge", "trial"]
-
 
 @jd.setting
 class Shuffled:

@@ -20,18 +20,6 @@ from jaxdyn.theories.cal.dynamics import noise as theory
 from jaxdyn.theories.cal.model import quadratic_loss
 from jaxdyn.theories.cal.spectra import orthonormal, require_falling
 
-__all__ = [
-    "CLAIMS",
-    "Modes",
-    "Noise",
-    "judge_covariance",
-    "judge_modes",
-    "judge_variance",
-    "mean_and_error",
-    "modes_trial",
-    "noise_trial",
-]
-
 
 @jd.setting
 class Modes:

@@ -14,8 +14,6 @@ from jaxdyn import linalg
 from jaxdyn.theories.cal.dynamics.linear import factors
 from jaxdyn.theories.cal.model import Linear, Scalar
 
-__all__ = ["linear_start", "orthonormal", "orthonormals", "require_falling", "spectrum"]
-
 
 def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
     """Random orthonormal columns."""

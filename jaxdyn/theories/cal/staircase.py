@@ -19,8 +19,6 @@ from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import linear_loss
 from jaxdyn.theories.cal.spectra import linear_start, orthonormals, require_falling, spectrum
 
-__all__ = ["CLAIMS", "Stairs", "crossing", "judge", "trial"]
-
 
 @jd.setting
 class Stairs:

@@ -21,8 +21,6 @@ from jaxdyn.theories.cal.dynamics import pair as theory
 from jaxdyn.theories.cal.model import pair_loss
 from jaxdyn.theories.cal.orders import order_checks
 
-__all__ = ["CLAIMS", "Pair", "judge", "trial"]
-
 
 @jd.setting
 class Pair:

@@ -11,8 +11,6 @@ from jaxdyn.theories.coc.learned import LEARNED, SETUP, STARTS, starts
 from jaxdyn.theories.coc.model import METHODS
 from jaxdyn.theories.coc.training import Training, trial
 
-__all__ = ["CLAIMS", "COMPARED", "judge_curriculum"]
-
 COMPARED = ["coconut", "no_curriculum"]
 LEVEL = 0.95  # of each interval
 

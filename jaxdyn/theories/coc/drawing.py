@@ -10,8 +10,6 @@ from matplotlib.axes import Axes
 from jaxdyn import plotting
 from jaxdyn.theories.coc import model
 
-__all__ = ["along"]
-
 FIRST = ("coconut", "cot", "no_cot")
 COLOR = dict(zip(dict.fromkeys((*FIRST, *model.METHODS)), 2 * plotting.CYCLE, strict=False))
 

@@ -18,8 +18,6 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["FORMS", "STATISTICS", "Grown", "Rule", "described", "grow"]
-
 FORMS = ("printed", "derived")
 STATISTICS = ("nodes", "edges", "steps to the target", "shortest paths to the target")
 FAR = 3  # least distance of the target

@@ -12,8 +12,6 @@ from jaxdyn.stats import bonferroni_z
 from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, THREE_HOPS, able, among_learners
 from jaxdyn.theories.coc.training import AMONG, EDITS, Training, trial
 
-__all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy", "judge_forced", "judge_order"]
-
 LOST, LOST_TO_NOISE, DROP, FOLLOW = 0.2, 0.1, 0.3, 0.7
 LEVEL = 0.997
 READ = 0.95  # level of the interval of each reading

@@ -7,20 +7,6 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = [
-    "BY_COCONUT",
-    "COUNTED",
-    "LEARNED",
-    "SETUP",
-    "STARTS",
-    "THREE_HOPS",
-    "able",
-    "among_learners",
-    "learners",
-    "shown",
-    "starts",
-]
-
 LEARNED = 0.8
 STARTS = f"starts from which Coconut answers at least {LEARNED:.0%} right"
 THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it

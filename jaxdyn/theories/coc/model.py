@@ -41,8 +41,6 @@ from jaxdyn.linalg import dense
 from jaxdyn.nn import thoughts
 from jaxdyn.nn.decoder import Decoder, read
 
-__all__ = ["FEEDS", "METHODS", "Method", "Outputs", "method", "objective", "outputs"]
-
 METHODS = ("coconut", "no_curriculum", "pause_as_thought", "pause", "no_thoughts", "icot", "cot", "no_cot")
 FEEDS = ("hidden", "pause", "text")
 FED = {"cot": "text", "icot": "text", "pause": "pause", "pause_as_thought": "pause"}

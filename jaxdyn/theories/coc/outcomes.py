@@ -29,8 +29,6 @@ from jaxdyn.theories.coc import model
 from jaxdyn.theories.coc.readings import Posed
 from jaxdyn.theories.coc.training import Training, marks, rate, sample_problems, shape, sizes, stage
 
-__all__ = ["CLASSES", "classified", "loss", "trial", "written"]
-
 CLASSES = ("correct path", "wrong target", "hallucination")
 
 

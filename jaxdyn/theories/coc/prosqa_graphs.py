@@ -14,8 +14,6 @@ from jaxdyn import plotting, stats
 from jaxdyn.theories.coc import published
 from jaxdyn.theories.coc.growth import FORMS, STATISTICS, Rule, described
 
-__all__ = ["CLAIMS", "TOLERANCE", "Graphs", "judge", "trial"]
-
 TOLERANCE = (0.02, 0.02, 0.02, 0.07)  # of each statistic: the last is printed to 3%, and varies most
 
 

@@ -8,8 +8,6 @@ Attention: table 1, of the second layer at the last position, summed over the th
 
 from __future__ import annotations
 
-__all__ = ["ATTENTION", "GRAPHS", "HEADS", "PRODUCTS", "PROSQA", "SETS"]
-
 PROSQA = {  # accuracy, its deviation, tokens
     "cot": (77.5, 1.9, 49.4),
     "no_cot": (76.7, 1.0, 8.2),

@@ -26,21 +26,6 @@ from jaxdyn.data import reachability
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import Decoder, heads, merged, rms_norm, turned
 
-__all__ = [
-    "ORDERS",
-    "Posed",
-    "between",
-    "edge_groups",
-    "edges_seen",
-    "gaps",
-    "open_children",
-    "passed",
-    "pose",
-    "shortcut",
-    "student",
-    "walks",
-]
-
 ORDERS = ("optimal - frontier", "frontier - reachable", "reachable - unreachable")
 
 

@@ -37,8 +37,6 @@ from jaxdyn.nn.decoder import Decoder, init
 from jaxdyn.text import longrun
 from jaxdyn.theories.coc import model
 
-__all__ = ["HOPS", "SCHEDULE", "Long", "Phase", "accuracy", "inputs", "run", "stage"]
-
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
 RELEASED, WEIGHTS, TRAINING, FRESH_TREES, BALANCED = range(5)  # numbers of the keys

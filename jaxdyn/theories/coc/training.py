@@ -44,8 +44,6 @@ from jaxdyn.nn.decoder import Decoder, init, read
 from jaxdyn.theories.coc import model, readings
 from jaxdyn.theories.coc.readings import ORDERS, Posed, student
 
-__all__ = ["AMONG", "EDITS", "KINDS", "ORDERS", "WAYS", "Training", "trial"]
-
 WAYS = ("kept", "another's", "noise", "pause", "left out", "places exchanged")
 EDITS = ("redirected", "exchanged")
 KINDS = ("as drawn", "with a shortcut")

@@ -13,8 +13,6 @@ from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.classify import Nodes
 from jaxdyn.theories.cogo.dynamics.spectrum import inverse
 
-__all__ = ["PARTS", "ablated", "means", "node_orders"]
-
 PARTS = ("own", "order 6", "order 4", "rest")  # the frequency's own nodes; other groups; all other nodes, and zero modes
 
 

@@ -6,21 +6,16 @@ Letters as in ``dynamics/solutions.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
+import xarray as xr
 from jaxtyping import Array, Complex, Float
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo.dynamics import partial, solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-__all__ = ["ZERO", "all_blocks", "checked_groups", "most_pairs", "replaced", "widened"]
 
 ZERO = 1e-20  # a loss below it is the square of rounding errors; the solutions here have at most 1e-28
 

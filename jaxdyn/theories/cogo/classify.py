@@ -40,25 +40,6 @@ from jaxtyping import Array, Bool, Complex, Float, Int, Shaped
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.dynamics.spectrum import transform
 
-__all__ = [
-    "ACTIVE",
-    "COLUMNS",
-    "NAMES",
-    "NEAR",
-    "Classes",
-    "Factor",
-    "Nodes",
-    "active_threshold",
-    "classify",
-    "energies",
-    "factorised",
-    "groups",
-    "named",
-    "nodes",
-    "order_three",
-    "order_two",
-]
-
 NAMES = ("none", "unknown", "unnormalised", "xi", "nu=i", "nu", "syn", "syn,alpha,beta")
 NONE, UNKNOWN, UNNORMALISED, XI, NU_I, NU, SYN, SYN_AB = range(len(NAMES))
 COLUMNS = ("nu=i * xi", "nu=i * syn,alpha,beta", "nu * syn", "others")  # of the published table; -1: not counted there

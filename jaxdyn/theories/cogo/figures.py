@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["log_orders", "ticks"]
 
 
 def log_orders(ax: Axes, d: np.ndarray) -> None:

@@ -22,8 +22,6 @@ from jaxtyping import Array, Float, Int
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.model import Scale, factor, loss_at
 
-__all__ = ["loss", "loss_without", "target"]
-
 
 @jax.custom_vjp
 def overlap(a: Float[Array, "d q"], b: Float[Array, "d q"], c: Float[Array, "d q"]) -> Float[Array, ""]:

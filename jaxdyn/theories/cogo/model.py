@@ -23,23 +23,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian
 
-__all__ = [
-    "Activation",
-    "Fit",
-    "Scale",
-    "centred",
-    "correct",
-    "distance",
-    "factor",
-    "fit",
-    "init",
-    "loss",
-    "loss_at",
-    "loss_per_pair",
-    "output",
-    "to_scale",
-]
-
 Scale = Literal["paper", "code"]
 Activation = Literal["quadratic", "relu"]
 

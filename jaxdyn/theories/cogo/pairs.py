@@ -22,8 +22,6 @@ from jaxtyping import Array, Bool, Float
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo import model
 
-__all__ = ["gradient", "loss"]
-
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def loss(w: Float[Array, "3 d q"], group: Abelian, used: Bool[Array, "d d"]) -> Float[Array, ""]:

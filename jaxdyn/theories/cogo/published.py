@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["REPRODUCED", "SEEDS", "TABLE", "Reproduced", "Row", "cells"]
-
 SEEDS = 5
 Cell = tuple[float, float]
 

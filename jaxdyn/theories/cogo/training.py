@@ -25,8 +25,6 @@ from jaxdyn import train as training_loop
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import gram, model, pairs
 
-__all__ = ["Run", "Training", "living", "size", "split", "train", "trial"]
-
 SILENT = 4e-6  # most that a dead node adds to an output
 FEEBLE = 0.1  # largest weight of a dead node
 SMALL = 32  # order up to which sums over pairs take as long as Gram matrices; their programs compile four times as fast

@@ -21,9 +21,6 @@ from jaxdyn import flow, plotting, sampling
 from jaxdyn.theories.collapse import measures, model
 from jaxdyn.theories.collapse.dynamics import minimum
 
-__all__ = ["CLAIMS", "NAMES", "Unconstrained", "judge", "judge_crosses", "judge_descent", "trial"]
-
-
 TIMES = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NAMES = measures.Collapse._fields
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Collapse", "means", "measure"]
-
 
 class Collapse(NamedTuple):
     """What is measured of features and a classifier."""

@@ -15,8 +15,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["Free", "logits", "loss"]
-
 
 class Free(NamedTuple):
     """Classifier and features."""

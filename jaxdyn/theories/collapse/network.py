@@ -23,9 +23,6 @@ from jaxdyn.linalg import dense
 from jaxdyn.theories.collapse import measures
 from jaxdyn.theories.collapse.dynamics import minimum
 
-__all__ = ["CLAIMS", "Perceptron", "judge", "trial"]
-
-
 Layers = list[tuple[Float[Array, "i o"], Float[Array, " o"]]]
 
 

@@ -17,8 +17,6 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 
-__all__ = ["CLAIMS", "Residual", "judge", "trial"]
-
 
 @jd.setting
 class Residual:

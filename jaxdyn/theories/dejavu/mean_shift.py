@@ -21,9 +21,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import attention
 
-__all__ = ["CLAIMS", "Clouds", "judge", "trial"]
-
-
 DRAWN = 4  # one token of so many is in the figure
 
 

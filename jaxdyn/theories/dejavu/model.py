@@ -21,22 +21,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import rms_norm
 
-__all__ = [
-    "EPSILON",
-    "MODES",
-    "SOURCES",
-    "Layer",
-    "Params",
-    "Part",
-    "Activity",
-    "Signs",
-    "forward",
-    "foreseen",
-    "init",
-    "places",
-    "top",
-]
-
 EPSILON = 1e-6
 SOURCES = ("same", "previous")  # whose stream a predictor sees: the MLP's own input, or the input of the MLP before
 MODES = ("own", "other", "mean", "frequency", "random", *SOURCES, "shuffled")

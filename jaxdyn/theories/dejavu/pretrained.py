@@ -17,8 +17,6 @@ from jaxdyn import plotting
 from jaxdyn.models.instruments import sparsity
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 
-__all__ = ["CLAIMS", "FORMS", "judge", "read_excess", "trial"]
-
 FORMS = ("inner", "all")  # layers in which the stream turns slowly
 LEAST, MEAN = 0.75, 0.9  # cosine in each layer that is slow, and their mean
 SLOW = "cosine from block to block, in each layer predicted to be slow, every piece"

@@ -11,9 +11,6 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 
-__all__ = ["CLAIMS", "Pruned", "judge", "trial"]
-
-
 WIDTH, INPUTS = 16, 4
 
 

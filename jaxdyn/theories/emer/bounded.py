@@ -10,8 +10,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.emer.search_flow import SearchFlow, trial
 
-__all__ = ["CLAIMS", "judge_limit", "judge_sparse", "judge_unlearned"]
-
 SETTLED = 1e-8
 
 

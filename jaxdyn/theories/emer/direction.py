@@ -23,9 +23,6 @@ from jaxdyn.theories.emer import model
 from jaxdyn.theories.emer.dynamics import answer as theory
 from jaxdyn.theories.emer.search_flow import off_structure
 
-__all__ = ["CLAIMS", "DECADES", "Reply", "judge", "judge_sgd", "trial"]
-
-
 DECADES, EACH = 12, 2
 TIMES = (0.0, *(10.0 ** (i / EACH) for i in range(DECADES * EACH + 1)))
 SPAN, RECORDS = 10.0, 100  # time between two records of SGD, and their number

@@ -9,8 +9,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.emer.search_sgd import SearchSgd, trial
 
-__all__ = ["CLAIMS", "judge", "read_full"]
-
 EVERY, SHARE = (
     "share of 128 new graphs with exactly the right vertices, every run",
     "share of new graphs with exactly the right vertices",

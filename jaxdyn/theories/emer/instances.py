@@ -24,10 +24,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxdyn.theories.emer.model import relabel
 
-__all__ = ["TARGETS", "Instance", "random_digraph", "renamed", "sample"]
-
 TARGETS = ("middle", "top", "low")
-LEAST_OUTSIDE = 4  # vertices whose edges from the thought are set
 
 
 class Instance(NamedTuple):

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.emer.search_flow import SearchFlow, trial
 
-__all__ = ["CLAIMS", "judge", "read_joint"]
-
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Slope of mu in ln t over the last decade, and mu itself against the leading term."""

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import flow
 
-__all__ = ["DECADE", "TIMES", "solve"]
-
 PARTS = ((0.0, 1e1, 1e2, 1e3, 1e4), (1e4, 1e5, 1e6, 1e7, 1e8), (1e8, 1e9, 1e10, 1e11, 1e12))
 TOLERANCES = (1e-8, 1e-5, 1e-3)
 RELATIVE = 1e-7

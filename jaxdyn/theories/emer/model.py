@@ -20,8 +20,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["Answer", "answer_loss", "bfs_loss", "coconut_loss", "logits", "relabel", "relabellings"]
-
 
 class Answer(NamedTuple):
     """Matrices of the answering layer, each moved from zero."""

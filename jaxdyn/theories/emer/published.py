@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ACCURACY", "RATIOS", "RATIO_SIZE", "SATURATED"]
-
 # The ratio mu_A / mu_R by time, unit rates, by an independent integration for K of n vertices.
 RATIO_SIZE = {"inside": 9.0, "vertices": 23}
 RATIOS = {1e2: 1.03, 1e4: 1.86, 1e6: 2.19, 1e12: 2.57}

@@ -12,8 +12,6 @@ from jaxdyn.theories.emer import search_flow, search_sgd
 from jaxdyn.theories.emer.search_flow import SearchFlow
 from jaxdyn.theories.emer.search_sgd import SearchSgd
 
-__all__ = ["CLAIMS", "judge_flow", "judge_gradient", "judge_sgd"]
-
 NEAR = 5e-4  # of the largest mu and nu of SGD: 16 runs leave 1e-4
 FLOW = jd.grid(SearchFlow, loss=["coconut", "bfs"], target=["middle", "top"], train="full", density=0.2)
 

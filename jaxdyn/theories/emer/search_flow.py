@@ -18,8 +18,6 @@ from jaxdyn import sampling
 from jaxdyn.theories.emer import instances, longtime, model
 from jaxdyn.theories.emer.dynamics import search as theory
 
-__all__ = ["FORMS", "SearchFlow", "assumptions", "off_structure", "trial"]
-
 FORMS = ("alone", "joint")  # mu moves alone; mu and nu move
 
 

@@ -20,8 +20,6 @@ from jaxdyn.theories.emer import instances, model
 from jaxdyn.theories.emer.dynamics import search as theory
 from jaxdyn.theories.emer.search_flow import assumptions, off_structure
 
-__all__ = ["SearchSgd", "trial"]
-
 SEEN = 1e-4  # an entry of a thought above it counts
 
 

@@ -13,8 +13,6 @@ from jaxdyn import linalg, metrics, train
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay
 
-__all__ = ["SAMPLES", "Descent", "Quadratic", "bound_trial", "descend", "descent_trial", "problem", "ranks"]
-
 SAMPLES = 40  # of the curves
 READ = slice(None, None, 4)  # those of which the whole gradient is stored
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdyn import plotting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["plot_changes", "plot_noise", "plot_rank"]
 
 
 def plot_changes(ds: xr.Dataset, fig: Figure) -> None:

@@ -5,25 +5,18 @@ Gradients of trained chains of layers against their form, and of the cross-entro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import gradient
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Chain", "Logits", "chain_trial", "logits_trial"]
-
 
 POINTS = 8
 

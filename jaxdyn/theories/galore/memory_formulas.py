@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -17,11 +18,6 @@ from jaxdyn.optim.axes import Matrix
 from jaxdyn.optim.factors import lora
 from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "METHODS", "PARTS", "SHAPES", "Formulas", "formulas", "judge", "real", "trial"]
 
 METHODS, PARTS, FORMS = ("full", "adaptor", "galore"), ("states", "total"), ("corrected", "printed")
 SHAPES = ((64, 96, 8), (48, 256, 16), (32, 32, 4), (128, 512, 64))  # m, n, r with m at most n

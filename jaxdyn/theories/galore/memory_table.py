@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.optim.memory import Bytes
 from jaxdyn.theories.galore import table
 from jaxdyn.theories.galore.published import MEMORY, MODELS, SPLIT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["ALGORITHMS", "CLAIMS", "Table", "trial"]
-
 
 ALGORITHMS = ("full", "galore", "low_rank", "lora")
 

@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-__all__ = ["LAYERS", "chain", "cross_entropy", "init", "linear_loss", "row_loss", "squared"]
-
 LAYERS = ("relu", "leaky", "bias", "layernorm", "softmax")
 """Kinds of layers, reversible ones first; ``bias``: ReLU with biases, ``softmax``: each entry times the softmax of all."""
 

@@ -20,9 +20,6 @@ from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.drawings import plot_changes, plot_noise, plot_rank
 from jaxdyn.theories.galore.dynamics.noise import distance_left
 
-__all__ = ["Agreement", "CLAIMS", "FullRank", "Noisy", "Sides", "agreement_trial", "full_rank_trial", "noisy_trial", "sides_trial"]
-
-
 POINTS = 16
 NEVER = 2**30  # steps
 LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis

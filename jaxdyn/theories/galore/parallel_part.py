@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, train
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay, varying
 from jaxdyn.theories.galore.projection import positive
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Free", "judge", "trial"]
 
 
 @jd.setting

@@ -20,8 +20,6 @@ from jaxdyn.models.instruments.spectra import energies
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn.decoder import blocks_of, expanded
 
-__all__ = ["CLAIMS", "judge", "looked_at", "spectra", "trial", "unstructured"]
-
 LOOKED_AT = 3  # layers, at most: at a third and two thirds of the depth, and the last
 KEEPS = 0.95  # of the squared norm, by a quarter of the ranks
 LOW = 0.25  # stable rank over that of an unstructured gradient

@@ -14,8 +14,6 @@ from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay, projected
 
-__all__ = ["Fixed", "Span", "Switching", "fixed_trial", "positive", "span_trial", "switching_trial"]
-
 NEVER = 2**30
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["EIGHT_BIT_7B", "HALF_RANK_1B", "MEMORY", "MODELS", "PERPLEXITY", "RANKS", "SPLIT", "STEPS", "THIRD_PARTY", "Split"]
-
 MODELS = ("60M", "130M", "350M", "1B")
 RANKS = {"60M": 128, "130M": 256, "350M": 256, "1B": 512, "7B": 1024}
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.galore.descent import Quadratic, bound_trial, descent_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 SMALL = 1e-5  # of the gradient at the start: below, rounding errors (1e-16 of it) are no longer small compared with the gradient
 LATE = 1e-3  # of the part that decays, relative to the part that stays, from which a bound should be tight

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.galore.descent import Quadratic, bound_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge"]
 
 SMALL = 1e-5  # of the gradient at the start: below, rounding errors are no longer small compared with the gradient
 SHARES = [0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.14]  # step sizes over the limit; descent converges with all of them

@@ -9,8 +9,6 @@ from jaxdyn.optim import footprint
 from jaxdyn.optim.memory import Bytes, MemoryLayout, estimate
 from jaxdyn.theories.galore.published import RANKS
 
-__all__ = ["EIGHT_BIT", "GB", "GIB", "lora_as_published", "memory", "shapes"]
-
 GB, GIB = 1e9, 2.0**30
 EIGHT_BIT = "8bit"
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, train
 from jaxdyn.theories.galore.dynamics import varying
 from jaxdyn.theories.galore.projection import positive
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "FORMS", "Varying", "judge", "trial"]
 
 FORMS = ("printed", "corrected")
 WIDTH = 0.2  # of the slope of the "steep" coefficients, as a share of D

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.gromov.constructed import FREE, STUDY
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge_accuracy", "judge_width", "width"]
 
 GOAL = 0.9  # accuracy at which widths are compared
 MANY = 80  # nodes from which on the accuracy is compared within LATE

@@ -14,8 +14,6 @@ import jaxdyn as jd
 from jaxdyn.theories.gromov import model
 from jaxdyn.theories.gromov.dynamics import margins, waves
 
-__all__ = ["FREE", "OFFSETS", "STUDY", "Constructed", "trial"]
-
 OFFSETS = (1, 2, 3, 4, 5)  # of the wrong classes whose margins are recorded
 FREE = {"output phases of their own": {"top": "free"}}  # the control of every claim on the construction
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.gromov.constructed import FREE, STUDY
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
-
 
 WIDTH = 0.05  # by how much variance / law may differ from 1 at a width
 OVERALL = 0.025  # the same on average over widths

@@ -16,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["Nodes", "Weights", "sample_nodes", "features", "labels", "logits", "outputs", "pairs", "weights"]
-
 
 class Nodes(NamedTuple):
     """Angles per step of an operand, phases of both operands, phase of the output."""

@@ -17,8 +17,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import attention
 
-__all__ = ["CLAIMS", "Eviction", "judge", "trial"]
-
 
 @jd.setting
 class Eviction:

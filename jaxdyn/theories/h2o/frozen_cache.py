@@ -16,8 +16,6 @@ from jaxdyn import plotting
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import Decoder
 
-__all__ = ["CLAIMS", "Stream", "judge", "trial"]
-
 
 @jd.setting
 class Stream:

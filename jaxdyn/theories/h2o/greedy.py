@@ -18,9 +18,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.h2o.dynamics import greedy
 
-__all__ = ["CLAIMS", "KEEP", "OBJECTIVES", "Sets", "TOKENS", "trial"]
-
-
 TOKENS, KEEP = 12, 4
 GUARANTEE = greedy.guarantee(KEEP)
 OBJECTIVES = ("additive", "coverage", "logdet", "penalty")

@@ -17,8 +17,6 @@ from jaxdyn.models.instruments import heavy
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn.activations import cross_entropies
 
-__all__ = ["CLAIMS", "FORMS", "KEPT", "judge", "trial"]
-
 BUDGET = 0.2  # of the piece
 KEPT = {  # label -> policy of jaxdyn.nn.cache.budgets
     "everything": "full",

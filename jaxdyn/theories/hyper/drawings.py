@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdyn import plotting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["plot"]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

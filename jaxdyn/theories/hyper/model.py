@@ -20,8 +20,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from jaxdyn import linalg, train
 from jaxdyn.linalg import dense
 
-__all__ = ["Params", "accuracy", "encode", "init", "nt_xent", "on_sphere", "optimizer", "probe"]
-
 NEWTON = 12  # steps of the probe
 RIDGE = 1e-3
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CONSTANTS", "TABLE"]
-
 # arXiv:2202.14037: contrastive loss and downstream accuracy in %, mean and standard deviation; None where none is given.
 TABLE = {
     "exists f": ((4.939, None), (100.0, None)),

@@ -15,9 +15,6 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, sampling
 from jaxdyn.theories.hyper.dynamics import spectral as theory
 
-__all__ = ["CLAIMS", "Spectral", "judge", "judge_selection", "trial"]
-
-
 TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 400.0)
 
 

@@ -13,8 +13,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.hyper import published
 from jaxdyn.theories.hyper.dynamics import codes
 
-__all__ = ["CLAIMS", "Constants", "judge", "trial"]
-
 
 @jd.setting
 class Constants:

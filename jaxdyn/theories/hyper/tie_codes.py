@@ -20,8 +20,6 @@ from jaxdyn.data import hypercube
 from jaxdyn.theories.hyper import model
 from jaxdyn.theories.hyper.dynamics import codes
 
-__all__ = ["CLAIMS", "Codes", "judge", "trial"]
-
 
 @jd.setting
 class Codes:

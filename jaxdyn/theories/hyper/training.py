@@ -21,19 +21,6 @@ from jaxdyn.theories.hyper import model, published
 from jaxdyn.theories.hyper.drawings import plot
 from jaxdyn.theories.hyper.dynamics import codes
 
-__all__ = [
-    "CLAIMS",
-    "Contrastive",
-    "judge_bound",
-    "judge_decay",
-    "judge_late",
-    "judge_linear",
-    "judge_mlp",
-    "judge_share",
-    "judge_threshold",
-    "trial",
-]
-
 BATCHES = 64  # new ones for every record of the loss
 
 

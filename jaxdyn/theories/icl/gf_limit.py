@@ -17,9 +17,6 @@ from jaxdyn import flow, plotting
 from jaxdyn.theories.icl import model, starts
 from jaxdyn.theories.icl.dynamics import merged
 
-__all__ = ["CLAIMS", "Limit", "TIMES", "judge_invariant", "judge_limit", "judge_logistic", "trial"]
-
-
 TIMES = (0.0, *(10 ** (-1 + 3 * i / 24) for i in range(25)))
 
 

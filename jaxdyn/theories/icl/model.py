@@ -25,8 +25,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.data.prompts import Prompts
 
-__all__ = ["Params", "batch_loss", "effective", "population_loss", "predict", "risks", "tensor"]
-
 Scalar = float | int | Float[Array, ""]
 
 

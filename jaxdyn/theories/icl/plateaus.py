@@ -19,9 +19,6 @@ from jaxdyn import flow, plotting
 from jaxdyn.theories.icl import model, starts
 from jaxdyn.theories.icl.dynamics import merged, plateaus
 
-__all__ = ["CLAIMS", "Plateaus", "TIMES", "judge", "resting", "separate_start", "trial"]
-
-
 TIMES = (0.0, *(10 ** (-0.5 + 3.4 * i / 100) for i in range(101)))
 
 

@@ -27,9 +27,6 @@ from jaxdyn.engine.observables import Named
 from jaxdyn.theories.icl import model, starts
 from jaxdyn.theories.icl.dynamics import merged
 
-__all__ = ["CLAIMS", "LAWS", "LENGTHS", "Sgd", "judge_lengths", "judge_path", "judge_shift", "trial"]
-
-
 LAWS = ("training", "inputs", "tasks", "noise")
 LENGTHS = (5, 20, 40)
 TESTS = 4096  # prompts of every law

@@ -13,8 +13,6 @@ from jaxdyn.engine.switch import Code
 from jaxdyn.theories.icl import model
 from jaxdyn.theories.icl.dynamics import merged
 
-__all__ = ["STARTS", "basis", "blocks", "first_weights", "spectrum"]
-
 Scalar = float | int | Float[Array, ""]
 STARTS = ("paper", "white", "zero", "dense", "heads")
 

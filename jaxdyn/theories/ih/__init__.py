@@ -2,8 +2,6 @@
 
 import jaxdyn as jd
 
-__all__ = ["THEORY"]
-
 THEORY = jd.Theory(
     title="Induction heads",
     about=(

@@ -19,8 +19,6 @@ from jaxdyn import plotting
 from jaxdyn.data import chains
 from jaxdyn.theories.ih import sampled
 
-__all__ = ["Baselines", "CLAIMS", "judge", "trial"]
-
 
 @jd.setting
 class Baselines:

@@ -19,8 +19,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
 
-__all__ = ["Params", "forward", "init"]
-
 LAYERS = 2
 
 

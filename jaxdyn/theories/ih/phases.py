@@ -24,9 +24,6 @@ from jaxdyn import plotting, train
 from jaxdyn.data import chains
 from jaxdyn.theories.ih import model
 
-__all__ = ["CLAIMS", "FIRST", "Phases", "judge_circuit", "judge_excess", "judge_phases", "trial"]
-
-
 FIRST = 8
 HELD_OUT = 64  # sequences
 MEASURED = ("from_unigram", "from_bigram", "loss", "before", "induced")

@@ -24,8 +24,6 @@ from jaxdyn import linalg, train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import thm4 as theory
 
-__all__ = ["FORMS", "WINDOW", "Converge", "build", "trial"]
-
 FORMS = ("theorem", "hessian")
 RECORDS = 250
 WINDOW = (1e-2, 1e-5)  # largest distance of a row at the start and at the end of the last decades that are compared

@@ -8,8 +8,6 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import stats
 
-__all__ = ["extrapolated", "halving_steps"]
-
 
 def halving_steps(ds: xr.Dataset) -> xr.Dataset:
     """The runs of the three smallest step sizes, in falling order.

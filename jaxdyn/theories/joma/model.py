@@ -22,34 +22,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import linalg, sampling, train
 
-__all__ = [
-    "ACTIVATIONS",
-    "ATTENTIONS",
-    "LOSSES",
-    "OPTIMIZERS",
-    "UPPERS",
-    "Backward",
-    "Batch",
-    "Block",
-    "Params",
-    "activation",
-    "attend",
-    "attention",
-    "backward",
-    "chosen",
-    "cross_entropy",
-    "embed",
-    "make_tx",
-    "mean_attention",
-    "node_gradients",
-    "normals",
-    "of_queries",
-    "pre_activations",
-    "projected",
-    "squared_loss",
-    "training_loss",
-]
-
 ATTENTIONS = ("exp", "linear", "softmax")
 ACTIVATIONS = ("id", "relu", "tanh", "gelu")
 OPTIMIZERS = ("gd", "momentum", "adam")

@@ -18,8 +18,6 @@ from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.stats import spearman
 from jaxdyn.theories.joma.published import ENTROPY
 
-__all__ = ["CLAIMS", "judge", "trial"]
-
 SHARE, EVERY = 0.5, 0.95  # of the entropy of uniform attention: on average, and in every layer
 MEAN = "entropy / uniform attention's, mean over layers"
 LAYER = "entropy / uniform attention's, every layer and piece"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BEST_LOSS", "ENTROPY", "FIG3_STABLE_RANK", "FIG4", "FIG4_MU", "TABLE1", "TABLE1_SIZES"]
-
 # Figure 3, gaussian data: the stable rank of V at the end is at most this
 FIG3_STABLE_RANK = 1.2
 

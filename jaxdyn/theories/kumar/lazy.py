@@ -7,24 +7,17 @@ Losses are over the mean square of the target on the test inputs. Letters as in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
 from jaxdyn.theories.kumar import model
 from jaxdyn.theories.kumar.dynamics import statistics, times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "LEVEL", "Regression", "SAMPLES", "judge_limit", "judge_rich", "trial"]
-
 
 LEVEL = 0.2  # of the losses, at which a network has fitted or generalises
 SAMPLES = 200  # records of a run

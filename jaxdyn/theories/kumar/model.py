@@ -20,8 +20,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn.linalg import dense
 
-__all__ = ["Network", "error", "init", "inputs", "outputs", "target"]
-
 Scalar = float | Float[Array, ""]
 
 

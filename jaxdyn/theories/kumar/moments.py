@@ -18,9 +18,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.kumar import model
 from jaxdyn.theories.kumar.dynamics import statistics
 
-__all__ = ["CLAIMS", "Moments", "judge", "trial"]
-
-
 POINTS = 6  # inputs of the kernel
 
 

@@ -24,25 +24,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.data.cayley import Group
 
-__all__ = [
-    "ACTIVATIONS",
-    "STUDIED",
-    "Activation",
-    "AnyActivation",
-    "Params",
-    "activate",
-    "centred",
-    "features",
-    "init",
-    "loss",
-    "pairs",
-    "predict",
-    "preactivations",
-    "products",
-    "targets",
-    "theory_loss",
-]
-
 ACTIVATIONS = {
     "square": jnp.square,
     "relu": jax.nn.relu,

@@ -1,7 +1,5 @@
 """Numbers of arXiv:2509.21519 and of its code and talks, with which ours are compared."""
 
-__all__ = ["BOUNDARY_ENERGIES", "CRITICAL", "FIGURE_3", "FIGURE_7", "OFF_DIAGONAL", "PARTIAL"]
-
 BOUNDARY_ENERGIES = {0.002: 4.11, 0.005: 4.40}  # E next to the panels of both rates, normalisation not named
 CRITICAL = 2.7482  # c of the critical share c ln M / M in the sweeps of the authors' code
 OFF_DIAGONAL = 0.08  # bound on off-diagonal over diagonal entries of both Gram matrices, figure 3

@@ -29,23 +29,6 @@ from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics.critical import critical_share
 
-__all__ = [
-    "MOMENTUM",
-    "Data",
-    "Run",
-    "Training",
-    "along",
-    "data",
-    "gradient",
-    "make_optimizer",
-    "make_step",
-    "observe",
-    "outputs",
-    "ridge_top",
-    "scores",
-    "train",
-]
-
 MOMENTUM = 0.9  # of gradient descent
 BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
 Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]

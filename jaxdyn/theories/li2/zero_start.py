@@ -8,8 +8,6 @@ from jaxtyping import PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.li2.training import Training, train
 
-__all__ = ["KNOWN", "reached", "trial"]
-
 KNOWN = 0.95  # test accuracy that counts as generalising
 
 

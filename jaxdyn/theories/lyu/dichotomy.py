@@ -8,25 +8,18 @@ sparse, over the square of the truth: the population's loss.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
 from jaxdyn.theories.lyu import model
 from jaxdyn.theories.lyu.dynamics import path as theory
 from jaxdyn.theories.lyu.dynamics import sparse
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Switch", "judge_path", "judge_switch", "trial"]
-
 
 FITTED = 0.25  # from here on, in units of 1/lambda, the data are fitted
 AFTER = 8.0  # units of 1/lambda recorded after ln(alpha)

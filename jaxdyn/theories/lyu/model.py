@@ -14,8 +14,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-__all__ = ["Data", "Params", "init", "loss", "sample", "weight"]
-
 Scalar = float | Float[Array, ""]
 
 

@@ -18,8 +18,6 @@ from jaxdyn import linalg, plotting, train
 from jaxdyn.theories.margin import model, sequences
 from jaxdyn.theories.margin.dynamics import nuclear, svm
 
-__all__ = ["CLAIMS", "Factored", "judge", "trial"]
-
 
 @jd.setting
 class Factored:

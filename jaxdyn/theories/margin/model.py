@@ -16,8 +16,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Data", "direction", "loss", "step"]
-
 
 class Data(NamedTuple):
     r"""Features of all tokens, and their scores :math:`\gamma` (the label times the value)."""

@@ -17,8 +17,6 @@ from jaxdyn import plotting, stats, train
 from jaxdyn.theories.margin import model, sequences
 from jaxdyn.theories.margin.dynamics import svm
 
-__all__ = ["CLAIMS", "Select", "distance", "judge", "read_order", "trial"]
-
 
 @jd.setting
 class Select:

@@ -15,8 +15,6 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.margin import model
 
-__all__ = ["Sequences", "check", "sample"]
-
 
 class Sequences(Protocol):
     """The fields of a setting that say how sequences are sampled."""

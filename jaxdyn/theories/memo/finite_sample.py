@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting, sampling
 from jaxdyn.theories.memo.dynamics import interpolant
 
-__all__ = ["CLAIMS", "Points", "judge", "trial"]
-
 
 @jd.setting
 class Points:

@@ -11,8 +11,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.memo.model import CONDITIONS
 from jaxdyn.theories.memo.training import Memory, trial
 
-__all__ = ["CLAIMS", "judge", "judge_times"]
-
 FITTED = 0.99  # training accuracy: in some runs a label of 300 was left
 
 

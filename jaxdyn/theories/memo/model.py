@@ -14,8 +14,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.linalg import dense
 
-__all__ = ["CONDITIONS", "Layer", "apply", "condition", "hits", "init", "loss"]
-
 Layer = tuple[Float[Array, "i o"], Float[Array, " o"]]
 CONDITIONS = ("true", "random labels", "shuffled pixels", "random pixels", "gaussian")
 

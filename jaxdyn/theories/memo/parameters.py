@@ -11,8 +11,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.memo import published
 
-__all__ = ["CLAIMS", "Perceptrons", "judge", "trial"]
-
 NAMES = tuple(f"{len(hidden)}x{hidden[0]}" for hidden in published.PARAMETERS)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["PARAMETERS", "PIXELS", "TABLE"]
-
 PIXELS = 28 * 28 * 3  # of a cropped image
 
 PARAMETERS = {(512, 512, 512): 1_735_178, (512,): 1_209_866}  # by hidden layers

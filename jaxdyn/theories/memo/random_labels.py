@@ -10,8 +10,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.memo.training import Memory, trial
 
-__all__ = ["CLAIMS", "judge_curve", "judge_random", "judge_regular"]
-
 SHARES = (0.0, 0.2, 0.5, 0.8)
 
 FITTED = 0.99  # training accuracy: in some runs a label of 300 was left

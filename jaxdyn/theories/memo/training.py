@@ -18,8 +18,6 @@ from jaxdyn import train
 from jaxdyn.data import digits
 from jaxdyn.theories.memo import model
 
-__all__ = ["Memory", "trial"]
-
 
 @jd.setting
 class Memory:

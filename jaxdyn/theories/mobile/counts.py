@@ -16,8 +16,6 @@ from jaxdyn.nn import cache, count
 from jaxdyn.nn.decoder import Decoder, init
 from jaxdyn.theories.mobile.published import CONTEXT, MODELS, VOCABULARY, Model
 
-__all__ = ["CLAIMS", "Counts", "formula", "judge", "trial"]
-
 
 @jd.setting
 class Counts:

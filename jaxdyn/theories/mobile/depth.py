@@ -14,8 +14,6 @@ from jaxdyn.text import pretraining
 from jaxdyn.theories.mobile import model
 from jaxdyn.theories.mobile.training import RATES, Training, learned, trained, tuned
 
-__all__ = ["CLAIMS", "Depth", "judge", "optimum", "trial"]
-
 
 @jd.setting
 class Depth(Training):

@@ -34,8 +34,6 @@ from jaxdyn import nn
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import embedded, init, parts, rms_norm
 
-__all__ = ["VARIANTS", "Variant", "bytes_of", "variant", "read_out", "shape_of", "started", "trunk", "weights_of", "wide"]
-
 VARIANTS = ("base", "untied", "half", "one", "twice", "again", "deep")
 
 

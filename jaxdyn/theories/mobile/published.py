@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CONTEXT", "MODELS", "VOCABULARY", "Model"]
-
 VOCABULARY, CONTEXT = 32_000, 2048
 
 

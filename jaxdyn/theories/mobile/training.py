@@ -19,8 +19,6 @@ import jaxdyn as jd
 from jaxdyn import text, train
 from jaxdyn.text import pretraining
 
-__all__ = ["RATES", "Training", "learned", "trained", "tuned"]
-
 RATES = [4e-3, 8e-3]
 
 

@@ -18,8 +18,6 @@ from jaxdyn.text import language, pretraining
 from jaxdyn.theories.mobile import model
 from jaxdyn.theories.mobile.training import RATES, Training, learned, trained, tuned
 
-__all__ = ["CLAIMS", "LABELS", "Variants", "judge_gqa", "judge_ls", "judge_tie", "trial"]
-
 
 @jd.setting
 class Variants(Training):

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.morwani import model
 from jaxdyn.theories.morwani.dynamics import largest as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Constructed", "STEPS", "judge", "trial"]
-
 
 STEPS = (1e-4, 1e-3, 1e-2, 1e-1)  # sizes of the perturbation over that of the weights
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.theories.morwani import model
 from jaxdyn.theories.morwani.dynamics import largest as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "SAMPLES", "Trained", "judge", "trial"]
-
 
 SAMPLES = 40  # records of a run
 

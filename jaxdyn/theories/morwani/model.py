@@ -14,8 +14,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-__all__ = ["Params", "cross_entropy", "cubes", "init", "labels", "margin", "normalised", "outputs", "penalty", "sizes", "spectrum"]
-
 Scalar = float | Float[Array, ""]
 
 

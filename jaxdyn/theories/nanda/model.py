@@ -23,8 +23,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.linalg import dense
 
-__all__ = ["Params", "all_pairs", "answers", "init", "logits", "loss", "norm"]
-
 
 class Params(NamedTuple):
     """The weights; row p of ``embed`` is the token "="."""

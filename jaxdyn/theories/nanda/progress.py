@@ -6,38 +6,18 @@ them. Letters as in ``model.py`` and ``dynamics/progress.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.nanda import model
 from jaxdyn.theories.nanda.dynamics import progress
 from jaxdyn.theories.nanda.training import Training, train, training_mask
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "CURVES",
-    "CARRIED",
-    "explained",
-    "judge_order",
-    "judge_progress",
-    "judge_trig",
-    "measures",
-    "relabelled",
-    "since",
-    "times",
-    "trial",
-]
-
 
 CARRIED = 0.999  # share of the squared amplitudes that the key frequencies carry
 SHOWN = 256  # test pairs whose logits are recorded

@@ -17,8 +17,6 @@ import jaxdyn as jd
 from jaxdyn import train as loop
 from jaxdyn.theories.nanda import model
 
-__all__ = ["Run", "Training", "split", "train", "training_mask"]
-
 
 @jd.setting
 class Training:

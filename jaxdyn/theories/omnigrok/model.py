@@ -15,8 +15,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn.linalg import dense
 
-__all__ = ["Data", "Layers", "apply", "error", "init", "norm", "rescale", "sample"]
-
 Layers = tuple[tuple[Float[Array, "_ _"], Float[Array, " _"]], ...]  # weights and biases; every layer has its own sizes
 Scalar = float | Float[Array, ""]
 

@@ -18,8 +18,6 @@ from jaxdyn import train
 from jaxdyn.theories.omnigrok import model
 from jaxdyn.theories.omnigrok.dynamics import shell
 
-__all__ = ["LEVEL", "SPHERES", "STUDY", "Student", "trial"]
-
 LEVEL = 0.05
 SPHERES = (0.3, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # starts of the networks on spheres
 SAMPLES = 100  # records of a run

@@ -21,8 +21,6 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn.observe import unit
 from jaxdyn.text import language
 
-__all__ = ["LEVEL", "Probe", "Spread", "groups", "names", "probe", "spread"]
-
 LEVEL = 0.99  # quantile of |cos|
 
 

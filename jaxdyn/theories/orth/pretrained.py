@@ -20,8 +20,6 @@ from jaxdyn.models.instruments import orthogonality
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.theories.orth.dynamics import directions
 
-__all__ = ["CLAIMS", "GROUPS", "judge", "trial"]
-
 UNITS = 256  # of an MLP, at most, whose rows are compared
 GROUPS = ("written", "embedding", "embedding, centred", "stream", "stream, centred")
 FORMS = ("weights", "all")

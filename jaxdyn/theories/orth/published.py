@@ -1,7 +1,5 @@
 """Published numbers: the orthogonality figure of arXiv:2310.00535 on Pythia's checkpoints."""
 
-__all__ = ["PYTHIA"]
-
 PYTHIA = {  # model: layers, width, least and largest value of the published axis (not the exact extremes)
     "70M": (6, 512, 0.035, 0.065),
     "160M": (12, 768, 0.028, 0.044),

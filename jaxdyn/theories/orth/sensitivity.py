@@ -10,23 +10,17 @@ first order. This theory rests on JoMA's (arXiv:2310.00535, Theorem 1 and assump
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, nn, plotting, stats
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.invariant import one_block
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "EPSILONS", "Mixture", "judge", "mixed", "trial"]
 
 
 @jd.setting

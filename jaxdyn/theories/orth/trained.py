@@ -8,37 +8,20 @@ ones: ``orth.trained_rotary``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, nn, plotting, train
 from jaxdyn.text import training_run
 from jaxdyn.theories.orth import model
 from jaxdyn.theories.orth.dynamics import directions
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "FORMS",
-    "SHARES",
-    "WEIGHTS",
-    "Watched",
-    "excess",
-    "judge_start",
-    "judge_weights",
-    "narrowed",
-    "read_every",
-    "trial",
-]
-
 
 SHARES = (1 / 16, 1 / 2)
 WEIGHTS = ("embedding", "written")  # groups of vectors that are weights, by the start of their names

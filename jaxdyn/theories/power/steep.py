@@ -8,10 +8,10 @@ not know names. Departure: the paper's networks are transformers with two layers
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -20,11 +20,6 @@ from jaxdyn.theories.li2.dynamics.critical import critical_share
 from jaxdyn.theories.li2.training import Training
 from jaxdyn.theories.li2.zero_start import KNOWN, trial
 from jaxdyn.theories.power.published import PAPER, PER_PERCENT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge", "judge_percent", "per_percent"]
 
 POWERS = ("power of the share, mean", "power of the share, two smallest, mean")
 GROWTH = "growth of the epochs for each percent of all pairs less, {} group, mean"

@@ -10,14 +10,13 @@ Letters: M elements, n pairs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -29,12 +28,6 @@ from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.training import along
 from jaxdyn.theories.li2.zero_start import KNOWN, reached
 from jaxdyn.theories.power.published import PAPER
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Transformer", "answers", "judge", "shape", "trial"]
-
 
 WARM = 10  # steps of a rising rate
 

@@ -18,8 +18,6 @@ from jaxdyn import train
 from jaxdyn.theories.prieto import model
 from jaxdyn.theories.prieto.dynamics import collapse
 
-__all__ = ["KINDS", "SAMPLES", "Arithmetic", "trial"]
-
 SAMPLES = 20  # records of a run
 KINDS = ("float16", "float32")  # in which zeros are counted
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
 from jaxdyn.theories.prieto.arithmetic import Arithmetic, trial
 from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge_collapse", "judge_direction", "judge_precision"]
 
 HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.linalg import dense
 
-__all__ = ["Weights", "init", "losses", "orthogonal", "outputs", "pairs", "signed_log"]
-
 Weights = tuple[Float[Array, "_ _"], ...]  # every layer has its own sizes
 Scalar = float | Float[Array, ""]
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
 from jaxdyn.theories.prieto.arithmetic import Arithmetic, trial
 from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge_orthogonal", "judge_stable"]
 
 OTHERS = ("none", "random")
 SINGLE = SIGNIFICANT["float32"]

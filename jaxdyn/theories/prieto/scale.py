@@ -16,9 +16,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.prieto import model
 from jaxdyn.theories.prieto.dynamics import scale
 
-__all__ = ["CLAIMS", "FACTORS", "Identities", "judge", "trial"]
-
-
 FACTORS = (0.5, 2.0, 3.0)  # of the scale of the weights
 
 

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "asymmetry", "judge", "judge_skip"]
-
 SOURCE = "arXiv:2405.04669"
 MATRICES = ("Y", "Z")
 

@@ -10,8 +10,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import EXPONENT
 
-__all__ = ["ASSUMES", "CAPTION", "LATE", "RIVALS", "judge_bound", "late_enough", "plot_bound"]
-
 LEAST = 0.95  # share of sequences that obey the bound; those of a run are drawn independently
 USED = (0.28, 0.58)  # of what the bound allows, at the end, where s is between 1e4 and 4e5
 LATE = 10  # the bound is judged from this many N ln M / eta steps on

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "judge"]
-
 TARGET = 0.012  # by how much the mean probability of a target may differ from its law
 WRONG = 0.05  # by how much the mean probability of one wrong token, or of all other tokens, over its law, may differ from 1
 

@@ -20,8 +20,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["TASKS", "Facts", "indirect", "needed", "of_test", "owners", "sample", "shares", "single"]
-
 TASKS = ("reversal", "cot")
 
 

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float, Int
 
 from jaxdyn.theories.snap.model import Params, attend, normalized
 
-__all__ = ["Active", "Params", "log_probabilities", "loss", "read", "sgd_step", "start"]
-
 Token = int | Int[Array, ""]
 
 

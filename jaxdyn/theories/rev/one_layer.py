@@ -20,8 +20,6 @@ from jaxdyn.theories.rev import data, model
 from jaxdyn.theories.rev.dynamics import one_layer as theory
 from jaxdyn.theories.snap.dynamics import clock
 
-__all__ = ["EXPONENT", "OneLayer", "record_steps", "train_sgd", "trial"]
-
 EXPONENT = 0.85  # the bound's c, fixed once
 FRACTIONS = (0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)  # of the steps: when a run is read
 

@@ -10,8 +10,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "judge_query", "judge_shares"]
-
 SOURCE = "arXiv:2405.04669"
 SHARE = 0.04  # by how much the mean share of a target may differ from how often it is sampled
 

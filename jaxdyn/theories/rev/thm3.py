@@ -10,8 +10,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.rev.bounds import ASSUMES, CAPTION, RIVALS, judge_bound, plot_bound
 from jaxdyn.theories.rev.one_layer import EXPONENT, OneLayer, trial
 
-__all__ = ["CLAIMS", "early", "judge_test"]
-
 SOURCE = "arXiv:2405.04669, Theorem 3"
 GRID = jd.grid(OneLayer, vocabulary=[200, 1000], shown=[0.25, 1.0], eta=[0.5, 0.9])
 PAPER = jd.grid(OneLayer, vocabulary=[200, 1000, 4000], test_indices=20, shown=[0.25, 0.5, 1.0], eta=[0.1, 0.5, 0.9], steps=100_000)

@@ -11,8 +11,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.rev.bounds import ASSUMES, CAPTION, LATE, RIVALS, judge_bound, late_enough, plot_bound
 from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "judge_chain", "judge_direct", "judge_indirect"]
-
 SOURCE = "arXiv:2405.04669"
 FEWER, CHAINS = 0.85, 0.75  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
 UNLEARNED = 0.5  # probability of an answer that is not learned, at most, times M: that of a guess is 1

@@ -22,8 +22,6 @@ from jaxdyn.stats import bonferroni_t
 from jaxdyn.theories.scal import fits, optima
 from jaxdyn.theories.scal.dynamics import laws
 
-__all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "interval", "jackknife"]
-
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
 NEAR = float(np.log(5.5))  # parabolas and the fit use the sizes within this of a budget's best

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.scal.random_laws import LAWS, Optimum, Parabola, parabola_trial, trial
 
-__all__ = ["CLAIMS", "judge", "judge_parabola"]
-
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Best size and tokens against their closed forms, for both laws."""

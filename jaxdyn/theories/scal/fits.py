@@ -25,21 +25,6 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxdyn import linalg
 from jaxdyn.theories.scal.dynamics.laws import Law
 
-__all__ = [
-    "DELTA",
-    "GRID",
-    "Points",
-    "Stops",
-    "as_law",
-    "fitted",
-    "lbfgs",
-    "levenberg",
-    "objective",
-    "project",
-    "resampled",
-    "starts",
-]
-
 DELTA = 1e-3
 GRID = np.array(
     list(product(range(0, 26, 5), range(0, 26, 5), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2), (0, 0.5, 1, 1.5, 2))), float

@@ -22,20 +22,6 @@ from jaxdyn.theories.scal import fits
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.random_laws import sample_law
 
-__all__ = [
-    "CLAIMS",
-    "Exact",
-    "Noisy",
-    "PARAMETERS",
-    "judge_coverage",
-    "judge_default",
-    "judge_recover",
-    "judge_trap",
-    "noisy_trial",
-    "trial",
-]
-
-
 PARAMETERS = ("A", "B", "E", "alpha", "beta")
 STRICT, DEFAULT = (1e-15, 1e-12), (2.2e-9, 1e-5)  # least gain of a step, least derivative
 DECADES = ((8.0, 10.0), (9.0, 11.0))  # of sizes and of tokens

@@ -15,8 +15,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.scal import published
 
-__all__ = ["CLAIMS", "Life", "judge", "trial"]
-
 
 @jd.setting
 class Life:

@@ -16,8 +16,6 @@ import jax.numpy as jnp
 from jax.scipy.special import zeta
 from jaxtyping import Array, Float
 
-__all__ = ["loss", "losses", "spectrum", "target"]
-
 
 def spectrum(count: int, p: Any, cut: Any = 0.0) -> Float[Array, " j"]:
     """Eigenvalues of the features' covariance."""

@@ -13,8 +13,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import linalg
 
-__all__ = ["envelope", "near", "slope", "vertex", "vertices"]
-
 
 def vertex(x: Float[Array, " s"], y: Float[Array, " s"], weight: Float[Array, " s"]) -> Float[Array, ""]:
     """Where the parabola through the points, by weighted least squares, is least."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from jaxdyn.theories.scal.dynamics.laws import Law
 
-__all__ = ["APPROACHES", "BUDGET", "HUMAN_TOKENS", "KAPLAN", "LAWS"]
-
 BUDGET = 5.76e23  # operations, of Gopher and Chinchilla
 
 LAWS = {

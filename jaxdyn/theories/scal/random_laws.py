@@ -16,8 +16,6 @@ import jaxdyn as jd
 from jaxdyn.theories.scal import optima
 from jaxdyn.theories.scal.dynamics import laws
 
-__all__ = ["BUDGETS", "LAWS", "Optimum", "Parabola", "parabola_trial", "sample_law", "trial"]
-
 LAWS = ("additive", "kaplan")
 BUDGETS = tuple(10.0**i for i in range(18, 25))
 RANGE = (0.0, 60.0)  # of ln N

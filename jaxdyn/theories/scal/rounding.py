@@ -15,8 +15,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.scal import published
 from jaxdyn.theories.scal.dynamics import laws
 
-__all__ = ["CLAIMS", "Published", "judge", "trial"]
-
 
 @jd.setting
 class Published:

@@ -16,8 +16,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.scal import published
 
-__all__ = ["CLAIMS", "Table", "judge", "trial"]
-
 FIT = "3, parametric fit"
 ROWS = (*published.APPROACHES, "Kaplan")
 DIGIT = 0.0005  # half a unit of the last digit of a range's end

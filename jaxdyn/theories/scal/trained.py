@@ -28,20 +28,6 @@ from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.dynamics.laws import COST
 from jaxdyn.theories.scal.published import KAPLAN
 
-__all__ = [
-    "CLAIMS",
-    "Rung",
-    "counts",
-    "judge",
-    "one_schedule",
-    "sizes",
-    "table",
-    "trial",
-    "trained",
-    "tuned",
-    "weights",
-]
-
 COOL = 0.3  # share of a model's tokens in which its rate falls
 WARM = 8  # steps
 RATE = 0.04  # over the square root of the width

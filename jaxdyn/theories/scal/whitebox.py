@@ -24,9 +24,6 @@ from jaxdyn.theories.scal import fits, model, optima
 from jaxdyn.theories.scal.dynamics import laws, whitebox
 from jaxdyn.theories.scal.dynamics.whitebox import MOST
 
-__all__ = ["APPROACHES", "BUDGETS", "CLAIMS", "Whitebox", "judge", "judge_fit", "trial"]
-
-
 APPROACHES = ("envelope", "parabolas", "additive fit")
 RATE = 0.5  # of gradient descent; the largest eigenvalue is 1
 SIZES = tuple(int(round(2 ** (i / 8))) for i in range(24, 89))  # 8 to 2048

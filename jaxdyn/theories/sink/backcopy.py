@@ -22,8 +22,6 @@ from jaxdyn import train
 from jaxdyn.data import backcopy
 from jaxdyn.theories.sink import model
 
-__all__ = ["FIRST", "Backcopy", "trial"]
-
 FIRST = 2  # position from which the loss counts
 MEASURED = ("idle", "copying", "drain", "margin", "share")
 HELD_OUT = 32  # sequences

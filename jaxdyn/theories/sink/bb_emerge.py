@@ -10,8 +10,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.sink.backcopy import Backcopy, trial
 from jaxdyn.theories.sink.model import FORMS
 
-__all__ = ["CLAIMS", "judge_emerge", "judge_forms", "judge_own"]
-
 IDLE = "share of token 0 at idle queries over that of uniform attention"
 TRIGGERS = "weight on token 0 at triggers over that of uniform attention"
 VALUE = "size of the value of token 0 over the mean of others"

@@ -11,8 +11,6 @@ from jaxdyn import plotting
 from jaxdyn.stats import spearman
 from jaxdyn.theories.sink.backcopy import Backcopy, trial
 
-__all__ = ["CLAIMS", "explained", "judge_drain", "judge_growth", "judge_needed", "slopes"]
-
 START = 5  # record from which on laws are fitted: an eighth of the steps
 LAWS = {"ln t": np.log, "the square root of t": np.sqrt, "t": lambda t: t}
 EXPLAINED = {name: f"variance of the margin explained by a line in {name}" for name in LAWS}  # readings

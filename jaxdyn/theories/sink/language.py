@@ -20,8 +20,6 @@ from jaxdyn import nn, train
 from jaxdyn.nn import cache
 from jaxdyn.text import pretraining
 
-__all__ = ["BEGINS", "EDGES", "EPSILON", "POLICIES", "Language", "places", "stretches", "trial"]
-
 BEGINS = ("anywhere", "token")
 SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4, "8 sinks": 8}  # by name of a policy
 POLICIES = (*SINKS, "absolute", "recomputed", "dense")

@@ -11,8 +11,6 @@ from jaxdyn.theories.sink.language import BEGINS, EPSILON, Language, trial
 
 LARGEST = {name: f"largest weight of a head on the first token, begins {name}" for name in BEGINS}  # readings
 
-__all__ = ["CLAIMS", "judge"]
-
 
 def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Largest weight of any head on the first token at the end, mean over runs, by how sequences begin."""

@@ -21,8 +21,6 @@ from jaxdyn.engine.switch import Code
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import rms_norm
 
-__all__ = ["FORMS", "Params", "Watched", "forward", "init"]
-
 FORMS = ("softmax", "zero_sink", "sink_bias", "relu", "sigmoid")
 
 

@@ -19,8 +19,6 @@ from jaxdyn import plotting
 from jaxdyn.models.instruments import sinks
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 
-__all__ = ["CLAIMS", "FORMS", "judge", "trial"]
-
 FORMS = ("all but four", "all above two")  # layers with a sink
 GROUPS = {"1 and 2": (1, 2), "4 to 10": tuple(range(4, 11)), "11 and 12": (11, 12), "13 to 30": tuple(range(13, 31))}  # layers
 SOME, ABOVE_TWO = (0, 1, 0, 1), (0, 1, 1, 1)  # which groups have a sink

@@ -6,8 +6,6 @@ One run each by our own hand (no paper prints them): 33 tokens, 3 triggers, sequ
 
 from __future__ import annotations
 
-__all__ = ["LARGER", "SIZES"]
-
 SIZES = {"lr": 3e-3, "vocabulary": 33, "length": 48, "width": 64, "hidden": 256, "batch": 64}
 LARGER: dict[str, dict[str, float | None]] = {  # weight on token 0 where idle and at triggers, margin, drain
     "softmax": {"idle": 0.425, "copying": 0.001, "margin": 3.24, "drain": 0.29},

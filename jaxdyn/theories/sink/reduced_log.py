@@ -16,9 +16,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.sink.dynamics import reduced
 
-__all__ = ["CLAIMS", "LATE", "Reduced", "judge", "trial"]
-
-
 RECORDS = 33
 TIMES = tuple(float(t) for t in np.geomspace(1e-2, 1e6, RECORDS))
 LATE = 1e4  # from here on the late law is compared

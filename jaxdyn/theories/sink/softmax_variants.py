@@ -15,8 +15,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import attention
 
-__all__ = ["CLAIMS", "Variants", "judge", "trial"]
-
 
 @jd.setting
 class Variants:

@@ -24,8 +24,6 @@ from jaxdyn.data import backcopy
 from jaxdyn.nn import attention
 from jaxdyn.theories.sink import model
 
-__all__ = ["CLAIMS", "WORLDS", "Rows", "Visible", "judge", "rows", "trial"]
-
 WORLDS = ("seen by all", "hidden from half", "no start token")
 FIRST = 2  # position from which the loss counts
 OTHER = 4  # place of the token that is hidden instead of the start token

@@ -2,8 +2,6 @@
 
 import jaxdyn as jd
 
-__all__ = ["THEORY"]
-
 THEORY = jd.Theory(
     title="Spectral line navigation: shortest paths by the spectrum of the line graph",
     about=(

@@ -13,8 +13,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
-__all__ = ["PERMUTATIONS", "matched", "null", "overview", "principal", "weights"]
-
 COMPONENTS, MODES, PERMUTATIONS = 3, 5, 200
 
 

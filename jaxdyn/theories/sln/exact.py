@@ -20,22 +20,6 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln import model
 from jaxdyn.theories.sln.dynamics import line
 
-__all__ = [
-    "Atlas",
-    "BEST",
-    "CLAIMS",
-    "collection",
-    "counterexamples",
-    "instead",
-    "judge_failures",
-    "judge_graphs",
-    "judge_labels",
-    "judge_trees",
-    "shares",
-    "trial",
-]
-
-
 COUNTEREXAMPLES = (  # 8 vertices; edges of the graphs with the fewest on which weights 1/lambda fail for some pair
     "01 12 13 14 25 26 47 56 57 67",
     "01 12 13 14 25 26 37 47 56 67",

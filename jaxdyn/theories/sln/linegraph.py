@@ -13,8 +13,6 @@ from jaxdyn import plotting
 from jaxdyn.data import graphs
 from jaxdyn.theories.sln.dynamics import line, resistance
 
-__all__ = ["CLAIMS", "Line", "judge_along", "judge_line", "judge_resistance", "trial"]
-
 
 @jd.setting
 class Line:

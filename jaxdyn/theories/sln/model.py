@@ -17,8 +17,6 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln.dynamics import line, navigate
 from jaxdyn.theories.sln.dynamics.line import Embedding
 
-__all__ = ["CHANCE", "GROUND", "METHODS", "Routed", "routed", "share", "stack", "targets"]
-
 GROUND, CHANCE = "Steinerberger", "random neighbour"
 METHODS = (*line.EMBEDDINGS, GROUND, CHANCE)
 

@@ -30,26 +30,6 @@ from jaxdyn.theories.sln import model, sequences
 from jaxdyn.theories.sln.alignment import PERMUTATIONS, overview
 from jaxdyn.theories.sln.dynamics import line, navigate
 
-__all__ = [
-    "CLAIMS",
-    "Learning",
-    "METRICS",
-    "distance_correlations",
-    "embedded",
-    "judge_accuracy",
-    "judge_embedding",
-    "listed",
-    "loss",
-    "network",
-    "observed",
-    "permuted",
-    "solve",
-    "table",
-    "training",
-    "trial",
-]
-
-
 METRICS = (
     "sym, 1, 3",
     "sym, 1, all",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COLUMNS", "CORRELATION", "RATE", "TABLE"]
-
 RATE = 0.99  # arXiv:2502.08794: more than that for fewer than 10 vertices
 CORRELATION = 0.9  # arXiv:2502.08794: more than that for leading components
 

@@ -20,25 +20,6 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln import model
 from jaxdyn.theories.sln.dynamics import line
 
-__all__ = [
-    "BEST",
-    "CLAIMS",
-    "FEW",
-    "FORMS",
-    "LITERAL",
-    "OWN",
-    "Random",
-    "UNWEIGHTED",
-    "instead",
-    "judge_any",
-    "judge_rate",
-    "judge_scaling",
-    "judge_trees",
-    "judge_unweighted",
-    "trial",
-]
-
-
 LITERAL = ("sym, 1, 2", "sym, 1, 3", "sym, 1, 4", "sym, 1, 5")
 UNWEIGHTED = {f"sym, 1, {k}": line.Embedding(0.0, 0.0, float(k)) for k in range(2, 7)} | {"sym, 1, all": line.Embedding(0.0, 0.0)}
 BEST = "rw, 1/lam, all"

@@ -17,8 +17,6 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from jaxdyn.data import graphs
 
-__all__ = ["SPECIAL", "Problem", "edge_tokens", "length", "problem", "split", "valid"]
-
 SPECIAL = ("<bos>", "<e>", "<q>", "<p>", "<end>")
 BOS, EDGE, QUERY, PATH, END = range(len(SPECIAL))
 

@@ -16,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-__all__ = ["Params", "Task", "attend", "cross_entropy", "logits", "loss", "normalized", "sampled", "zeros"]
-
 
 class Params(NamedTuple):
     """What is trained: decoder (row = input token, column = output token) and attention logits (row = query)."""

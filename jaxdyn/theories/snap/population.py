@@ -19,8 +19,6 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import growth
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 
-__all__ = ["Population", "population_flow", "residual", "trial"]
-
 
 @jd.setting
 class Population:

@@ -9,23 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "B_LINES",
-    "FIG5",
-    "FIG6",
-    "LRS",
-    "NEXT",
-    "QUANTITIES",
-    "RATIOS",
-    "REFERENCE_SEEDS",
-    "RESIDUALS",
-    "SEEDS",
-    "START",
-    "UNEQUAL_LAWS",
-    "UNEQUAL_LOGITS",
-    "Row",
-]
-
 # Figure 6 (arXiv:2305.16380): mean and standard deviation over 10 seeds of the entropy of attention among a class's own tokens
 # after 100 iterations; two classes per query. By the number of queries, then rows: rate of Z, columns: rate of Y over it.
 SEEDS = 10
@@ -65,7 +48,6 @@ class Row(NamedTuple):
 
 # Figure 5's setting (two classes with a query each, rate 1 of Z, zero start), means over 5 seeds of an independent run in NumPy:
 # the paper shows these runs as pictures.
-REFERENCE_SEEDS = 5
 QUANTITIES = ("entropy, own tokens", "entropy, all tokens", "mass of common tokens", "attention on token 19")
 START = (2.151, 2.899, 0.645, 0.0645)
 FIG5 = (

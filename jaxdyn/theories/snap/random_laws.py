@@ -19,8 +19,6 @@ from jaxdyn.theories.snap import published, tasks
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.gradient import attention
 
-__all__ = ["COMMONS", "RANDOM", "TESTED", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
-
 COMMONS, SAVES = 2, 33
 
 

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jaxdyn.errors import require
 from jaxdyn.theories.snap.model import Task
 
-__all__ = ["check", "check_weights", "random_task", "weighted_task"]
-
 Scalar = float | Float[Array, ""]
 
 

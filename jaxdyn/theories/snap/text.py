@@ -22,8 +22,6 @@ from jaxdyn import metrics, text
 from jaxdyn.nn import Network
 from jaxdyn.text.training_run import TrainingRun
 
-__all__ = ["CHUNK", "MARKS", "attention_map", "columns_shown", "entropy_share", "movement", "setting", "top_three"]
-
 CHUNK = 100  # the 101st window of the training text is shown
 MARKS = {"entropy ratio": 0.8, "movement ratio": 0.5}  # sparse: below the first; snapped: below the second
 DROPOUT = {1: 0.3, 3: 0.2}  # by the number of layers

@@ -29,21 +29,6 @@ from jaxdyn import plotting
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import Decoder, init
 
-__all__ = [
-    "CLAIMS",
-    "Cost",
-    "LENGTHS",
-    "NETWORKS",
-    "POLICIES",
-    "counted",
-    "judge",
-    "judge_operations",
-    "multiplications",
-    "operations",
-    "trial",
-]
-
-
 LENGTHS = (64, 256, 4096)  # of texts
 NETWORKS = {  # layers, heads, groups, entries, bytes of a number
     "8 heads, float32": (2, 8, 8, 16, "float32"),

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdyn import plotting
 from jaxdyn.theories.sink.language import EDGES
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["LATE", "SHARES", "plot", "ratio", "slope"]
 
 SHOWN = {"dense": "control", "window": "theory", "replaced": "third", "1 sink": "measured"}
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out

@@ -18,9 +18,6 @@ from jaxdyn import plotting
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import Decoder, init
 
-__all__ = ["CLAIMS", "Stream", "TOKENS", "trial"]
-
-
 TOKENS, VOCABULARY = 20, 7
 
 

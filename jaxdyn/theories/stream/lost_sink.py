@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.nn import attention
 
-__all__ = ["CLAIMS", "Lost", "judge", "trial"]
-
 
 @jd.setting
 class Lost:

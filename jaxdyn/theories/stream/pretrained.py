@@ -24,8 +24,6 @@ from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn import cache
 from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K
 
-__all__ = ["CACHES", "CLAIMS", "FORMS", "bytes_by_token", "judge_bytes", "judge_sinks", "judge_window", "trial"]
-
 FORMS = ("one", "four")  # first tokens that are needed
 COUNTS = (1, 2, 8)  # first tokens in caches that are compared with four
 NAMES = ("1 sink", "2 sinks", "8 sinks")

@@ -26,8 +26,6 @@ from jaxdyn.theories.stream.curves import ratio
 from jaxdyn.theories.stream.published import PRETRAINED
 from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, fitted, lacking, sample_texts, started
 
-__all__ = ["CLAIMS", "KINDS", "SINKS", "Pretrained", "begun", "fixed", "judge", "judge_needed", "published", "trial"]
-
 KINDS = ("vanilla", "zero sink", "sink token")
 SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4}  # first tokens kept, by name of a policy
 NONE = -1e9  # logit of a sink that takes no weight

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K, LINEBREAK, PRETRAINED
-
-__all__ = ["FIGURE_1", "FOUR_HUNDRED_K", "LINEBREAK", "PRETRAINED", "columns"]
+from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K, PRETRAINED
 
 
 def columns(network: str) -> dict[str, dict[str, float]]:

@@ -19,8 +19,6 @@ from jaxdyn import train
 from jaxdyn.data import backcopy
 from jaxdyn.nn.decoder import Decoder, apply, init
 
-__all__ = ["FIRST", "HELD_OUT", "SPARE", "Streamed", "fitted", "lacking", "sample_texts", "started", "trained"]
-
 SPARE = 3  # tokens beyond the length that are sampled
 FIRST = 2  # position from which the loss of training counts
 HELD_OUT = 32  # sequences on which attention is observed

@@ -13,19 +13,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.sink.language import EDGES, Language, trial
 from jaxdyn.theories.stream.published import FOUR_HUNDRED_K, PRETRAINED
 
-__all__ = [
-    "CLAIMS",
-    "judge_count",
-    "judge_dense",
-    "judge_level",
-    "judge_positions",
-    "judge_recomputed",
-    "judge_window",
-    "mean_ratio",
-    "over_recomputed",
-    "perplexity",
-]
-
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
 SHARES = xr.DataArray(np.diff(EDGES)[LATE] / (EDGES[-1] - EDGES[2]), dims="stretch")
 MORE = ("2 sinks", "4 sinks", "8 sinks")

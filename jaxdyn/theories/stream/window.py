@@ -31,18 +31,6 @@ from jaxdyn.theories.stream.curves import LATE, SHARES, plot, ratio, slope
 from jaxdyn.theories.stream.published import PRETRAINED
 from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, lacking, sample_texts, trained
 
-__all__ = [
-    "CLAIMS",
-    "POLICIES",
-    "judge_breaks",
-    "judge_emerges",
-    "judge_holds",
-    "judge_stable",
-    "judge_token",
-    "trial",
-]
-
-
 SINKS = {"window": 0, "1 sink": 1, "replaced": 1}  # by name of a policy
 POLICIES = (*SINKS, "dense")
 FORMS = ("token", "place")  # what makes a sink

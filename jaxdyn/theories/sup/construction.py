@@ -31,22 +31,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.theories.sup.model import Layer, Params, Rotary
 
-__all__ = [
-    "BASE",
-    "HEADS",
-    "SPECIAL",
-    "Knobs",
-    "Sizes",
-    "build",
-    "narrow",
-    "orthogonal",
-    "position_rates",
-    "prompt",
-    "rotation",
-    "safe",
-    "sinusoids",
-]
-
 BASE = 1e4  # M, of the sinusoids
 SPECIAL = ("s", "e", "Q", "R", "A")  # tokens N, N + 1, ...: start, end of an edge, question, root, answer
 HEADS = (("e", 2, 1), ("e", 1, 2), ("R", 2, 2), ("R", 1, 2), ("A", 1, 1))  # token, places back, buffer

@@ -19,8 +19,6 @@ from jaxdyn.theories.sup import construction, model
 from jaxdyn.theories.sup.construction import Knobs, Sizes
 from jaxdyn.theories.sup.dynamics import sets
 
-__all__ = ["EMBEDDINGS", "FORMS", "THRESHOLDS", "Instance", "Search", "instance", "posed", "sizes", "think", "trial"]
-
 EMBEDDINGS = ("orthogonal", "axes", "frame", "random")
 THRESHOLDS = ("corrected", "printed", "half")
 FORMS = ("printed", "derived")

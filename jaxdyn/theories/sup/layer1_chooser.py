@@ -20,9 +20,6 @@ from jaxdyn.theories.sup import construction, model
 from jaxdyn.theories.sup.construction import Knobs, Sizes
 from jaxdyn.theories.sup.dynamics import copies, sets
 
-__all__ = ["CLAIMS", "Copying", "POSITIONS", "judge_layer", "judge_weight", "trial"]
-
-
 POSITIONS = ("sinusoids", "rotary")
 
 

@@ -11,8 +11,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.sup.graph_search import Search, trial
 from jaxdyn.theories.sup.supports import STILL, members, wrong
 
-__all__ = ["CLAIMS", "judge_exit", "judge_narrow", "judge_threshold", "judge_thought"]
-
 
 def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
     """Sets of all thoughts."""

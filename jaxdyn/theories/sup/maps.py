@@ -2,8 +2,6 @@
 
 import jaxdyn as jd
 
-__all__ = ["MAPS"]
-
 MAPS = (
     jd.AtlasMap(
         name="sup-scales",

@@ -22,8 +22,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.nn import attention
 
-__all__ = ["Cache", "Layer", "Params", "Rotary", "empty", "forward", "inputs", "step"]
-
 
 class Rotary(NamedTuple):
     """The base of the rotation, and 1 or 0 for whether there is one."""

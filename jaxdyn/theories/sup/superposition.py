@@ -11,8 +11,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.sup.graph_search import Search, trial
 from jaxdyn.theories.sup.supports import STILL, members, wrong
 
-__all__ = ["CLAIMS", "judge_answer", "judge_steps", "judge_thought"]
-
 EXACT = 1e-12  # some thousand sums in float64
 
 

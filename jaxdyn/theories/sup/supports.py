@@ -9,8 +9,6 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["STILL", "members", "wrong"]
-
 STILL = {"nothing new after the first thought": jd.initial("thought", "predicted_thought")}
 
 

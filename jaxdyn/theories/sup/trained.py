@@ -14,8 +14,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, STARTS, THREE_HOPS, able, among_learners, starts
 from jaxdyn.theories.coc.training import KINDS, ORDERS, Training, trial
 
-__all__ = ["CLAIMS", "judge_accuracy", "judge_frontier", "judge_walks"]
-
 METHODS = ["coconut", "cot"]
 LEVEL = 0.95  # of each interval
 PASSED = -0.2

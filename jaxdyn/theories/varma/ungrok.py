@@ -10,7 +10,7 @@ Li2's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -26,25 +27,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.varma.dynamics import efficiency as theory
 from jaxdyn.theories.varma.published import PAPER
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "Branch",
-    "CLAIMS",
-    "SAMPLES",
-    "Ungrok",
-    "crossings",
-    "halves",
-    "judge_crossing",
-    "judge_efficiency",
-    "judge_semi",
-    "judge_ungrok",
-    "plan",
-    "trial",
-]
-
 
 SAMPLES = 20  # records of a branch
 

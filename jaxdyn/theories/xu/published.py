@@ -1,7 +1,5 @@
 """Published numbers of arXiv:2605.08119: addition modulo 71, 2048 nodes of squares, 40% of the pairs, Adam at a rate of .001."""
 
-__all__ = ["FIRED", "FIRES_AT", "LATE", "MIDDLE", "PAPER", "RISE", "WITHIN"]
-
 FIRED = (15, 0)  # runs of 15 in which the detector fires: with a decay of 2e-4, and without
 FIRES_AT = 174  # epoch, median of the runs with decay
 MIDDLE = (173.0, 174.0)  # the middle half of them

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -25,12 +25,6 @@ from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.zero_start import KNOWN, reached
 from jaxdyn.theories.xu.dynamics import window as theory
 from jaxdyn.theories.xu.published import PAPER, RISE, WITHIN
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "HIGH", "RATIOS", "Spectral", "fires", "judge", "judge_relu", "judge_rise", "rises", "trial"]
-
 
 RATIOS = 4  # ratios of successive singular values that are recorded
 

@@ -79,7 +79,7 @@ def test_flow_of_a_narrow_network_is_not_exponential():
     assert not claims.judge_relax(ds)[0].passed
 
 
-@pytest.mark.parametrize("fields", [{"width": 5000.0}, {"group": "2x2"}, {"loss": "half"}, {"group": "x"}])
+@pytest.mark.parametrize("fields", [{"width": 5000.0}, {"group": "2x2"}, {"group": "x"}])
 def test_settings_are_checked(fields):
     with pytest.raises(jd.UsageError):
         claims.Wide(**fields)

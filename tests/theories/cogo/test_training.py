@@ -161,7 +161,6 @@ def test_seeds_together_are_the_seeds_alone(x64):
         ({"group": "1"}, "at least 2 elements"),
         ({"epochs": 150}, "epochs=150, every=100 are not allowed: epochs is a multiple of every"),
         ({"width": 600.0}, "width=600.0, hidden=512 are not allowed: width is at most hidden"),
-        ({"activation": "tanh"}, "activation"),
     ],
 )
 def test_bad_settings_are_refused(fields, message):

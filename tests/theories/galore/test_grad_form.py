@@ -1,32 +1,12 @@
-"""Short runs of the trials on the form of gradients, and the judge of the softmax form on made-up remainders."""
+"""The judge of the softmax form on made-up remainders."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-import jaxdyn as jd
-from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.errors import Inconclusive
 from jaxdyn.theories.galore import grad_form
 from tests.theories.galore.helpers import passed
-
-
-@pytest.mark.slow
-def test_chains_and_logits():
-    ds = jd.sweep(grad_form.chain_trial, jd.grid(grad_form.Chain, depth=2, layer=["leaky", "bias"], steps=20), 3)
-    error = jd.relative_error(ds, "gradient", "row col").max(("seed", "place"))
-    assert error.sel(layer="leaky") < 1e-10 < error.sel(layer="bias")
-    ds = jd.sweep(grad_form.logits_trial, jd.grid(grad_form.Logits, size=1e-4, depth=2), 3)
-    assert float(jd.relative_error(ds, "linear", "place row col").max()) < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("setting", "wrong"),
-    [(grad_form.Chain, {"depth": 1}), (grad_form.Chain, {"lr": 0.0}), (grad_form.Logits, {"size": 0.0})],
-)
-def test_wrong_settings_are_refused(setting, wrong):
-    with pytest.raises(UsageError, match="not allowed"):
-        setting(**wrong)
-
 
 rng = np.random.default_rng(0)
 

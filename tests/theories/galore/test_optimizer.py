@@ -24,14 +24,6 @@ def test_optimizers():
 
 
 @pytest.mark.slow
-def test_noise_keeps_the_first_row_where_it_is():
-    ds = jd.sweep(optimizer.noisy_trial, jd.grid(optimizer.Noisy, noise=[5.0, 0.0], lr=0.02, steps=400), 16)
-    left = ds.measured_left.isel(time=-1).mean("seed")
-    assert float(left.sel(noise=5.0)) > 0.9 and float(left.sel(noise=0.0)) < 0.01
-    np.testing.assert_allclose(left.sel(noise=5.0), ds.predicted_left.sel(noise=5.0).isel(time=-1, seed=0), atol=0.05)
-
-
-@pytest.mark.slow
 def test_rows_without_noise_take_no_direction():
     grid = jd.grid(optimizer.Noisy, rows=4, rank=2, noisy=[1.0, 2.0], lr=0.02, steps=400)
     left = jd.sweep(optimizer.noisy_trial, grid, 16).measured_left.isel(time=-1).mean("seed")

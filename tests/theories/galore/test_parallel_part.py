@@ -1,21 +1,11 @@
-"""Short runs with inputs that lack dimensions, and the judge on made-up data."""
+"""The judge on made-up data, and a setting that is refused."""
 
 import numpy as np
 import pytest
 
-import jaxdyn as jd
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore import parallel_part
 from tests.theories.galore.helpers import passed, runs
-
-
-@pytest.mark.slow
-def test_the_part_of_a_that_no_weight_feels_stays():
-    ds = jd.sweep(parallel_part.trial, jd.grid(parallel_part.Free, leak=[0.0, 0.5]), 3)
-    error = jd.relative_error(ds, "end", "row col")
-    assert float(error.sel(leak=0.0).max()) < 1e-9 and float(error.sel(leak=0.5).min()) > 0.5
-    assert float(ds.left.sel(leak=0.0).min()) > 1
-    assert set(np.ravel(ds.measured_rank.sel(leak=0.0))) == {5.0}
 
 
 def test_a_span_of_all_dimensions_is_refused():

@@ -1,4 +1,4 @@
-"""Judges of the asymmetry, and the rivals that they reject."""
+"""Judges of the asymmetry."""
 
 import numpy as np
 
@@ -13,9 +13,3 @@ def test_asymmetry_judges(cot_runs):
     assert not passed(asym.judge, distorted(ds, "entry", 1.1))
     assert not passed(asym.judge_skip, distorted(ds, "entry", 0.9))
     assert not passed(asym.judge, leaked) and not passed(asym.judge_skip, leaked)
-
-
-def test_rivals_of_the_asymmetry_are_rejected(cot_runs):
-    ds = plain(cot_runs)
-    for rival in (asym.STILL, asym.IN_ATTENTION, asym.IN_BOTH_DIRECTIONS):
-        assert not passed(asym.judge, rival(ds))

@@ -8,7 +8,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.theories.rev import bounds
 from jaxdyn.theories.rev.one_layer import EXPONENT
-from tests.theories.rev.helpers import distorted, passed, plain, rejected, theory
+from tests.theories.rev.helpers import distorted, passed, rejected, theory
 
 M = 200
 
@@ -67,8 +67,3 @@ def test_a_few_sequences_may_break_the_bound_and_more_may_not(flowing):
 def test_the_bound_is_judged_late(flowing):
     with pytest.raises(jd.Inconclusive, match="no record is late enough"):
         bounds.judge_bound(flowing.assign(late=flowing.late / 100))
-
-
-@pytest.mark.slow
-def test_trained_sequences_obey_the_bound(cot_runs):
-    assert bounds.judge_bound(plain(cot_runs))[0].value > 0.9

@@ -21,14 +21,6 @@ def test_exact_laws_are_recovered_with_strict_stops():
 
 
 @pytest.mark.slow
-def test_other_laws_and_rounded_losses_are_not():
-    ds = jd.sweep(trial, jd.grid(Exact, law=["additive", "kaplan"], digit=[0.0, 0.01], sizes=5, starts=3), 1)
-    error = abs(ds.measured_parameters / ds.predicted_parameters - 1).max(["parameter", "seed"])
-    assert float(error.sel(law="additive", digit=0.0)) < 1e-3 < float(error.sel(law="additive", digit=0.01))
-    assert float(error.sel(law="kaplan", digit=0.0)) > 0.1
-
-
-@pytest.mark.slow
 def test_intervals_grow_with_noise():
     ds = jd.sweep(noisy_trial, jd.grid(Noisy, noise=[0.001, 0.01], sizes=6, resamples=30), 4)
     width = (ds.high - ds.low).mean("seed")

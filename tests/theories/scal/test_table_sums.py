@@ -3,7 +3,7 @@
 import numpy as np
 
 import jaxdyn as jd
-from jaxdyn.theories.scal.table_sums import FIT, Table, judge, outside, trial
+from jaxdyn.theories.scal.table_sums import FIT, Table, outside, trial
 
 
 def test_sums_and_ranges():
@@ -12,9 +12,3 @@ def test_sums_and_ranges():
     np.testing.assert_allclose(ds.low, (0.989, 0.945, 0.996, 1.0), atol=1e-12)
     np.testing.assert_allclose(ds.high, (1.014, 1.063, 0.998, 1.0), atol=1e-12)
     np.testing.assert_allclose(float(outside(ds).sel(row=FIT)), 0.001, atol=1e-12)
-
-
-def test_the_judge():
-    ds = jd.sweep(trial, jd.grid(Table, spent=[0.95, 1.0]), 1)
-    assert [c.passed for c in judge(ds.sel(spent=[1.0]))] == [True, True, True]
-    assert [c.passed for c in judge(ds.sel(spent=[0.95]))] == [False, False, True]

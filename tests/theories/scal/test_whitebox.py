@@ -1,25 +1,11 @@
-"""The linear model: its losses, what the approaches make of them, and the judges on made-up runs."""
+"""The linear model's judges on made-up runs."""
 
 import numpy as np
-import pytest
 import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.scal import whitebox
-from jaxdyn.theories.scal.whitebox import BUDGETS, SIZES, STEPS, Whitebox, trial
 from tests.theories.galore.helpers import passed
-
-
-@pytest.mark.slow
-def test_approaches_on_the_linear_model():
-    ds = jd.sweep(trial, jd.grid(Whitebox, cut=[0.0, 0.005]), 1).squeeze()
-    error = abs(ds.measured_exponent - ds.predicted_exponent)
-    assert (error.sel(cut=0.0)[:2] < 0.01).all() and float(error.sel(cut=0.0)[2]) > 0.015
-    assert (error.sel(cut=0.005)[:2] > 0.03).all()
-    assert float(jd.relative_error(ds, "loss").sel(cut=0.0).max()) < 1e-12
-    assert ds.sizes["budget"] == len(BUDGETS) and ds.sizes["size"] == len(SIZES) and ds.sizes["time"] == len(STEPS)
-    assert (ds.start.isel(cut=0) >= ds.measured_loss.isel(cut=0)).all()
-
 
 PARAMETERS = ("E", "A", "B", "alpha", "beta")
 

@@ -45,8 +45,6 @@ def test_a_height_that_is_not_reached_is_unconverged(flow_runs):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"distinct": 1}, "distinct is at least 2"),
-        ({"ratio": 0.0}, "ratio is above 0"),
         ({"weights": (3.0, 2.0, 1.0)}, "they rise"),
     ],
 )

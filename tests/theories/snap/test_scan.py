@@ -57,28 +57,10 @@ def test_gains_are_those_of_the_attention(laws_flow_runs):
 CLAIMS = {c.id: c for c in theorem3_gain.CLAIMS}
 
 
-@pytest.mark.parametrize(
-    ("judge", "wrong", "name"),
-    [
-        (theorem3_gain.judge_gain, ("leak", "tilt"), "gain"),
-        (theorem3_gain.judge_tight, ("leak",), None),
-        (theorem3_gain.judge_monotone, ("descent",), None),
-    ],
-)
-def test_judges_of_the_reduced_dynamics(law_runs, judge, wrong, name):
-    assert passes(judge, law_runs["main"])
-    for breach in wrong:
-        assert not passes(judge, law_runs[breach]), breach
-    for distorted in both_ways(law_runs["main"], name) if name else []:
-        assert not passes(judge, distorted)
-
-
-def test_other_pairs_and_tokens_do_not_follow_the_theorem(law_runs):
-    main = law_runs["main"]
-    assert not passes(theorem3_gain.judge_gain, theorem3_gain.WITH_COMMON(main))
-    weakest = theorem3_gain.WEAKEST(main)
-    assert not passes(theorem3_gain.judge_tight, weakest)
-    assert not passes(theorem3_gain.judge_monotone, weakest)
+def test_judge_of_gains_notices_a_tenth(law_runs):
+    assert passes(theorem3_gain.judge_gain, law_runs["main"])
+    for distorted in both_ways(law_runs["main"], "gain"):
+        assert not passes(theorem3_gain.judge_gain, distorted)
 
 
 @pytest.mark.slow
@@ -89,21 +71,10 @@ def test_the_published_residuals(flow_runs):
     np.testing.assert_allclose(residual, [published.RESIDUALS[r] for r in ds.ratio.values], atol=2e-3)
 
 
-@pytest.mark.slow  # a verification runs the same trial, at its full size
-def test_judges_of_the_flow(laws_flow_runs):
-    ds = laws_flow_runs["alone"]
-    inside, slow = ds.sel(ratio=[100.0, 1000.0]), ds.sel(ratio=[0.1])
-    assert passes(theorem3_gain.judge_shortfall, inside) and not passes(theorem3_gain.judge_shortfall, slow)
-    for other in ("EXACT_GAIN", "NO_GROWTH", "COMPLETE"):
-        assert not passes(theorem3_gain.judge_shortfall, getattr(theorem3_gain, other)(inside)), other
-    assert passes(theorem3_gain.judge_plateau, inside)
-    for other in ("SAME_TIMES", "EXACT_GAIN"):
-        assert not passes(theorem3_gain.judge_plateau, getattr(theorem3_gain, other)(inside)), other
+@pytest.mark.slow
+def test_a_plateau_needs_two_ratios(laws_flow_runs):
     with pytest.raises(jd.Inconclusive, match="at least 2 values of ratio"):
-        theorem3_gain.judge_plateau(slow)
-    assert passes(theorem3_gain.judge_monotone_flow, ds)
-    for other in ("WEAKEST_FLOW", "FALLING", "STILL"):
-        assert not passes(theorem3_gain.judge_monotone_flow, getattr(theorem3_gain, other)(ds)), other
+        theorem3_gain.judge_plateau(laws_flow_runs["alone"].sel(ratio=[0.1]))
 
 
 @pytest.mark.slow
@@ -178,12 +149,6 @@ def test_memory_tells_which_of_two_unequal_common_tokens_gains():
     assert fig.axes
 
 
-def test_judge_of_the_reduced_dynamics(law_runs):
-    assert passes(thm2_common.judge_down, law_runs["main"])
-    for breach in ("unequal", "table", "descent"):
-        assert not passes(thm2_common.judge_down, law_runs[breach]), breach
-
-
 def test_distinct_tokens_gain_by_the_pressure_times_f_squared(law_runs):
     main = law_runs["main"]
     np.testing.assert_allclose(main.measured_rise, main.predicted_rise, rtol=1e-9)
@@ -201,7 +166,7 @@ def test_the_table_of_unequal_common_tokens(law_runs):
     ("claim", "runs", "kind"),
     [
         ("snap.common_down", "law_runs", "main"),
-        ("snap.distinct_up", "laws_flow_runs", "main"),
+        pytest.param("snap.distinct_up", "laws_flow_runs", "main", marks=pytest.mark.slow),  # ten seconds of runs
         ("snap.unequal_commons", "law_runs", "table"),
     ],
 )

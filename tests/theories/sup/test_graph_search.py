@@ -1,4 +1,4 @@
-"""Thoughts of the construction on a few graphs, against a queue, in both precisions; settings that do not fit."""
+"""Thoughts of the construction on a few graphs, in float32 and against a queue; settings that do not fit."""
 
 import jax
 import numpy as np
@@ -12,18 +12,12 @@ SMALL = {"names": 14, "edges": 18, "thoughts": 4, "width": 8, "graphs": 6, "rows
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_thoughts_hold_what_a_queue_finds(dtype):
-    ds = jd.sweep(
-        trial,
-        jd.grid(Search, kind=["random", "tree", "cycle", "dense"], nodes=[7.0, 14.0], dtype=dtype, **SMALL),
-        2,
-    )
-    exact = 1e-13 if dtype == "float64" else 1e-6
-    assert float(abs(ds.measured_thought - ds.predicted_thought).max()) < exact
-    assert float(abs(ds.measured_margin - ds.predicted_margin).max()) < exact
+def test_thoughts_in_float32():
+    kinds = ["random", "tree", "cycle", "dense"]
+    ds = jd.sweep(trial, jd.grid(Search, kind=kinds, nodes=[7.0, 14.0], dtype="float32", **SMALL), 2)
+    assert float(abs(ds.measured_thought - ds.predicted_thought).max()) < 1e-6
+    assert float(abs(ds.measured_margin - ds.predicted_margin).max()) < 1e-6
     assert bool((ds.measured_steps == ds.predicted_steps).all())
-    assert float(ds.discrete_steps.mean()) > 1.2 * float(ds.measured_steps.mean())
 
 
 @pytest.mark.slow

@@ -18,18 +18,6 @@ from jaxtyping import Array, Float
 from jaxdyn import linalg
 from jaxdyn.theories.cal.model import Linear, Scalar
 
-__all__ = [
-    "appearance",
-    "balanced_product",
-    "deep_mode",
-    "effective_starts",
-    "factors",
-    "gram_flow",
-    "logistic_mode",
-    "symmetric_gram",
-    "unbalanced_mode",
-]
-
 PANELS, NODES = 8, 16
 NEWTON = 60
 

@@ -13,8 +13,6 @@ from jaxdyn.theories.cal.model import Scalar
 
 Count = int | Int[Array, ""]
 
-__all__ = ["covariance_after", "decay_rate", "diffusion_covariance", "mean_after", "stationary_covariance"]
-
 
 def mean_after(n: Count, eta: Scalar, h: Float[Array, " d"], x0: Float[Array, " d"]) -> Float[Array, " d"]:
     r"""Mean after n steps in the eigenbasis, :math:`(1-\eta h)^n x_0`; exact, also beyond the edge of stability."""

@@ -10,8 +10,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.theories.cal.model import Scalar
 
-__all__ = ["edge", "flow_sharpness", "flattening"]
-
 
 def edge(eta: Scalar) -> Float[Array, ""]:
     r"""The largest sharpness at which gradient descent can stay, :math:`2/\eta`."""

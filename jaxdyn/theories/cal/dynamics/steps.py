@@ -17,18 +17,6 @@ from jaxtyping import Array, Float, PyTree
 
 from jaxdyn.theories.cal.model import Linear, Scalar
 
-__all__ = [
-    "Flows",
-    "FlowsArgs",
-    "balance",
-    "balance_rate",
-    "flows_field",
-    "linear_field",
-    "modified_field",
-    "regression_field",
-    "shuffled_field",
-]
-
 Field = Callable[[PyTree], PyTree]
 
 

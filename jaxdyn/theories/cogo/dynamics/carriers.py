@@ -22,8 +22,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.data.abelian import Abelian
 
-__all__ = ["OWN", "diagonal_under_decay", "rise", "trained_norm"]
-
 OWN = 2**0.5  # |m_k| of an exact order-4 block
 
 

@@ -20,17 +20,6 @@ from jaxtyping import Array, Complex, Float
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.dynamics.semiring import Element, element
 
-__all__ = [
-    "at_equilibrium",
-    "leading",
-    "least_energy",
-    "normalized",
-    "path",
-    "product_energy",
-    "pseudo_identity",
-    "straight",
-]
-
 NEWTON = 8
 
 

@@ -21,8 +21,6 @@ from jaxtyping import Array, Bool, Complex, Float
 from jaxdyn import linalg
 from jaxdyn.theories.cogo.dynamics import partial
 
-__all__ = ["Block", "residual", "solve"]
-
 SHRINK, GROW = 3.0, 4.0  # of the damping, after a step that lowers the loss and after one that does not
 
 

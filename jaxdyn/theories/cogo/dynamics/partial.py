@@ -26,26 +26,6 @@ from jaxdyn.data.abelian import Abelian
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.cogo.dynamics.semiring import Element, element
 
-__all__ = [
-    "ENTRIES",
-    "embed",
-    "multiply",
-    "node",
-    "nu",
-    "nu_table",
-    "potentials",
-    "require_pair",
-    "scaled",
-    "syn",
-    "syn_ab",
-    "syn_ab_table",
-    "syn_table",
-    "turn",
-    "unit",
-    "xi",
-    "xi_table",
-]
-
 ENTRIES = ("abc", "~abc", "a~bc", "ab~c", "a~ac", "b~bc", "aac", "bbc", "~a~ac", "~b~bc")  # potentials at +-k; ~ conjugates
 OMEGA = np.exp(2j * np.pi / 3 * np.arange(3))  # 1, omega and its conjugate
 

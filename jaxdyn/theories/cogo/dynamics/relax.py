@@ -26,24 +26,6 @@ from jaxtyping import Array, Complex, Float
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.dynamics import spectrum
 
-__all__ = [
-    "auto_gram",
-    "cross_gram",
-    "every",
-    "goal",
-    "jacobian",
-    "kappa",
-    "modified_loss",
-    "off_diagonal",
-    "rate",
-    "relaxed",
-    "slope",
-    "spectrum_velocity",
-    "spread",
-    "start_rate",
-    "velocity",
-]
-
 FACTORS = ((0, 1), (0, 0), (1, 1))  # layers of the first two factors of the three kinds of potentials
 _EXACT = jax.lax.Precision.HIGHEST
 

@@ -27,28 +27,6 @@ from jaxdyn.data.abelian import Abelian
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.cogo.dynamics import spectrum
 
-__all__ = [
-    "Element",
-    "add",
-    "annihilator",
-    "compact",
-    "copies",
-    "distance",
-    "element",
-    "energy",
-    "multiply",
-    "negative",
-    "one",
-    "order",
-    "ordered",
-    "polynomial",
-    "power",
-    "random",
-    "scaled",
-    "weights",
-    "zero",
-]
-
 WHOLE = 1e-9  # how far from a whole number a coefficient of rounded roots may lie
 
 

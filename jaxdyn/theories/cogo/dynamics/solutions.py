@@ -27,29 +27,6 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.cogo.dynamics import partial, semiring
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
-__all__ = [
-    "Numbers",
-    "best_carriers",
-    "carried",
-    "compose",
-    "energy",
-    "f4",
-    "f46",
-    "f6",
-    "f6_ab",
-    "first",
-    "four",
-    "memory",
-    "memory_energy",
-    "memory_factors",
-    "mixed",
-    "real_blocks",
-    "sample",
-    "six",
-    "six_ab",
-    "unit",
-]
-
 Blocks = Complex[Array, "n 3 m"]
 
 

@@ -19,8 +19,6 @@ from jaxtyping import Array, Complex, Float
 
 from jaxdyn.data.abelian import Abelian
 
-__all__ = ["Terms", "autopotentials", "inverse", "loss", "negated", "potentials", "sums", "terms", "transform"]
-
 _EXACT = jax.lax.Precision.HIGHEST
 
 

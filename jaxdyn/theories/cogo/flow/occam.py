@@ -6,14 +6,13 @@ z' is one of two solutions, with six nodes at each pair of frequencies, or the m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
@@ -21,12 +20,6 @@ from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import gram, model
 from jaxdyn.theories.cogo.dynamics import occam, semiring, solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Factored", "LIVE", "Pruned", "live", "loss_along", "path_trial", "prune_trial"]
-
 
 SOLUTIONS = ("six nodes a pair", "memorising")
 LIVE = 0.05  # a node is alive if its norm is above this share of the largest one's

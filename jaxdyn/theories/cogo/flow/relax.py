@@ -8,13 +8,14 @@ nodes of one array, so that all widths share a program; arrays of groups of diff
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
@@ -22,11 +23,6 @@ from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.dynamics import relax as theory
 from jaxdyn.theories.cogo.dynamics import spectrum
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Potentials", "TURNS", "Wide", "decouple_trial", "deviation", "flow_trial", "padded", "parts", "rdot_trial"]
 
 
 def padded(arrays: Sequence[Shaped[Array, "..."]]) -> Shaped[Array, "group entry"]:

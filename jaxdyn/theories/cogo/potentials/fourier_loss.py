@@ -6,24 +6,20 @@ different groups are padded with zeros. Letters as in ``model.py`` and ``dynamic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, sampling
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import gram, model
 from jaxdyn.theories.cogo.dynamics import spectrum
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Weights", "printed_transform", "trial"]
 
 
 @jd.setting

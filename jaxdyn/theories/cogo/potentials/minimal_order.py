@@ -5,24 +5,17 @@ Blocks of every number of nodes are sought by least squares from random starts. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.cogo.blocks import ZERO
 from jaxdyn.theories.cogo.dynamics import orders
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "COUNTS", "LEAST", "LEFT", "MEANS", "Search", "trial"]
-
 
 COUNTS = (2, 3, 4, 5, 6)
 MEANS = ("its own", "taken by others")

@@ -5,13 +5,12 @@ Measured are sum potentials of real weights, through the Fourier transform. Lett
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Complex, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -19,11 +18,6 @@ from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo.blocks import widened
 from jaxdyn.theories.cogo.dynamics import partial, semiring, spectrum
 from jaxdyn.theories.cogo.dynamics.semiring import Element
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Node", "trial"]
 
 SOLUTIONS = ("syn", "syn,alpha,beta", "nu", "nu = i", "xi", "twin of xi")
 PLACES = tuple(  # layers and signs of k of every potential's factors

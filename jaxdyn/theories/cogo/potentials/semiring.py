@@ -5,24 +5,18 @@ Elements are random, and count as equal if they agree once their nodes are sorte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Complex, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo.dynamics import semiring, spectrum
 from jaxdyn.theories.cogo.dynamics.semiring import Element, add, multiply
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Ring", "trial"]
 
 AXIOMS = (
     "x + y = y + x",

@@ -7,13 +7,14 @@ Small groups only; their arrays are padded to one size, so that one program serv
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Complex, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -22,11 +23,6 @@ from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.blocks import ZERO, all_blocks, checked_groups, most_pairs, replaced, widened
 from jaxdyn.theories.cogo.dynamics import semiring, solutions, spectrum
 from jaxdyn.theories.cogo.dynamics.semiring import Element
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Small", "trial"]
 
 NETS = ("F6", "F6, alpha beta", "F4/6", "syn alone", "F6 without real blocks", "memory")
 SOLVED = ("F6", "F6, alpha beta", "F4/6", "memory")

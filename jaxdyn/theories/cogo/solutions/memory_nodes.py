@@ -9,23 +9,17 @@ vector's spectrum vanishes nowhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.cogo.blocks import ZERO
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "COUNTS", "Lookup", "bound", "last_pair", "responses", "share_left", "trial"]
 
 COUNTS = ("d", "half", "all but one", "all")
 

@@ -5,13 +5,12 @@ Letters as in ``dynamics/solutions.py``; n is the number of pairs of frequencies
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -19,11 +18,6 @@ from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.blocks import ZERO, checked_groups, most_pairs
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Carriers", "trial"]
 
 
 @jd.setting

@@ -6,13 +6,12 @@ Nets without one of their parts have known losses, too, and serve as controls. L
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Complex, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -22,11 +21,6 @@ from jaxdyn.theories.cogo.blocks import ZERO, all_blocks, checked_groups, most_p
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 from jaxdyn.theories.cogo.figures import log_orders
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Modular", "nets", "trial"]
 
 NETS = ("F6", "F6, alpha beta", "F4/6", "F4/6, two carriers", "syn alone", "alpha beta, any nu", "F4/6 without bias", "F4 alone")
 SIX, MIXED = NETS[:2], NETS[2:4]

@@ -5,13 +5,12 @@ Letters as in ``dynamics/solutions.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 import jaxdyn as jd
@@ -21,11 +20,6 @@ from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.blocks import ZERO, checked_groups, widened
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.figures import log_orders
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Memory", "trial"]
 
 
 @jd.setting

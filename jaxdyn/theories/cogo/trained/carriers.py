@@ -2,20 +2,14 @@ r"""Trained networks: order-6 groups carry the bias of order-4 groups, and their
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.figures import ticks
 from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, TESTED, early, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 NEAR = (1.0, 1.9)  # times the number of order-6 groups at the least norm
 

@@ -16,22 +16,6 @@ from jaxdyn.theories.cogo.classify import COLUMNS, Classes, Nodes
 from jaxdyn.theories.cogo.dynamics import carriers, solutions, spectrum
 from jaxdyn.theories.cogo.training import Training, train
 
-__all__ = [
-    "CONVERGED",
-    "DECAYS",
-    "PAPER",
-    "QUICK",
-    "SEEDS",
-    "SMALL_DECAYS",
-    "TESTED",
-    "ablation",
-    "anatomy",
-    "early",
-    "late",
-    "others",
-    "trial",
-]
-
 SEEDS = 10  # twice as many as published: means are judged by their intervals
 DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)  # of the published sweep
 CONVERGED = DECAYS[1:]  # for which 9900 epochs are enough

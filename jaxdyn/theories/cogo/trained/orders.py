@@ -5,11 +5,10 @@ All topics on trained networks share the runs of ``decomposed.py``: one network,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -18,11 +17,6 @@ from jaxdyn.theories.cogo import published
 from jaxdyn.theories.cogo.classify import COLUMNS, NAMES
 from jaxdyn.theories.cogo.figures import ticks
 from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, TESTED, early, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "angles", "fold"]
 
 MANY = 24  # runs whose standard errors are about those of the published five, or smaller
 CELL = "{}: points from the published cell"

@@ -7,24 +7,18 @@ Training is by Adam, so that only the direction is compared. All widths share a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo.dynamics import relax as theory
 from jaxdyn.theories.cogo.training import Training, size, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "SEEDS", "SOLVED", "WIDTHS", "trial"]
-
 
 SOLVED = 1e-3
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.trained.decomposed import QUICK, TESTED, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "favoured", "judge_parting", "left", "parting"]
 
 SPREAD = (5e-5, 2e-4, 5e-4)  # decays: those of cogo.wd_order, whose runs these are
 BEFORE, AT, AFTER = 6.0, 1.0, 0.5  # nodes of a frequency beyond those at the end, mean over frequencies

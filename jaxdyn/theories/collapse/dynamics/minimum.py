@@ -20,8 +20,6 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["cosine", "gap", "least", "size"]
-
 
 def gap(classes: Any, decay: Any) -> Float[Array, ""]:
     """c, by which the right logit exceeds all others."""

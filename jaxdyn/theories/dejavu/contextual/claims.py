@@ -11,8 +11,6 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.dejavu.contextual.trial import HEAD_SHARES, SHARES, Parts, trial
 
-__all__ = ["CLAIMS", "COLORS", "LABELS", "judge_contextual", "judge_cosines", "judge_heads", "judge_predictor", "static"]
-
 LABELS = {
     "own": "the token's own",
     "other": "another token's",

@@ -21,8 +21,6 @@ from jaxdyn import text, train
 from jaxdyn.text import pretraining
 from jaxdyn.theories.dejavu import model
 
-__all__ = ["HEAD_SHARES", "SHARES", "Parts", "trial"]
-
 SHARES = (0.5, 0.25, 0.1)  # of the units that run
 HEAD_SHARES = (0.5, 0.25)  # of the heads
 HEAD_MODES = ("own", "other", "mean", "random")

@@ -20,8 +20,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow
 
-__all__ = ["Law", "asymptote", "field", "solve"]
-
 
 class Law(NamedTuple):
     """Vertices n, those in the thought K, rates of both numbers, and y_C."""

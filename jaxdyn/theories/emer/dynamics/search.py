@@ -31,8 +31,6 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxdyn import flow
 from jaxdyn.theories.emer import longtime
 
-__all__ = ["Law", "field", "growth", "hull_gap", "law", "margin_slope", "mean_degree", "root", "solve", "solve_short"]
-
 Scalar = Float[Array, ""]
 
 

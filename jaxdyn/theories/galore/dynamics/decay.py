@@ -24,8 +24,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import linalg, metrics
 
-__all__ = ["Modes", "bounds", "gradients", "largest_step", "lowest", "modes", "operator", "ratio"]
-
 TIE = 1e-9  # eigenvalues this close, relative to the largest, are one
 
 

@@ -13,8 +13,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["gates", "softmax_parts", "squared_parts"]
-
 
 def _gate(z: Float[Array, " d"], kind: Int[Array, ""] | int) -> Float[Array, "d d"]:
     """K(z) with K(z) z the layer's output, for the kinds of ``model.LAYERS`` (bias: that of the ReLU)."""

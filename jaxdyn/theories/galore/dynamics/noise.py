@@ -20,8 +20,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["distance_left"]
-
 Number = float | Float[Array, ""]
 
 

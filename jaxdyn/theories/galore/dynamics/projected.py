@@ -18,8 +18,6 @@ from jaxtyping import Array, Float
 from jaxdyn import linalg
 from jaxdyn.theories.galore.dynamics.decay import operator
 
-__all__ = ["Within", "within"]
-
 
 class Within(NamedTuple):
     """What the theory says of descent within P and Q: the bound's rate, the extreme eigenvalues, and where the gradient ends."""

@@ -15,8 +15,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import linalg
 
-__all__ = ["factors", "kappa", "remainder"]
-
 
 def kappa(b: Float[Array, "N m m"], c: Float[Array, "N n n"], p: Float[Array, "m r"], q: Float[Array, "n s"]) -> Float[Array, ""]:
     """The mean product of the smallest eigenvalues of P'BP and Q'CQ."""

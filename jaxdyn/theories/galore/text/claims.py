@@ -7,20 +7,15 @@ decides is therefore measured, and not held against the paper.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.galore import published as theirs
 from jaxdyn.theories.galore.text.trial import METHODS, Pretraining, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "LABELS", "ratios", "read_ablation", "read_eight_bit", "read_order", "read_ranks", "tuned"]
 
 LABELS = {
     "full": "full Adam",

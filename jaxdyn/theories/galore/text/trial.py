@@ -28,8 +28,6 @@ from jaxdyn.optim.subspace import Basis, Subspace, find
 from jaxdyn.text import pretraining
 from jaxdyn.theories.galore import published
 
-__all__ = ["METHODS", "Pretraining", "Record", "matrices", "optimizers", "pack", "rounded", "trial", "unpack"]
-
 METHODS = ("full", "scaled", "galore", "galore_quarter", "galore_double", "random", "fixed", "lora", "relora", "low_rank")
 KINDS = ("full", "projected", "adapted", "factored")
 KIND = (0, 0, 1, 1, 1, 1, 1, 2, 2, 3)  # of each method

@@ -14,8 +14,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["accuracy", "margin_moments"]
-
 MEAN_S, MEAN_T = 1 / 2, 9 / 8  # per node
 VAR_S, VAR_T, COV_ST = 17 / 16, 901 / 256, 57 / 32
 POINTS = 801  # of the integral over the logit of the right class

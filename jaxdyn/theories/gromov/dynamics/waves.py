@@ -16,8 +16,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.theories.gromov import model
 
-__all__ = ["coherent", "waves"]
-
 
 def coherent(nodes: model.Nodes, modulus: int) -> Float[Array, "n M"]:
     r"""The waves without a random phase, :math:`\tfrac12\sum_j\cos\theta_j(a+b-c)`; they know frequencies alone."""

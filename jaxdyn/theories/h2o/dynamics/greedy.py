@@ -18,8 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["add", "best", "evict", "guarantee", "subsets"]
-
 Value = Callable[[Array], Array]
 
 

@@ -12,19 +12,6 @@ from jaxdyn import plotting
 from jaxdyn.stats import spearman
 from jaxdyn.theories.h2o.ppl_budget.trial import BUDGETS, Recall, trial
 
-__all__ = [
-    "CLAIMS",
-    "LABELS",
-    "judge_budget",
-    "judge_loss",
-    "judge_markov",
-    "judge_order",
-    "judge_share",
-    "over",
-    "plot_budget",
-    "ticked",
-]
-
 LABELS = {
     "full": "everything",
     "recent": "last keys",

@@ -17,8 +17,6 @@ from jaxdyn import nn, train
 from jaxdyn.data import recall
 from jaxdyn.nn.cache import budgets
 
-__all__ = ["BUDGETS", "TOP", "Recall", "trial"]
-
 BUDGETS = (0.05, 0.1, 0.2, 0.4, 1.0)  # of the sequence
 TOP = 0.05  # of the tokens
 DECAY = 0.9

@@ -17,8 +17,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["bit_moment", "bit_variance", "critical", "jensen", "loss", "one_hot_moment", "simplex_moment", "sphere_moment"]
-
 TERMS = 80  # of the series of the sphere; enough for T >= 0.05
 
 

@@ -16,8 +16,6 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["correlations", "logistic", "minimum"]
-
 
 def correlations(dims: int, relevant: Any, mean: Any, second: Any) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
     """The diagonals of C+ and C for factors with this mean and second moment."""

@@ -22,8 +22,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow, linalg
 
-__all__ = ["Blocks", "corner", "field", "gamma", "least_loss", "limit", "logistic", "risk", "solve"]
-
 Scalar = float | int | Float[Array, ""]
 
 

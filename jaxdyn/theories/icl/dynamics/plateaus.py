@@ -13,8 +13,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["levels", "strengths"]
-
 Scalar = float | int | Float[Array, ""]
 
 

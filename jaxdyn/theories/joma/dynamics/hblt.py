@@ -16,21 +16,6 @@ from jaxtyping import Array, Bool, Float
 
 from jaxdyn import flow
 
-__all__ = [
-    "Saliencies",
-    "Speeds",
-    "across",
-    "arrival_times",
-    "class_joint",
-    "conditional",
-    "limit",
-    "mean_polarity",
-    "saliency",
-    "saliency_at_posterior",
-    "saliency_at_prior",
-    "start_saliencies",
-]
-
 Number = int | float | Float[Array, ""]
 
 

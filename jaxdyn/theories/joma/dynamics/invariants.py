@@ -23,26 +23,6 @@ from jaxtyping import Array, Float, Int
 import jaxdyn as jd
 from jaxdyn import linalg
 
-__all__ = [
-    "Ledger",
-    "Residuals",
-    "closed_ledger",
-    "conserved_side",
-    "decay_pull",
-    "discrete_drift",
-    "estimator_terms",
-    "factorised_gradients",
-    "factorisation_residual",
-    "felt_residual",
-    "invariant",
-    "ledger_step",
-    "open_ledger",
-    "residual_share",
-    "sampling_weights",
-    "softmax_law",
-    "square_sum",
-]
-
 Scalar = float | Float[Array, ""]
 
 

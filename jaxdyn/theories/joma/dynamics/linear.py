@@ -27,22 +27,6 @@ import jax.numpy as jnp
 from jax.scipy.special import erf, erfc, erfinv
 from jaxtyping import Array, Float
 
-__all__ = [
-    "Rows",
-    "blow_up_times",
-    "erfcinv",
-    "hyperbolic",
-    "level_remaining",
-    "limits",
-    "position",
-    "ratio_law",
-    "row_sum_position",
-    "row_sum_velocity",
-    "rows",
-    "softmax_velocity",
-    "velocity",
-]
-
 HELD = 8.0  # where the row-sum form keeps a row that has passed its own blow-up
 SQRT2 = math.sqrt(2.0)
 EDGE = 1e-15  # smallest 1 - erf: beyond a blow-up a row stays there, at norm 7.9

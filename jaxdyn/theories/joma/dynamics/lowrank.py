@@ -18,8 +18,6 @@ from jaxtyping import Array, Float
 from jaxdyn import flow
 from jaxdyn.theories.joma.dynamics.thm4 import orbit
 
-__all__ = ["inserted", "limits", "trained", "unattended"]
-
 
 def inserted(mu: Float[Array, "m k"], ts: Float[Array, " t"]) -> tuple[Float[Array, "t m k"], Float[Array, "t m k"]]:
     r"""V and its speed from V = 0: row l is :math:`a_l \mu_l`, and :math:`-\ln(1 - a_l)` the orbit of Theorem 4."""

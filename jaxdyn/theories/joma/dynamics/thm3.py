@@ -18,8 +18,6 @@ from jaxtyping import Array, Float
 
 import jaxdyn as jd
 
-__all__ = ["ACTIVATIONS", "NOISES", "activation", "activation_slope", "mixture_field", "theta"]
-
 ACTIVATIONS = ("id", "relu", "tanh", "gelu", "silu")
 NOISES = ("gauss", "sphere")
 NODES = 161

@@ -15,18 +15,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow
 
-__all__ = [
-    "clock",
-    "entropy_of_logits",
-    "linear_slope_ratio",
-    "offset",
-    "orbit",
-    "orbit_in_softmax_time",
-    "separate_rate",
-    "slope_ratio",
-    "softmax_logits",
-]
-
 LEGENDRE = 64
 
 

@@ -10,23 +10,17 @@ published network, three epochs), ``benchmarks/results/joma_fig6.json``; ``--sca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.text import training_run
 from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.joma import published
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_rank", "judge_return", "trial"]
 
 
 def trial(s: TrainingRun, key: PRNGKeyArray) -> jd.Observables:

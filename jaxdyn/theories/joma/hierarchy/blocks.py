@@ -13,7 +13,7 @@ S blocks, K nodes, O classes, N latents of a sequence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import train
@@ -28,11 +29,6 @@ from jaxdyn.linalg import dense
 from jaxdyn.plotting import COLORS, band
 from jaxdyn.theories.joma.experiments.table1 import score
 from jaxdyn.theories.joma.hierarchy import model as one_block
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Blocks", "apply", "distances", "entropy", "grow", "judge_layers", "judge_return", "loss", "paths", "trial"]
 
 MOST = 3  # blocks
 CLASSES = 2  # as many as subtrees: class k turns the top of subtree k on, the other off

@@ -5,13 +5,12 @@ The formulas of ``dynamics/hblt.py`` compared with the tree's own sum-product, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -20,22 +19,6 @@ from jaxdyn.engine.observables import Named
 from jaxdyn.plotting import COLORS, order, scatter
 from jaxdyn.stats import loglog_slope
 from jaxdyn.theories.joma.dynamics import hblt as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "Limit",
-    "Tokens",
-    "judge_cancellation",
-    "judge_conditional",
-    "judge_limit",
-    "judge_saliency",
-    "limit_trial",
-    "tokens_trial",
-]
-
 
 BATCH = 2048  # sequences sampled at a time
 

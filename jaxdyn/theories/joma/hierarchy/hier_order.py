@@ -6,7 +6,6 @@ One JoMA block per query (``model.py``) learns the class of a latent tree; the t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +13,7 @@ import numpy as np
 import scipy
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import train
@@ -23,25 +23,6 @@ from jaxdyn.status import OK
 from jaxdyn.theories.joma.dynamics import hblt as theory
 from jaxdyn.theories.joma.hierarchy import model as net
 from jaxdyn.theories.joma.model import ACTIVATIONS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "GELU",
-    "Hierarchy",
-    "judge_order",
-    "judge_reverse",
-    "judge_time",
-    "plot_order",
-    "plot_time",
-    "rank_correlation",
-    "steps_between",
-    "trial",
-    "unpadded",
-]
-
 
 SNAPSHOTS = 50
 GELU = jd.Code.of("gelu", ACTIVATIONS)

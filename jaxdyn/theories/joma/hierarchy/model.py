@@ -19,8 +19,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.joma.model import ATTENTIONS, activation, attention
 
-__all__ = ["Batch", "Params", "descent", "height_means", "init", "loss", "pick_queries", "same_subtree", "track"]
-
 EXP = jd.Code.of("exp", ATTENTIONS)
 
 

@@ -17,8 +17,6 @@ from jaxdyn import train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import invariants as theory
 
-__all__ = ["DATA", "DISTINCT", "FORMS", "SAMPLES", "Classes", "build", "class_data", "fig2_trial"]
-
 SAMPLES = 40  # records of a run after its start
 FORMS = ("constant", "moving", "exact")  # constant mean attention, mean attention as it moves, exact bookkeeping
 DISTINCT = 10  # tokens whose frequency depends on the class

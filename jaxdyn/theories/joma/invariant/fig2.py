@@ -7,20 +7,15 @@ Letters as in ``dynamics/invariants.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.engine.judge import by_axis
 from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, fig2_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["ADAM", "CLAIMS", "correlation", "relative"]
 
 
 def relative(ds: xr.Dataset) -> xr.DataArray:

@@ -7,12 +7,13 @@ values of the first step, and the softmax law with the mean attention of the fir
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, metrics, plotting, train
@@ -20,12 +21,6 @@ from jaxdyn.theories.joma import model, published
 from jaxdyn.theories.joma.dynamics import invariants
 from jaxdyn.theories.joma.dynamics import linear as theory
 from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, build
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "EARLY", "early_error", "fig3_judge", "fig3_plot", "fig3_trial"]
 
 EARLY = 0.1  # drift of the mean attention up to which the run counts as early
 

@@ -7,20 +7,15 @@ The laws along flow and descent, their exact discrete forms, many queries, weigh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.invariant.one_block import OneBlock, identity_trial, invariant_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge_identity", "judge_law", "judge_total", "moved_by"]
 
 HORIZON = 10.0  # number of steps times the larger learning rate, for the exact identities
 ROUNDING = 3e-13  # of a drift, for logits of order one
@@ -135,11 +130,6 @@ GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=
 # grid. (32 tokens, 64 samples, three ratios and 8 seeds would take hundreds of hours; ``--set`` gives any part of them.)
 SIZES = {"tokens": [8, 16], "samples": 16, "hidden": 8, "nodes": 8.0, "outputs": 3, "dim": 20}
 PAPER = GRID.replace(**SIZES)
-SCOPE = (
-    r"for nodes with identity, ReLU, tanh or GELU under one linear layer or three layers with tanh, all trained, squared loss "
-    r"or cross-entropy, and ratios $r$ of learning rates of .1 and 10: to the solver's error along gradient flow, and to first "
-    r"order in the step size along gradient descent."
-)
 LAWS = jd.Study(
     trial=invariant_trial,
     evidence="network",

@@ -16,8 +16,6 @@ from jaxdyn import flow, train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import invariants as theory
 
-__all__ = ["SAMPLES", "OneBlock", "build", "identity_trial", "invariant_trial", "law", "rates", "sides", "used_queries"]
-
 SAMPLES = 10  # recorded times of a run after its start
 EXTRA = 2  # upper layers beyond the first
 REFINEMENTS = (1, 2, 4)  # the step size is divided by these

@@ -11,22 +11,16 @@ then: no claim, but a test.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import invariants as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "DrivenBlock", "driven_trial", "judge_driven"]
 
 FORMS = ("printed", "law", "residual", "moving")
 TIMES = 10  # recorded times after the start

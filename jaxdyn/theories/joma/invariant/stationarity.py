@@ -6,23 +6,19 @@ not change. Letters as in ``model.py``; o samples, one per class, as in the expe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.invariant.classes import DATA, DISTINCT, class_data
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Stacked", "change", "cosine", "judge", "trial"]
 
 LAYERS = 3  # upper layers above the first
 KINDS = jd.Code.of("softmax", model.ATTENTIONS), jd.Code.of("id", model.ACTIVATIONS)

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.special
+import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma.linear.training import LEVEL, LinearLayer, trial
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
-    Values = Callable[..., xr.DataArray]
-
-__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "flow_judge", "sparse_judge"]
+Values = Callable[..., xr.DataArray]
 
 
 def erf_judge(ds: xr.Dataset) -> list[jd.Check]:

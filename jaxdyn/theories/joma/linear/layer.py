@@ -19,8 +19,6 @@ from jaxtyping import Array, Float, Int
 import jaxdyn as jd
 from jaxdyn import linalg, train
 
-__all__ = ["KINDS", "PHIS", "Layer", "Params", "attended", "loss", "pull", "rates", "saliency", "trained"]
-
 KINDS = ("exp", "linear", "softmax", "shared", "none")
 PHIS = ("id", "tanh")
 Scalar = float | Float[Array, ""]

@@ -5,19 +5,13 @@ The network and its runs are in ``training.py``, the closed forms in ``dynamics/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma.linear.training import HyperbolicLayer, hyperbolic_trial
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "hyperbolic_judge", "zero_judge"]
 
 
 def hyperbolic_judge(ds: xr.Dataset) -> list[jd.Check]:

@@ -5,19 +5,13 @@ The network and its runs are in ``training.py``, the closed forms in ``dynamics/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.joma.linear.training import HALFWAY, LinearLayer, trial
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "UNATTENDED", "low_rank_judge", "row_sum_judge"]
 
 MARGIN = 1.3  # largest over second largest row norm of Δ from which srank(dV/dt) is near 1 already at 0.99 t*
 

@@ -9,13 +9,14 @@ error, as in ``convergence.py`` (``trained_trial``). Letters as in ``dynamics/lo
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, metrics, plotting, stats, train
@@ -24,24 +25,6 @@ from jaxdyn.theories.joma.convergence import Converge, build
 from jaxdyn.theories.joma.dynamics import lowrank as theory
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 from jaxdyn.theories.joma.linear import layer as net
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "Link",
-    "RECORDS",
-    "Trained",
-    "judge_learned",
-    "judge_link",
-    "judge_trained",
-    "link_trial",
-    "returned",
-    "trained_trial",
-    "turns",
-]
-
 
 RECORDS = 48  # of a run after its start
 

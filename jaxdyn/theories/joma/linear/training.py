@@ -17,8 +17,6 @@ from jaxdyn.theories.joma.dynamics import linear as theory
 from jaxdyn.theories.joma.linear import layer as net
 from jaxdyn.theories.joma.model import normals
 
-__all__ = ["FORMS", "HALFWAY", "LEVEL", "TRAINED_TO", "HyperbolicLayer", "LinearLayer", "build", "hyperbolic_trial", "trial"]
-
 FORMS = ("printed", "derived")
 SAVES = 16  # states of the flow, equally spaced in ln(1 - t/t*) from 1 to LEFT; one more where it ends
 LEFT = 1e-4

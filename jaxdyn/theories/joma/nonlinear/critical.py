@@ -14,8 +14,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.joma import model
 
-__all__ = ["ATTENTIONS", "gradients", "hidden", "sample_mu", "start_logits"]
-
 ATTENTIONS = ("exp", "normalised", "linear", "none", "softmax")
 
 

@@ -25,22 +25,6 @@ from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits, orbit_in_softm
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu
 
-__all__ = [
-    "Bounce",
-    "CLAIMS",
-    "DRAWS",
-    "LOGITS",
-    "PREDICTED",
-    "judge",
-    "judge_figure",
-    "judge_softmax",
-    "place",
-    "plot_snapshots",
-    "step",
-    "trial",
-]
-
-
 DRAWS, LOGITS, DRIVES = ("random", "fig4"), ("law", "trained", "softmax"), ("critical", "linear")
 RECORDS = 5000  # times at which the entropy is recorded; one step apart at step size span / RECORDS
 PREDICTED = 20  # the entropy is predicted at every 20th of them

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.joma import model
 
-__all__ = ["Instance", "coordinates", "features", "sample_instance", "start_weights", "utility"]
-
 
 class Instance(NamedTuple):
     """What is random in a run: components, upper gradients, embeddings, the start (v, xi), a direction in which g may vary."""

@@ -12,8 +12,6 @@ from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics.thm3 import NOISES
 from jaxdyn.theories.joma.nonlinear.mixture import Instance
 
-__all__ = ["Mixture", "sample"]
-
 
 @jd.setting
 class Mixture:

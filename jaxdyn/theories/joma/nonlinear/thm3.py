@@ -21,8 +21,6 @@ from jaxdyn.theories.joma.dynamics.thm3 import NOISES, mixture_field
 from jaxdyn.theories.joma.nonlinear.mixture import coordinates, features, sample_instance, start_weights, utility
 from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
 
-__all__ = ["CLAIMS", "field_trial", "judge_field"]
-
 LEVEL = 0.997  # that all intervals of a check hold together; their errors are known from tens of thousands of samples
 COORDINATE = 0.04  # by how much a coordinate may differ, over the root mean square size of the field over seeds
 SIZE = 0.01  # by how much the size of the field over that of the theory may differ from 1

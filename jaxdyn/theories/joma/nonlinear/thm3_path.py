@@ -22,8 +22,6 @@ from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 from jaxdyn.theories.joma.nonlinear.mixture import Instance, coordinates, features, sample_instance, start_weights, utility
 from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
 
-__all__ = ["CLAIMS", "Path", "descend", "judge_critical", "judge_path", "path_trial", "squared_distance"]
-
 
 @jd.setting
 class Path(Mixture):

@@ -20,9 +20,6 @@ from jaxdyn import flow, plotting, stats
 from jaxdyn.theories.joma.dynamics.thm4 import clock, linear_slope_ratio, offset, orbit, slope_ratio
 from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu, start_logits
 
-__all__ = ["CLAIMS", "Critical", "EARLY", "FAR", "judge_linear", "judge_offset", "judge_orbit", "judge_thm4", "trial"]
-
-
 EARLY, LATE = 12, 13  # save times before and after the slowest token reaches s = FAR
 FAR = 20.0
 

@@ -16,8 +16,6 @@ from jaxdyn import plotting
 from jaxdyn.theories.joma.convergence import Converge, trial
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 
-__all__ = ["CLAIMS", "exponent", "judge_separate", "judge_trained"]
-
 LEARNED = 0.5  # of the loss at the start: the targets' noise is about a quarter of it
 TYPICAL = 0.04  # error of the log distance, geometric mean over runs; single runs miss by 0.11
 LEAST = 1e-30  # predicted distances below it, some of which are zero to rounding, count as this

@@ -20,8 +20,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import linalg
 
-__all__ = ["expected_terms", "frozen", "kernel", "moments", "movement"]
-
 Scalar = float | Float[Array, ""]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["settled"]
-
 
 def settled(times: Float[Array, " T"], losses: Float[Array, " T"], level: float) -> Float[Array, ""]:
     """Time of the last fall to the level, between two records in the logarithm of the loss; the last time if it ends above."""

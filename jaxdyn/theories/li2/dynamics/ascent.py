@@ -24,8 +24,6 @@ from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2.dynamics import energy as theory
 from jaxdyn.theories.li2.model import AnyActivation
 
-__all__ = ["Top", "ascend", "ascend_spectra", "climb", "curvatures", "directions", "follow", "top", "velocity"]
-
 _EXACT = jax.lax.Precision.HIGHEST
 PERTURBATION = 1e-2
 ZERO = 1e-5  # an eigenvalue below this share of the largest counts as zero

@@ -17,8 +17,6 @@ from jaxtyping import Array, Float, Int
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
 
-__all__ = ["Problem", "field"]
-
 
 class Problem(NamedTuple):
     """Pairs, one-hot labels, the weight decay of V (eta) and of W, and the rate of V: 1, or 0 where the top layer is frozen."""

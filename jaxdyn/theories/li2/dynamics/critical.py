@@ -12,8 +12,6 @@ from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.published import CRITICAL
 
-__all__ = ["critical_share", "order_share"]
-
 
 def order_share(order: int) -> float:
     """p_c of an Abelian group of that order, which is at least 2."""

@@ -18,8 +18,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["masked", "received"]
-
 
 def masked(f: Float[Array, "n d"], signal: Float[Array, "n n"]) -> Float[Array, "n d"]:
     """The first term: the signal reweighted by how often two samples are active together."""

@@ -30,21 +30,6 @@ from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2.model import AnyActivation, activate
 
-__all__ = [
-    "Peak",
-    "energy",
-    "gradient",
-    "join",
-    "masses",
-    "maximum",
-    "peaks",
-    "random_maximum",
-    "random_member",
-    "split",
-    "terms",
-    "value_and_gradient",
-]
-
 _EXACT = jax.lax.Precision.HIGHEST
 
 

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float, Int
 from jaxdyn.data.cayley import Group
 from jaxdyn.theories.li2.model import AnyActivation, activate
 
-__all__ = ["ascend", "spread", "strengths", "winner"]
-
 HALVINGS = 60
 LARGEST = 40.0  # bound of |ln lambda|, far beyond its values for these activations
 

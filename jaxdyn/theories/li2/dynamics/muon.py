@@ -21,21 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-__all__ = [
-    "appended",
-    "appended_error",
-    "bound",
-    "collect",
-    "field",
-    "frechet",
-    "guided",
-    "needed",
-    "needed_guided",
-    "run",
-    "selection",
-    "surface",
-]
-
 HALVINGS = 60  # of the time at which the ball's surface is reached: below the spacing of floats
 STRIDE = 0.5  # step of the sphere's flow, in units of one over the leader's rate
 

@@ -30,8 +30,6 @@ from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy
 
-__all__ = ["FORMS", "aims", "follow", "lots", "pulls", "shares"]
-
 Form = Literal["node", "energy"]
 FORMS: tuple[Form, ...] = ("node", "energy")
 

@@ -39,21 +39,6 @@ from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy
 
-__all__ = [
-    "LAYERS",
-    "Sectors",
-    "by_product",
-    "coefficients",
-    "conjugates",
-    "count",
-    "draws",
-    "maxima",
-    "outputs",
-    "sectors",
-    "solve",
-    "tied",
-]
-
 LAYERS = ("complex", "coefficients", "maxima", "tied")
 CUT = 1e-9  # singular values below this share of the largest are rounding
 _EXACT = jax.lax.Precision.HIGHEST

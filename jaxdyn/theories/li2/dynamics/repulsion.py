@@ -18,8 +18,6 @@ from jaxtyping import Array, Float, Int
 from jaxdyn.theories.li2.dynamics.ridge import residual_operator
 from jaxdyn.theories.li2.model import centred
 
-__all__ = ["coefficient", "overlap"]
-
 
 def overlap(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Float[Array, ""]) -> Float[Array, "2 2"]:
     r"""The matrix of :math:`f_j^\top P f_l` over both nodes of a pair."""

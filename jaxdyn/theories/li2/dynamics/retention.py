@@ -33,20 +33,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.data.cayley import Group
 
-__all__ = [
-    "OBJECTS",
-    "Data",
-    "End",
-    "Object",
-    "Tables",
-    "flow",
-    "make_data",
-    "random_order",
-    "tables",
-    "unwhitened",
-    "value_and_gradient",
-]
-
 Object = Literal["cross", "plain", "whitened"]
 OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
 

@@ -28,23 +28,6 @@ from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.li2.model import activate, centred
 
-__all__ = [
-    "Unridged",
-    "backward",
-    "contrast",
-    "early",
-    "fixed",
-    "gram",
-    "gram_inverse",
-    "kernel",
-    "path",
-    "residual_operator",
-    "solution",
-    "unridged",
-    "wide",
-    "wide_as_printed",
-]
-
 KINKS = 0.5  # kinks of activations are at multiples of this
 POINTS = 12  # Gauss-Legendre nodes of a panel
 TAIL = 10.0  # standard deviations: beyond, the normal law has 1e-23 of its mass

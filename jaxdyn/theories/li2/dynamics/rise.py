@@ -23,8 +23,6 @@ from jaxdyn import flow
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import nodes
 
-__all__ = ["END", "Trainer", "force", "outputs", "rise"]
-
 END = 2.0  # outputs over targets at which the solve stops, soon before nodes escape to infinity
 
 

@@ -16,8 +16,6 @@ from jaxdyn.data import irreps as fourier
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2.dynamics import energy
 
-__all__ = ["largest", "members", "shapes", "shares"]
-
 
 def shares(u: Float[Array, "M K"], irreps: Irreps) -> Float[Array, "K peaks"]:
     """The share of u in each irrep but the trivial one, conjugate pairs together."""

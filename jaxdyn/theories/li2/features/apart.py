@@ -17,13 +17,12 @@ Letters as in ``dynamics/energy.py``; source: arXiv:2509.21519, theorem 2, deriv
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -31,11 +30,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.model import Activation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Paths", "barriers", "ceilings", "judge", "judge_mixture", "parts", "trial"]
 
 SHARES = tuple(round(0.1 * i, 1) for i in range(1, 10))  # t
 ANGLES = 181  # points of an arc; the lowest is at the angle of which the tangent is a root of e_p / e_q

@@ -5,24 +5,18 @@ A normalisation that is a common factor leaves the ratio of both energies. Lette
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.dynamics import ascent, energy, retention
 from jaxdyn.theories.li2.published import BOUNDARY_ENERGIES, PARTIAL
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Boundary", "judge", "trial", "waves"]
 
 NOISE = 1e-2  # of a memorising node's start, off its pair
 FOURIER, MEMORY = "energy of a Fourier node on the training pairs, mean", "energy of a memorising node, mean"

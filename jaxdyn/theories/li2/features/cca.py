@@ -11,21 +11,15 @@ for any output f of a node, with :math:`\rho` its multiple correlation with the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Sample", "canonical", "centred", "energy", "judge", "one_hot", "trial"]
 
 
 @jd.setting

@@ -6,12 +6,11 @@ are the starts' parts in the group's largest irrep, with v = u. Letters as in ``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, sampling
@@ -19,11 +18,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import ascent, energy, shapes
 from jaxdyn.theories.li2.model import Activation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Maxima", "trial"]
 
 
 @jd.setting

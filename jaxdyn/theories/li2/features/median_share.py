@@ -5,36 +5,18 @@ Letters as in ``features/thm4_retention.py``; an interval comes from resampling 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.li2.dynamics import retention as theory
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
-__all__ = [
-    "COLORS",
-    "DRAWS",
-    "LEVELS",
-    "MAIN",
-    "Halves",
-    "constant",
-    "estimated",
-    "few_ticks",
-    "halves",
-    "law",
-    "plot_halves",
-    "quantile",
-    "slope",
-]
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)  # thresholds on the mass
 MAIN = 0.6

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Complex, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Groups", "basis", "block_sum", "counted", "judge", "permutations", "trial"]
 
 
 @jd.setting

@@ -24,8 +24,6 @@ from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy, nodes
 from jaxdyn.theories.li2.training import Data, Training, data, train
 
-__all__ = ["Forecast", "forecast", "targets", "trial"]
-
 
 class Forecast(NamedTuple):
     """Shares of the irreps in every node: by each form of the theory, on another landscape, and at the start."""

@@ -14,13 +14,12 @@ the network's nodes are independent until ``curve_right`` is largest. Letters as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -31,28 +30,6 @@ from jaxdyn.theories.li2.dynamics import energy, nodes, rise
 from jaxdyn.theories.li2.dynamics.rise import END
 from jaxdyn.theories.li2.features.single_nodes import targets
 from jaxdyn.theories.li2.training import MOMENTUM, Data, Training, data, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "QUANTITIES",
-    "SMALL",
-    "WORLDS",
-    "apart",
-    "crossed",
-    "explained",
-    "heights",
-    "highest",
-    "judge",
-    "judge_until",
-    "power",
-    "trial",
-    "until",
-    "window",
-]
-
 
 QUANTITIES = ("energy", "purity")
 SMALL = 0.5  # outputs over targets up to which outputs count as small

@@ -8,21 +8,16 @@ winner off the start, of arXiv:2602.16849: magnitude and alignment, or alignment
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.li2.features.single_nodes import trial
 from jaxdyn.theories.li2.training import Training
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "agreement", "judge", "judge_use", "right"]
 
 LABELS = {"node": "by the flow of the node", "energy": "by the climb of E(w)"}
 GENERAL = 0.95  # test accuracy that counts as generalising

@@ -6,13 +6,14 @@ Letters as in ``dynamics/energy.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -21,13 +22,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy as theory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Gradients", "Weights", "decomposition_trial", "gradient_trial"]
 
 SOURCE = "arXiv:2509.21519"
 KINDS = ("square", "relu", "silu", "tanh")

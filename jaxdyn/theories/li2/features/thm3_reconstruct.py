@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Num, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, sampling
@@ -22,11 +23,6 @@ from jaxdyn.data.cayley import Group
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import reconstruct as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Layers", "trial"]
 
 EXACT = 1e-18  # squared residual over the squared targets that rounding may leave
 FAILS = 1e-9  # and from which a fit counts as failed: on a logarithmic scale, halfway to 1

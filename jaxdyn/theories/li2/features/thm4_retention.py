@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -36,11 +37,6 @@ from jaxdyn.theories.li2.features.median_share import (
     law,
     plot_halves,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "CYCLIC", "DEGREES", "Retention", "judge", "judge_whitened", "split_start", "trial"]
 
 _EXACT = jax.lax.Precision.HIGHEST
 LARGE, SOME = 128, 8  # from this order on, so many subsets at a time

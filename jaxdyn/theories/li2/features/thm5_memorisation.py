@@ -6,23 +6,17 @@ Letters as in ``dynamics/memory.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.dynamics import memory as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "OneTarget", "distinct", "trial"]
 
 SOURCE = "arXiv:2509.21519, theorem 5"
 KINDS = ("square", "relu", "silu", "tanh", "cube")

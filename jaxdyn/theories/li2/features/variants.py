@@ -13,7 +13,7 @@ Source: arXiv:2509.21519, figures 9-13 and 17. Letters: M elements, K hidden nod
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -31,26 +32,6 @@ from jaxdyn.linalg import dense
 from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.interaction import trained_features
 from jaxdyn.theories.li2.zero_start import KNOWN, reached
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "Deep",
-    "MOST",
-    "Plane",
-    "Variant",
-    "features",
-    "init",
-    "judge_complex",
-    "judge_delay",
-    "judge_purity",
-    "judge_start",
-    "predict",
-    "trial",
-]
-
 
 MOST = 2  # residual blocks
 FEW = "ln of epochs with real weights over those with complex ones, few pairs, mean"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ import scipy.optimize
 import xarray as xr
 from jaxtyping import PRNGKeyArray
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
@@ -23,11 +23,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics.critical import critical_share, order_share
 from jaxdyn.theories.li2.training import Training, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "GRID", "half", "halves", "trial"]
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:

@@ -9,24 +9,18 @@ not. Letters as in ``training.py``.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.published import OFF_DIAGONAL
 from jaxdyn.theories.li2.training import Data, Training, gradient, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "HIGH", "overlaps", "trial", "watch"]
-
 
 SAMPLES = 256  # rows of the samples' Gram matrix that are used
 NODES = 128  # of the nodes' one, for its quantile

@@ -7,20 +7,14 @@ about 150 (:math:`3 \cdot 10^{15}`): a task for an accelerator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.li2.interaction.trained_features import trial
 from jaxdyn.theories.li2.training import Training
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 GENERAL = 0.95  # test accuracy that counts as generalising
 MORE = "irreps that Muon's nodes hold beyond Adam's, mean"

@@ -6,23 +6,17 @@ Letters as in ``dynamics/muon.py``; Q has orthonormal columns, v is the column n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting
 from jaxdyn.optim.muon import newton_schulz, polar
 from jaxdyn.theories.li2.dynamics import muon
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Polar", "trial"]
 
 FORMS = ("printed", "derived")
 MAPS = ("polar", "random", "newton_schulz")

@@ -14,7 +14,6 @@ Letters as in ``dynamics/both.py``.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +21,7 @@ import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats, train
@@ -29,25 +29,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
 from jaxdyn.theories.li2.dynamics.both import Problem, field
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "CLAIMS",
-    "FLOWS",
-    "LEVELS",
-    "STAGES",
-    "Stages",
-    "curves",
-    "distance",
-    "judge_slaved",
-    "judge_times",
-    "settled",
-    "slopes",
-    "trial",
-]
-
 
 STAGES = ("I", "II", "III")
 FLOWS = ("slaved", "both", "fixed")

@@ -12,12 +12,12 @@ for a column of norm one. Letters as in ``training.py``.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -27,12 +27,6 @@ from jaxdyn.optim.muon import polar
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.training import Data, Training, gradient, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "HELD", "gains", "masses", "trial"]
-
 
 EARLY = "logarithm of the gain in held irreps over free ones, first record, mean"
 LATE = "the same at the end of training, mean"

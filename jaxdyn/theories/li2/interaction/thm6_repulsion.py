@@ -6,24 +6,19 @@ All pairs of the first nodes; the network has ``nodes`` of them. Letters as in `
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import repulsion, ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Pairs", "trial"]
 
 SOURCE = "arXiv:2509.21519, Theorem 6"
 FIRST = 12

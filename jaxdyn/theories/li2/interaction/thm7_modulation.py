@@ -6,13 +6,12 @@ Letters as in ``dynamics/energy.py``; S is the set of irreps learned.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, sampling
@@ -20,11 +19,6 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ascent, energy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Learned", "trial"]
 
 SOURCE = "arXiv:2509.21519, theorem 7"
 CUT = 1e-9  # singular values of features below this share of the largest are rounding

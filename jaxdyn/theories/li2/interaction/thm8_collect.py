@@ -5,22 +5,16 @@ Measured by integrating equation 10 from random starts, node by node. Letters as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.li2.dynamics import muon
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Collect", "trial"]
 
 SOURCE = "arXiv:2509.21519, Theorem 8"
 FORMS = ("printed", "derived")

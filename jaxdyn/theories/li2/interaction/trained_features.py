@@ -17,8 +17,6 @@ from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.training import Training, train
 
-__all__ = ["ALIVE", "PURE", "Nodes", "nodes", "trial"]
-
 PURE = 0.8
 ALIVE = 0.1  # of the largest norm
 

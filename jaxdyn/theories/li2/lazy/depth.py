@@ -5,24 +5,18 @@ Letters as in ``dynamics/depth.py``; the signal is that of :math:`G_F` early (``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import depth, ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Upper", "trial"]
 
 FORMS = ("printed", "derived")
 COUNTS = (1, 4, 16, 64)  # blocks after which the signal is recorded

@@ -7,24 +7,19 @@ by differentiation of the loss. Letters as in ``dynamics/ridge.py``; alpha is th
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "StageOne", "trial"]
 
 SOURCE = "arXiv:2509.21519"
 SIZES = (0.0, 0.01, 0.1, 1.0)  # of alpha, in parts of the setting's

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.li2.training import Training
 from jaxdyn.theories.li2.zero_start import KNOWN, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "gain", "judge"]
 
 SMALL = "23"
 ON_SMALL = f"ln of the epochs with a trained top layer over those with the ridge solution, M = {SMALL}, mean"

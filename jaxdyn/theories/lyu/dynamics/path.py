@@ -24,8 +24,6 @@ from jaxtyping import Array, Float, Int
 from jaxdyn import linalg
 from jaxdyn.theories.lyu import model
 
-__all__ = ["crossing", "entropic", "kernel", "path", "product"]
-
 Scalar = float | Float[Array, ""]
 FIRST, EACH = 50, 10  # Newton steps for the first scale, and for each further one
 

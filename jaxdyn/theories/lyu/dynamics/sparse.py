@@ -16,8 +16,6 @@ from jaxdyn import linalg
 from jaxdyn.theories.lyu import model
 from jaxdyn.theories.lyu.dynamics import path
 
-__all__ = ["least_one_norm"]
-
 STEPS, CENTRE, GAP = 40, 0.1, 1e-6  # Newton steps, share of the gap aimed at in each, gap at which to stop
 
 

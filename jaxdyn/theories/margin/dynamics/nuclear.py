@@ -20,8 +20,6 @@ from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 
-__all__ = ["Solved", "least_nuclear"]
-
 TIMES, GROWTH, NEWTON = 20, 2.5, 8  # values of t, the factor between two of them, and Newton steps at each
 
 

@@ -18,8 +18,6 @@ from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 
-__all__ = ["Solved", "differences", "largest_margin"]
-
 STEPS, CENTRE, KEEP = 60, 0.1, 0.9
 
 

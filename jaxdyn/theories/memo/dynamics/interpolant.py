@@ -16,9 +16,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["Interpolant", "apply", "construct", "weights"]
-
-
 PLACE = 0.1  # of a bias between the two values of z around it
 
 

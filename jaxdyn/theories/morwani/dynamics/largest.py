@@ -20,8 +20,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.theories.morwani import model
 
-__all__ = ["construct", "frequencies", "largest", "one_frequency"]
-
 
 def frequencies(modulus: int) -> int:
     """Frequencies up to sign, (p-1)/2."""

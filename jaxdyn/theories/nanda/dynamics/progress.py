@@ -23,24 +23,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError
 
-__all__ = [
-    "amplitudes",
-    "amplitudes_by_sum",
-    "by_sum",
-    "excluded",
-    "frequencies",
-    "gini",
-    "key_frequencies",
-    "key_part",
-    "key_part_by_sum",
-    "numbers_by_sum",
-    "restricted",
-    "spectrum",
-    "trig_logits",
-    "trig_logits_by_sum",
-    "waves",
-]
-
 
 def frequencies(p: int) -> Int[Array, " f"]:
     """The frequencies 1 ... (p-1)/2 of real waves on Z_p, p odd.

@@ -14,8 +14,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["delay", "edge", "passage"]
-
 Scalar = float | Float[Array, ""]
 
 

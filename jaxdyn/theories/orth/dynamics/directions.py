@@ -16,8 +16,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.nn.observe import random_cosine
 
-__all__ = ["approximate_mean", "common_share", "cosine_quantile", "gram_error", "mean_absolute_cosine", "mean_cosine"]
-
 Scalar = float | Float[Array, ""]
 
 

@@ -14,8 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["SIGNIFICANT", "SMALLEST", "certain", "possible", "underflow"]
-
 SIGNIFICANT = {"float16": 11, "float32": 24, "float64": 53}  # bits of the significand, the hidden one included
 SMALLEST = {"float16": -24, "float32": -149, "float64": -1074}  # exponent of the smallest positive number
 

@@ -17,8 +17,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["along_weights", "derivative", "probabilities"]
-
 
 def probabilities(z: Float[Array, "n p"], stable: bool) -> Float[Array, "n p"]:
     """Softmax or StableMax of the logits, from their definitions."""

@@ -12,8 +12,6 @@ import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.rev.bilinear.trial import EXPONENT, Bilinear, trial
 
-__all__ = ["CLAIMS", "judge_lower", "judge_ortho", "judge_ratio", "largest", "ratio_exponent", "slack"]
-
 SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
 SLACK = 0.08  # floor's exponent minus that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)

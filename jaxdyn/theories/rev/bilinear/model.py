@@ -20,8 +20,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.engine.switch import Code
 
-__all__ = ["KINDS", "Flow", "effective", "field", "loss", "objective", "reverse_loss", "sample_tokens"]
-
 KINDS = ("gaussian", "orthonormal")
 
 

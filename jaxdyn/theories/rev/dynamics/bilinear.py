@@ -14,8 +14,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn.theories.snap.dynamics.clock import clock
 
-__all__ = ["first_exponent", "half_guess", "mean_rise", "orthonormal_loss", "reverse_floor"]
-
 Scalar = float | int | Float[Array | np.ndarray, "*#n"]
 
 

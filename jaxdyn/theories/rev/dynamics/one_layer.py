@@ -12,8 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["bound", "effective_exponent", "entry_other", "entry_target", "flow_exponent", "time"]
-
 Scalar = float | int | Float[Array | np.ndarray, "*#n"]
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.mlt.trial import GROUPS, PAPER, Deep, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "asked_before", "judge_asym", "judge_nll", "judge_rank", "plot_asym", "plot_nll", "read_alone", "read_rank"]
 
 SOURCE = "arXiv:2405.04669"
 LEARNED = 0.05  # NLL below which training sequences are known

@@ -21,8 +21,6 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn import nn
 from jaxdyn.theories.rev.mlt.sentences import Facts
 
-__all__ = ["MAPS", "READS", "among", "cosines", "diagonal_z", "heat_maps", "held_out", "reassigned"]
-
 READS = ("alone", "asked")
 MAPS = {  # task -> name: member that is given, relation, member that is read
     "reversal": {"A to B": (0, 0, 1), "B to A": (1, 1, 0)},

@@ -18,8 +18,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import nn
 
-__all__ = ["Batch", "batch_size", "make_batch", "objective", "optimizer", "ordered", "read_out_alone", "token_loss", "word_loss"]
-
 FROZEN = ("embed", "position")
 SILENT = ("out", "out_bias", "outer", "outer_bias")  # what a block adds to the residual stream passes through these
 Scalar = float | Float[Array, ""]

@@ -23,8 +23,6 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["TASKS", "Facts", "Sizes", "owners", "same_kind", "sample", "sizes", "subset"]
-
 TASKS = ("reversal", "cot", "relevant", "context")
 ANSWERS, HELD_OUT = 10, 3  # in-context: y tokens, and how many of them are held out for every x
 

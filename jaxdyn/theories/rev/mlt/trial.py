@@ -18,8 +18,6 @@ from jaxdyn import nn
 from jaxdyn import train as loop
 from jaxdyn.theories.rev.mlt import logits, model, sentences
 
-__all__ = ["GROUPS", "PAPER", "Deep", "Run", "grouped", "network", "shape", "shown_mask", "sizes", "train", "trial"]
-
 GROUPS = ("training, A to B", "training, B to A", "one-way, learned", "one-way, unseen")
 
 

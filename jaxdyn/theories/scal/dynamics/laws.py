@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["COST", "Kaplan", "Law", "exponent", "kaplan_loss", "kaplan_optimum", "loss", "optimum", "parabola_shift"]
-
 COST = 6.0  # operations for a weight and a token
 
 

@@ -17,8 +17,6 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, zeta
 from jaxtyping import Array, Float, Int
 
-__all__ = ["MOST", "exponent", "large", "late", "loss"]
-
 MOST = 2048  # features of the largest model
 
 

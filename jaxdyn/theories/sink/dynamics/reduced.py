@@ -34,8 +34,6 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow
 
-__all__ = ["Point", "Query", "covariance", "heuristic_law", "late_error", "late_law", "loss", "share", "solve", "variance"]
-
 Scalar = float | Float[Array, "*#t"]
 
 

@@ -21,8 +21,6 @@ from jaxtyping import Array, Bool, Float
 from jaxdyn import linalg
 from jaxdyn.data.graphs import Edges
 
-__all__ = ["ALL", "CLUSTER", "EMBEDDINGS", "Embedding", "Spectrum", "adjacency", "incidence", "spectrum", "squared_distances"]
-
 ALL = 1e6  # eigenvectors: more than there are
 CLUSTER = 1e-8  # eigenvalues nearer than this are equal
 PADDED = 10.0  # eigenvalue of edges that are padding, above all others

@@ -24,8 +24,6 @@ from jaxdyn import linalg
 from jaxdyn.data.graphs import Edges
 from jaxdyn.theories.sln.dynamics.line import incidence
 
-__all__ = ["TIE", "chance", "costs", "ground_states", "reach", "success", "tied"]
-
 TIE = 1e-9  # of squared distances
 SQUARES = 24  # of the inverse Laplacian
 

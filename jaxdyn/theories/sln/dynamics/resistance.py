@@ -23,8 +23,6 @@ from jaxdyn.data.graphs import Edges
 from jaxdyn.theories.sln.dynamics.line import adjacency
 from jaxdyn.theories.sln.dynamics.navigate import reach
 
-__all__ = ["along", "resistances", "steps"]
-
 
 def resistances(edges: Edges, size: int, dtype: str = "float64") -> Float[Array, "m m"]:
     """Resistances between edges by the inverse of a matrix, without a spectrum; 0 for padding and between components."""

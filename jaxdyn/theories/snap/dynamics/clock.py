@@ -11,8 +11,6 @@ import jax.numpy as jnp
 from jax.scipy.stats import binom
 from jaxtyping import Array, Float
 
-__all__ = ["clock", "expected", "hit", "miss", "visits"]
-
 NEWTON = 12  # 9 are enough for M up to 1e12 and s up to 1e280
 Scalar = int | float | Float[Array, "*#n"]
 

@@ -18,25 +18,6 @@ from scipy.special import lambertw
 
 from jaxdyn.theories.snap.dynamics.clock import miss
 
-__all__ = [
-    "ascent",
-    "attention",
-    "backpropagated",
-    "beta",
-    "excess",
-    "gamma",
-    "gamma_integral",
-    "gradient_form",
-    "iota",
-    "logit_rate",
-    "peak",
-    "sample_ascent",
-    "spread",
-    "time_at",
-    "unit",
-    "xi",
-]
-
 Scalar = int | float | Float[Array, "*#n"]
 
 

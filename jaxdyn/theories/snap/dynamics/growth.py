@@ -32,23 +32,6 @@ from jaxtyping import Array, Float
 from jaxdyn.theories.snap.dynamics.clock import hit, miss
 from jaxdyn.theories.snap.dynamics.gradient import beta
 
-__all__ = [
-    "b_law",
-    "b_memory",
-    "constant",
-    "dawson_integral",
-    "early_drive",
-    "exponent",
-    "gain",
-    "gain_shortfall",
-    "late_drive",
-    "memory_lag",
-    "partner",
-    "scale",
-    "slope",
-    "suppressed",
-]
-
 NODES = 256  # of the trapezoidal rule, whose error falls like exp(-4.9/step): rounding up to s = 1e6
 
 Scalar = int | float | Float[Array, "*#n"]

@@ -25,8 +25,6 @@ from jaxdyn import flow
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import attention, beta, gamma, logit_rate, unit
 
-__all__ = ["Path", "Problem", "features", "queries", "rates", "solve", "speed"]
-
 Number = float | Float[Array, ""]
 
 

@@ -6,14 +6,13 @@ The network's gradient flow is that of ``frozen_decoder.py``, the closed forms a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
@@ -21,11 +20,6 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import clock as theory
 from jaxdyn.theories.snap.gradient import frozen_decoder
 from jaxdyn.theories.snap.gradient.frozen_decoder import BREACHES, FROZEN, FROZEN_PAPER, TESTED, advantages
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "OneSample", "one_sample_trial"]
 
 HIT = 0.02  # by how much the mean probability of the next token may differ from its law
 MISS = 0.02  # by how much 1 - that probability, over its law, may differ from 1 in the later half of training

@@ -19,8 +19,6 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import clock as theory
 from jaxdyn.theories.snap.dynamics import gradient
 
-__all__ = ["BREACHES", "FROZEN", "FROZEN_PAPER", "TESTED", "Frozen", "advantages", "trial"]
-
 DECADES = (-2.0, 5.0)  # saved times, in units of K / eta
 SAVES = 42
 NUDGE = 1e-3  # the peak of gamma is the vertex through three times that are apart by this share

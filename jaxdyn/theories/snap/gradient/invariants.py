@@ -5,23 +5,17 @@ Letters as in ``model.py``. The flow is in float64, training by mini-batches of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.theories.snap import model, tasks
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Learning", "loss", "still_entries", "trial"]
 
 SAMPLES = 5  # records after the start
 FASTER = 3.0  # the second flow: learning rates times this number, time over it

@@ -6,23 +6,17 @@ from P: the tokens have the law P, and their mean over T has (1 + rho)/(1 - rho)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.snap import model
 from jaxdyn.theories.snap.dynamics import gradient as theory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Context", "prefix_counts", "trial"]
 
 LONG = 256  # from this length on the spread is compared with its leading order
 

@@ -6,24 +6,20 @@ the closed gradient, from the same Y(0) and Z(0), with eta_Z = eta_W / d for a s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
 from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import gradient as theory
 from jaxdyn.theories.snap.gradient import original_model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Layered", "trial"]
 
 SAVES = 7  # times from 0 to the end
 DEVIATIONS = ("deviation of the attention at the smallest d", "deviation of the attention at the largest d")

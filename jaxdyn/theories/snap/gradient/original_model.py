@@ -21,8 +21,6 @@ from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.snap import model
 
-__all__ = ["Weights", "decoder", "embeddings", "logits", "loss", "pair_logits", "rotation"]
-
 Scalar = int | float | Float[Array, ""]
 
 

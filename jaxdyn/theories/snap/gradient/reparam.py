@@ -5,13 +5,12 @@ The second is judged on the runs of ``frozen_decoder.py``. Letters as in ``model
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
@@ -20,11 +19,6 @@ from jaxdyn.theories.snap.dynamics import clock
 from jaxdyn.theories.snap.dynamics import gradient as theory
 from jaxdyn.theories.snap.gradient import frozen_decoder
 from jaxdyn.theories.snap.gradient.frozen_decoder import BREACHES, FROZEN, FROZEN_PAPER, TESTED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Overlapping", "Random", "reparam_trial", "xi_trial"]
 
 EARLY, LATE = 0.5, 300.0  # in units of K / eta: gamma rises before the first and falls after the second
 SAVES = 25

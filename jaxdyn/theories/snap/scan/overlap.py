@@ -5,21 +5,15 @@ F has the normalised attention of the K classes at a zero start as columns, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting
 from jaxdyn.data import classes
 from jaxdyn.theories.snap import model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "Overlap", "overlap_trial"]
 
 VOCABULARY = classes.Vocabulary(20)  # the largest number of classes in Syn-Medium; fewer are the first ones
 SIZES = (2, 6, 10, 20)

@@ -17,8 +17,6 @@ from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 from jaxdyn.theories.snap.population import population_flow
 
-__all__ = ["ALONE", "FLOW", "TESTED", "LawsFlow", "trial"]
-
 SAVES = 25
 
 

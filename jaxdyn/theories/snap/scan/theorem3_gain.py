@@ -8,21 +8,16 @@ decoder's memory holds gains back, by a share that vanishes as eta_Y / eta_Z gro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap import random_laws
 from jaxdyn.theories.snap.scan import random_laws_flow
 from jaxdyn.theories.snap.scan.random_laws_flow import ALONE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 LATE = 8.0  # clock from which the shortfall of the gains is the memory's
 GROWN = "growth over the predicted at ratio {}"

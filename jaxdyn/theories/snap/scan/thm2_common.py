@@ -6,9 +6,8 @@ dynamics can be read off its equation, whose right side is positive; it is judge
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -16,11 +15,6 @@ from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.random_laws import COMMONS, RANDOM, TESTED, Laws, trial
 from jaxdyn.theories.snap.scan import random_laws_flow
 from jaxdyn.theories.snap.scan.random_laws_flow import FLOW, LawsFlow
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 UNEQUAL = {"common": 0.1, "second": 0.1, "unequal": 1.5, "ratio": [0.1, 1.0]}
 DIGITS = 5e-5  # to which the independent integration's logits are given

@@ -8,13 +8,12 @@ the reduced dynamics with memory, on the same laws. Laws and letters as in ``ran
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -24,11 +23,6 @@ from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 from jaxdyn.theories.snap.population import population_flow
 from jaxdyn.theories.snap.random_laws import COMMONS
 from jaxdyn.theories.snap.scan.random_laws_flow import SAVES, TESTED, LawsFlow
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge", "trial"]
 
 
 def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:

@@ -7,20 +7,14 @@ decoder's clock. In the flow the class's own past then holds the attention back 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap.snapping.common_pair import SETTLED, SLOWER
 from jaxdyn.theories.snap.snapping.common_pair_flow import QUICK, SOURCE, TESTED, PairFlow, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 LATE = 5.0  # scale s from where the law's growth in ln u is its limit, to 2%
 STILL = 0.01  # of 2, the largest L1 distance: movement of frozen attention while time doubles

@@ -6,19 +6,14 @@ The ODE and the law are in ``common_pair.py``; letters as in ``dynamics/growth.p
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap.snapping.common_pair import SETTLED, SLOWER, Pair, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 LATE = 1e3  # times K ln M / eta_Y, from where dB/dln t follows its limit
 

@@ -17,8 +17,6 @@ from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
 
-__all__ = ["FORMS", "SETTLED", "SLOWER", "TIMES", "Pair", "log_argument", "problem_of", "trial"]
-
 TIMES = 1e7 * 0.5 ** np.arange(33, -1, -1)  # doubling from about 1e-3
 FORMS = ("derived", "no quarter", "constant")
 SETTLED = 2.0  # times K ln M / eta_Y: the end of the transition

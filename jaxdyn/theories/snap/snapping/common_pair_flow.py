@@ -20,8 +20,6 @@ from jaxdyn.theories.snap.dynamics.gradient import attention, excess, gamma_inte
 from jaxdyn.theories.snap.population import population_flow
 from jaxdyn.theories.snap.snapping.common_pair import SETTLED
 
-__all__ = ["FORMS", "QUICK", "SOURCE", "TESTED", "PairFlow", "trial"]
-
 FORMS = ("memory", "instant")
 DOUBLINGS = 40
 

@@ -5,20 +5,14 @@ Both claims are about the reduced dynamics (``common_pair.py``, ``random_laws.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.snap import random_laws
 from jaxdyn.theories.snap.snapping import common_pair
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 STILL = 0.01  # of 2, the largest L1 distance: movement of frozen attention while time doubles
 LEARNING = 0.01  # the decoder's error while it still learns

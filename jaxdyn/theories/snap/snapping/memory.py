@@ -8,13 +8,12 @@ order :math:`(\eta_Z/\eta_Y)\,u^2`, which is small where the decoder learns much
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -23,11 +22,6 @@ from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 from jaxdyn.theories.snap.population import population_flow
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "FORMS", "Rare", "trial"]
 
 FORMS = ("printed", "instant", "memory")  # rho = 1; rho = 1/K; rho = 1/K and a decoder that remembers
 SAVES = 16

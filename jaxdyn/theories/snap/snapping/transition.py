@@ -7,19 +7,13 @@ fixed :math:`\eta_Y` the runs of ``common_pair_flow.py`` differ in :math:`\eta_Z
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap.snapping.common_pair_flow import QUICK, SOURCE, TESTED, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "judge", "transition"]
 
 FAST = 5.0  # eta_Y / eta_Z from where the decoder counts as much the faster
 AMONG = "transition, latest over earliest of the runs with a decoder at least 5 times as fast"

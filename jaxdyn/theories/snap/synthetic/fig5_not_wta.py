@@ -6,20 +6,14 @@ The runs are those of ``syn.py``. The prediction side of ``snap.fig5`` is an ind
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.synthetic.syn import Syn, small_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "STILL", "plot_fig5", "rows_of"]
 
 NEAR, FAR = 0.02, 0.06  # by how much a mean may differ from the reference, which is rounded to two decimals: more
 # for SGD with momentum, whose runs differ by .01 to .02 among one another, so that the mean of the reference's five does by .01

@@ -7,20 +7,14 @@ decoder's clock u.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.synthetic.syn import MEDIUM, medium_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "LEVEL", "along", "from_published"]
 
 LEVEL = 0.997  # that the intervals of all cells hold together
 SHARP = 0.04  # published standard deviation (nats) up to which a cell is compared by itself

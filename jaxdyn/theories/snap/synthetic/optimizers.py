@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.synthetic.syn import MEDIUM, Syn, medium_trial, small_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS"]
 
 RISE = 0.02  # nats; the reference, to two decimals, has .03
 OWN, COMMON = published.QUANTITIES[0], published.QUANTITIES[2]

@@ -17,8 +17,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.theories.snap import model
 
-__all__ = ["Batch", "Compact", "attention", "expand", "make_loss", "start", "sums"]
-
 
 class Compact(NamedTuple):
     """What can move: decoder rows of contextual tokens, logits of common tokens by query, and of own tokens by class."""

@@ -21,8 +21,6 @@ from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.synthetic import sampled
 
-__all__ = ["MEDIUM", "OPTIMIZERS", "Syn", "medium_trial", "numbers", "run", "sharpened", "small_trial", "vocabulary"]
-
 OPTIMIZERS = ("sgd", "adam")
 
 

@@ -12,23 +12,17 @@ Source: talk training, "Learnable TF-IDF"; talk short, "Overall Picture of the T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
 from jaxdyn.theories.snap import model
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "TfIdf", "documents", "judge_contextual", "laws", "leading", "trial"]
 
 CORRELATION = "gain's rank correlation with tf-idf"
 OVER_IDF, OVER_TF = (f"gain's rank correlation with tf-idf minus that with {name}" for name in ("idf", "tf"))

@@ -16,8 +16,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.theories.sup.construction import HEADS, SPECIAL, Sizes
 
-__all__ = ["outputs", "places"]
-
 
 def outputs(
     sizes: Sizes, tokens: Int[Array, " n"], members: Bool[Array, "c N"], dtype: str = "float64"

@@ -23,8 +23,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["by_weights", "margins", "thoughts"]
-
 
 def by_weights(
     edges: Int[Array, "m 2"],

@@ -17,8 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["crossing", "efficiency", "half"]
-
 
 def efficiency(
     outputs: Float[Array, "... c"], labels: Int[Array, "..."], only: Bool[Array, "..."], weights: object

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 
-__all__ = ["first", "values"]
-
 
 def values(updates: Float[Array, "R P"], window: int) -> Float[Array, "w T"]:
     """Singular values of every window, the largest first."""

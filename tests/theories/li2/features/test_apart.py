@@ -51,7 +51,6 @@ def test_bent_paths_between_frequencies_fall_at_least_as_far():
 @pytest.mark.thinned
 @pytest.mark.parametrize("claim", apart.CLAIMS, ids=lambda c: c.id)
 def test_judges_uphold_and_refuse_opponents(claim):
-    SMALL.upholds_what_is_right(claim)
     SMALL.notices_a_tenth_and_every_breach(claim)
     fig = Figure()
     claim.plot(SMALL.data(claim), fig)

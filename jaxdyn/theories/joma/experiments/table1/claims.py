@@ -5,19 +5,13 @@ The network is in ``model.py``; its training, which all claims share, and the th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.experiments.table1.trial import Table1, trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["CLAIMS", "gain", "judge_labels", "judge_lower", "judge_start", "judge_upper"]
 
 DIGIT = 0.01  # the last digit of the table: a smaller gain does not show in it
 

@@ -18,8 +18,6 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["LENGTH", "PAD", "Layers", "activity", "longest", "refuse", "sample_layers", "sequences", "subsets"]
-
 PAD = 99  # the last of 100 symbols; the others are tokens
 LENGTH = 30
 

@@ -19,8 +19,6 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxdyn import nn
 from jaxdyn.linalg import dense
 
-__all__ = ["apply", "positions"]
-
 EPSILON = 1e-5  # of nn.tree_network's layer norm
 
 

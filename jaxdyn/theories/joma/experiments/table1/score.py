@@ -19,8 +19,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["score", "scores"]
-
 
 def score(nodes: Float[Array, "C u"], active: Bool[Array, "C N"], counts: Int[Array, " C"]) -> Float[Array, ""]:
     """Mean over active latents of the best node's correlation."""

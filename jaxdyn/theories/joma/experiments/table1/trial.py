@@ -24,25 +24,6 @@ from jaxdyn import nn, train
 from jaxdyn.theories.joma.experiments.table1 import data, model, score
 from jaxdyn.theories.joma.published import TABLE1_SIZES as SIZES
 
-__all__ = [
-    "FORMS",
-    "FULL",
-    "Problem",
-    "Table1",
-    "cross_entropy",
-    "network",
-    "optimizer",
-    "plain_loss",
-    "positions",
-    "problem",
-    "sample_counts",
-    "scores",
-    "start",
-    "trained",
-    "trial",
-    "weighted_loss",
-]
-
 FORMS = ("untrained", "labels", "permuted")
 DRAWN = 1280  # samples of a score
 ORDERS = 16  # permutations of the sequences
