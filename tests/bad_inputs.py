@@ -20,7 +20,7 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn.cli.main import main
-from jaxdyn.engine import probes, timings
+from jaxdyn.engine import direct, timings
 from jaxdyn.engine.reference import load_file
 
 LIST = ["list", "--load", "mine.py", "--json"]
@@ -408,5 +408,5 @@ class Campaign:
 
 def _forget():
     """Read the caches again, as a new process does."""
-    for cached in (timings.measured_costs, timings.shipped_costs, timings.reference_costs, probes.shipped_probes):
+    for cached in (timings.measured_costs, timings.shipped_costs, timings.reference_costs, direct.shipped_programs):
         cached.cache_clear()

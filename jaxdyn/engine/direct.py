@@ -30,7 +30,17 @@ from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.suiting import needs
 from jaxdyn.engine.syntax import code_hash, imports_of
 
-__all__ = ["SHIPPED", "allow", "direct_key", "facts_of", "modules_behind", "packaged", "traced_facts", "untraced"]
+__all__ = [
+    "SHIPPED",
+    "allow",
+    "direct_key",
+    "facts_of",
+    "modules_behind",
+    "packaged",
+    "shipped_programs",
+    "traced_facts",
+    "untraced",
+]
 
 PACKAGE = Path(jaxdyn.__file__).parent
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
@@ -111,11 +121,12 @@ def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:
 
 def _known() -> dict[str, dict[str, Any]]:
     """The programs in the shipped file and in the cache folder."""
-    return _shipped() | _checked(read_cached(PROGRAMS))
+    return shipped_programs() | _checked(read_cached(PROGRAMS))
 
 
 @functools.cache
-def _shipped() -> dict[str, dict[str, Any]]:
+def shipped_programs() -> dict[str, dict[str, Any]]:
+    """The programs of the theories, as far as a wheel brings them."""
     try:
         return _checked(json.loads(SHIPPED.read_text()))
     except (OSError, ValueError):

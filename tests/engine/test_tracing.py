@@ -423,7 +423,7 @@ def test_all_modules_between_a_trial_and_its_arrays_are_tried():
 
 @pytest.mark.slow
 def test_a_change_between_a_trial_and_its_arrays_is_seen(tmp_path):
-    """In a copy of the package each module is changed in turn, the one that derives the keys among them: stored runs are not used."""
+    """In a copy of the package each module is changed in turn, the one that derives the keys among them: nothing stored is used."""
     shutil.copytree(PACKAGE, tmp_path / "copy" / "jaxdyn", ignore=shutil.ignore_patterns("__pycache__", "theories", "recorded"))
     (tmp_path / "copy" / "jaxdyn" / "theories").mkdir()
     (tmp_path / "copy" / "jaxdyn" / "theories" / "__init__.py").touch()

@@ -30,8 +30,8 @@ for chunk in ahead.lists("cuda", sys.argv[1:]):
 """
 
 
-def chunk(name):
-    return Chunk(Program(Ref("m", name), Ref("m", "S"), ()), ((),), (0,))
+def chunk(name, fingerprint="text"):
+    return Chunk(Program(Ref("m", name), Ref("m", "S"), (), fingerprint=fingerprint), ((),), (0,))
 
 
 class Pipe:
@@ -147,20 +147,19 @@ def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
     monkeypatch.setattr(ahead, "topology", lambda platform: None)
     monkeypatch.setattr(ahead, "version", lambda package: "1.2")
     monkeypatch.setattr(ahead, "lists", lambda platform: [chunk(n) for n in "abcd"])
-    monkeypatch.setattr(ahead.probes, "shipped_key", lambda program: "sources")
-    monkeypatch.setattr(ahead.probes, "facts_of", lambda programs: {program: {"bytes": 7} for program in programs})
+    monkeypatch.setattr(ahead.direct, "facts_of", lambda programs: {program: {"bytes": 7} for program in programs})
     monkeypatch.setattr(impossible, "SHIPPED", tmp_path / "impossible.json")
     file = tmp_path / "ahead.json"
     assert ahead.write("tpu", 100, file) == (4, 4)
     assert ahead.read(file)["about"]["tpu"].startswith("JAX 1.2, libtpu 1.2, 2")
     (a, *_) = ahead.read(file)["tpu"].values()
-    assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "sources 1"}
+    assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "text 1"}
     assert json.loads(impossible.SHIPPED.read_text()) == {
         "tpu": {"m:b ()": "ends the compiler itself", "m:d ()": "needs complex128, which this platform lacks"}
     }
     del workers[:]
     assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"
-    monkeypatch.setattr(ahead.probes, "shipped_key", lambda program: "changed" if program.trial.qualname == "a" else "sources")
+    monkeypatch.setattr(ahead, "lists", lambda platform: [chunk("a", "another text"), *(chunk(n) for n in "bcd")])
     assert ahead.write("tpu", -1, file) == (3, 4) and len(ahead.read(file)["tpu"]) == 4, "what has changed stays until it is done"
     assert ahead.write("tpu", 100, file) == (4, 4) and [pipe.sent for pipe in workers] == [["a"]]
 

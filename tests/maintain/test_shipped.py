@@ -5,11 +5,10 @@ import json
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import probes, registry
+from jaxdyn.engine import direct, registry
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.timings import program_name
-from jaxdyn.engine.tracing import probe
 from jaxdyn.engine.verify import make_plan
 from jaxdyn.maintain import shipped
 from jaxdyn.maintain.shipped import theory_programs, write_costs
@@ -65,10 +64,12 @@ def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     claims, programs = shipped.write_shipped(tmp_path)
     catalogue = json.loads((tmp_path / "catalogue.json").read_text())
     assert len(catalogue["claims"]) == claims == len(registry.catalogue()) and catalogue["claims"] == registry.catalogue()
-    monkeypatch.setattr(probes, "SHIPPED", tmp_path / "probes.json")
+    monkeypatch.setattr(direct, "SHIPPED", tmp_path / "programs.json")
+    monkeypatch.setattr(direct, "_alone", lambda: True)
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
-    probes.shipped_probes.cache_clear()
-    facts = probes.facts_of(theory_programs(["lyu"]))
-    probes.shipped_probes.cache_clear()
-    assert facts == {program: probe(program) for program in theory_programs(["lyu"])} and len(facts) == programs
-    assert not (tmp_path / "cache" / "probes.json").exists(), "nothing was left to trace"
+    direct.shipped_programs.cache_clear()
+    assert direct.untraced(theory_programs(["lyu"])) == 0
+    facts = direct.facts_of(theory_programs(["lyu"]))
+    direct.shipped_programs.cache_clear()
+    assert facts == {program: direct.traced_facts(program) for program in theory_programs(["lyu"])} and len(facts) == programs
+    assert not (tmp_path / "cache" / direct.PROGRAMS).exists(), "nothing was left to trace"
