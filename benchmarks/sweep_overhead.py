@@ -288,14 +288,16 @@ def network(quick: bool) -> tuple[list[Row], dict[str, Any]]:
         return trained(Net(lr=lr, steps=steps), key_of(seed)).measured["loss"].value
 
     args = np.array(rates, np.float32), np.arange(seeds, dtype=np.uint32)
-    run = compiled(jax.vmap(jax.vmap(one, (None, 0)), (0, None)), *args)
+    run = compiled(jax.vmap(jax.vmap(one, (0, None)), (None, 0)), *args)
 
     def engine() -> Any:
         with tempfile.TemporaryDirectory() as out:
             return jd.sweep(trained, jd.grid(Net, lr=rates, steps=steps), seeds, out=Path(out) / "store", executor="vmap")
 
     # contracting steps in float32: 2000 roundings of a loss of order 1
-    ours = engine().measured_loss.values.reshape(len(rates), seeds, -1)
+    ours = (
+        engine().measured_loss.transpose("seed", "lr", "steps", "step", missing_dims="ignore").values.reshape(seeds, len(rates), -1)
+    )
     np.testing.assert_allclose(ours, run(*args), rtol=1e-3, atol=1e-5, err_msg="the contestants disagree")
     times = interleaved({"by hand": lambda: run(*args), "stored": engine}, 2 if quick else 7, clock=cpu_seconds)
     plain, name = times["by hand"]["median"], f"small network, {len(rates) * seeds:,} runs of {steps} steps"
