@@ -100,7 +100,7 @@ def by_engine(seeds: int, out: Path | None = None, *, restored: bool = False) ->
 
 
 def agree(hand: dict[str, np.ndarray], ds: Any) -> None:
-    """Refuse results that differ by more than a rounding of the product, of the sum and of the draw."""
+    """Refuse results that differ by more than the roundings of the draw, a product and a sum."""
     assert (ds.status.values == 0).all()
     for name, values in hand.items():
         assert ds[name].dtype == values.dtype == np.float64
@@ -406,16 +406,16 @@ PARTS = ORDINARY | {"large": large, "cluster": cluster}
 def fresh(*words: object, limit: float = float("inf")) -> Any:
     """What a process of its own prints as its last line; one that takes more than ``limit`` GiB is ended, with that as its peak."""
     command = [sys.executable, __file__, "--child", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with tempfile.TemporaryFile("w+") as printed, subprocess.Popen(command, stdout=printed) as child:
         while child.poll() is None:
             if resident(child.pid) > limit:
                 child.kill()
                 return {"peak": limit}
             time.sleep(0.2)
-        printed = child.stdout.read().splitlines()
-    if child.returncode:
-        raise SystemExit(f"{' '.join(map(str, words))}: its process ended with {child.returncode}")
-    return json.loads(printed[-1])
+        if child.returncode:
+            raise SystemExit(f"{' '.join(map(str, words))}: its process ended with {child.returncode}")
+        printed.seek(0)
+        return json.loads(printed.readlines()[-1])
 
 
 def resident(pid: int) -> float:
@@ -426,7 +426,7 @@ def resident(pid: int) -> float:
         return 0.0
 
 
-def child(words: list[str]) -> Any:
+def answer(words: list[str]) -> Any:
     """What a process of its own does: a contestant alone, or a part."""
     if words[0] == "alone":
         return alone(words[1], int(words[2]), Path(words[3]))
@@ -459,7 +459,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     options, path = parsed(words), RESULTS / "sweep_overhead.json"
     if options.child:
-        print(json.dumps(child(options.child)))
+        print(json.dumps(answer(options.child)))
         return
     rows: list[Row] = []
     facts: dict[str, Any] = {}
@@ -471,6 +471,8 @@ def main(words: list[str]) -> None:
     rows, facts = together(before, rows, facts)
     missed = sum(one["met"] == "NOT MET" for one in rows)
     question = f"What the engine costs beyond the runs ({missed} of {sum(one['met'] != '' for one in rows)} bars are not met)"
+    if options.quick:
+        question = f"What the engine costs beyond the runs, {QUICK} times fewer runs: the bars are those of the whole"
     publish("sweep_overhead", question, rows, save=not options.quick, details=facts)
 
 

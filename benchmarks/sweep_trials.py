@@ -21,7 +21,7 @@ class Trivial:
 def trivial(s: Trivial, key: jax.Array) -> jd.Observables:
     """One draw per seed; two float64 per run."""
     x = jax.random.uniform(key, (), jnp.float64)
-    return jd.observables(measured={"product": s.a * x, "sum": s.b + x})
+    return jd.observables(measured={"first": s.a * x + s.b, "second": s.a + s.b * x})
 
 
 def slow(s: Trivial, key: jax.Array) -> jd.Observables:
