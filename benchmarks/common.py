@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -69,16 +70,33 @@ def processor() -> str:
     return f"{name}, family {said['cpu family']}, model {said['model']}" if {"cpu family", "model"} <= said.keys() else name
 
 
-def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, warmup: int = 1) -> dict[str, dict[str, float]]:
-    """Seconds of each contestant, run in turn A B A B ...: minimum, median and all samples."""
+def cpu_seconds() -> float:
+    """Processor seconds of this process, all its threads, and of those processes that it started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + used.ru_utime + used.ru_stime
+
+
+def peak_memory() -> float:
+    """GiB that this process has had in memory at most. ``ru_maxrss`` will not do on Linux: it begins with the parent's."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(re.findall(r"VmHWM:\s*(\d+) kB", status.read_text())[0]) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+
+
+def interleaved(
+    contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, warmup: int = 1, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, dict[str, Any]]:
+    """Seconds of each contestant on a clock, run in turn A B A B ...: minimum, median and all samples."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for i in range(warmup + repeats):
         for name, run in contestants.items():
-            start = time.perf_counter()
+            start = clock()
             run()
+            seconds = clock() - start
             if i >= warmup:
-                samples[name].append(time.perf_counter() - start)
-            print(f"  {name}: {time.perf_counter() - start:.3f} s{' (warm-up)' if i < warmup else ''}", file=sys.stderr)
+                samples[name].append(seconds)
+            print(f"  {name}: {seconds:.3f} s{' (warm-up)' if i < warmup else ''}", file=sys.stderr)
     return {n: {"min": min(s), "median": statistics.median(s), "samples": s} for n, s in samples.items()}
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import tempfile
 from pathlib import Path
 
 from command_line import call
-from common import RESULTS, publish
+from common import RESULTS, cpu_seconds, publish
 
 DEAREST = 20
 RECORDED = RESULTS / "programs.json"
@@ -23,17 +22,11 @@ RECORDED = RESULTS / "programs.json"
 def measured() -> tuple[dict, dict[str, float]]:
     """The JSON object of a cold verification, and the totals that it does not know: processor seconds, and a second, warm call."""
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as cwd:
-        before = processor_seconds()
+        before = cpu_seconds()
         result = call("verify", "--json", cache=cache, cwd=cwd)
-        spent = processor_seconds() - before
+        spent = cpu_seconds() - before
         warm = call("verify", "--json", cache=cache, cwd=cwd)
     return result, {"processor seconds": spent, "second call": warm["seconds"]}
-
-
-def processor_seconds() -> float:
-    """Of all processes that were started and have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def named(costs: list[dict]) -> dict[str, dict]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common import platform_of_runs
 
-SHARED = ("common.py", "pieces.py", "run_all.py")
+SHARED = ("common.py", "pieces.py", "run_all.py", "sweep_trials.py")
 CAMPAIGNS = ("bad_inputs.py", "kills.py")  # they time nothing, and take an hour
 
 

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -289,7 +290,8 @@ def test_all_benchmarks_are_run_but_those_that_need_what_is_not_here(load):
     run_all = load("run_all")
     on_cpu, on_gpu = ([path.name for path in run_all.scripts(platform)] for platform in ("cpu", "gpu"))
     assert set(on_gpu) - set(on_cpu) == {"accelerator.py"}
-    assert "factorisations.py" in on_cpu and not {"common.py", "pieces.py", "kills.py"} & set(on_gpu)
+    assert {"factorisations.py", "sweep_overhead.py"} <= set(on_cpu)
+    assert not {"common.py", "pieces.py", "kills.py", "sweep_trials.py"} & set(on_gpu)
 
 
 def test_peaks_are_rates_of_the_precision_that_is_asked_for(load):
@@ -347,3 +349,112 @@ def test_a_trial_of_the_whole(tmp_path):
     assert "1 verdicts equal" in rows[3]["note"]
     assert 0 < rows[3]["compile s"] < rows[3]["run s"]
     assert set(found["pieces"]) == {"calibration", "li2", "language", "fig6", "verdicts", "probe", "map"}
+
+
+def test_contestants_take_turns_on_the_clock_that_is_asked_for(load):
+    common, turns = load("common"), []
+    ticks = iter(range(100))
+    times = common.interleaved({name: lambda name=name: turns.append(name) for name in "ab"}, 2, clock=lambda: float(next(ticks)))
+    assert turns == list("ababab")  # with the warm-up
+    assert times["a"] == {"min": 1.0, "median": 1.0, "samples": [1.0, 1.0]}
+    start = common.cpu_seconds()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    assert 0.25 < common.cpu_seconds() - start < 5
+
+
+def test_the_peak_of_a_process_is_its_own(tmp_path):
+    """Not that of the process that started it, with which Linux begins ``ru_maxrss``."""
+    code = "import sys\nsys.path.insert(0, sys.argv[1])\nfrom common import peak_memory\nprint(peak_memory())\n"
+    code += "block = bytearray(b'x') * 2**28\nprint(peak_memory())"
+    block = bytearray(b"x") * 2**28  # 256 MiB here, too
+    done = subprocess.run([sys.executable, "-c", code, str(BENCHMARKS)], capture_output=True, text=True, check=True)
+    before, after = map(float, done.stdout.split())
+    assert len(block) == 2**28 and before < 0.2 and 0.2 < after - before < 0.3
+
+
+@pytest.mark.parametrize("part", ["million", "few", "network"])
+@pytest.mark.thinned
+def test_the_overhead_of_a_sweep_is_measured(load, part, capsys):
+    overhead = load("sweep_overhead")
+    rows, facts = overhead.PARTS[part](True)
+    assert {row["part"] for row in rows} == {part} and len({tuple(row) for row in rows}) == 1
+    assert all(0 < row["min"] <= row["median"] < 60 for row in rows)
+    assert all((row["bar"] == "") == (row["met"] == "") and row["met"] in ("", "met", "NOT MET") for row in rows)
+    assert sum(row["bar"] != "" for row in rows) == {"million": 3, "few": 1, "network": 1}[part]
+    json.dumps([rows, facts])
+
+
+def test_a_bar_is_met_by_the_median(load):
+    row = load("sweep_overhead").row
+    assert row("few", "", "s", [1.0, 2.0, 9.0], 2.0, plain=1.0)["met"] == "met"
+    assert row("few", "", "s", [1.0, 2.1, 9.0], 2.0)["met"] == "NOT MET"
+    assert row("few", "", "s", [1.0, 2.0, 9.0], 2.0, plain=1.0)["plain / median"] == 0.5
+    assert row("few", "", "s", [float("nan")], 2.0)["met"] == "NOT MET"
+
+
+def test_contestants_that_disagree_are_refused(load):
+    overhead = load("sweep_overhead")
+    hand, ds = overhead.by_hand(2)(), overhead.by_engine(2)
+    overhead.agree(hand, ds)
+    overhead.agree(overhead.as_list(2)(), ds)
+    with pytest.raises(AssertionError, match="the contestants disagree"):
+        overhead.agree({name: values * (1 + 1e-14) for name, values in hand.items()}, ds)
+    with pytest.raises(AssertionError, match="0 of 200 runs were restored"):
+        overhead.by_engine(2, restored=True)
+
+
+def test_what_is_packed_plainly_is_read_again(load, tmp_path, monkeypatch):
+    overhead = load("sweep_overhead")
+    monkeypatch.setattr(overhead, "STORE_BLOCK", 1 << 10)  # several blocks, the last one short
+    ds = overhead.by_engine(3)
+    overhead.packed(ds, tmp_path / "plain")
+    data = b"".join(block.tobytes() for block in overhead.unpacked(tmp_path / "plain"))
+    assert data == b"".join(variable.values.tobytes() for variable in ds.data_vars.values())
+
+
+def test_parts_that_are_not_run_are_kept_if_they_are_of_this_machine(load):
+    overhead = load("sweep_overhead")
+    old = {
+        "machine": overhead.machine(),
+        "details": {"few": 1, "large": 2},
+        "rows": [{"part": p, "n": 1} for p in ("few", "large")],
+    }
+    rows, facts = overhead.together(old, [{"part": "few", "n": 2}], {"few": 3})
+    assert [(row["part"], row["n"]) for row in rows] == [("few", 2), ("large", 1)] and facts == {"few": 3, "large": 2}
+    other = old | {"machine": {"cpu": "another"}}
+    assert overhead.together(other, [{"part": "few", "n": 2}], {"few": 3})[1] == {"few": 3}
+    assert overhead.together({}, [{"part": "few", "n": 2}], {"few": 3})[1] == {"few": 3}
+
+
+def test_which_parts_of_the_overhead_are_measured(load, capsys):
+    overhead = load("sweep_overhead")
+    assert overhead.parsed([]).only == ["million", "memory", "few", "network", "verify"]
+    assert overhead.parsed(["--large"]).only == ["large"] and overhead.parsed(["--cluster"]).only == ["cluster"]
+    assert overhead.parsed(["--only", "few", "memory"]).only == ["few", "memory"]
+    for words in (["--only", "nothing"], ["--large", "--cluster"]):
+        with pytest.raises(SystemExit):
+            overhead.parsed(words)
+
+
+def test_a_process_that_takes_too_much_memory_is_ended(load, tmp_path):
+    overhead = load("sweep_overhead")
+    assert overhead.fresh("alone", "in memory", 1, tmp_path, limit=0.01) == {"peak": 0.01}
+    with pytest.raises(SystemExit, match="alone nothing 0 .*: its process ended with 1"):
+        overhead.fresh("alone", "nothing", 0, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["memory", "large", "verify", "cluster"])
+def test_the_overhead_in_processes_of_their_own(part, tmp_path):
+    if part == "cluster":
+        pytest.importorskip("distributed")
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "sweep_overhead.py"), "--quick", "--only", part],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "What the engine costs beyond the runs" in done.stdout
+    assert re.search(rf"│ +{part} │", done.stdout)
