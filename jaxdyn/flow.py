@@ -255,7 +255,7 @@ def gradient_flow(
         ts: save times, increasing; ``ts[0]`` is the start.
         args: further arguments of the loss (data).
         rate: :math:`r`, one number for all, or a prefix of the tree ``params`` with a number (or array) for each branch.
-        options: as in :func:`solve`; an event is called as ``event(t, params, (rate, args))``.
+        options: as in :func:`solve`; an event has the arguments ``event(t, params, (rate, args))``.
 
     Raises:
         UsageError: as for :func:`solve`; a loss that is not a function or does not return a real number, or a rate that is not a

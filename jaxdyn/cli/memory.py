@@ -1,4 +1,4 @@
-"""``jaxdyn memory MODEL``: bytes of training a model with each method, without training it."""
+"""``jaxdyn memory MODEL``: the memory that training a model takes with each method, counted without training."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ COLUMNS = {
     "least": "least",
 }
 NOTE = (
-    "activations: what automatic differentiation keeps of {batch} x {length} tokens; checkpoints: with one at every layer;\n"
-    "layerwise: gradients where one layer is updated at a time; least: with both. States of lora, relora and low_rank hold their\n"
+    "activations: stored by automatic differentiation for {batch} x {length} tokens; checkpoints: with one at every layer;\n"
+    "layerwise: gradients if one layer is updated at a time; least: with both. States of lora, relora and low_rank hold their\n"
     "factors, next to full weights and gradients, as jaxdyn runs them. 1 GB is 10^9 bytes; a compiler's work space is not counted."
 )
 
@@ -44,7 +44,7 @@ def memory_command(
     side: str,
     out: Path | None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Facts for JSON, and lines for the terminal."""
+    """Count the bytes of training a model; returns facts for JSON, and lines for the terminal."""
     if out is not None and out.suffix not in (".png", ".svg"):
         raise UsageError(f"--out {shown(out)} is not allowed: the figure's name ends in .png or .svg")
     import jax
@@ -56,7 +56,7 @@ def memory_command(
         raise UsageError(f"--method {shown(only)} is not allowed: it is one of {', '.join(METHODS)}")
     options, shape = Options(rank=rank, stored=stored, side=side), _shape(model, DTYPES.get(dtype, dtype))
     sizes = {"batch": batch, "length": length}
-    with jax.enable_x64(shape.dtype == "float64"):  # else JAX would count numbers of four bytes
+    with jax.enable_x64(shape.dtype == "float64"):  # otherwise JAX would count four bytes per number
         found = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
     if out is not None:
         _draw(found, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
@@ -67,7 +67,7 @@ def memory_command(
 
 
 def _shape(model: str, dtype: str) -> Decoder:
-    """The decoder that is named: ``llama-7B``, or a config.json or its folder."""
+    """The decoder of a name such as ``llama-7B``, or of a config.json or its folder."""
     from jaxdyn.nn.decoder import LLAMA, llama
     from jaxdyn.optim.trees import check_dtype
 
@@ -95,7 +95,7 @@ def _table(found: Mapping[str, Footprint]) -> list[str]:
 
 
 def _draw(found: Mapping[str, Footprint], title: str, out: Path) -> None:
-    """Stacked bars, one pair a method: as it is, and with checkpoints and layerwise updates."""
+    """Stacked bars, two per method: as it is, and with checkpoints and layerwise updates."""
     from jaxdyn.experiment import figure
 
     parts = {
