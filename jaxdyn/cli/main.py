@@ -63,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="{list,show,verify,map,explore,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
+    # options that several commands share
     load = Parser(add_help=False)
     add_load(load)
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
@@ -75,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
+    # claims: list, show, verify, map, explore
     commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
 
     show = commands.add_parser(
@@ -88,10 +90,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
     add_explore(commands)
+    # models: models, memory, probe
     add_models(commands)
     add_memory(commands)
     add_probe(commands)
 
+    # files: new, report, completion
     new = commands.add_parser("new", **help_texts("Write a working example of a claim, to start your own from."))
     new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; an existing file is not overwritten.")
 
@@ -153,6 +157,7 @@ def _list(args: argparse.Namespace) -> int:
     from jaxdyn.engine import registry
     from jaxdyn.engine.contract import COUNTED
 
+    # the selected entries
     with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
         entries = registry.catalogue(args.load)
     chosen = set(registry.select_ids([e["id"] for e in entries], args.patterns))
@@ -162,6 +167,7 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     from jaxdyn.report.plain import plain
 
+    # one paragraph per claim, below the heading of its theory
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
     theory = None
@@ -176,6 +182,7 @@ def _list(args: argparse.Namespace) -> int:
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")
         print(f"    {e['home']}")
+    # how many of each kind
     kinds = ((kind, sum(e["counted"] == kind for e in entries)) for kind in COUNTED)
     parts = (plural(n, kind) if kind == "misprint" else f"{n} {kind}" for kind, n in kinds if n)
     print(f"{plural(len(entries), 'claim')}: {', '.join(parts)}", file=sys.stderr)
@@ -381,6 +388,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
+    # expected errors: one sentence and an exit code
     except UsageError as error:
         if debug:
             traceback.print_exc()

@@ -142,6 +142,8 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 
 
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The basis of the verdict, as pairs of a label and a text."""
+    # set-up and origin
     if claim["tested"]:
         yield "tested", plain(claim["tested"])
     yield "source", plain(claim["source"])
@@ -156,6 +158,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "in print", plain(claim["printed"])
     if claim["slides"]:
         yield "in the talks", "; ".join(talks.titled(claim["slides"]))
+    # opponents, bounds and records
     if claim["controls"]:
         yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
     if claim["rivals"]:
@@ -164,6 +167,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bounds", plain(claim["bounds"])
     for name, record in (claim["found"] or {}).items():
         yield "found", reading_text({"name": name, **record})
+    # runs, and how to repeat them
     more = f"; seeds are added, up to {claim['most']}, while a check is undecided" if claim["most"] else ""
     yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper")) + more
     yield "home", str(claim["home"])

@@ -168,7 +168,7 @@ def topics(source: Source) -> Iterator[Topic]:
 
 
 def _module_of(topic: str) -> str | None:
-    """The module that holds a topic's claims: the topic itself, or ``claims`` where it is a folder."""
+    """The module with a topic's claims: the topic itself, or its module ``claims`` if it is a folder; None if missing."""
     for name in (topic, f"{topic}.claims"):
         try:
             spec = importlib.util.find_spec(name)

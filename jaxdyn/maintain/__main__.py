@@ -19,6 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK", title="tasks")
 
+    # documents
     docs = tasks.add_parser("docs", help="Renew the generated documents: catalogue, README's table, studies, atlas, gallery.")
     docs.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
     docs.add_argument(
@@ -33,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
     run.add_argument("files", type=Path, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
+    # files that ship with the package, some of them from verifications
     shipped = tasks.add_parser("shipped", help="Write catalogue.json and probes.json, which wheels ship; needs no verification.")
     shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
 
@@ -42,6 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     verdicts = tasks.add_parser("verdicts", help="Record the verdicts of a verification in verdicts.json.")
     verdicts.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
+    # records in the theories' folders
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
     studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
 
@@ -49,6 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     maps.add_argument("folder", type=Path, metavar="DIR", help="Write runs and maps to this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
+    # compilation ahead of time
     ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that this machine lacks; resumes.")
     ahead.add_argument("platform", choices=["cuda", "tpu"], help="The accelerator's platform.")
     ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="Stop after N minutes (default: 60).")

@@ -92,6 +92,7 @@ def _value(value: Any) -> str:
 
 
 def _entry(claim: Claim, level: int) -> str:
+    """One claim as a section with a heading of this level."""
     rows = field_table(claim.quick)
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
@@ -99,6 +100,7 @@ def _entry(claim: Claim, level: int) -> str:
     expected = (
         claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     )
+    # set-up, source, evidence, and what the claim rests on
     lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
@@ -108,6 +110,7 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- In print: {claim.printed}")
     if places := talks.links(claim.slides):
         lines.append(f"- In the talks: {', '.join(places)}")
+    # opponents and runs
     if claim.controls:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     if claim.rivals:
@@ -115,6 +118,7 @@ def _entry(claim: Claim, level: int) -> str:
     more = f", up to {claim.most} while a check is undecided" if claim.most else ""
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}{more}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
+    # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
         stale = f" {studies.STALE}" if studies.is_stale(study, digest(claim)) else ""
         lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)}).{stale}")

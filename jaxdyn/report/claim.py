@@ -19,7 +19,7 @@ from jaxdyn.report.mathml import name, typeset
 __all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
 REFUTED = {
-    "misprint": "Refuted, as expected: the form does not hold as it is printed.",
+    "misprint": "Refuted, as expected: the form does not hold as printed.",
     "beyond print": "Refuted, as expected: a form that nobody printed, or beyond the paper's assumptions. It refutes no paper.",
 }
 BLUNT = 0.1  # a claim that would still pass with its prediction off by this share is called blunt

@@ -176,6 +176,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
     runs = payload.get("runs") or own  # the payload counts every distinct run once, including those of controls
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
+    # the facts, in the order of the page
     facts = [
         ("Claims", f"{len(done):,}" + (f" of {len(claims):,}" if len(done) < len(claims) else "")),
         ("Scale", scales),
@@ -186,6 +187,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", formatting.duration(payload.get("seconds"))),
     ]
+    # with the verdicts
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "unfinished": payload.get("unfinished") or "",

@@ -66,7 +66,7 @@ def formula(latex: str) -> str:
     """One formula, LaTeX without its dollar signs.
 
     Raises:
-        ValueError: for what cannot be converted.
+        ValueError: the formula cannot be converted.
     """
     return _text([ElementTree.fromstring(to_mathml(latex))])
 
