@@ -97,13 +97,13 @@ def whole(name: str, value: Any, *, least: float = -math.inf, most: float = math
     """
     if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iu":
         return value
-    found = None if is_traced(value) else _index(value)
+    converted = None if is_traced(value) else _index(value)
     bounds = _bounds(least, most)
-    if found is None:
+    if converted is None:
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a whole number{', ' * bool(bounds)}{bounds}")
-    if not least <= found <= most:
+    if not least <= converted <= most:
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
-    return found
+    return converted
 
 
 def number(
@@ -132,18 +132,18 @@ def number(
     """
     if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iufV":
         return value
-    found = math.nan
+    converted = math.nan
     if not is_traced(value) and not isinstance(value, bool | str | bytes) and getattr(value, "ndim", 0) == 0:
         try:
-            found = float(value) if _kind(value) in "iufV" else math.nan
+            converted = float(value) if _kind(value) in "iufV" else math.nan
         except (TypeError, ValueError, OverflowError):
-            found = math.nan
+            converted = math.nan
     bounds = _bounds(least, most, above, below)
-    if not math.isfinite(found):
+    if not math.isfinite(converted):
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a finite number{', ' * bool(bounds)}{bounds}")
-    if not (least <= found <= most and above < found < below):
+    if not (least <= converted <= most and above < converted < below):
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
-    return found
+    return converted
 
 
 def flag(name: str, value: Any) -> bool:

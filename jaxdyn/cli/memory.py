@@ -57,13 +57,13 @@ def memory_command(
     options, shape = Options(rank=rank, stored=stored, side=side), _shape(model, DTYPES.get(dtype, dtype))
     sizes = {"batch": batch, "length": length}
     with jax.enable_x64(shape.dtype == "float64"):  # otherwise JAX would count four bytes per number
-        found = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
+        by_method = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
     if out is not None:
-        _draw(found, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
-    numbers = {name: {column: getattr(one, column) for column in COLUMNS} for name, one in found.items()}
+        _draw(by_method, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
+    numbers = {name: {column: getattr(one, column) for column in COLUMNS} for name, one in by_method.items()}
     facts = {"model": model, "rank": rank, "dtype": shape.dtype, **sizes, "stored": stored, "side": side, "bytes": numbers}
     heading = f"GB for {model} in {shape.dtype}, rank {rank}:"
-    return facts, [heading, *_table(found), NOTE.format(**sizes), *([str(out)] if out is not None else [])]
+    return facts, [heading, *_table(by_method), NOTE.format(**sizes), *([str(out)] if out is not None else [])]
 
 
 def _shape(model: str, dtype: str) -> Decoder:
@@ -87,14 +87,14 @@ def _shape(model: str, dtype: str) -> Decoder:
     return family_of(config).shape(config, dtype)
 
 
-def _table(found: Mapping[str, Footprint]) -> list[str]:
+def _table(by_method: Mapping[str, Footprint]) -> list[str]:
     rows = [("method", *COLUMNS.values())]
-    rows += [(name, *(f"{getattr(one, column) / 1e9:.3f}" for column in COLUMNS)) for name, one in found.items()]
+    rows += [(name, *(f"{getattr(one, column) / 1e9:.3f}" for column in COLUMNS)) for name, one in by_method.items()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]) for row in rows]
 
 
-def _draw(found: Mapping[str, Footprint], title: str, out: Path) -> None:
+def _draw(by_method: Mapping[str, Footprint], title: str, out: Path) -> None:
     """Stacked bars, two per method: as it is, and with checkpoints and layerwise updates."""
     from jaxdyn.experiment import figure
 
@@ -107,15 +107,15 @@ def _draw(found: Mapping[str, Footprint], title: str, out: Path) -> None:
 
     def draw(fig: Any) -> None:
         ax = fig.subplots()
-        names = list(found)
+        names = list(by_method)
         for shift, which in ((0.2, 0), (-0.2, 1)):
             left = [0.0] * len(names)
             for i, (label, columns) in enumerate(parts.items()):
-                width = [getattr(found[name], columns[which]) / 1e9 for name in names]
+                width = [getattr(by_method[name], columns[which]) / 1e9 for name in names]
                 place = [len(names) - 1 - k + shift for k in range(len(names))]
                 ax.barh(place, width, 0.36, left, color=f"C{i}", alpha=1 - 0.4 * which, label=None if which else label)
                 left = [a + b for a, b in zip(left, width, strict=True)]
         ax.set(yticks=range(len(names)), yticklabels=names[::-1], title=title)
         ax.set_xlabel("GB; pale bars: a checkpoint at every layer, gradients of one layer at a time")
 
-    figure(out.parent, out.stem, draw, size=(8.0, 1.5 + 0.4 * len(found)), kinds=(out.suffix[1:],))
+    figure(out.parent, out.stem, draw, size=(8.0, 1.5 + 0.4 * len(by_method)), kinds=(out.suffix[1:],))

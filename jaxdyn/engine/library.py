@@ -237,12 +237,12 @@ def maps(prefix: str | None = None) -> tuple[AtlasMap, ...]:
     source, place = _named(prefix), folder(prefix)
     if source is None or place is None or not (place / "maps.py").is_file():
         return ()
-    found = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
-    if not isinstance(found, tuple) or not all(isinstance(one, AtlasMap) for one in found):
+    declared = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
+    if not isinstance(declared, tuple) or not all(isinstance(one, AtlasMap) for one in declared):
         raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.AtlasMap objects into a tuple of that name")
-    if astray := [one.claim for one in found if one.theory != prefix]:
+    if astray := [one.claim for one in declared if one.theory != prefix]:
         raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {source.name} are of claims that start with {prefix}.")
-    return found
+    return declared
 
 
 def shown() -> list[str]:

@@ -32,7 +32,7 @@ class Progress:
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
         self._task = self._bar.add_task(title, total=None, rate="")
         self._compile = 0.0
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
         self._work = self._worked = 0.0
 
     def __enter__(self) -> Progress:
@@ -52,7 +52,7 @@ class Progress:
     def start(self, total: int, done: int) -> None:
         """Set the number of runs, and how many are already stored."""
         self._bar.update(self._task, total=total, completed=done)
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
 
     def expect(self, seconds: float) -> None:
         """Set the expected seconds of all work, summed over processes."""
@@ -71,7 +71,7 @@ class Progress:
     def _tell(self) -> None:
         """Without a bar, print once per minute the finished share of the expected seconds, and the time left at this speed."""
         now = time.monotonic()
-        if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._told >= EVERY:
-            self._told, share = now, min(self._worked / self._work, 1.0)
+        if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._reported >= EVERY:
+            self._reported, share = now, min(self._worked / self._work, 1.0)
             left = (now - self._began) * (1 - share) / share
             self.say(f"{share:.0%} done, about {max(left / 60, 1):.0f} min left")

@@ -62,8 +62,8 @@ class Rounds:
             Exception: whatever a trial raised.
         """
         count = sum(len(r.seeds) * len(r.grid.cells()) for r in requests)
-        most = MOST_SEEDS if self.workers == 1 else max(1, -(-count // (PARTS * self.workers)))
-        jobs = plan(requests, store=self.store, quick=self.quick, chunk=most)
+        chunk = MOST_SEEDS if self.workers == 1 else max(1, -(-count // (PARTS * self.workers)))
+        jobs = plan(requests, store=self.store, quick=self.quick, chunk=chunk)
         runs = load_stored(jobs)
         self.stored += sum(len(job.done) for job in jobs)
         costs = execute(jobs, runs, self.pool, self.progress, compiled=self.programs)

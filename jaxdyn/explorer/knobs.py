@@ -69,9 +69,11 @@ def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
     grid = claim.grid(scale)
     known = _known(claim)
     first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
-    found = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
-    found.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
-    return sorted(found, key=lambda knob: ("main", "more", "fixed").index(knob.group))
+    listed = [
+        _knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)
+    ]
+    listed.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
+    return sorted(listed, key=lambda knob: ("main", "more", "fixed").index(knob.group))
 
 
 def worlds(claim: Claim) -> dict[str, dict[str, str]]:
@@ -121,14 +123,14 @@ def _known(claim: Claim) -> dict[str, list[Any]]:
 
 def _atlas_ranges(claim: Claim) -> dict[str, tuple[float, float, bool]]:
     """Ranges of the claim's maps in the atlas: field -> low, high, whether the scale is logarithmic."""
-    found = {}
+    by_field = {}
     for stored in library.maps(claim.theory):
         for axis in stored.over if stored.claim == claim.id else ():
             name, _, text = axis.partition("=")
             parts = text.split(":")
             if len(parts) > 1:
-                found[name] = float(parts[0]), float(parts[1]), parts[2:] == ["log"]
-    return found
+                by_field[name] = float(parts[0]), float(parts[1]), parts[2:] == ["log"]
+    return by_field
 
 
 def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, bool] | None = None) -> Stops:

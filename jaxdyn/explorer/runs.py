@@ -32,7 +32,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
 from jaxdyn.report.words import duration, plural
 
-__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
+__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Tell", "one_claim"]
 
 LONG, PART = 4.0, 1.0  # runs expected to take longer than LONG seconds are cut into parts of PART seconds; moves act in between
 PATIENCE = 0.5  # for so many seconds a picture is finished despite a later move, so that dragging a slider shows pictures
@@ -86,7 +86,7 @@ class Checked:
     cell: Mapping[str, Any]
 
 
-Told: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Verified, or progress in words
+Tell: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Verified, or progress in words
 
 
 def one_claim(pattern: str, load: Sequence[str | Path]) -> Claim:
@@ -126,7 +126,7 @@ class Explorer:
         (task,) = make_tasks([self.claim], scale=self.scale, seeds=seeds, overrides=sets, load=self.load)
         return task
 
-    def run(self, move: Move, tell: Told, watch: Callable[[], None] = lambda: None) -> Verified:
+    def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Verified:
         """Run, draw and judge.
 
         Args:
@@ -162,8 +162,8 @@ class Explorer:
         if programs not in self._parts:  # decided once: parts of another size would need other programs
             seconds, runs = sum(map(timings.expected, jobs)), sum(job.runs for job in jobs)
             self._parts[programs] = max(1, int(runs * PART / seconds)) if seconds > LONG else MOST_SEEDS
-        if (most := self._parts[programs]) < MOST_SEEDS:
-            jobs = plan(task.requests, store=None, quick=quick, chunk=most)
+        if (part := self._parts[programs]) < MOST_SEEDS:
+            jobs = plan(task.requests, store=None, quick=quick, chunk=part)
         for job in jobs:
             job.chunks = [self._filled(chunk) for chunk in job.chunks]
         return jobs
@@ -203,10 +203,10 @@ def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:
 class _Listener:
     """Progress in words, in place of :class:`jaxdyn.engine.progress.Progress`; it calls ``watch`` at every chunk."""
 
-    def __init__(self, tell: Told, watch: Callable[[], None]) -> None:
+    def __init__(self, tell: Tell, watch: Callable[[], None]) -> None:
         self._tell, self._watch = tell, watch
         self._total = self._done = 0
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def start(self, total: int, done: int) -> None:
         """Set the number of runs."""
@@ -216,8 +216,8 @@ class _Listener:
     def advance(self, runs: int, facts: Mapping[str, Any]) -> None:
         """Count a finished chunk."""
         self._done += runs
-        if time.monotonic() - self._told > EVERY:
-            self._told = time.monotonic()
+        if time.monotonic() - self._reported > EVERY:
+            self._reported = time.monotonic()
             self._tell(f"{self._done:,} of {self._total:,} runs")
         self._watch()
 

@@ -70,11 +70,11 @@ def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
 
 def _checks(cell: Mapping[str, Any]) -> str:
     """Tables of the checks, while the results of controls and rivals are not known yet."""
-    found = cell.get("checks", [])
+    given = cell.get("checks", [])
     shown = {
-        "gates": [checks.row(c, checks.GATE) for c in found if c.get("gate")],
-        "checks": [checks.row(c) for c in found if not c.get("gate") and "bound" in c],
-        "readings": [checks.reading(c, {}) for c in found if "bound" not in c],
+        "gates": [checks.row(c, checks.GATE) for c in given if c.get("gate")],
+        "checks": [checks.row(c) for c in given if not c.get("gate") and "bound" in c],
+        "readings": [checks.reading(c, {}) for c in given if "bound" not in c],
     }
     return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "study", "atlas", "map"))})
 

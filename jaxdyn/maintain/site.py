@@ -20,7 +20,7 @@ def on_page_content(content: str, **_: Any) -> str:
         ValueError: a formula cannot be converted.
     """
 
-    def formula(found: re.Match[str]) -> str:
-        return to_mathml(html.unescape(found["latex"]).strip(), display=found["tag"] == "div")
+    def formula(match: re.Match[str]) -> str:
+        return to_mathml(html.unescape(match["latex"]).strip(), display=match["tag"] == "div")
 
     return FORMULA.sub(formula, content)

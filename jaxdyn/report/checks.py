@@ -143,11 +143,11 @@ def _fit(outcome: Mapping[str, Any], name: str, measured: bool) -> dict[str, Any
     if measured:
         values = [r.get("value") for r in outcome.get("readings") or [] if r.get("name") == name]
         return {"value": values[0] if values else None, "there": bool(values), "mark": name in (outcome.get("apart") or [])}
-    found = [c for c in outcome.get("checks") or [] if c.get("name") == name]
+    matching = [c for c in outcome.get("checks") or [] if c.get("name") == name]
     return {
-        "value": found[0].get("value") if found else None,
-        "there": bool(found),
-        "mark": bool(found) and _passed(found[0]) is False,
+        "value": matching[0].get("value") if matching else None,
+        "there": bool(matching),
+        "mark": bool(matching) and _passed(matching[0]) is False,
     }
 
 

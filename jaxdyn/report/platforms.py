@@ -22,8 +22,8 @@ Results = Mapping[str, Mapping[str, Any]]  # by platform and program: the result
 
 def _by_name(platform: str, results: Results, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The results on a platform of those of the named programs that were compiled for it."""
-    found = results.get(platform, {})
-    return {name: found[name] for name in names if name in found}
+    of_platform = results.get(platform, {})
+    return {name: of_platform[name] for name in names if name in of_platform}
 
 
 def summary(platform: str, results: Results, names: Sequence[str]) -> str:
@@ -34,15 +34,15 @@ def summary(platform: str, results: Results, names: Sequence[str]) -> str:
         results: results of compiling; ``about`` says when and with which compiler.
         names: names of today's programs.
     """
-    found = _by_name(platform, results, names)
-    good = [result for result in found.values() if "failed" not in result]
-    reasons = [result["failed"] for result in found.values() if "failed" in result]
+    tried = _by_name(platform, results, names)
+    good = [result for result in tried.values() if "failed" not in result]
+    reasons = [result["failed"] for result in tried.values() if "failed" in result]
     lacking, slow = sum(END in reason for reason in reasons), sum(SLOW in reason for reason in reasons)
     others = {
         "skipped because they use operations that the platform lacks": lacking,
         "refused by the compiler": len(reasons) - lacking - slow,
         f"not within {LIMIT:g} s": slow,
-        "not tried": len(names) - len(found),
+        "not tried": len(names) - len(tried),
     }
     sentence = f"{NAMES[platform]}: {len(good)} of {plural(len(names), 'program')} compile"
     if not_compiled := ", ".join(f"{count} {what}" for what, count in others.items() if count):
@@ -63,13 +63,13 @@ def table(results: Results, names: Sequence[str], cpu: Mapping[str, tuple[float,
         names: names of today's programs.
         cpu: seconds to compile each program, and seconds per run, on the reference machine's CPU.
     """
-    found = {platform: _by_name(platform, results, names) for platform in NAMES}
+    by_platform = {platform: _by_name(platform, results, names) for platform in NAMES}
     heads = [f"{NAMES[p]}: {what}" for p in NAMES for what in ("compile s", "MB")]
     lines = [f"| program | runs | planned MB | CPU: compile s | {' | '.join(heads)} |", "|---|" + "---:|" * (3 + len(heads))]
     shown = short_names(names)
     for name in names:
-        compiled = [cell for p in NAMES for cell in _cells(found[p].get(name))]
-        of_any: Mapping[str, Any] = next((results[name] for results in found.values() if name in results), {})
+        compiled = [cell for p in NAMES for cell in _cells(by_platform[p].get(name))]
+        of_any: Mapping[str, Any] = next((results[name] for results in by_platform.values() if name in results), {})
         seconds = f"{cpu[name][0]:.1f}" if name in cpu else ""
         lines.append(
             f"| {shown[name]} | {of_any.get('runs', '')} | {_mega(of_any.get('estimate'))} | {seconds} | {' | '.join(compiled)} |"
@@ -77,14 +77,14 @@ def table(results: Results, names: Sequence[str], cpu: Mapping[str, tuple[float,
     return "\n".join(lines) + "\n"
 
 
-def _cells(found: Mapping[str, Any] | None) -> list[str]:
+def _cells(outcome: Mapping[str, Any] | None) -> list[str]:
     """Seconds and megabytes, or the reason for failure."""
-    if found is None:
+    if outcome is None:
         return ["", ""]
-    if "failed" in found:
-        return [str(found["failed"]).replace("|", " "), ""]
-    few = f" ({found['at_once']} runs at once)" if "at_once" in found else ""
-    return [f"{found['compile_seconds']:.1f}{few}", _mega(found["bytes"])]
+    if "failed" in outcome:
+        return [str(outcome["failed"]).replace("|", " "), ""]
+    few = f" ({outcome['at_once']} runs at once)" if "at_once" in outcome else ""
+    return [f"{outcome['compile_seconds']:.1f}{few}", _mega(outcome["bytes"])]
 
 
 def _mega(size: int | None) -> str:

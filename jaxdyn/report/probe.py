@@ -110,7 +110,7 @@ def _row(n: Number) -> dict[str, Any]:
 
 def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
     """The quantities that an instrument shows along training, with the dimension ``step``."""
-    found: dict[str, list[xr.DataArray]] = {}
+    by_label: dict[str, list[xr.DataArray]] = {}
     steps = []
     for checkpoint in probe.checkpoints:
         outcome = checkpoint.outcomes[number]
@@ -118,8 +118,8 @@ def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
             continue
         steps.append(checkpoint.step)
         for label, values in outcome.instrument.traces(outcome.data).items():
-            found.setdefault(label, []).append(values.astype(float))
-    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in found.items()}
+            by_label.setdefault(label, []).append(values.astype(float))
+    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in by_label.items()}
 
 
 def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:

@@ -109,14 +109,14 @@ def talks() -> dict[str, Talk]:
     Raises:
         ValueError: a file has an unknown field, or two rows with the same name.
     """
-    found = {}
+    by_name = {}
     for name in ORDER:
         read = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
         rows = tuple(_row(name, given) for given in read.get("row", ()))
         if twice := [one for one, n in Counter(row.id for row in rows).items() if n > 1]:
             raise ValueError(f"{name}.toml: two rows are called {twice[0]}")
-        found[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
-    return found
+        by_name[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
+    return by_name
 
 
 def _row(talk: str, given: Mapping[str, Any]) -> Row:
@@ -134,11 +134,11 @@ def rows() -> dict[str, Row]:
 
 def titled(names: Sequence[str]) -> list[str]:
     """The slides of some rows with their talks, ``“Main Theorem” (Practical algorithms …)``; unknown names stay unchanged."""
-    known, found = rows(), dict[str, dict[str, None]]()
+    known, by_talk = rows(), dict[str, dict[str, None]]()
     for name in names:
         talk, title = (talks()[known[name].talk].title, f"“{known[name].slide}”") if name in known else ("", name)
-        found.setdefault(talk, {})[title] = None
-    return [", ".join(titles) + (f" ({talk})" if talk else "") for talk, titles in found.items()]
+        by_talk.setdefault(talk, {})[title] = None
+    return [", ".join(titles) + (f" ({talk})" if talk else "") for talk, titles in by_talk.items()]
 
 
 def links(names: Sequence[str]) -> list[str]:
@@ -154,25 +154,25 @@ def master(row: Row) -> Row:
 
 def experiments(root: Path) -> dict[Path, tuple[str, ...]]:
     """The scripts of a checkout that name rows, ``SLIDES = ("talk:row",)``; scripts are parsed, not imported."""
-    found = {}
+    by_file = {}
     for file in sorted((root / "experiments").glob("*.py")):
         source = file.read_text(encoding="utf-8")
         for node in ast.parse(source).body if "SLIDES" in source else ():
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "SLIDES" for t in node.targets):
-                found[file] = tuple(ast.literal_eval(node.value))
-    return found
+                by_file[file] = tuple(ast.literal_eval(node.value))
+    return by_file
 
 
 def homes(claims: Sequence[Claim], root: Path) -> dict[str, list[Home]]:
     """The claims and experiments that name each row, by the row's name."""
-    found: dict[str, list[Home]] = {}
+    by_row: dict[str, list[Home]] = {}
     for claim in claims:
         for name in claim.slides:
-            found.setdefault(name, []).append(claim)
+            by_row.setdefault(name, []).append(claim)
     for file, names in experiments(root).items():
         for name in names:
-            found.setdefault(name, []).append(file)
-    return found
+            by_row.setdefault(name, []).append(file)
+    return by_row
 
 
 def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
@@ -190,8 +190,8 @@ def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
 
 def summary(claims: Sequence[Claim], root: Path) -> Counter[str]:
     """Number of rows with each outcome, without repetitions."""
-    found = homes(claims, root)
-    return Counter(str(fate(row, found.get(row.name, ()))) for row in rows().values() if not row.same)
+    by_row = homes(claims, root)
+    return Counter(str(fate(row, by_row.get(row.name, ()))) for row in rows().values() if not row.same)
 
 
 def with_counts(readme: str, claims: Sequence[Claim], root: Path) -> str:
@@ -224,25 +224,25 @@ BARS = re.compile(r"\$[^$]*\$")
 
 def page(claims: Sequence[Claim], root: Path) -> str:
     """The text of ``docs/talks.md``."""
-    found, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
+    by_row, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
     parts = [
         INTRO,
         "\n".join(f"- **{counted[name]} {words}**: {meaning}." for name, (words, meaning) in FATES.items() if counted[name]),
     ]
     for talk in talks().values():
         raw = "" if talk.clean else " (its text is raw character recognition: formulas are taken from the others)"
-        parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, found, by_id) for row in talk.rows)])]
+        parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, by_row, by_id) for row in talk.rows)])]
     return "\n\n".join(parts) + "\n"
 
 
-def _line(row: Row, found: Mapping[str, Sequence[Home]], claims: Mapping[str, Claim]) -> str:
+def _line(row: Row, by_row: Mapping[str, Sequence[Home]], claims: Mapping[str, Claim]) -> str:
     """A row of the page."""
     anchor, slide = f'<a id="{row.talk}-{row.id}"></a>', _cell(row.slide)
     if row.same:
         note = f" {_cell(row.note)}" if row.note else ""
         first = master(row)
         return f"| {anchor}{slide} | [as in “{_cell(first.slide)}”](#{first.talk}-{first.id}){note} | | | | | |"
-    own = found.get(row.name, ())
+    own = by_row.get(row.name, ())
     says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.note)))
     undecided = f"*reference only:* {_cell(row.reference)}"
     decided = "<br>".join(map(_home, own)) or undecided

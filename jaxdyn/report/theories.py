@@ -65,8 +65,8 @@ def page(name: str, claims: Sequence[Claim], root: Path) -> str:
 
 def _section(title: str, parts: Any) -> list[str]:
     """A section with its heading; empty if it has no parts."""
-    found = [part for part in parts if part]
-    return [f"## {title}", *found] if found else []
+    filled = [part for part in parts if part]
+    return [f"## {title}", *filled] if filled else []
 
 
 def _link(claim: Claim) -> str:
@@ -106,14 +106,14 @@ def _reading(record: dict[str, Any]) -> str:
 
 def _studies(claims: Sequence[Claim]) -> Iterator[str]:
     """How many claims were run at their paper's scale, and which had another verdict than expected."""
-    found = {c.id: study for c in claims if (study := studies.read_study(c.id)) is not None}
-    if not found:
+    by_claim = {c.id: study for c in claims if (study := studies.read_study(c.id)) is not None}
+    if not by_claim:
         return
-    differing = [c for c in claims if c.id in found and studies.differs(found[c.id]["claim"])]
+    differing = [c for c in claims if c.id in by_claim and studies.differs(by_claim[c.id]["claim"])]
     outcome = f"{len(differing)} with another verdict than expected" if differing else "all with the expected verdict"
-    yield f"{len(found)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
+    yield f"{len(by_claim)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
     for claim in differing:
-        entry = found[claim.id]["claim"]
+        entry = by_claim[claim.id]["claim"]
         failed = [f"{c['name']}: {c['value']:.4g}" for c in entry.get("checks") or () if not c["passed"] and c["value"] is not None]
         why = "; ".join(filter(None, (entry.get("message"), *failed)))
         yield f"- {_link(claim)}: {entry['verdict']} instead of {claim.expected}" + (f". {ended(why)}" if why else ".")
@@ -154,7 +154,7 @@ def equations(name: str) -> list[str]:
     """
     folder = library.folder(name)
     files = sorted(folder.rglob("*.py")) if folder is not None else []
-    found: dict[str, str] = {}
+    by_formula: dict[str, str] = {}
     for file in files:
         source = file.read_text(encoding="utf-8")
         tree = ast.parse(source if ".. math::" in source else "")
@@ -165,8 +165,8 @@ def equations(name: str) -> list[str]:
             if formulas and folder is not None:
                 place = f"theories/{file.relative_to(folder.parent).as_posix()}"
                 entry = "\n\n".join([f"**{_prose(text.splitlines()[0])}** (`{place}`)", *formulas])
-                found.setdefault("".join(formulas), entry)
-    return list(found.values())
+                by_formula.setdefault("".join(formulas), entry)
+    return list(by_formula.values())
 
 
 def _prose(text: str) -> str:
