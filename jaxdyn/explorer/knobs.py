@@ -69,9 +69,7 @@ def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
     grid = claim.grid(scale)
     known = _known(claim)
     first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
-    listed = [
-        _knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)
-    ]
+    listed = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
     listed.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
     return sorted(listed, key=lambda knob: ("main", "more", "fixed").index(knob.group))
 
