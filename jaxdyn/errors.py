@@ -1,7 +1,7 @@
-"""The errors a user may meet, each with one plain sentence, and the checks of single values that raise them.
+"""Errors that a user may meet, each with one plain sentence, and checks of single values that raise them.
 
-The checks treat Python, NumPy and JAX numbers alike: a scalar of any of these libraries is a number, a bool is none. What is traced
-(inside ``jit``, ``vmap`` or ``grad``) has no value yet: it passes where ``traced`` allows it, if its dtype and shape fit.
+The checks treat Python, NumPy and JAX numbers alike: a scalar of any of these libraries is a number, a bool is not. A traced value
+(inside ``jit``, ``vmap`` or ``grad``) is not known yet: it passes where ``traced`` allows it, if its dtype and shape fit.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ __all__ = [
     "whole",
 ]
 
-LARGEST = 2**31 - 1  # of sizes of arrays: JAX counts entries along an axis in int32
-LONGEST = 60  # characters of a value in a message
+LARGEST = 2**31 - 1  # size of an array: JAX counts entries along an axis in int32
+LONGEST = 60  # characters of a value that a message shows
 
 
 class UsageError(ValueError):
     """Wrong input: the message names what was given and what is allowed (command line: exit code 2)."""
 
-    author: Any = None  # the function whose result it is about, where another one has noticed
+    author: Any = None  # the function that made the refused result, if another function refused it
 
 
 class Absent(UsageError):
-    """What a trial needs is not on this machine; the message says how to get it. The claim is skipped."""
+    """A trial needs something that is not on this machine; the message says how to get it. The claim is skipped."""
 
 
 class StoreError(UsageError):
-    """An output folder that cannot be used: not writable, full, damaged, or another job's."""
+    """An output folder cannot be used: it is not writable, full, damaged, or used by another job."""
 
 
 class Inconclusive(Exception):
@@ -66,44 +66,44 @@ def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
 
 
 def missing(what: str, library: str, extra: str) -> Absent:
-    """The error to raise where a library of one of the extras is not installed.
+    """The error to raise if an optional library is not installed.
 
     Args:
-        what: what needs it, as the subject of a sentence in the singular.
-        library: its name.
+        what: the feature that needs it, as the subject of a sentence in the singular.
+        library: the library's name.
         extra: the extra of jaxdyn that installs it.
     """
     return Absent(f"{what} needs the library {library}: pip install 'jaxdyn[{extra}]'")
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value is known only when its program runs, so that it can be compared with nothing."""
+    """Whether a value is known only when its program runs, so that Python cannot compare it."""
     jax = sys.modules.get("jax")  # not imported here: the command line shows its help without it
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
 def whole(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf, traced: bool = False) -> Any:
-    """A whole number as Python's int: of Python, NumPy or JAX, or an array without axes; no bool, and no float either.
+    """A whole number of Python, NumPy or JAX, or an array without axes, as a Python int; bools and floats are refused.
 
     Args:
-        name: of the value, for the message.
+        name: the value's name in the message.
         value: the value.
-        least: the smallest that is allowed.
-        most: the largest that is allowed.
-        traced: whether it may be traced; then it is returned as it is.
+        least: the smallest allowed number.
+        most: the largest allowed number.
+        traced: whether a traced value is allowed; it is returned unchanged.
 
     Raises:
-        UsageError: for anything else: ``name=value is not allowed: name is a whole number, at least 1``; ``: name is at least 1``.
+        UsageError: for anything else: ``name=value is not allowed: name is a whole number, at least 1``, or ``name is at least 1``.
     """
     if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iu":
         return value
-    found = None if is_traced(value) else _index(value)
+    converted = None if is_traced(value) else _index(value)
     bounds = _bounds(least, most)
-    if found is None:
+    if converted is None:
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a whole number{', ' * bool(bounds)}{bounds}")
-    if not least <= found <= most:
+    if not least <= converted <= most:
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
-    return found
+    return converted
 
 
 def number(
@@ -116,38 +116,38 @@ def number(
     below: float = math.inf,
     traced: bool = False,
 ) -> Any:
-    """A finite real number as Python's float: of Python, NumPy or JAX, or an array without axes; no bool.
+    """A finite real number of Python, NumPy or JAX, or an array without axes, as a Python float; bools are refused.
 
     Args:
-        name: of the value, for the message.
+        name: the value's name in the message.
         value: the value.
-        least: the smallest that is allowed.
-        most: the largest that is allowed.
-        above: it is larger than this.
-        below: it is smaller than this.
-        traced: whether it may be traced; then it is returned as it is.
+        least: the smallest allowed number.
+        most: the largest allowed number.
+        above: the value is larger than this.
+        below: the value is smaller than this.
+        traced: whether a traced value is allowed; it is returned unchanged.
 
     Raises:
-        UsageError: for anything else, NaN and infinity among it, in the words of :func:`whole`.
+        UsageError: for anything else, including NaN and infinity; worded as in :func:`whole`.
     """
     if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iufV":
         return value
-    found = math.nan
+    converted = math.nan
     if not is_traced(value) and not isinstance(value, bool | str | bytes) and getattr(value, "ndim", 0) == 0:
         try:
-            found = float(value) if _kind(value) in "iufV" else math.nan
+            converted = float(value) if _kind(value) in "iufV" else math.nan
         except (TypeError, ValueError, OverflowError):
-            found = math.nan
+            converted = math.nan
     bounds = _bounds(least, most, above, below)
-    if not math.isfinite(found):
+    if not math.isfinite(converted):
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a finite number{', ' * bool(bounds)}{bounds}")
-    if not (least <= found <= most and above < found < below):
+    if not (least <= converted <= most and above < converted < below):
         raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
-    return found
+    return converted
 
 
 def flag(name: str, value: Any) -> bool:
-    """A truth value as Python's bool: of Python or NumPy; no number, and no word.
+    """A truth value of Python or NumPy as a Python bool; numbers and words are refused.
 
     Raises:
         UsageError: for anything else.
@@ -158,18 +158,18 @@ def flag(name: str, value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: itself on one line, cut if it is long, or the dtype and shape of what is traced or has axes."""
+    """A value as a message shows it: on one line, cut if it is long; a traced value or an array by its dtype and shape."""
     if is_traced(value) or getattr(value, "ndim", 0) != 0:
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     try:
         text = " ".join(str(value).split())
-    except ValueError:  # Python writes no whole number of more than some thousand digits
+    except ValueError:  # Python refuses to print integers of several thousand digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _index(value: Any) -> int | None:
-    """Python's int of a whole number without axes, else None."""
+    """A whole number without axes as a Python int, else None."""
     if isinstance(value, bool) or getattr(value, "ndim", 0) != 0:
         return None
     try:
@@ -179,7 +179,7 @@ def _index(value: Any) -> int | None:
 
 
 def _kind(value: Any) -> str:
-    """The letter of NumPy's for the dtype; Python's own numbers are their own kind, V stands for narrow floats such as bfloat16."""
+    """NumPy's letter for the kind of a dtype: i or f for Python's own numbers, V for narrow floats such as bfloat16."""
     return str(getattr(getattr(value, "dtype", None), "kind", "i" if isinstance(value, int) else "f"))
 
 

@@ -1,4 +1,4 @@
-"""What every script in ``experiments/`` shares: arguments, sweeps with resume, tables next to published numbers, figures, data."""
+"""Tools that scripts in ``experiments/`` share: arguments, sweeps that resume, tables, figures, and stored data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["figure", "main", "record", "save", "sweep", "table"]
 def main(
     run: Callable[..., None], doc: str | None, argv: Sequence[str] | None = None, options: Mapping[str, Mapping[str, Any]] = {}
 ) -> int:
-    """Parse ``--scale`` and ``--out``, call ``run(scale, out)``, and turn wrong use into one sentence and exit code 2.
+    """Parse ``--scale`` and ``--out``, call ``run(scale, out)``, and report wrong use in one sentence with exit code 2.
 
     Args:
         run: the experiment.
@@ -69,7 +69,7 @@ def sweep(
 ) -> xr.Dataset:
     """A sweep with a progress bar and its shards under ``out/name``; the same call resumes it.
 
-    ``chunk`` is the largest number of runs that an interrupted sweep can lose; with 1 every grid that has a run finds it again.
+    ``chunk`` is the largest number of runs that an interruption can lose. With 1, a run is reused by every grid that contains it.
     """
     with Progress(name) as progress:
         return run_sweep(trial, grid, seeds, out=out / name, progress=progress, chunk=chunk)
@@ -86,7 +86,7 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
         shown.add_column(column, justify="right")
     for row in rows:
         shown.add_row(*(_cell(v) for v in row.values()))
-    Console(width=None if sys.stdout.isatty() else WIDE).print(shown)  # in a file, columns are not squeezed into 80 letters
+    Console(width=None if sys.stdout.isatty() else WIDE).print(shown)  # in a file, columns are not squeezed into 80 characters
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -101,7 +101,7 @@ def figure(
     size: tuple[float, float] = (7.0, 3.5),
     kinds: Sequence[str] = ("svg", "png"),
 ) -> None:
-    """Draw on a Figure, with a legend wherever something has a label, and write ``out/name.svg`` and ``out/name.png``."""
+    """Draw a figure, add a legend to panels with labels, and write ``out/name.svg`` and ``out/name.png``."""
     options: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 160}}
     import matplotlib
 
@@ -117,9 +117,9 @@ def figure(
 
 
 def record(out: Path, name: str, question: str, **facts: Any) -> None:
-    """Write ``out/name.json``: the question, date, commit, versions and machine, and the facts, in JSON's types.
+    """Write the answer to a question as ``out/name.json``, with date, commit, versions and machine.
 
-    What is worth keeping is copied to ``benchmarks/results``.
+    Results worth keeping are copied to ``benchmarks/results``.
     """
     content = {"question": question, "environment": environment(), **finite(facts)}
     atomic_write(out / f"{name}.json", json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -1,21 +1,21 @@
-r"""Ordinary differential equations, solved by diffrax, which nothing else calls but :mod:`jaxdyn.stepping`.
+r"""Ordinary differential equations, solved by diffrax; only this module and :mod:`jaxdyn.stepping` use it.
 
 .. math:: \dot y = f(t, y, a), \qquad y(t_0) = y_0
 
 Letters: t time, y state (a pytree of float64 arrays), a further arguments, T number of save times. A field is a function
-``field(t, y, args)``. How a solve ended is its status (``jaxdyn.status``): nothing raises inside a batch.
+``field(t, y, args)``. Every solve returns a status (``jaxdyn.status``) that says how it ended: nothing raises inside a batch.
 
-Accuracy. Steps end exactly on the save times, and an event is found with real steps, because the interpolants that join steps
-are far less accurate than the steps: on the logistic equation at ``rtol=1e-10`` they miss by 2e-9 (Tsit5) and 2e-7 (Dopri8)
-where the ends of steps miss by 1e-11 and 1e-12. The error of a step is measured by its worst component, so that adding
+Accuracy. Steps end exactly on the save times, and an event is located with real steps, because the interpolants between steps
+are far less accurate than the steps: on the logistic equation at ``rtol=1e-10`` their errors are 2e-9 (Tsit5) and 2e-7 (Dopri8),
+compared with 1e-11 and 1e-12 at the ends of steps. The error of a step is measured by its worst component, so that adding
 components does not loosen the tolerance of the others. Which solver: ``tsit5`` by default; ``dopri8`` takes 3 to 5 times fewer
-steps of twice the work from about ``rtol=1e-8`` down; ``kvaerno5`` (implicit, dense Jacobian) for stiff fields of few components.
+steps of twice the work at ``rtol`` below about 1e-8; ``kvaerno5`` (implicit, dense Jacobian) for stiff fields of few components.
 
-Many starts: :func:`solve_many`. One solve of the stacked states makes all of them take the steps of the worst, and so does a
-vmapped one until its slowest lane is done; blocks of starts of like stiffness do not. The coordinate matters as much:
+Many starts: :func:`solve_many`. If all states are stacked into one solve, all take the steps of the worst; a vmapped solve runs
+until its slowest lane is done; blocks of starts of similar stiffness avoid both. The coordinate matters as much:
 :math:`\dot v = (\mu - v) e^{v^2/2}` is stiff in v and slow in :math:`s = \ln 1/\delta`, :math:`\delta = 1 - v/\mu`. For 1024
-starts of ten such components, rates to 3000, at equal error, components in blocks are 5 times faster than anything else in v and
-8 times in s; where nothing is stiff all ways are within a factor 2 (``benchmarks/ode_batches.py``).
+starts of ten such components with rates up to 3000, at equal error, blocks of components are 5 times faster than any other way in v
+and 8 times in s; if nothing is stiff, all ways are within a factor of 2 (``benchmarks/ode_batches.py``).
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_m
 Field = Callable[[Any, Any, Any], Any]
 Times = Float[Array | np.ndarray, " T"]
 SOLVERS = ("tsit5", "dopri8", "kvaerno5")
-TIGHTEST = 1e-14  # relative tolerance: float64 carries no smaller one
+TIGHTEST = 1e-14  # smallest relative tolerance that float64 can resolve
 EVENT = "an event returns one real number that changes sign, e.g. `jnp.abs(y) - 6.0`"
 
 
 class Solution(NamedTuple):
-    """How a solve went.
+    """The result of a solve.
 
     Args:
         ts: the save times that were reached; ``inf`` from the first unreached one on.
         ys: the state at ``ts`` (a leading time axis on every leaf); ``inf`` where unreached.
-        status: ``OK`` (also when stopped by the event), ``DIVERGED`` (the step size fell to nothing: the field is not finite
+        status: ``OK`` (also when stopped by the event), ``DIVERGED`` (the step size shrank to zero: the field is not finite
             there, or the solution escapes to infinity), ``MAX_STEPS``, or ``FAILED`` (any other failure of the solver).
         event: whether the event stopped the solve.
-        steps: steps taken, rejected ones included.
-        t_end: the time at which the solve ended: the event's, else the last save time, else where it gave up.
+        steps: number of steps, including rejected ones.
+        t_end: the time at which the solve ended: at the event, else at the last save time, else where it gave up.
         y_end: the state at ``t_end``.
     """
 
@@ -80,27 +80,29 @@ def solve(
 ) -> Solution:
     r"""Integrate :math:`\dot y = \text{field}(t, y, \text{args})` from ``y(ts[0]) = y0`` with adaptive steps.
 
-    A step is kept when its estimated error is below ``atol + rtol * |y|`` in every component. The result can be
+    A step is accepted when its estimated error is below ``atol + rtol * |y|`` in every component. The result can be
     differentiated in forward mode (``jax.jvp``, ``jax.jacfwd``) with respect to ``y0`` and ``args``.
 
     Args:
-        field: ``field(t, y, args)``, of the structure, shapes and dtype of ``y``; it may depend on traced values only through
+        field: ``field(t, y, args)``, with the structure, shapes and dtype of ``y``; it may depend on traced values only through
             ``args``.
         y0: the start, float64.
-        ts: the save times, finite and increasing as float64; ``ts[0]`` is the start. Traced ones that are not so end as ``FAILED``.
+        ts: the save times, finite and increasing as float64; ``ts[0]`` is the start. If traced times violate this, the status is
+            ``FAILED``.
         args: passed to the field and to the event.
         solver: one of ``SOLVERS``.
-        rtol: relative tolerance of a step, at least 1e-14 and below 1; may be traced, and ends as ``FAILED`` if it is outside.
-        atol: absolute tolerance of a step, at least 0; may be traced likewise.
-        max_steps: give up (``MAX_STEPS``) after so many steps.
+        rtol: relative tolerance of a step, at least 1e-14 and below 1; if a traced one is outside, the status is ``FAILED``.
+        atol: absolute tolerance of a step, at least 0; traced as ``rtol``.
+        max_steps: number of steps after which to give up (``MAX_STEPS``).
         event: ``event(t, y, args)``, a real number: the solve stops where it changes sign, and ``t_end``, ``y_end`` are that
-            point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen; one
-            that becomes NaN ends the solve as ``FAILED``.
-            Near a blow-up time itself runs out of floats: :math:`\dot v = e^{v^2/2}` is ``DIVERGED`` near v = 8 at t near 1.
+            point to the solver's accuracy. It must not vanish at the start; two sign changes within one step are missed; if it
+            becomes NaN, the status is ``FAILED``.
+            Near a blow-up, t itself runs out of floats: :math:`\dot v = e^{v^2/2}` is ``DIVERGED`` near v = 8 at t near 1.
 
     Raises:
-        UsageError: a start that is not float64, a field of another structure, shape or dtype than the state, an unknown solver,
-            an impossible tolerance or number of steps, save times that do not increase, or an event that is no real number.
+        UsageError: a start that is not float64, a field whose structure, shape or dtype differs from the state's, an unknown
+            solver, a tolerance or number of steps that is not allowed, save times that do not increase, or an event that is not
+            a real number.
     """
     _refuse_no_functions("(t, y, args)", field=field, **({} if event is None else {"event": event}))
     (y0, tree, field), (ts, wrong_times) = _as_vector(_start(y0), field), save_times(ts)
@@ -136,7 +138,7 @@ def _solution(
     method: Any,
     args: Any,
 ) -> Solution:
-    """What a solve of vectors says of the state: saved up to its end, which lies at the event if there was one."""
+    """The solution of the state from that of its vector: saved up to the end of the solve, or up to the event."""
     track, t_end, y_end = sol.controller_state, sol.ts[0], jax.tree.map(lambda leaf: leaf[0], sol.ys)
     stopped, saved = sol.result == diffrax.RESULTS.event_occurred, track.saved
     if crossing is not None:
@@ -150,14 +152,14 @@ def _solution(
 
 
 def _refuse_no_functions(arguments: str, **functions: Any) -> None:
-    """Refuse what cannot be called."""
+    """Refuse arguments that cannot be called."""
     for name, function in functions.items():
         if not callable(function):
             raise UsageError(f"{name}={shown(function)} is not allowed: it is a function of {arguments}")
 
 
 def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[Float[Array, " n"]], PyTree], Field]:
-    """The state as one vector, the way back, and the field of vectors: every further array of a state takes .3 s to compile."""
+    """The state as one vector, the way back, and the field of vectors: each separate array would add .3 s of compilation."""
     vector, tree = jax.flatten_util.ravel_pytree(y0)
 
     def slope(t: Any, y: Any, args: Any) -> Float[Array, " n"]:
@@ -170,7 +172,7 @@ def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[
 
 
 def _refuse_other_structure(moved: PyTree, y0: PyTree) -> None:
-    """Refuse what a field returned if it is no tree like the state: as vectors they would be added place by place."""
+    """Refuse a field's result whose structure differs from the state's: flattened, they would be added entry by entry."""
     given, wanted = (jax.tree.leaves_with_path(tree) for tree in (moved, y0))
     structure: Any = jax.tree.structure(moved)
     own: Any = jax.tree.structure(y0)
@@ -187,7 +189,7 @@ def _refuse_other_structure(moved: PyTree, y0: PyTree) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a real number or an array of them; truth values are none."""
+    """Whether a value is a real number or an array of them; truth values are not."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.generic | np.ndarray | jax.Array):
         return False
     dtype = value.dtype if hasattr(value, "dtype") else jnp.result_type(value)
@@ -204,26 +206,26 @@ def solve_many(
     block: int = 256,
     **options: Any,
 ) -> Solution:
-    """:func:`solve` for n starts, each with its own arguments and steps, in vmapped blocks of starts of like stiffness.
+    """:func:`solve` for n starts, each with its own arguments and steps, in vmapped blocks of starts of similar stiffness.
 
-    A block takes as many steps as its slowest start. Where the components of a state do not act on each other, let every one be
-    a start of its own (then blocks of hundreds are best; of starts of ten components, about 32).
+    A block takes as many steps as its slowest start. If the components of a state do not interact, make each of them a start of
+    its own (then blocks of hundreds are best; for starts of ten components, blocks of about 32).
 
     Args:
         field: ``field(t, y, args)`` of one start.
-        y0: the starts, float64, a leading axis of length n on every leaf.
+        y0: the starts, float64, with a leading axis of length n on every leaf.
         ts: save times, the same for all.
-        args: arguments of the field, a leading axis of length n on every leaf.
-        stiffness: what the number of steps grows with, e.g. the largest rate of each start; blocks are cut in its order.
-            None keeps the order given.
+        args: arguments of the field, with a leading axis of length n on every leaf.
+        stiffness: a number per start that grows with its number of steps, e.g. its largest rate; starts are sorted by it before
+            they are cut into blocks. None: no sorting.
         block: starts in a block.
         options: as in :func:`solve`.
 
     Returns:
-        A :class:`Solution` with a leading axis of length n, in the order given.
+        A :class:`Solution` with a leading axis of length n, in the order of ``y0``.
 
     Raises:
-        UsageError: as :func:`solve`; leading axes of different lengths, or a block without a start.
+        UsageError: as for :func:`solve`; leading axes of different lengths, or a block below 1.
     """
     lengths = {leaf.shape[0] if jnp.ndim(leaf) else None for leaf in jax.tree.leaves((y0, args, stiffness))}
     if len(lengths) != 1 or None in lengths:
@@ -253,10 +255,11 @@ def gradient_flow(
         ts: save times, increasing; ``ts[0]`` is the start.
         args: further arguments of the loss (data).
         rate: :math:`r`, one number for all, or a prefix of the tree ``params`` with a number (or array) for each branch.
-        options: as in :func:`solve`; an event sees ``event(t, params, (rate, args))``.
+        options: as in :func:`solve`; an event has the arguments ``event(t, params, (rate, args))``.
 
     Raises:
-        UsageError: as :func:`solve`; a loss that is no function or returns no real number, or a rate that is no prefix of numbers.
+        UsageError: as for :func:`solve`; a loss that is not a function or does not return a real number, or a rate that is not a
+            prefix of numbers.
     """
     _refuse_no_functions("(params, *args)", loss=loss)
 
@@ -284,7 +287,7 @@ def log_time(field: Field) -> Field:
     r"""The same field in :math:`s = \ln t`: :math:`dy/ds = t\,f(t, y, a)` with :math:`t = e^s`; for decades of time.
 
     Raises:
-        UsageError: for a field that is no function.
+        UsageError: for a field that is not a function.
     """
     _refuse_no_functions("(t, y, args)", field=field)
 
@@ -308,23 +311,23 @@ def _start(y0: PyTree) -> PyTree:
 
 
 def save_times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
-    """The save times, and whether they are wrong where only the run can tell, since they are traced."""
+    """The save times, and whether they are wrong: a traced truth value if only the run can tell."""
     if isinstance(ts, list | tuple) and all(_is_number(t) and jnp.ndim(t) == 0 for t in ts):
-        traced = any(map(is_traced, ts))  # then each becomes a float by itself: stacked with an unsigned number, -1 would wrap
+        traced = any(map(is_traced, ts))  # then each is converted separately: stacked with an unsigned number, -1 would wrap
         ts = jnp.stack([jnp.asarray(t, jnp.float64) for t in ts]) if traced else np.asarray(ts)
     if not _is_number(ts) or jnp.ndim(ts) != 1 or len(ts) == 0:
         raise UsageError(f"ts is an array of save times, the start first; got {shown(ts)}")
     times = jnp.asarray(ts, jnp.float64)
     if is_traced(ts):
         return times, ~(jnp.all(jnp.diff(times) > 0) & jnp.all(jnp.isfinite(times)))
-    known = np.asarray(ts).astype(np.float64)  # before differences are taken: those of narrow and unsigned integers wrap
+    known = np.asarray(ts).astype(np.float64)  # before taking differences: those of narrow and unsigned integers wrap
     if not (np.all(np.diff(known) > 0) and np.all(np.isfinite(known))):
         raise UsageError("the save times ts must be finite and increase from one to the next")
     return times, False
 
 
 def _wrong_tolerances(rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> Bool[Array, ""] | bool:
-    """Refuse tolerances that cannot be; whether one is wrong where only the run can tell, since it is traced."""
+    """Refuse tolerances that are not allowed; returns whether a traced one is wrong, which only the run can tell."""
     number("rtol", rtol, least=TIGHTEST, below=1, traced=True)
     number("atol", atol, least=0, traced=True)
     if not (is_traced(rtol) or is_traced(atol)):
@@ -363,7 +366,7 @@ def _locate(
     last: tuple[Any, Any],
     stopped: Bool[Array, ""],
 ) -> tuple[Any, Any]:
-    """The event between two ends ``(t, y)`` of a step by the Illinois rule; every trial point is a real step from the first."""
+    """Locate the event between the ends ``(t, y)`` of a step by the Illinois rule; every trial is a real step from the first."""
     t0, y0 = first
 
     def at(t: Any) -> tuple[Float[Array, ""], Any]:

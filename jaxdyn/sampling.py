@@ -1,8 +1,8 @@
-"""Standard normal numbers that a program computes in one place.
+"""Standard normal numbers that a program computes only once.
 
-XLA fuses what makes a number into whatever reads it: a draw that is sliced into ten arrays is computed, and compiled, ten times,
-and the inverse error function of a float64 number is 250 operations (three quarters of some losses' programs). A loop is not
-fused with what follows it; ``lax.optimization_barrier`` does not stop fusion on CPU.
+XLA fuses the computation of a number into everything that reads it: a draw that is sliced into ten arrays is compiled and computed
+ten times, and the inverse error function of a float64 number takes 250 operations (three quarters of some losses' programs). A loop
+is not fused with its readers; ``lax.optimization_barrier`` does not prevent fusion on CPU.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from jaxdyn.errors import UsageError, shown, whole
 
 __all__ = ["normal"]
 
-TURNS = 4  # of the loop; one of a single turn would be dissolved
+TURNS = 4  # iterations of the loop; XLA removes a loop of a single iteration
 
 
 def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """The numbers of ``jax.random.normal`` in float64.
+    """The same numbers as ``jax.random.normal``, in float64.
 
     Raises:
-        UsageError: outside ``jax.enable_x64(True)``, for a shape that is no tuple of whole numbers, and for keys other than one.
+        UsageError: outside ``jax.enable_x64(True)``, for a shape that is not a tuple of whole numbers, and unless there is one key.
     """
     if jax.dtypes.canonicalize_dtype(float) != jnp.float64:
         raise UsageError("normal numbers are in float64, which is not allowed here: call this inside jax.enable_x64(True)")
@@ -40,7 +40,7 @@ def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
 
 
 def _is_key(key: PRNGKeyArray) -> bool:
-    """Whether this is one key, typed or raw."""
+    """Whether this is a single key, typed or raw."""
     dtype = getattr(key, "dtype", None)
     if dtype is None:
         return False

@@ -1,4 +1,4 @@
-"""How steps of an ODE solve are chosen: parts of diffrax's solvers that :mod:`jaxdyn.flow` puts in place of the usual ones."""
+"""Step control of ODE solves: replacements for parts of diffrax's solvers, used by :mod:`jaxdyn.flow`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Newton", "Stepper", "Track", "largest", "over"]
 
 
 def largest(tree: PyTree) -> Float[Array, ""]:
-    """Max norm in which NaN is infinite, so that a trial step that overflows (inf / inf) is rejected and shortened.
+    """Max norm that counts NaN as infinite, so that a trial step that overflows (inf / inf) is rejected and shortened.
 
     NaN is replaced before the maximum is taken: XLA's maximum over an axis drops NaN on CPU (openxla/xla issue 21461).
     """
@@ -24,16 +24,16 @@ def largest(tree: PyTree) -> Float[Array, ""]:
 
 
 class Newton(optimistix.Newton[Any, Any, Any]):
-    """Newton's method for the slope of a stage, which also ends where rounding stops it.
+    """Newton's method for the slope of a stage, which also ends when rounding prevents further progress.
 
-    Its own test asks for an equation that holds to ``atol``: slopes of 1e5 are rounded by more than 1e-12. It ends as well once its
-    steps shrink no more and move the state by less than a hundredth of the tolerance.
+    Optimistix's test requires the equation to hold to ``atol``, but slopes of 1e5 have rounding errors above 1e-12. This method
+    also ends once its steps no longer shrink and change the state by less than a hundredth of the tolerance.
     """
 
     def terminate(
         self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any
     ) -> tuple[Bool[Array, ""], optimistix.RESULTS]:
-        """Whether the slope is found, or as near as rounding lets it come."""
+        """Whether the slope has converged, or is as close as rounding allows."""
         done, result = super().terminate(fn, y, args, options, state, tags)
         _, diagonal, _, prod, _, start, _, control = args  # of diffrax's stage: y is a slope, control the length of the step
         moved, at = (jax.tree.map(lambda leaf: diagonal * leaf, prod(slope, control)) for slope in (state.diff, y))
@@ -48,17 +48,17 @@ def over(mask: Bool[Array, " T"], leaf: Shaped[Array, "T *shape"]) -> Bool[Array
 
 
 class Track(NamedTuple):
-    """What a :class:`Stepper` remembers from step to step."""
+    """State that a :class:`Stepper` carries from step to step."""
 
     inner: Any
-    size: Float[Array, ""]  # the step that was wanted before it was cut at a save time
-    t: Float[Array, ""]  # where the last step that was kept began, and the state there
+    size: Float[Array, ""]  # the proposed step size before it was cut at a save time
+    t: Float[Array, ""]  # where the last accepted step began, and the state there
     y: PyTree
     saved: PyTree
 
 
 class Stepper(diffrax.AbstractAdaptiveStepSizeController[Track, None]):
-    """Steps that end exactly on the save times, and a record of the states there and of where the last step began."""
+    """Step-size controller whose steps end exactly on the save times; it records the states there and where the last step began."""
 
     inner: diffrax.PIDController
     ts: Float[Array, " T"]
@@ -79,13 +79,13 @@ class Stepper(diffrax.AbstractAdaptiveStepSizeController[Track, None]):
         return self.inner.norm
 
     def wrap(self, direction: Any) -> Stepper:
-        """Itself: time runs forward."""
+        """This controller, unchanged: time runs forward."""
         return self
 
     def init(
         self, terms: PyTree, t0: Any, t1: Any, y0: PyTree, dt0: None, args: Any, func: Callable[..., Any], error_order: Any
     ) -> tuple[Any, Track]:
-        """The end of the first step, and nothing saved but the start."""
+        """The end of the first step, and a record with only the start saved."""
         end, inner = self.inner.init(terms, t0, t1, y0, dt0, args, func, error_order)
         unreached = jax.tree.map(lambda leaf: jnp.full((len(self.ts), *leaf.shape), jnp.inf).at[0].set(leaf), y0)
         return self._cut(t0, end), Track(inner, end - t0, t0, y0, unreached)
@@ -101,14 +101,15 @@ class Stepper(diffrax.AbstractAdaptiveStepSizeController[Track, None]):
         error_order: Any,
         controller_state: Track,
     ) -> tuple[Any, Any, Any, Any, Track, diffrax.RESULTS]:
-        """Whether the step is kept, and the next one, cut at the next save time."""
+        """Whether the step is accepted, and the next step, cut at the next save time."""
         track = controller_state
         keep, start, end, jump, inner, result = self.inner.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, track.inner
         )
         size = end - start
-        size = jnp.where(keep & (t0 + track.size > t1), jnp.maximum(size, track.size), size)  # a cut step says little of the next
-        stuck = ~keep & (end >= t1)  # rejected, and the shorter step rounds to the same: no floats are left
+        # a step that was cut says little about the next one
+        size = jnp.where(keep & (t0 + track.size > t1), jnp.maximum(size, track.size), size)
+        stuck = ~keep & (end >= t1)  # rejected, and the shorter step rounds to the same end: no float lies in between
         result = diffrax.RESULTS.where(stuck, diffrax.RESULTS.dt_min_reached, result)
         hit = keep & (self.ts > t0) & (self.ts <= t1)
         saved = jax.tree.map(lambda old, new: jnp.where(over(hit, old), new, old), track.saved, y1_candidate)

@@ -1,6 +1,6 @@
-"""Claims as tests: a pytest plugin (``pytest --jaxdyn 'theory.*'``) and helpers for tests of one's own.
+"""Claims as tests: a pytest plugin (``pytest --jaxdyn 'theory.*'``), and helpers for your own tests.
 
-Nothing of JAX, chex or hypothesis is imported until it is asked for.
+JAX, chex and hypothesis are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_claim", "assert_trial", "settings"]
 
-WIDEST = 10.0  # a range without a bound ends at this many times the default
+WIDEST = 10.0  # an open range is drawn from up to this many times the default
 
 
 def assert_claim(claim: str | Claim, **options: Any) -> None:
-    """Verify a claim, for a test of one's own: ``assert_claim("theory.claim", seeds=4)``.
+    """Verify a claim inside a test: ``assert_claim("theory.claim", seeds=4)``.
 
     Args:
         claim: an id, or a ``Claim``.
         options: as for ``jd.verify``: ``scale``, ``seeds``, ``out``, ``load``, fields of the setting.
 
     Raises:
-        AssertionError: the verdict is not the expected one; the message shows every check and control, and for an error its place.
+        AssertionError: the verdict is not the expected one; the message shows every check and control, or where an error occurred.
     """
     from jaxdyn.engine.verify import verify
 
@@ -50,27 +50,27 @@ def assert_trial(
     wide: bool = False,
     rtol: float | None = None,
 ) -> None:
-    """Hold a trial to its contract, for a test of one's own: ``assert_trial(trial, MySetting())``.
+    """Test that a trial keeps its contract: ``assert_trial(trial, MySetting())``.
 
-    From its program alone: it returns ``jd.observables``, whose arrays have named axes; no array of float64 arises where the
-    setting asks for less; random numbers depend on the key and not on swept fields. With ``run`` also: the same bits for the same
-    key, a batch of seeds equals a loop over them, and one trace serves all settings that differ in swept fields alone.
+    Checked without running it: the trial returns ``jd.observables``, whose arrays have named axes; no float64 array arises if the
+    setting's dtype is narrower; random numbers depend on the key and not on swept fields. With ``run`` also: the same key gives the
+    same bits, a batch of seeds equals a loop over them, and settings that differ only in swept fields share one trace.
 
     Args:
         trial: ``(setting, key) -> jd.observables(...)``.
-        setting: of one run, the smaller the better.
-        run: whether to compile and run it.
+        setting: the setting of one run; small ones keep the test fast.
+        run: whether to compile and run the trial.
         eager: whether to run it without jit as well, operation by operation.
-        seeds: of the batch: how many, or which.
+        seeds: number of seeds in the batch, or the seeds themselves.
         others: settings with the same static fields, which must not be traced again; drawn by :func:`settings`.
         noise: swept fields on which random numbers may depend.
-        wide: whether arrays of float64 are meant where the setting asks for less.
-        rtol: allowed difference between ways to run it, relative to an array's largest entry; None: 1e-7 in
-            float64, 1e-2 in float32. Any number may differ by 64 units of rounding of 1: a residual is zero up to rounding.
+        wide: whether float64 arrays are intended although the setting's dtype is narrower.
+        rtol: allowed difference between the ways to run it, relative to an array's largest entry; None: 1e-7 in
+            float64, 1e-2 in float32. A difference of 64 rounding errors of 1 is always allowed: a residual is zero up to rounding.
 
     Raises:
-        AssertionError: what is not as promised, in one sentence.
-        UsageError: for arguments that are not as said here, or if chex is not installed and the trial is to be run.
+        AssertionError: a part of the contract is broken; the message is one sentence.
+        UsageError: an argument is not allowed, or the trial is to be run and chex is not installed.
     """
     import jax
 
@@ -93,9 +93,9 @@ def assert_trial(
 
 
 def settings(cls: type[Any], **fixed: Any) -> Any:
-    """A hypothesis strategy of settings: swept fields over the ranges that ``jd.field`` declares, switches over their names.
+    """A hypothesis strategy for settings: draws swept fields from the ranges that ``jd.field`` declares, switches from their names.
 
-    A range without an upper bound ends at ten times the default (or ten, if that is more), one without a lower bound at minus that.
+    A range without an upper bound ends at ten times the default (at least at 10), one without a lower bound at minus that number.
     Fields without a range, and all static ones, keep their defaults: each combination of static fields is another program. Settings
     that ``__post_init__`` refuses are not drawn.
 
@@ -104,7 +104,7 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
         **fixed: values of further fields, or strategies for them.
 
     Raises:
-        UsageError: for a field that there is not, a value that it does not take, or if hypothesis is not installed.
+        UsageError: an unknown field, a value that is not allowed, or hypothesis is not installed.
     """
     import dataclasses
 
@@ -134,7 +134,7 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
 
 
 def _floats(st: Any, field: Any) -> Any:
-    """Numbers in a field's range, in float32's numbers, which every precision has."""
+    """A strategy for numbers in a field's range, rounded to float32, so that every precision can represent them."""
     import math
 
     import numpy as np
@@ -153,7 +153,7 @@ def _floats(st: Any, field: Any) -> Any:
 
 
 def _library(name: str) -> Any:
-    """A library of the tests, imported when it is first used."""
+    """A library that only tests use, imported on first use."""
     import importlib
 
     try:

@@ -1,4 +1,4 @@
-"""Training as a pure function of a state: recorded inside a trial, or by segments from the host.
+"""Training as a pure function of a state, either recorded inside a trial or advanced in segments from the host.
 
 A state holds parameters, the optimizer's state and the number of steps made. The data of step ``i`` is a function of ``i``
 (``batch``, from ``jax.random.fold_in(key, i)``), so that a run resumed from its state equals the uninterrupted run.
@@ -22,11 +22,11 @@ from jaxdyn.status import DIVERGED, OK
 
 __all__ = ["State", "descend", "finite_status", "init", "make_step", "record", "segments", "switched"]
 
-MOST = 2**31 - 1  # steps: they are counted in 32 bits
+MOST = 2**31 - 1  # largest number of steps: they are counted in 32 bits
 
 
 class State(NamedTuple):
-    """All that a run carries from one step to the next; ``step`` counts the steps made."""
+    """Everything that a run carries from one step to the next; ``step`` counts the steps made."""
 
     params: PyTree
     opt: PyTree
@@ -39,7 +39,7 @@ def init(tx: optax.GradientTransformation, params: PyTree) -> State:
 
 
 def descend(tx: optax.GradientTransformation, state: State, gradient: PyTree) -> State:
-    """The state after one step along a gradient that is known already."""
+    """The state after one optimizer step with a given gradient."""
     updates, opt = tx.update(gradient, state.opt, state.params)
     return State(optax.apply_updates(state.params, updates), opt, state.step + 1)
 
@@ -55,8 +55,8 @@ def make_step(
         loss: ``loss(params, *data)``, a scalar; with a ``batch`` it is ``loss(params, batch(i, *data))``.
         tx: the optimizer.
         batch: draws the data of step ``i`` (int32, traced), e.g. from ``jax.random.fold_in(key, i)``.
-        parts: the leading axis of all data is cut into this many equal parts, processed in turn, and their gradients are averaged.
-            The step is the same if the loss is a mean over that axis; what a part needs may fit the cache where all does not.
+        parts: number of equal parts into which the leading axis of all data is cut; parts are processed in turn, and their
+            gradients averaged. The step is the same if the loss is a mean over that axis; a part may fit into the cache.
 
     Raises:
         UsageError: if ``parts`` is below 1, or the data cannot be cut into equal parts (when the step is made).
@@ -88,22 +88,22 @@ def make_step(
 def record(
     step: Callable[[Any], Any], state: Any, observe: Callable[[Any], Any], *, samples: int, every: int | Int[Array, ""]
 ) -> tuple[Any, Any]:
-    """Make ``samples * every`` steps, and observe before the first and after each ``every``.
+    """Make ``samples * every`` steps, observing before the first and after every ``every`` steps.
 
     Args:
         step: ``step(state) -> state``, from :func:`make_step` or any other map (states need not be :class:`State`).
         state: the start.
         observe: ``observe(state)``, a pytree of arrays.
         samples: number of observations after the first.
-        every: steps between two of them. It may be traced, so that step sizes eta, eta/2, ... share one program at equal
+        every: steps between two observations. It may be traced, so that step sizes eta, eta/2, ... share one program at equal
             times: ``every = jnp.round(dt / eta).astype(int)``. Under ``vmap`` all runs wait for the one with the most steps.
 
     Returns:
         The last state, and the observations stacked along a leading axis of length ``samples + 1``.
 
     Raises:
-        UsageError: unless ``samples`` is a whole number of 0 or more, and ``every`` one of 1 or more (below 1 a traced one makes no
-            step).
+        UsageError: unless ``samples`` is a whole number of at least 0, and ``every`` of at least 1 (a traced ``every`` below 1
+            makes no steps).
     """
     samples = whole("samples", samples, least=0)
     every = whole("every", every, least=1, most=MOST // max(samples, 1), traced=True)
@@ -117,21 +117,21 @@ def record(
 
 
 def segments(step: Callable[..., State], state: State, *, until: int, every: int, data: tuple[Any, ...] = ()) -> Iterator[State]:
-    """Train from the host, for runs of minutes: yields the state after each ``every`` steps and at step ``until``.
+    """Train from the host, for runs of minutes: yields the state after every ``every`` steps and at step ``until``.
 
-    Checkpoints, logs and early stops go between two segments. To resume, pass the state of a checkpoint: the rest of the run is
-    the same bit for bit, wherever the segments end. All segments share one program. A state that was yielded is donated to the
-    next segment and deleted: copy (``jax.device_get``) what you need later. The caller's start is not touched.
+    Save checkpoints, write logs and stop early between two segments. To resume, pass the state of a checkpoint: the rest of the run
+    is the same bit for bit, wherever the segments end. All segments share one program. A state that was yielded is donated to the
+    next segment and deleted: copy (``jax.device_get``) what you need later. The start that you pass is not modified.
 
     Args:
         step: ``step(state, *data) -> state``, from :func:`make_step`.
         state: the start; its ``step`` says how many steps were made already.
-        until: total number of steps at the end; nothing is yielded if they were made already.
+        until: total number of steps at the end; nothing is yielded if they were already made.
         every: steps in a segment (the last may be shorter).
-        data: arrays handed to every step; better here than in a closure, whose arrays become constants of the program.
+        data: arrays passed to every step. Arrays in a closure would become constants of the program.
 
     Raises:
-        UsageError: unless ``every`` is a whole number of 1 or more, and ``until`` and the state's ``step`` are ones of 0 or more.
+        UsageError: unless ``every`` is a whole number of at least 1, and ``until`` and the state's ``step`` of at least 0.
     """
     every, until = whole("every", every, least=1), whole("until", until, least=0, most=MOST)
     whole("step", getattr(state, "step", None), least=0, most=MOST)
@@ -162,11 +162,11 @@ def switched(choice: Code, txs: Mapping[str, optax.GradientTransformation]) -> o
     """One of several optimizers, chosen by a traced switch, so that runs with any of them share one program.
 
     ``switched(s.optimizer, {"gd": optax.sgd(s.lr), "adam": optax.adam(s.lr)})`` inside a trial, with a field
-    ``optimizer: jd.Code = jd.code("gd", "adam")``. The state holds the states of all; only the chosen one moves. Under ``vmap``
-    over the switch every run computes all updates and keeps its own.
+    ``optimizer: jd.Code = jd.code("gd", "adam")``. The state holds the states of all optimizers; only the chosen one is updated.
+    Under ``vmap`` over the switch every run computes all updates and uses one.
 
     Raises:
-        UsageError: if the switch's names are not those of the optimizers, or a known switch stands at none of them.
+        UsageError: if the switch's names are not those of the optimizers, or the switch is known and has none of these values.
     """
     if not isinstance(choice, Code):
         raise UsageError(f"choice={shown(choice)} is not allowed: it is a switch, declared by jd.code")

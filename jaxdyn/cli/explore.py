@@ -1,4 +1,4 @@
-"""``jaxdyn explore``: a claim's page on this machine."""
+"""``jaxdyn explore``: serves a claim's page on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["can_open", "explore_command", "start_of"]
 
 
 def start_of(sets: Mapping[str, Any], seeds: str | None) -> Move:
-    """Where the knobs start, from ``--set`` and ``--seeds``."""
+    """The knobs' first positions, from ``--set`` and ``--seeds``."""
     return Move({name: ",".join(value) if isinstance(value, list) else value for name, value in sets.items()}, seeds)
 
 
@@ -39,11 +39,11 @@ def explore_command(
     from jaxdyn.explorer.server import Server
 
     explorer, start = Explorer(one_claim(pattern, load), scale, load), start_of(sets, seeds)
-    explorer.task(start)  # a typing error is reported at once
+    explorer.task(start)  # reports a wrong field or value at once
     server = Server(explorer, start, host, port)
     print(f"{explorer.claim.id}: {server.url}  (Ctrl-C ends it)", flush=True)
     if server.token:
-        print("Whoever has this address can run this claim here: do not pass it on.", file=sys.stderr, flush=True)
+        print("Anyone with this address can run this claim here: do not share it.", file=sys.stderr, flush=True)
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, _end)
@@ -52,7 +52,7 @@ def explore_command(
 
 
 def _end(*_: Any) -> None:
-    """Ctrl-C ends the process at once, and quietly: nothing is stored, and a program that runs cannot be waited for."""
+    """End the process at once and silently on Ctrl-C: nothing is stored, and a running program cannot be interrupted."""
     os._exit(0)
 
 
@@ -62,7 +62,7 @@ def _open(url: str) -> None:
 
 
 def can_open() -> bool:
-    """Whether there is a screen for a browser: one in the terminal would take its place."""
+    """Whether there is a screen for a browser; without one, a text browser would take over the terminal."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

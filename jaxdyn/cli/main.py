@@ -1,7 +1,7 @@
 """The command line: ``jaxdyn list | show | verify | map | explore | models | memory | probe | new | report | completion``.
 
-Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
-Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
+Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
+Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from jaxdyn.report.words import plural
 __all__ = ["main", "run"]
 
 RUNS = (
-    "The runs next to a claim are its own; a total counts every different run once, those of controls included. "
+    "The runs next to a claim are its own; a total counts every distinct run once, including those of controls. "
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
-WORKERS = "Use N processes (default: one per core; on accelerators one, with all cards). On GPUs each gets cards of its own."
+WORKERS = "Use N processes (default: one per core, or a single one with all cards). On GPUs each process gets its own cards."
 
 
 class _Version(argparse.Action):
     def __call__(self, *_: Any) -> NoReturn:
-        """Print the version, looked up on request only."""
+        """Print the version, which is looked up only on request."""
         from jaxdyn import __version__
 
         print(f"jaxdyn {__version__}")
@@ -63,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="{list,show,verify,map,explore,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
+    # options that several commands share
     load = Parser(add_help=False)
     add_load(load)
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
@@ -75,10 +76,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
+    # claims: list, show, verify, map, explore
     commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
 
     show = commands.add_parser(
-        "show", parents=[load], **help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
+        "show", parents=[load], **help_texts("Show one claim: its statement, the basis of its verdict, and the last verdict.")
     )
     show.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     show.add_argument(
@@ -88,40 +90,42 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
     add_explore(commands)
+    # models: models, memory, probe
     add_models(commands)
     add_memory(commands)
     add_probe(commands)
 
-    new = commands.add_parser("new", **help_texts("Write a working claim of your own to start from."))
-    new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; nothing is overwritten.")
+    # files: new, report, completion
+    new = commands.add_parser("new", **help_texts("Write a working example of a claim, to start your own from."))
+    new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; an existing file is not overwritten.")
 
-    report = commands.add_parser("report", **help_texts("Build the report again from stored results."))
+    report = commands.add_parser("report", **help_texts("Rebuild the report from stored results."))
     report.add_argument(
-        "folder", type=filled, metavar="DIR", help="Read the results from this folder, the --out of a verification."
+        "folder", type=filled, metavar="DIR", help="Read the results from this folder (the --out of `jaxdyn verify`)."
     )
     report.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
 
-    completion = commands.add_parser("completion", **help_texts("Print a script that completes jaxdyn's words in your shell."))
-    completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
+    completion = commands.add_parser("completion", **help_texts("Print a completion script for your shell."))
+    completion.add_argument("shell", choices=("bash", "zsh"), help="The shell.")
     return parser
 
 
 def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
     """The options of ``jaxdyn verify``."""
     verify = commands.add_parser("verify", parents=[patterns, load], **help_texts("Run claims and judge them."), epilog=RUNS)
-    verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
+    verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at paper scale.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
-    verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
+    verify.add_argument("--fresh", metavar="START", help="Use seeds from START on; each claim keeps its number of seeds.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument(
         "--minutes",
         metavar="M",
-        help="Run what M minutes are enough for, every theory and every headline first; a second call resumes with the others.",
+        help="Run what fits into M minutes, first a claim of every theory, then headlines; the same command runs the rest later.",
     )
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
     verify.add_argument(
-        "--out", default="report", type=filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
+        "--out", default="report", type=filled, metavar="DIR", help="Write results and report to this folder (default: report)."
     )
     verify.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
     verify.add_argument("--workers", metavar="N", help=WORKERS)
@@ -141,12 +145,10 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
         help="A field and its range, or its values (FIELD=V1,V2); once or twice.",
     )
     map_.add_argument("--cells", default="243", metavar="N", help="Judge at most N cells (default: 243).")
-    map_.add_argument(
-        "--scale", default="quick", help="Take all other fields from the quick grid (the default) or the paper's own."
-    )
+    map_.add_argument("--scale", default="quick", help="Take all other fields from the quick grid (the default) or the paper grid.")
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
-    map_.add_argument("--out", type=filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
+    map_.add_argument("--out", type=filled, metavar="DIR", help="Write runs and map to this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help=WORKERS)
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
@@ -155,7 +157,8 @@ def _list(args: argparse.Namespace) -> int:
     from jaxdyn.engine import registry
     from jaxdyn.engine.contract import COUNTED
 
-    with contextlib.redirect_stdout(sys.stderr):  # what a user's file prints must not land in the JSON
+    # the selected entries
+    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
         entries = registry.catalogue(args.load)
     chosen = set(registry.select_ids([e["id"] for e in entries], args.patterns))
     entries = [e for e in entries if e["id"] in chosen]
@@ -164,6 +167,7 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     from jaxdyn.report.plain import plain
 
+    # one paragraph per claim, below the heading of its theory
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
     theory = None
@@ -178,6 +182,7 @@ def _list(args: argparse.Namespace) -> int:
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")
         print(f"    {e['home']}")
+    # how many of each kind
     kinds = ((kind, sum(e["counted"] == kind for e in entries)) for kind in COUNTED)
     parts = (plural(n, kind) if kind == "misprint" else f"{n} {kind}" for kind, n in kinds if n)
     print(f"{plural(len(entries), 'claim')}: {', '.join(parts)}", file=sys.stderr)
@@ -185,7 +190,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _heading(entry: Mapping[str, Any]) -> str:
-    """Title and papers of a claim's theory as a line; empty for claims without a title page."""
+    """Title and papers of a claim's theory on one line; empty for claims without a title page."""
     papers = f" (arXiv {', '.join(entry['papers'])})" if entry["papers"] else ""
     return f"{entry['theory']}: {entry['theory_title']}{papers}\n" if entry["theory_title"] != entry["theory"] else ""
 
@@ -194,7 +199,7 @@ def _show(args: argparse.Namespace) -> int:
     from jaxdyn.cli import show
 
     out = Path(args.out)
-    with contextlib.redirect_stdout(sys.stderr):  # what a user's file prints must not land in the JSON
+    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
         claim = show.facts(args.claim, args.load, out)
     if args.json:
         print(json.dumps(claim, default=str))
@@ -258,11 +263,11 @@ def _allow_direct(load: Sequence[str]) -> None:
 
 def _verify(args: argparse.Namespace) -> int:
     if args.fresh is not None and args.seeds is not None:
-        raise UsageError("--fresh and --seeds are not allowed together: --fresh takes as many seeds as each claim has of its own")
+        raise UsageError("--fresh and --seeds are not allowed together: with --fresh each claim keeps its number of seeds")
     from jaxdyn.cli import verify as outputs
 
     _allow_direct(args.load)
-    with contextlib.redirect_stdout(sys.stderr):  # what a user's file or judge prints must not land in the JSON
+    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file or judge must not end up in the JSON
         whole, code = outputs.verify_command(
             args.patterns,
             scale=args.scale,
@@ -325,7 +330,7 @@ def _explore(args: argparse.Namespace) -> int:
 def _models(args: argparse.Namespace) -> int:
     from jaxdyn.cli.models import get_command, show_command
 
-    with contextlib.redirect_stdout(sys.stderr):  # what libraries print must not land in the JSON
+    with contextlib.redirect_stdout(sys.stderr):  # prints of libraries must not end up in the JSON
         facts, lines = get_command(args.name, args.wheel) if args.action == "get" else show_command(args.model, args.dtype)
     print(json.dumps(facts) if args.json else "\n".join(lines))
     return 0
@@ -390,6 +395,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
+    # expected errors: one sentence and an exit code
     except UsageError as error:
         if debug:
             traceback.print_exc()
@@ -402,19 +408,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(streams.INTERRUPTED, file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed its end
         streams.closed(BrokenPipeError())
         return 1
     except OSError as error:
         if debug:
             traceback.print_exc()
-        said = streams.closed(error) if error.filename is None else f"jaxdyn: {error.filename}: {error.strerror or error}"
-        print(said, file=sys.stderr)
+        sentence = streams.closed(error) if error.filename is None else f"jaxdyn: {error.filename}: {error.strerror or error}"
+        print(sentence, file=sys.stderr)
         return 2
 
 
 def run() -> NoReturn:
-    """The command as a process."""
+    """Run the command line as a process, and exit with its code."""
     streams.obey()
     code = main()
     if "jaxdyn.engine.preparing" in sys.modules and sys.modules["jaxdyn.engine.preparing"].at_work():

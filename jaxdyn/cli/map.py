@@ -1,4 +1,4 @@
-"""``jaxdyn map``: plan, run and judge a map, and write the results."""
+"""``jaxdyn map``: plans, runs and judges a map, and writes the results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def map_command(
     cluster: str | None,
     load: Sequence[str],
 ) -> dict[str, Any]:
-    """Map a claim; writes the map next to its runs and returns it as JSON."""
+    """Map a claim: write the map next to its runs, and return it as JSON."""
     cards = reserved(workers, cluster)
     survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     check_device()
@@ -91,7 +91,7 @@ def map_command(
 
 
 def write(result: Map, folder: Path) -> None:
-    """The map as JSON, as a labelled Dataset and as a figure."""
+    """Write the map as JSON, as a labelled Dataset and as a figure."""
     content = json.loads(json.dumps(result.to_json(), default=str))
     atomic_write(folder / FILES[0], json.dumps(content, indent=1))
     atomic_write(folder / FILES[1], bytes(result.data.to_netcdf()))
@@ -101,13 +101,13 @@ def write(result: Map, folder: Path) -> None:
 
 
 def _announcement(survey: Survey, workers: int) -> str:
-    """The expected cost of a map, at most."""
+    """An upper limit on the cost of a map, in words."""
     runs = len(survey.request(survey.first()[0]).grid.cells()) * len(survey.seeds)
     seconds = (survey.seconds() + JUDGING * survey.cells) / workers
     cells = f"{plural(len(survey.first()), 'cell')} first, {survey.cells} at most, {plural(runs, 'run')} each"
     where = devices()
     known = where.on_cpu or not survey.guessed()
-    time = f"{duration(seconds)} expected" if known else f"how long is unknown: it never ran on a {where.platform} here"
+    time = f"{duration(seconds)} expected" if known else f"duration unknown: it never ran on a {where.platform} here"
     return f"{survey.claim.id}: {cells}; {time}"
 
 

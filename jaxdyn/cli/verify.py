@@ -1,4 +1,4 @@
-"""``jaxdyn verify``: the plan, workers, figures, stored results, the report."""
+"""``jaxdyn verify``: plans the runs, starts workers, draws figures, and writes results and the report."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ from jaxdyn.report.words import plural
 
 __all__ = ["rebuild", "verify_command"]
 
-OFTEN, SELDOM = 10.0, 20.0  # seconds between two writings of the page at least, and in units of what one takes
-SOON = 5.0  # expected seconds of what is run in this process rather than by workers that have to start
-MANY = 20  # programs whose tracing takes so long that it is said
-LAST, TAIL = 45.0, 0.1  # seconds before the end of the minutes given, or share of them, in which nothing more is begun
+OFTEN, SELDOM = 10.0, 20.0  # least time between two writings of the page: in seconds, and in multiples of what one takes
+SOON = 5.0  # work below this many expected seconds is run in this process, since workers take time to start
+MANY = 20  # number of programs from which on tracing is announced
+LAST, TAIL = 45.0, 0.1  # with --minutes, nothing new begins in the last seconds, or in this last share if that is shorter
 
 
 def draw(claim: Claim, data: xr.Dataset, narrowed: bool = False) -> str:
-    """A claim's figure as HTML; a failing plot must not lose the verdict."""
+    """A claim's figure as HTML, or a sentence if plotting fails: the verdict must not be lost."""
     try:
         return text(drawn(claim.plot, data, narrowed))
     except BaseException as error:
@@ -75,19 +75,19 @@ def _conclude_and_draw(
 
 
 def _same_figures(claims: Sequence[Claim]) -> dict[str, str]:
-    """Claims whose figure is that of another claim of the same runs: they are not drawn again."""
+    """Claims that share the figure of another claim on the same runs, by id: these figures are drawn only once."""
     plots = {claim.id: claim.plot for claim in claims}
     return {c.id: c.sibling for c in claims if c.sibling in plots and plots[c.sibling] is c.plot}
 
 
 @functools.cache
 def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
-    """The claims of one theory and of the user's files, imported once in a worker."""
+    """In a worker: the claims of one theory and of the user's files, imported once."""
     return registry.all_claims(load, {theory})
 
 
 def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
-    """In a worker: the claim is found again by its id, since judges and plots cannot be pickled."""
+    """In a worker: look the claim up by its id (judges and plots cannot be pickled), conclude and save."""
     claims = _claims_here(claim_id.split(".")[0], load)
     claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
     return _conclude_and_save(folder, basis_hash, claim, *rest)
@@ -118,7 +118,7 @@ def _conclude_task(
 
 
 def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: int) -> list[Task]:
-    """The tasks that so many minutes of all workers are enough for, all without a limit; stored conclusions are merely read."""
+    """The tasks that fit into the given minutes on all workers (None: all); stored conclusions cost only the time to read them."""
     if minutes is None:
         return tasks
     seconds = workers * 60 * minutes
@@ -128,7 +128,7 @@ def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: in
 
 
 def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Verified], None]) -> None:
-    """The cheapest claim, run and judged in this process: a first verdict within seconds."""
+    """Run and judge the cheapest claim in this process: a first verdict within seconds."""
     task, seconds = cheapest([task for task in tasks if task.missing is None] or tasks)
     if seconds < SOON:
         run_plan(
@@ -141,7 +141,7 @@ def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str
 
 
 def _opening(folder: Path, concluded: Callable[[Verified], None], **options: Any) -> None:
-    """The first verdict where everything was asked for: of the theory with the quickest program, before the others are imported."""
+    """If all claims were requested: a first verdict, from the theory with the quickest program, before the others are imported."""
     theory = quickest_theory()
     if theory is not None:
         claims = list(registry.all_claims((), {theory}).values())
@@ -149,14 +149,14 @@ def _opening(folder: Path, concluded: Callable[[Verified], None], **options: Any
 
 
 def _device_of_workers(count: int, cluster: str | None) -> str:
-    """The devices that workers make the runs on, as the page and the stored results name them."""
+    """The devices of the workers, as the page and the stored results name them."""
     where = devices()
     workers = "each worker of the cluster" if cluster else f"each of {plural(count, 'worker')}"
     return f"{where.kind} ({where.count} for JAX in {workers})"
 
 
 def _shortest_first(plan: Plan, limited: bool) -> Plan:
-    """The plan for limited minutes: where costs were guessed too low, the most claims are still reached."""
+    """The plan, with the shortest jobs first if minutes are limited: even if costs were underestimated, most claims are reached."""
     return dataclasses.replace(plan, jobs=plan.jobs[::-1]) if limited else plan
 
 
@@ -181,14 +181,15 @@ def verify_command(
     debug: bool = False,
     minutes: float | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Verify the selected claims, or those that ``minutes`` are enough for; returns the JSON object and the exit code."""
+    """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code."""
     began = time.monotonic()
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
+    # wrong arguments are refused before anything is written
     cards = reserved(workers, cluster)
     if report is not None:
         check_writable(report)
-    if patterns:  # what is wrong with them is said before anything is written
+    if patterns:
         registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
         check_device()
@@ -198,17 +199,19 @@ def verify_command(
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
                 _opening(folder, page.concluded, **options)
+            # which claims: all that were selected, or those that fit into the minutes
             page.claims = registry.select(patterns, load)
             page.same = same = _same_figures(page.claims)
             tasks = make_tasks(page.claims, load=load, **options)
             count = worker_count(workers, program_count(tasks))
             chosen = _fitting(tasks, folder, minutes, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
-                count = 1  # done before a worker had imported everything
+                count = 1  # they end before a worker would have imported everything
+            # run and judge
             with executor(count, cluster, cards) as (pool, count):
                 if cluster or cards:
                     page.device = _device_of_workers(count, cluster)
-                    chosen = _fitting(tasks, folder, minutes, count)  # by what programs cost there
+                    chosen = _fitting(tasks, folder, minutes, count)  # again, by the costs on those devices
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
@@ -218,7 +221,7 @@ def verify_command(
                 progress.say(terminal.announcement(plan, count, len(tasks)))
                 if (warning := plan.warning()) is not None:
                     progress.say(warning)
-                at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
+                at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
                 run_plan(
                     plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), page.concluded, at_once, until
                 )
@@ -229,19 +232,19 @@ def verify_command(
 
 @dataclasses.dataclass
 class _Page:
-    """The outcomes as they fall, each of them said; the stored result, figures and page, written now and then, and at the end.
+    """Collects outcomes, prints each of them, and writes results, figures and page from time to time and at the end.
 
     Args:
         folder: the output folder.
         target: the page's file.
-        progress: says each outcome.
-        debug: whether errors have their tracebacks.
-        fail_fast: whether the first outcome that differs ends all.
-        limited: whether claims that have no outcome are named as not run.
-        claims: all that were asked for, once they are known; until then no page is written.
-        same: claims whose figure is another's.
-        chosen: how many are run.
-        device: what other processes make the runs on; empty for this one's own.
+        progress: prints each outcome.
+        debug: whether errors are shown with their tracebacks.
+        fail_fast: whether to stop at the first outcome that differs.
+        limited: whether claims without an outcome are listed as not run.
+        claims: all requested claims, once they are known; until then no page is written.
+        same: claims that share another claim's figure.
+        chosen: number of claims to run.
+        device: devices of other processes that make the runs; empty if this process makes them.
     """
 
     folder: Path
@@ -264,7 +267,7 @@ class _Page:
         return [self.results[claim.id] for claim in self.claims if claim.id in self.results]
 
     def concluded(self, verified: Verified) -> None:
-        """Say an outcome, and write the page if it is time to."""
+        """Print an outcome, and write the page if it is due."""
         if verified.claim.id in self.results:
             return
         self.results[verified.claim.id] = verified
@@ -276,11 +279,11 @@ class _Page:
             self.write(f"{len(self.results)} of {plural(self.chosen, 'claim')} judged")
 
     def due(self) -> bool:
-        """Whether it is time to write: soon after the first outcome, later so seldom that it takes a twentieth of the time."""
+        """Whether to write now: soon after the first outcome, later so rarely that writing takes a twentieth of the time."""
         return time.perf_counter() > self.next
 
     def write(self, unfinished: str = "") -> dict[str, Any]:
-        """Write all; returns the JSON object. ``unfinished`` says how much is done."""
+        """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
         whole = payload(outcomes, began - self.start, others)
@@ -299,7 +302,7 @@ class _Page:
 
 
 def _bad(verified: Verified) -> bool:
-    """Whether a claim makes the exit code 1: it differs, or, in a map, it cannot be judged at all; not if it is skipped."""
+    """Whether a claim makes the exit code 1: its verdict differs, or, with ``--by``, is an error; never if it is skipped."""
     return verified.verdict == "error" if verified.by is not None else not (verified.as_expected or verified.skipped)
 
 

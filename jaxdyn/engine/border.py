@@ -1,9 +1,9 @@
-r"""The border of a map as a power law.
+r"""The border of a map, fitted by a power law.
 
 .. math:: y = c\,x^p
 
-p is the slope of the principal axis of the border's points in (ln x, ln y), since both coordinates are as uncertain; its interval
-is Student's, from the jackknife over consecutive parts of the border, whose points are no independent draws.
+p is the slope of the principal axis of the border's points in (ln x, ln y), since both coordinates are equally uncertain. Its
+interval is Student's, from the jackknife over consecutive parts of the border, since its points are not independent.
 Source: Efron, The jackknife, the bootstrap and other resampling plans (1982), chapter 3.
 """
 
@@ -22,15 +22,15 @@ from jaxdyn.stats import mean_interval
 __all__ = ["FEWEST", "Border", "fit", "has_law"]
 
 BLOCKS = 8  # parts of the border for the jackknife
-FEWEST = 2 * BLOCKS  # points of a border that is fitted
+FEWEST = 2 * BLOCKS  # smallest number of points for a fit
 
 
 @dataclasses.dataclass(frozen=True)
 class Border:
     """A fitted border.
 
-    ``exponent`` p with its 95% ``interval``, ``factor`` c, ``spread``: how far the points lie from the law (a factor, root mean
-    square), and their number.
+    ``exponent`` p with its 95% ``interval``, ``factor`` c, ``spread`` (root-mean-square distance of the points from the law, as a
+    factor), and the number of points.
     """
 
     exponent: float
@@ -41,12 +41,12 @@ class Border:
 
 
 def has_law(border: Mapping[str, Any] | None) -> bool:
-    """Whether a border, as stored in JSON, has a power law with a known exponent; ends that are not finite are null there."""
+    """Whether a border, as stored in JSON with null for non-finite numbers, has a power law with a known exponent."""
     return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
 
 
 def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Border:
-    """The principal axis of points (ln x, ln y), its slope with an interval from the jackknife over eight consecutive parts."""
+    """Fit the principal axis of points (ln x, ln y); the slope's interval is from the jackknife over eight consecutive parts."""
     slope, offset, away, order = _axis(x, y)
     parts = np.array_split(order, BLOCKS)
     angle = math.atan(slope)
@@ -62,7 +62,7 @@ def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Border:
 
 
 def _axis(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[float, float, float, np.ndarray[Any, Any]]:
-    """Slope and offset of the principal axis, the points' distance from it (root mean square), and their order along it."""
+    """Slope and offset of the principal axis, the points' root-mean-square distance from it, and their order along it."""
     points = np.stack([x - x.mean(), y - y.mean()], 1)
     _, sizes, axes = np.linalg.svd(points, full_matrices=False)
     along = axes[0]

@@ -1,4 +1,4 @@
-"""The user's cache folder, and the files in it: what can be made again, sealed with a checksum so that damage is noticed."""
+"""The user's cache folder, with files that can be made again; each has a checksum, so that damage is noticed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _seal(text: str) -> str:
 
 
 def read_cached(name: str) -> Any:
-    """What a file of the cache holds; None where there is none, or where it is not what was written."""
+    """The content of a file in the cache; None if it is missing or damaged."""
     try:
         seal, _, text = (cache_dir() / name).read_text(encoding="utf-8").partition("\n")
         return json.loads(text) if seal == json.dumps(_seal(text)) else None
@@ -37,9 +37,9 @@ def read_cached(name: str) -> Any:
 
 
 def write_cached(name: str, content: Any) -> None:
-    """Write a file of the cache, two lines of JSON: the checksum of the second, and the content.
+    """Write a file in the cache as two lines of JSON: the content's checksum, and the content.
 
-    A cache that cannot be written costs time only.
+    If the cache cannot be written, that costs only time.
     """
     from jaxdyn.engine.store import atomic_write
 

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -193,11 +193,17 @@ class Job:
 class Result:
     """Arrays of a chunk, their axis names and coordinates, and what it cost.
 
-    Leading axes: seed and cell; if ``zipped``, the run and one of length 1.
+    Leading axes: seed and cell; if ``zipped``, the run and one of length 1. Arrays of a shard may be read when they are asked for
+    (:class:`jaxdyn.engine.shard.Stored`).
     """
 
-    arrays: dict[str, np.ndarray[Any, Any]]
+    arrays: Mapping[str, np.ndarray[Any, Any]]
     dims: dict[str, tuple[str, ...]]
     coords: dict[str, tuple[Any, ...]]
     facts: dict[str, Any] = field(default_factory=dict)
     zipped: bool = False
+    forms: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]] = field(default_factory=dict)  # of arrays that are not read yet
+
+    def form(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """The dtype of an array, and its shape beyond the leading axes."""
+        return self.forms.get(name) or (self.arrays[name].dtype, self.arrays[name].shape[2:])

@@ -1,7 +1,7 @@
-"""The devices that runs are made on: those that JAX finds in this process, or those of its workers.
+"""The devices on which runs are made: those of this process, or those of its workers.
 
-Plans depend on them. A process that only hands out work opens no card: a worker says what it has (:func:`of_workers`), and plans
-are made for that (:func:`elsewhere`).
+Plans depend on them. A process that only distributes work opens no card: a worker reports its devices (:func:`of_workers`), and
+plans are made for those (:func:`elsewhere`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import jax
 
 __all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "of_workers", "own_devices"]
 
-CPU_BUDGET = 2 * 2**30  # bytes of one chunk's working memory on CPU: fixed, so that chunk shapes do not depend on the moment
-SHARE = 0.5  # of a card's memory for one chunk: what XLA allots at once, and values that were not foreseen, need room, too
+CPU_BUDGET = 2 * 2**30  # bytes of working memory for one chunk on CPU: fixed, so that chunk shapes do not depend on free memory
+SHARE = 0.5  # share of a card's memory for one chunk: XLA's own allocations and unforeseen values need room, too
 
 
 MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")  # lines of Linux's description of a processor
@@ -29,13 +29,13 @@ ARITHMETIC = ("adx", "amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "fphp"
 
 @dataclass(frozen=True)
 class Devices:
-    """Devices that one process makes its runs on.
+    """The devices of one process.
 
     Args:
         platform: ``cpu``, ``gpu`` or ``tpu``.
-        count: how many.
-        memory: bytes of each that JAX may use, 0 where it does not say.
-        kind: their model.
+        count: number of devices.
+        memory: bytes that JAX may use on each, 0 if unknown.
+        kind: name of their model.
         instructions: of a processor, :func:`instruction_set`.
     """
 
@@ -52,15 +52,15 @@ class Devices:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether runs are made on processors, for which alone some things are chosen."""
+        """Whether runs are made on the CPU."""
         return self.platform == "cpu"
 
 
-_elsewhere: list[Devices] = []  # what the innermost :func:`elsewhere` was told; not a context variable: threads see it, too
+_elsewhere: list[Devices] = []  # devices of the active :func:`elsewhere` blocks; not a context variable, since threads need it, too
 
 
 def own_devices() -> Devices:
-    """What JAX finds in this process, which opens the devices."""
+    """The devices that JAX finds in this process; opens them."""
     local = jax.local_devices()
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in local]
     where = Devices(jax.default_backend(), len(local), min(limits), str(getattr(local[0], "device_kind", "")))
@@ -81,22 +81,22 @@ def instruction_set() -> str:
 
 
 def of_workers(pool: cf.Executor) -> Devices:
-    """What JAX finds in a worker of an executor: all are taken to have the same. It opens that worker's devices, and none here."""
+    """The devices that JAX finds in one worker of an executor (all workers are assumed equal); opens them there, none here."""
     try:
         where: Devices = pool.submit(own_devices).result()
-    except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
-        raise cf.BrokenExecutor("the executor has cancelled a question") from None
+    except cf.CancelledError:  # nothing is cancelled here: the executor has lost the call
+        raise cf.BrokenExecutor("the executor has cancelled a call") from None
     return where
 
 
 def devices() -> Devices:
-    """The devices that plans are made for."""
+    """The devices for which plans are made."""
     return _elsewhere[-1] if _elsewhere else own_devices()
 
 
 @contextlib.contextmanager
 def elsewhere(others: Devices) -> Iterator[None]:
-    """Within this block plans are made for the devices of other processes."""
+    """Within this block, plans are made for the devices of other processes."""
     _elsewhere.append(others)
     try:
         yield
@@ -105,5 +105,5 @@ def elsewhere(others: Devices) -> Iterator[None]:
 
 
 def budget(where: Devices) -> int:
-    """Bytes that one chunk may need on all devices of a process together."""
+    """Bytes of memory for one chunk on all devices of a process together."""
     return CPU_BUDGET if where.on_cpu else where.count * (int(SHARE * where.memory) or CPU_BUDGET)

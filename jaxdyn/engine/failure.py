@@ -1,6 +1,6 @@
-"""What went wrong in a trial, a judge or a figure: as text, with the place in the user's own file, fit to travel between processes.
+"""Errors of a trial, a judge or a figure as text, with their place in the user's own file, so that other processes can report them.
 
-Exceptions themselves do not travel: some of JAX's cannot be unpickled, and one that cannot would break the whole pool of workers.
+Exceptions themselves are not sent: some of JAX's cannot be unpickled, and one of those would break the whole pool of workers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 __all__ = ["Failure", "installed", "let_through", "shown_path", "source_file"]
 
 PACKAGE = Path(__file__).parents[1]
-PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages, in whichever environment
+PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages, in any environment
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Failure:
     Args:
         kind: the exception's class, e.g. ``ValueError``.
         message: its first line.
-        place: file, line and function in the claim's own sources, ``my_claims.py:4 in trial``, where there is one.
+        place: file, line and function in the claim's own sources, ``my_claims.py:4 in trial``; None if unknown.
         traceback: the whole traceback.
-        error: the exception itself, where it is at hand and can travel; for callers who raise it again.
+        error: the exception itself, for callers who raise it again; None if it came from another process and cannot be pickled.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Failure:
 
         Args:
             error: the exception.
-            author: the claim's function that raised it, or whose result was refused; tells the claim's own files from libraries.
+            author: the claim's function that raised it, or whose result was refused; shows which files are the claim's.
         """
         try:
             lines = str(error).strip().splitlines()
@@ -59,20 +59,20 @@ class Failure:
         return f"{self.kind}: {self.message}" + (f" ({self.place})" if self.place else "")
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels: the exception itself only if the other side can read it."""
+        """The state to pickle, with the exception only if it can be unpickled."""
         return self.__dict__ | {"error": self.error if _travels(self.error) else None}
 
     def exception(self) -> BaseException:
-        """The exception to raise in its place: itself, or one of the same words."""
+        """The original exception, or else one with the same message."""
         return self.error if self.error is not None else RuntimeError(str(self))
 
     def text_only(self) -> Failure:
-        """The same without the exception, which would keep every array of its frames alive."""
+        """This failure without the exception, which would keep every array of its frames alive."""
         return replace(self, error=None)
 
 
 def let_through(error: BaseException) -> None:
-    """Raise an interruption again, which is the person's own; all else that a claim's code raises is an error of that claim."""
+    """Raise an interruption by the user again; every other exception from a claim's code is an error of that claim."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 
@@ -80,12 +80,12 @@ def let_through(error: BaseException) -> None:
 def _travels(error: BaseException | None) -> bool:
     try:
         return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:  # whatever a foreign class does when it is packed and unpacked
+    except Exception:  # a foreign class may raise anything when it is pickled or unpickled
         return False
 
 
 def shown_path(file: str | Path) -> str:
-    """A path as people know it: from the package's root, else from the working folder, else as it is."""
+    """A path for messages: relative to the package's root or to the working folder, else unchanged."""
     path = Path(file)
     for folder, root in ((PACKAGE, PACKAGE.parent), (Path.cwd(), Path.cwd())):
         if path.is_relative_to(folder):
@@ -94,7 +94,7 @@ def shown_path(file: str | Path) -> str:
 
 
 def source_file(function: Any) -> str | None:
-    """The file in which a function (or what a partial is made of) was written."""
+    """The file in which a function, or the function inside a partial, was written."""
     code = _code(function)
     return None if code is None else code.co_filename
 
@@ -104,9 +104,9 @@ def _code(function: Any) -> CodeType | None:
 
 
 def _place(error: BaseException, author: Callable[..., Any] | None) -> str | None:
-    """The deepest frame that the author of the claim wrote: what JAX, the engine and other libraries do below it is not shown.
+    """The deepest frame of the claim's own code, above those of JAX, the engine and other libraries.
 
-    Without one, where the author's function begins: its result was refused.
+    Without such a frame, the beginning of the author's function: its result was refused.
     """
     code = _code(author)
     home = None if code is None else _library(Path(code.co_filename))
@@ -118,7 +118,7 @@ def _place(error: BaseException, author: Callable[..., Any] | None) -> str | Non
 
 
 def _library(file: Path) -> tuple[str, str] | None:
-    """Where a file is installed and in which package; None for people's own files and for jaxdyn's theories."""
+    """The folder and package in which a file is installed; None for users' own files and for jaxdyn's theories."""
     if file.is_relative_to(PACKAGE):
         return None if file.is_relative_to(PACKAGE / "theories") else (str(PACKAGE.parent), PACKAGE.name)
     for root in _roots():
@@ -130,13 +130,13 @@ def _library(file: Path) -> tuple[str, str] | None:
 def installed(file: Path) -> bool:
     """Whether a file or folder belongs to an installed package or to Python itself.
 
-    A ``.pth`` file may bring in the packages of another environment (installed), or a checkout (the user's own).
+    A ``.pth`` file may add the packages of another environment (installed), or a checkout (the user's own).
     """
     return not PACKAGES.isdisjoint(file.parts) or any(file.is_relative_to(root) for root in _roots())
 
 
 @functools.cache
 def _roots() -> tuple[str, ...]:
-    """Where packages and Python itself are installed, the inner folders first."""
+    """Folders in which packages and Python itself are installed, inner folders first."""
     names = [sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")]
     return tuple(sorted({str(root) for root in (*site.getsitepackages(), *names) if root}, key=len, reverse=True))

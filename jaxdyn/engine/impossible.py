@@ -1,7 +1,7 @@
-"""Programs that a platform's compiler does not compile, or does not survive: there their claims are skipped before it is asked.
+"""Programs that a platform's compiler refuses, or that make it crash: their claims are skipped there without compiling.
 
-They are told by their operations (:func:`lacking`) and, where that is not enough, by what was found when every program was compiled
-ahead of time: ``python -m jaxdyn.maintain ahead`` writes the file that is shipped.
+They are recognised by their operations (:func:`lacking`) or, if that is not enough, by a shipped list of failures from compiling
+every program ahead of time, which ``python -m jaxdyn.maintain ahead`` writes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SHIPPED = Path(__file__).with_name("impossible.json")
 COMPLEX, END = "complex128", "which this platform lacks"
 NEVER = (2**31,)
 LACKS: dict[str, dict[tuple[str, ...], tuple[str, tuple[int, ...]]]] = {
-    # by platform: operations and dtypes that it lacks, in words, and the version of its compiler that was found to have them
-    # (each was compiled by itself, with libtpu 0.0.42.1, 0.0.50.1 and 0.0.52)
+    # platform -> operations and dtypes that it lacks -> their name in words, and the first compiler version that has them
+    # (each was compiled separately, with libtpu 0.0.42.1, 0.0.50.1 and 0.0.52)
     "tpu": {
         ("lu", "float64"): ("LU factorisations in float64", (0, 0, 50, 1)),
         ("nextafter", "float64"): ("neighbours of float64 numbers", (0, 0, 52)),
@@ -36,16 +36,16 @@ LACKS: dict[str, dict[tuple[str, ...], tuple[str, tuple[int, ...]]]] = {
         (COMPLEX,): (COMPLEX, (0, 0, 50, 1)),
     },
 }
-REASONS = {  # what a compiler says, and what it means
-    "X{64|128}": "needs an operation in 64 bits that this platform has in 32 bits only",
+REASONS = {  # part of a compiler's message -> its meaning
+    "X{64|128}": "needs a 64-bit operation that this platform has only in 32 bits",
     "c128": "needs complex128, which this platform lacks",
-    "ended its process": "ends the compiler itself",
+    "ended its process": "makes the compiler crash",
 }
 
 
 @functools.cache
 def known() -> dict[str, dict[str, str]]:
-    """By platform and program: why not; nothing where the file is not ours."""
+    """The shipped failures: the reason, by platform and program; empty if the file is missing or damaged."""
     try:
         return {platform: dict(programs) for platform, programs in json.loads(SHIPPED.read_text()).items()}
     except (OSError, ValueError, AttributeError, TypeError):
@@ -54,7 +54,7 @@ def known() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def compiler_version() -> tuple[int, ...]:
-    """The version of a TPU's compiler, as numbers; empty where there is none."""
+    """The version of the TPU compiler, as numbers; empty if it is not installed."""
     try:
         return tuple(int(part) for part in version("libtpu").split(".") if part.isdecimal())
     except PackageNotFoundError:
@@ -62,10 +62,10 @@ def compiler_version() -> tuple[int, ...]:
 
 
 def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
-    """What a traced program uses and a platform lacks, to follow the program's name in a sentence.
+    """The end of a sentence that names what a traced program needs and a platform lacks; None if nothing.
 
     Args:
-        jaxprs: of the program, at any depth.
+        jaxprs: the program's jaxprs, at any depth.
         platform: ``cpu``, ``gpu`` or ``tpu``.
     """
     if not (lacks := LACKS.get(platform)):
@@ -74,11 +74,11 @@ def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
     for eqn in (eqn for jaxpr in jaxprs for eqn in jaxpr.eqns):
         dtypes = {str(np.dtype(v.aval.dtype)) for v in (*eqn.invars, *eqn.outvars) if _is_number(v)}
         used |= {(eqn.primitive.name, dtype) for dtype in dtypes} | {(dtype,) for dtype in dtypes}
-    there = compiler_version()
-    found = [words for sign, (words, since) in lacks.items() if sign in used and there < since]
-    if COMPLEX in found:  # which says it all
-        found = [words for words in found if words == COMPLEX or COMPLEX not in words]
-    return f"needs {' and '.join(found)}, {END}" if found else None
+    current = compiler_version()
+    missing = [words for sign, (words, since) in lacks.items() if sign in used and current < since]
+    if COMPLEX in missing:  # without the dtype, its operations need no mention
+        missing = [words for words in missing if words == COMPLEX or COMPLEX not in words]
+    return f"needs {' and '.join(missing)}, {END}" if missing else None
 
 
 def _is_number(variable: Any) -> bool:
@@ -90,18 +90,18 @@ def _is_number(variable: Any) -> bool:
 
 
 def obstacle(program: Program, platform: str) -> str | None:
-    """Why a program is not compiled for a platform, to follow its name in a sentence; None where nothing is known against it."""
+    """Why a program is not compiled for a platform, as the end of a sentence; None if no failure is known."""
     return known().get(platform, {}).get(program_name(program))
 
 
-def in_words(said: str) -> str:
-    """What a compiler said, to follow the name of a program."""
-    return next((words for sign, words in REASONS.items() if sign in said), f"does not compile there ({said})")
+def in_words(message: str) -> str:
+    """A compiler's message in words, as the end of a sentence that begins with the program's name."""
+    return next((words for sign, words in REASONS.items() if sign in message), f"does not compile there ({message})")
 
 
 def write(platform: str, failed: Mapping[str, str]) -> None:
-    """Replace what is known of a platform: names of programs (:func:`jaxdyn.engine.timings.program_name`) and what was said."""
+    """Replace the failures of a platform: compilers' messages by program name (:func:`jaxdyn.engine.timings.program_name`)."""
     known.cache_clear()
-    whole = known() | {platform: {name: in_words(said) for name, said in sorted(failed.items())}}
+    whole = known() | {platform: {name: in_words(message) for name, message in sorted(failed.items())}}
     atomic_write(SHIPPED, json.dumps(dict(sorted(whole.items())), indent=1) + "\n")
     known.cache_clear()

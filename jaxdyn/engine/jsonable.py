@@ -1,4 +1,4 @@
-"""Structures of JSON types, whatever a judge or a setting put into them: what cannot be written must not cost what was computed."""
+"""Conversion of any structure to JSON types, so that an unusual value in a judge or a setting never loses computed results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 __all__ = ["finite", "text"]
 
-DEPTH = 50  # of structures within structures; beyond, and in circles, their words
-LONGEST = 200  # characters of the words of anything else
+DEPTH = 50  # levels of nested structures; deeper ones, and cycles, are converted to text
+LONGEST = 200  # characters of an object that is converted to text
 
 
 def finite(value: Any, depth: int = 0) -> Any:
     """The same structure in JSON types.
 
-    Null stands for numbers that JSON does not know; arrays are lists; anything that has no JSON type is its words.
+    Non-finite numbers become null, arrays become lists; objects without a JSON type become text.
     """
     if isinstance(value, np.generic | np.ndarray) or type(value).__module__.startswith("jax"):
         value = _listed(value)
@@ -37,19 +37,19 @@ def finite(value: Any, depth: int = 0) -> Any:
 
 
 def text(value: str) -> str:
-    """Words that can be written to a file: half of a surrogate pair is shown as its code."""
+    """A text that can be written to a file: an unpaired surrogate is replaced by its code."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _words(value: Any) -> str:
     try:
         return text(str(value))[:LONGEST] if not isinstance(value, str) else text(value)
-    except Exception:  # whatever a foreign class does when it is asked for its words
+    except Exception:  # a foreign class may raise anything in __str__
         return f"<{type(value).__name__}>"
 
 
 def _listed(value: Any) -> Any:
-    """An array as nested lists, a scalar of NumPy as Python's; the value itself where it is neither."""
+    """An array as nested lists, a NumPy scalar as a Python number; as text if NumPy cannot convert it."""
     try:
         return np.asarray(value).tolist()
     except Exception:  # a traced array, a key

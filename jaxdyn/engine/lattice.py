@@ -1,7 +1,7 @@
-"""Where to ask next: points on a dyadic lattice, denser where neighbours differ.
+"""Adaptive refinement: points on a dyadic lattice, denser where the labels of neighbours differ.
 
-Knows no claim: labels of points come in, new points go out. A square whose corners do not all have one label is cut into four (an
-interval into two); when no such square is left, the largest of the others are cut, so that islands are found.
+Labels of points come in, new points go out; claims are unknown here. A square whose corners have different labels is cut into four
+(an interval into two); when no such square is left, the largest of the others are cut, to find islands.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 
 __all__ = ["FINE", "Leaf", "edges", "more", "start"]
 
-FINE = 2**12  # steps along an axis: points are whole numbers from 0 to this
+FINE = 2**12  # steps along an axis: points have whole coordinates from 0 to this number
 Point = tuple[int, ...]
-MOST = {1: 16, 2: 8}  # intervals along an axis at the start
-DEEPER = 3  # how many times parts are cut on trial within a round
+MOST = {1: 16, 2: 8}  # largest number of intervals along an axis at the start, by number of axes
+DEEPER = 3  # how many times within a round parts are cut further, before their labels are known
 
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A square (an interval) that is not cut: its lowest corner and its side."""
+    """A square (or an interval) that is not cut: its lowest corner and its side."""
 
     low: Point
     side: int
@@ -32,7 +32,7 @@ class Leaf:
 
     @property
     def cut(self) -> list[Point]:
-        """The points that cutting needs: corners of the parts, its own corners included."""
+        """The points needed to cut it: all corners of its parts, including its own."""
         return self._grid((0, self.side // 2, self.side))
 
     @property
@@ -47,7 +47,7 @@ class Leaf:
 
 
 def start(dims: int, cells: int) -> tuple[list[Leaf], list[Point]]:
-    """Leaves and points of the first round: at most a third of all cells, and at least two intervals along each axis."""
+    """Leaves and points of the first round: at most a third of all cells, but at least two intervals along each axis."""
     if dims == 0:
         return [], [()]
     count = MOST[dims]
@@ -61,16 +61,16 @@ def start(dims: int, cells: int) -> tuple[list[Leaf], list[Point]]:
 def more(
     leaves: Sequence[Leaf], labels: Mapping[Point, str], count: int, border: tuple[str, str]
 ) -> tuple[list[Leaf], list[Point]]:
-    """Leaves and ``count`` new points of the next round, fewer when the lattice is used up.
+    """Leaves and ``count`` new points of the next round, fewer if the lattice is exhausted.
 
-    First leaves at the border are cut, then others with several labels; what room is left goes to their parts, on trial, and then
-    to leaves of one label, where islands may be.
+    Leaves at the border are cut first, then others with several labels. Remaining points go to the parts of these leaves, before
+    their labels are known, and then to leaves with a single label, where islands may be.
 
     Args:
-        leaves: as they are.
-        labels: of all points so far.
+        leaves: the current leaves.
+        labels: labels of all points so far.
         count: number of points to judge next.
-        border: two labels: what lies between them is cut first.
+        border: a pair of labels; leaves with both are cut first.
     """
     current, requested = set(leaves), dict[Point, None]()
 
@@ -90,6 +90,7 @@ def more(
         ordered = sorted(chosen, key=lambda leaf: (-leaf.side, _scattered(leaf.low)))
         return [part for leaf in ordered if cut(leaf) for part in leaf.parts]
 
+    # in order of priority, while points are left
     corner_labels = {leaf: {labels[p] for p in leaf.corners} for leaf in leaves}
     parts = cut_all([leaf for leaf in leaves if corner_labels[leaf] >= set(border)])
     parts += cut_all([leaf for leaf in leaves if len(corner_labels[leaf]) > 1 and not corner_labels[leaf] >= set(border)])
@@ -102,7 +103,7 @@ def more(
 
 
 def _scattered(low: Point) -> int:
-    """A fixed order that does not fill one corner of the map first."""
+    """A sort key that scatters leaves over the map, so that no corner is refined first."""
     mixed = 0
     for x in low:
         mixed = (mixed * 31 + x) * 2654435761 % 2**32
@@ -110,7 +111,7 @@ def _scattered(low: Point) -> int:
 
 
 def edges(leaves: Sequence[Leaf], labels: Mapping[Point, str], pair: tuple[str, str]) -> list[tuple[Point, Point]]:
-    """Sides of leaves whose ends have these two labels, without a point between: there lies the border."""
+    """Sides of leaves along which the border lies: their ends have these two labels, and no point lies between."""
     sides: dict[tuple[Point, Point], None] = {}
     for leaf in leaves:
         for axis, low in itertools.product(range(len(leaf.low)), leaf.corners):

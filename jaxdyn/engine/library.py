@@ -1,7 +1,7 @@
-"""The library: the theories that can be found, by their prefix, with title page, papers, maps and folder.
+"""The library of theories: title pages, papers, maps and folders, by prefix.
 
-A theory is a package with ``THEORY`` in its ``__init__.py``: one below ``jaxdyn.theories``, one that an installed ``jaxdyn.claims``
-entry point names, or a folder of a user's own. Reading title pages imports neither JAX nor NumPy.
+A theory is a package with ``THEORY`` in its ``__init__.py``: below ``jaxdyn.theories``, named by an installed ``jaxdyn.claims``
+entry point, or in a user's own folder. Reading title pages imports neither JAX nor NumPy.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Source(NamedTuple):
     """A module with claims, or the package of a theory.
 
     Args:
-        name: for messages.
-        module: with ``THEORY``, ``CLAIMS`` or both.
-        file: the module's; one of a user's own as it was given.
+        name: its name in messages.
+        module: the module, with ``THEORY``, ``CLAIMS`` or both.
+        file: the module's file; a user's own as it was given.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Source(NamedTuple):
 
     @property
     def prefix(self) -> str | None:
-        """The prefix that all its claims have, of a theory with topics: its folder's name."""
+        """The prefix of all its claims, the folder's name; None unless it is a theory with topics."""
         return self.module.__name__.rpartition(".")[2] if self.page is not None and self.page.topic_names else None
 
     @property
     def prefixes(self) -> set[str]:
-        """The prefixes for which its title page speaks."""
+        """The prefixes that its title page covers."""
         return {self.prefix} if self.prefix else {claim.theory for claim in getattr(self.module, "CLAIMS", ())}
 
 
@@ -79,20 +79,20 @@ class Topic(NamedTuple):
     file: str
 
 
-_loaded: dict[Path, Source] = {}  # of a user's own, by file or folder
+_loaded: dict[Path, Source] = {}  # a user's own sources, by file or folder
 
 
 def shipped(names: Collection[str] | None = None) -> Iterator[Source]:
-    """The theories below ``jaxdyn.theories`` in alphabetical order; all, or those of these names (others are no theory here)."""
+    """The theories below ``jaxdyn.theories`` in alphabetical order: all, or those with these names (other names are ignored)."""
     theories = importlib.import_module("jaxdyn.theories")
-    found = {info.name for info in pkgutil.iter_modules(theories.__path__)}
-    for name in sorted(found if names is None else found & set(names)):
+    existing = {info.name for info in pkgutil.iter_modules(theories.__path__)}
+    for name in sorted(existing if names is None else existing & set(names)):
         module = importlib.import_module(f"jaxdyn.theories.{name}")
         yield Source(name, module, str(module.__file__))
 
 
 def points() -> Iterable[EntryPoint]:
-    """Installed ``jaxdyn.claims`` entry points, not loaded."""
+    """Installed ``jaxdyn.claims`` entry points, without loading them."""
     return entry_points(group=GROUP)
 
 
@@ -101,19 +101,19 @@ def installed() -> Iterator[Source]:
     for point in points():
         try:
             module = point.load()
-        except BaseException as error:  # a broken package must not make all others useless
+        except BaseException as error:  # a broken package must not disable the others
             let_through(error)
-            said = f"{type(error).__name__}: {error}"
-            warnings.warn(f"the claims of {point.value} are left out: it cannot be imported ({said})", stacklevel=2)
+            reason = f"{type(error).__name__}: {error}"
+            warnings.warn(f"the claims of {point.value} are left out: it cannot be imported ({reason})", stacklevel=2)
             continue
         yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
 
 
 def load(path: str | Path) -> Source:
-    """A user's own file with claims, or folder with a title page.
+    """Load a user's own file with claims, or folder with a title page.
 
     Raises:
-        UsageError: it is missing, cannot be imported, or has the name of another package.
+        UsageError: it is missing, cannot be imported, or another package has its name.
     """
     place = Path(path).resolve()
     if place.is_dir() or place.name == "__init__.py":
@@ -127,7 +127,7 @@ def load(path: str | Path) -> Source:
 
 
 def _package(folder: Path, shown: str) -> Any:
-    """The package in a folder, imported by the folder's name."""
+    """The package in a folder, imported under the folder's name."""
     if not (folder / "__init__.py").is_file():
         raise UsageError(f"{shown} is not allowed: a folder of claims has an __init__.py with THEORY")
     if str(folder.parent) not in sys.path:
@@ -139,7 +139,7 @@ def _package(folder: Path, shown: str) -> Any:
 
 
 def _imported(name: str, shown: str) -> Any:
-    """A module of a user's own; what it raises becomes one sentence."""
+    """Import a user's own module; an exception becomes one sentence."""
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
@@ -150,7 +150,7 @@ def _imported(name: str, shown: str) -> Any:
 
 
 def topics(source: Source) -> Iterator[Topic]:
-    """The modules with claims: those that the title page names, or the module itself.
+    """The modules with claims: the topics of the title page, or else the module itself.
 
     Raises:
         UsageError: a topic that the package does not have.
@@ -168,7 +168,7 @@ def topics(source: Source) -> Iterator[Topic]:
 
 
 def _module_of(topic: str) -> str | None:
-    """The module that holds a topic's claims: the topic itself, or ``claims`` where it is a folder."""
+    """The module with a topic's claims: the topic itself, or its module ``claims`` if it is a folder; None if missing."""
     for name in (topic, f"{topic}.claims"):
         try:
             spec = importlib.util.find_spec(name)
@@ -186,7 +186,7 @@ def is_shipped(prefix: str) -> bool:
 
 
 def _named(prefix: str) -> Source | None:
-    """The theory of this prefix, if there is one with a title page."""
+    """The source of the theory with this prefix, if it has a title page."""
     if is_shipped(prefix):
         return next(shipped((prefix,)))
     others = (*_loaded.values(), *installed())
@@ -194,7 +194,7 @@ def _named(prefix: str) -> Source | None:
 
 
 def theory(prefix: str) -> Theory:
-    """The title page of a theory; claims without one have their prefix for a title."""
+    """The title page of a theory; for claims without one, a page with their prefix as its title."""
     source = _named(prefix)
     return Theory(title=prefix) if source is None or source.page is None else source.page
 
@@ -203,7 +203,7 @@ def papers(prefix: str) -> tuple[Paper, ...]:
     """The papers of a theory; a bare number is looked up among those that other theories declare.
 
     Raises:
-        UsageError: a number that no theory declares.
+        UsageError: an arXiv number that no theory declares.
     """
     wanted = theory(prefix).papers
     if all(isinstance(paper, Paper) for paper in wanted):
@@ -230,23 +230,23 @@ def maps(prefix: str | None = None) -> tuple[AtlasMap, ...]:
     """The maps of a theory, from the module ``maps`` in its folder, or those of all theories.
 
     Raises:
-        UsageError: the module has no ``MAPS``, or one of another theory's claim.
+        UsageError: the module has no ``MAPS``, or one of them is of another theory's claim.
     """
     if prefix is None:
         return tuple(one for source in _with_page() if source.prefix for one in maps(source.prefix))
     source, place = _named(prefix), folder(prefix)
     if source is None or place is None or not (place / "maps.py").is_file():
         return ()
-    found = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
-    if not isinstance(found, tuple) or not all(isinstance(one, AtlasMap) for one in found):
+    declared = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
+    if not isinstance(declared, tuple) or not all(isinstance(one, AtlasMap) for one in declared):
         raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.AtlasMap objects into a tuple of that name")
-    if astray := [one.claim for one in found if one.theory != prefix]:
+    if astray := [one.claim for one in declared if one.theory != prefix]:
         raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {source.name} are of claims that start with {prefix}.")
-    return found
+    return declared
 
 
 def shown() -> list[str]:
-    """The claims whose figures the gallery shows, theory by theory."""
+    """Ids of the claims whose figures the gallery shows, theory by theory."""
     return [name for page in _pages() for name in page.shown]
 
 

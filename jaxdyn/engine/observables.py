@@ -1,8 +1,8 @@
-"""What one run returns: arrays whose axes have names, checked where they are made.
+"""Observables, the result of one run: arrays with named axes, checked when they are made.
 
-A sweep puts the observables of all runs into one Dataset, from memory or from netCDF shards. What one of the two could not hold,
-or would hold differently, is refused here, before anything has run. Number formats that NumPy lacks are widened, which changes
-no value: bfloat16 and the floats of 8 bits or fewer become float32, integers of 2 and 4 bits become int8 and uint8.
+A sweep puts the observables of all runs into one Dataset, in memory or through netCDF shards. Anything that a Dataset or a shard
+cannot represent exactly is refused here, before anything has run. Number formats that NumPy lacks are widened without changing
+any value: bfloat16 and floats of 8 bits or fewer become float32, integers of 2 and 4 bits become int8 and uint8.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ GROUPS = ("predicted", "measured", "recorded", "assumed")
 PREFIXES = ("predicted_", "measured_", "assumed_")
 NAMING = "a name begins with a letter or a digit and has printable characters other than '/'"
 TAKEN = {"seed": "an axis of the runs", "cell": "an axis of stored runs", "status": "how a run ended", "form": "the axis of forms"}
-# which would not select along an axis that is called so
+# names for which ``ds.sel(name=...)`` would not select along an axis
 SELECTION = dict.fromkeys(("method", "tolerance", "drop"), "an argument of xarray's sel")
 STORED = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 STORED |= {"float16", "float32", "float64", "complex64", "complex128"}
-WIDER = ((jnp.floating, "float32"), (jnp.signedinteger, "int8"), (jnp.unsignedinteger, "uint8"))  # of at most two bytes
+WIDER = ((jnp.floating, "float32"), (jnp.signedinteger, "int8"), (jnp.unsignedinteger, "uint8"))  # for formats of up to two bytes
 
 
 @jax.tree_util.register_dataclass
@@ -42,10 +42,10 @@ class Named:
 
 
 def named(value: Any, dims: str = "") -> Named:
-    """``named(z, "step token")``: an array whose axes have names.
+    """An array with names for its axes: ``named(z, "step token")``.
 
     Raises:
-        UsageError: if the value is no array, the number of names is not the number of axes, or a name is used twice.
+        UsageError: if the value is not an array, the number of names is not the number of axes, or a name is used twice.
     """
     _refuse_other_kinds("the value", value)
     if not isinstance(dims, str):
@@ -58,7 +58,7 @@ def named(value: Any, dims: str = "") -> Named:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Observables:
-    """What one run returns; built by :func:`observables`."""
+    """The result of one run; built by :func:`observables`."""
 
     predicted: dict[str, Named]
     measured: dict[str, Named]
@@ -80,22 +80,22 @@ def observables(
     """The observables of one run.
 
     Args:
-        predicted: the theory's quantities, from the theory's own equations. Their axes are among those of their measurements; they
-            may have one more, ``form``, whose names are given in ``coords``.
-        measured: the network's (or the solver's) quantities, under matching names and axes.
+        predicted: the theory's quantities, from the theory's own equations. Their axes are among those of their measurements,
+            except for one more axis ``form``, whose names are given in ``coords``.
+        measured: the network's (or the solver's) quantities, with matching names and axes.
         recorded: further arrays, for figures and reports.
-        assumed: scalars on which the theorem's assumptions are bounds; ``assumed_NAME`` in the Dataset.
-        status: an int from ``jaxdyn.status``. Non-finite predictions or measurements count as diverged by themselves. A traced one
-            that is none of its codes counts as a failure of the solver.
-        coords: values of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``: numbers,
-            words or truth values, one for each place.
+        assumed: scalars that the theorem's assumptions bound; ``assumed_NAME`` in the Dataset.
+        status: an int from ``jaxdyn.status``. Runs with non-finite predictions or measurements count as diverged in any case. A
+            traced status with an unknown code counts as a failure of the solver.
+        coords: coordinates of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``:
+            numbers, words or truth values, one per entry of the axis.
 
-    Scalars may be given bare; arrays through :func:`named`. An axis has the same length wherever its name stands.
+    Scalars are passed as they are, arrays through :func:`named`. All axes with the same name have the same length.
 
     Raises:
-        UsageError: an array without axis names, or a prediction without a measurement of that name or with an axis that its
-            measurement lacks; a name, a kind of value or coordinates that a Dataset or its netCDF file could not hold; a status
-            that is none.
+        UsageError: an array without axis names; a prediction without a measurement of the same name, or with an axis that its
+            measurement lacks; a name, a kind of value or coordinates that a Dataset or a netCDF file cannot hold; an invalid
+            status.
     """
     given = dict(zip(GROUPS, (predicted, measured, recorded, assumed), strict=True))
     groups = {word: _checked_group(word, group) for word, group in given.items()}
@@ -112,7 +112,7 @@ def refuse_clashes(observed: Observables, axes: Iterable[str]) -> None:
     """Refuse observables that the axes of a grid would hide.
 
     Raises:
-        UsageError: a name of an array or of an axis that is an axis of the grid.
+        UsageError: an array or an axis has the name of an axis of the grid.
     """
     arrays = [(word, name, item) for word in GROUPS for name, item in getattr(observed, word).items()]
     for word, name, item in arrays:
@@ -122,7 +122,7 @@ def refuse_clashes(observed: Observables, axes: Iterable[str]) -> None:
 
 
 def _label(word: str, name: str) -> str:
-    """The name in the Dataset."""
+    """The array's name in the Dataset."""
     return name if word == "recorded" else f"{word}_{name}"
 
 
@@ -155,7 +155,7 @@ def _refuse_name(what: str, name: Any) -> None:
 
 
 def _refuse_axes(what: str, item: Named) -> None:
-    """Refuse names of axes that are not as many as there are axes, no names, taken, or used twice."""
+    """Refuse axis names that are invalid, reserved or used twice, and a wrong number of names."""
     shape = jnp.shape(item.value)
     if len(item.dims) != len(shape):
         raise UsageError(f"{what} of shape {shape} needs {len(shape)} axis names, got {' '.join(map(str, item.dims))!r}")
@@ -168,7 +168,7 @@ def _refuse_axes(what: str, item: Named) -> None:
 
 
 def _refuse_other_kinds(what: str, value: Any) -> np.dtype[Any]:
-    """The dtype of a number or an array of numbers or truth values; everything else is refused."""
+    """The dtype of a number or an array of numbers or truth values; all other values are refused."""
     if not isinstance(value, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
         hint = "; jnp.stack makes one array of several" if isinstance(value, list | tuple) else ""
         raise UsageError(f"{what} is of type {type(value).__name__}: an observable is a number or an array{hint}")
@@ -180,12 +180,12 @@ def _refuse_other_kinds(what: str, value: Any) -> np.dtype[Any]:
 
 
 def _wider(dtype: np.dtype[Any]) -> str | None:
-    """The format that holds every value of a short one which NumPy lacks."""
+    """The wider format for a narrow one that NumPy lacks; None if there is none."""
     return next((wide for kind, wide in WIDER if dtype.itemsize <= 2 and jnp.issubdtype(dtype, kind)), None)
 
 
 def _refuse_unmatched(name: str, item: Named, measured: Mapping[str, Named]) -> None:
-    """Refuse a prediction that nothing is compared with, or only after both were broadcast to a product."""
+    """Refuse a prediction without a measurement, or one that would broadcast its measurement along another axis."""
     if name not in measured:
         raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured) or 'none'}")
     own = measured[name].dims
@@ -197,7 +197,7 @@ def _refuse_unmatched(name: str, item: Named, measured: Mapping[str, Named]) -> 
 
 
 def _lengths(groups: Mapping[str, Mapping[str, Named]]) -> dict[str, int]:
-    """The length of every axis, which must be the same wherever its name stands."""
+    """The length of every axis; axes with the same name must have the same length."""
     lengths: dict[str, tuple[int, str]] = {}
     for what, item in ((f"{word} {name!r}", item) for word, group in groups.items() for name, item in group.items()):
         for axis, size in zip(item.dims, jnp.shape(item.value), strict=True):
@@ -208,7 +208,7 @@ def _lengths(groups: Mapping[str, Mapping[str, Named]]) -> dict[str, int]:
 
 
 def _refuse_labels(groups: Mapping[str, Mapping[str, Named]], axes: Mapping[str, int]) -> None:
-    """Refuse names of arrays that mean something else in the Dataset."""
+    """Refuse names of arrays that already have a meaning in the Dataset."""
     for word, name in ((word, name) for word, group in groups.items() for name in group):
         what, label = f"{word} {name!r}", _label(word, name)
         if label == "status":
@@ -223,7 +223,7 @@ def _refuse_labels(groups: Mapping[str, Mapping[str, Named]], axes: Mapping[str,
 
 
 def _coordinates(coords: Mapping[str, Sequence[Any]] | None, lengths: Mapping[str, int]) -> Coordinates:
-    """Values along axes, as Python's numbers and words."""
+    """Coordinates of axes, as Python numbers and words."""
     if not isinstance(coords, Mapping | None):
         raise UsageError(
             f"coords of type {type(coords).__name__} are not allowed: they are a dict of axes and the values along them"
@@ -232,7 +232,7 @@ def _coordinates(coords: Mapping[str, Sequence[Any]] | None, lengths: Mapping[st
 
 
 def _along(axis: Any, values: Any, lengths: Mapping[str, int]) -> tuple[Any, ...]:
-    """The values along one axis."""
+    """The coordinates of one axis."""
     what = f"coords of {axis!r}"
     if axis not in lengths:
         raise UsageError(f"{what} are not allowed: no array has this axis; the axes are: {', '.join(lengths) or 'none'}")
@@ -244,7 +244,7 @@ def _along(axis: Any, values: Any, lengths: Mapping[str, int]) -> tuple[Any, ...
         array = np.asarray(None)
     if array.shape != (lengths[axis],):
         shown = f"have shape {array.shape}" if array.ndim != 1 else f"are {len(array)} values"
-        raise UsageError(f"{what} {shown}, but the axis has length {lengths[axis]}: they are one value for each place")
+        raise UsageError(f"{what} {shown}, but the axis has length {lengths[axis]}: give one value per entry")
     words = array.dtype.kind == "U" and all(isinstance(v, str) and v.isprintable() for v in values)
     real = any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating)) and array.dtype.itemsize <= 8
     if not (words or (real and not np.isnan(array.astype(np.float64)).any())):
@@ -253,14 +253,14 @@ def _along(axis: Any, values: Any, lengths: Mapping[str, int]) -> tuple[Any, ...
 
 
 def _refuse_unnamed_forms(lengths: Mapping[str, int], coords: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse an axis of forms from which no claim could choose one by its name."""
+    """Refuse forms without distinct names, by which claims choose one."""
     forms = coords.get("form", ())
     if "form" in lengths and not (forms and all(isinstance(form, str) for form in forms) and len(set(forms)) == len(forms)):
-        raise UsageError(f"coords={{'form': {forms}}} is not allowed: every form has a name of its own, by which claims choose it")
+        raise UsageError(f"coords={{'form': {forms}}} is not allowed: forms have distinct names, by which claims choose one")
 
 
 def _status(status: Any) -> Any:
-    """The code of how a run ended, as int32; a traced one beyond 32 bits stays as wrong as it was."""
+    """The status code as int32; a traced one is clipped, so that an invalid code of 64 bits stays invalid."""
     code = whole("status", status, least=0, most=len(NAMES) - 1, traced=True)
     if is_traced(code) and code.dtype.itemsize > 4:
         code = jnp.clip(code, -1, len(NAMES))

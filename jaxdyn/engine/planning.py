@@ -32,6 +32,7 @@ def plan(
     chunk: int | None = None,
     pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
+    by_seed: bool = False,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
 
@@ -44,6 +45,7 @@ def plan(
         chunk: the largest number of runs in a chunk; None: no limit.
         pool: processes for the tracing that planning needs; None: it is done here.
         lengths: of lists of runs for which programs are compiled already.
+        by_seed: cut rectangles along seeds rather than along cells.
     """
     check_device()
     where = devices()
@@ -69,7 +71,7 @@ def plan(
         most = at_once[program] = most if chunk is None else min(most, chunk)
         folder, program_id = (str(store), program.identity()) if store is not None and is_kept(program) else (None, "")
         whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
-        jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most)
+        jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most, by_seed)
     for program, job in jobs.items():
         if program.executor == "flat":
             job.chunks = lists(job.chunks, at_once[program], (lengths or {}).get(program, 0))
@@ -100,9 +102,10 @@ def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: De
     return dataclasses.replace(program, executor=executor, compiler=compiler, fingerprint=facts["fingerprint"])
 
 
-def _blocks(whole: Chunk, most: int) -> list[Chunk]:
+def _blocks(whole: Chunk, most: int, by_seed: bool) -> list[Chunk]:
     """A rectangle in smaller ones with at most so many runs, compiled for one shape."""
-    seed_parts = split_items(whole.seeds, max(1, most))
+    seeds = max(1, most // len(whole.cells)) if by_seed else max(1, most)
+    seed_parts = split_items(whole.seeds, seeds)
     cell_parts = split_items(whole.cells, max(1, most // len(seed_parts[0])))
     room = len(cell_parts[0]), len(seed_parts[0])
     return [dataclasses.replace(whole, cells=part, seeds=block, room=room) for block in seed_parts for part in cell_parts]

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: runs done, rate, time left; where that is no terminal, a line a minute and no bar."""
+"""Progress of long work on standard error: a bar with runs, rate and time left; outside a terminal, one line per minute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 __all__ = ["Progress"]
 
-EVERY = 60.0  # seconds between two lines where there is no bar
+EVERY = 60.0  # seconds between two lines if there is no bar
 
 
 class Progress:
@@ -32,7 +32,7 @@ class Progress:
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
         self._task = self._bar.add_task(title, total=None, rate="")
         self._compile = 0.0
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
         self._work = self._worked = 0.0
 
     def __enter__(self) -> Progress:
@@ -43,23 +43,23 @@ class Progress:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        """Print a line above the bar; where there is no bar, just print it."""
+        """Print a line, above the bar if there is one."""
         if self._bar.disable:
             print(text, file=sys.stderr, flush=True)
         else:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, total: int, done: int) -> None:
-        """Set the number of runs, and how many are stored already."""
+        """Set the number of runs, and how many are already stored."""
         self._bar.update(self._task, total=total, completed=done)
-        self._began = self._told = time.monotonic()
+        self._began = self._reported = time.monotonic()
 
     def expect(self, seconds: float) -> None:
-        """Set the seconds that all work is expected to take, those of all processes together."""
+        """Set the expected seconds of all work, summed over processes."""
         self._work, self._worked = seconds, 0.0
 
     def advance(self, runs: int, facts: dict[str, Any]) -> None:
-        """Count a finished chunk, with its ``expected_seconds`` if these are known."""
+        """Count a finished chunk, with its ``expected_seconds`` if known."""
         self._worked += facts.get("expected_seconds", 0.0)
         self._tell()
         self._compile += facts["compile_seconds"]
@@ -69,9 +69,9 @@ class Progress:
         self._bar.update(self._task, rate=rate + (f"  (compiling {self._compile:.0f} s)" if self._compile else ""))
 
     def _tell(self) -> None:
-        """Where there is no bar: once a minute the share that is done, by expected seconds, and the time left at this speed."""
+        """Without a bar, print once per minute the finished share of the expected seconds, and the time left at this speed."""
         now = time.monotonic()
-        if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._told >= EVERY:
-            self._told, share = now, min(self._worked / self._work, 1.0)
+        if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._reported >= EVERY:
+            self._reported, share = now, min(self._worked / self._work, 1.0)
             left = (now - self._began) * (1 - share) / share
             self.say(f"{share:.0%} done, about {max(left / 60, 1):.0f} min left")

@@ -24,7 +24,7 @@ HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """What a number must be, by one or two bounds; a tuple is in the range if every entry is.
+    """The allowed range of a number, by one or two bounds; a tuple is in the range if all its entries are.
 
     Args:
         bounds: ``above`` or ``at_least``, ``below`` or ``at_most``, each with its number, the lower one first.
@@ -33,15 +33,15 @@ class Range:
     bounds: tuple[tuple[str, float], ...]
 
     def __str__(self) -> str:
-        """``above 0 and at most 1``."""
+        """The range in words: ``above 0 and at most 1``."""
         return " and ".join(f"{word.replace('_', ' ')} {bound}" for word, bound in self.bounds)
 
     def as_dict(self) -> dict[str, float]:
-        """The bounds by their words, as they stand in JSON."""
+        """The bounds by name, as written to JSON."""
         return dict(self.bounds)
 
     def refuse(self, name: str, value: Any) -> None:
-        """Refuse a Python or NumPy number outside the range; tracers, placeholders and None pass.
+        """Refuse a Python or NumPy number outside the range; tracers, placeholders and None are accepted.
 
         Raises:
             UsageError: ``name=value is not allowed: name is above 0``.
@@ -55,7 +55,7 @@ class Range:
 
 
 def _entries(value: Any) -> list[Any]:
-    """A number as a list of one; the numbers of a tuple, however deep."""
+    """All numbers of a value: a single number, or the numbers of a nested tuple."""
     return [e for part in value for e in _entries(part)] if isinstance(value, tuple | list) else [value]
 
 
@@ -69,27 +69,27 @@ def field(
 ) -> Any:
     """A number, or a tuple of numbers, with a range: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
 
-    A setting refuses values outside the range when it is made, in grids and on the command line. What two fields have to do with
-    each other is checked by :func:`jaxdyn.require` in ``__post_init__``, which runs afterwards.
+    A setting refuses values outside the range when it is made, in grids and on the command line. Relations between fields are
+    checked by :func:`jaxdyn.require` in ``__post_init__``, which runs afterwards.
 
     Args:
-        default: the field's default, inside the range; None is allowed where the field's type allows it.
+        default: the field's default, inside the range; None is allowed if the field's type allows it.
         above: the number is greater than this.
         at_least: the number is this or more.
         below: the number is less than this.
         at_most: the number is this or less.
 
     Raises:
-        UsageError: no bound, two lower or two upper bounds, or bounds that leave nothing between them.
+        UsageError: no bound, two lower or two upper bounds, or bounds that no number satisfies.
     """
     given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     bounds = {word: bound for word, bound in given.items() if bound is not None}
-    _sensible(bounds)
+    _refuse_bounds(bounds)
     return dataclasses.field(default=default, metadata={"range": Range(tuple(bounds.items()))})
 
 
-def _sensible(bounds: Mapping[str, float]) -> None:
-    """Refuse bounds that are no range."""
+def _refuse_bounds(bounds: Mapping[str, float]) -> None:
+    """Refuse bounds that do not make a range."""
     if not bounds:
         raise UsageError(
             "jd.field needs a bound (above, at_least, below or at_most); a field without one is written x: jd.Swept = 1.0"

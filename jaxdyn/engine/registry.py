@@ -1,8 +1,8 @@
-"""All claims by id: those of the theories in the library, of a user's own files, and of installed ``jaxdyn.claims`` entry points.
+"""All claims by id: those of the library's theories, of a user's own files, and of installed ``jaxdyn.claims`` entry points.
 
-The catalogue (what ``jaxdyn list`` prints) is shipped with the package, as ``catalogue.json``, and used as long as no source
-behind it has changed; what is not shipped is cached in the user's cache folder. So listing imports neither JAX nor any
-theory, and a selection imports only the theories that it needs. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
+The catalogue (printed by ``jaxdyn list``) is shipped with the package, as ``catalogue.json``, and used as long as its sources
+have not changed; all other entries are cached in the user's cache folder. So listing imports neither JAX nor any theory, and a
+selection imports only the theories that it needs. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ DECIDES = (
     "study",
     "tested",
     "theory",
-)  # on which a catalogue's entries depend
+)  # modules of the engine on which the entries of a catalogue depend
 
 
 class Located(NamedTuple):
-    """A claim, the file of its ``CLAIMS``, and its topic, of a theory with topics."""
+    """A claim, the file with its ``CLAIMS``, and its topic if its theory has topics."""
 
     claim: Claim
     file: str
     topic: str | None
 
 
-_located: dict[str, Located] = {}  # all claims met in this process, by id
+_located: dict[str, Located] = {}  # all claims collected in this process, by id
 
 
 def _others(load: Sequence[str | Path]) -> Iterator[Source]:
@@ -85,7 +85,7 @@ def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
 
 
 def _claims(topic: Topic, prefix: str | None) -> Sequence[Claim]:
-    """The claims of a topic, each of which has its folder's prefix, or that of a shipped theory which it is about."""
+    """The claims of a topic, whose ids must start with their folder's prefix or with that of a shipped theory."""
     from jaxdyn.engine.claim import Claim
 
     claims = getattr(topic.module, "CLAIMS", None)
@@ -101,14 +101,14 @@ def _twins(name: str, where: str) -> UsageError:
 
 
 def _from_root(topic: Topic) -> str:
-    """The file of a topic, from the folder that holds the package; a user's own as it was given."""
+    """The file of a topic, relative to the folder of the package; a user's own file as it was given."""
     file = Path(topic.file)
     ours = topic.topic is not None and file.is_relative_to(PACKAGE.parent)
     return file.relative_to(PACKAGE.parent).as_posix() if ours else topic.file
 
 
 def home(claim: Claim) -> str | None:
-    """The file of a claim, from the package's root where it is one of jaxdyn's; None for a claim that was made at a prompt."""
+    """The file of a claim, relative to the package's root for jaxdyn's own; None for a claim made at a prompt."""
     located = _located.get(claim.id)
     if located is not None and located.claim is claim:
         return located.file
@@ -119,7 +119,7 @@ def home(claim: Claim) -> str | None:
 
 
 def topic(claim: Claim) -> str | None:
-    """The topic of a claim as its theory's title page names it; None for a claim of no theory."""
+    """The topic of a claim, as named on its theory's title page; None for a claim outside a theory."""
     located = _located.get(claim.id)
     return located.topic if located is not None and located.claim is claim else None
 
@@ -128,8 +128,8 @@ def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None
     """All claims by id.
 
     Args:
-        load: files or folders with claims of a user's own.
-        theories: folders of theories to import; None: all.
+        load: files or folders with a user's own claims.
+        theories: names of the theories to import; None: all.
 
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
@@ -138,7 +138,7 @@ def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None
 
 
 def check_claim(claim: Any) -> None:
-    """Refuse what is neither a claim nor the id of one.
+    """Refuse anything that is neither a claim nor an id.
 
     Raises:
         UsageError: for anything else.
@@ -150,7 +150,7 @@ def check_claim(claim: Any) -> None:
 
 
 def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """The ids that match any of the shell-style patterns (all, without patterns).
+    """The ids that match any of the shell-style patterns, or all ids without patterns.
 
     Raises:
         UsageError: a pattern that matches nothing.
@@ -218,12 +218,12 @@ def _entry(claim: Claim) -> dict[str, Any]:
 
 
 def make_entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """The catalogue's entries of all claims of these sources."""
+    """Catalogue entries for all claims of these sources."""
     return [_entry(claim) for claim in _collect(sources).values()]
 
 
 def _hash(files: Iterable[Path], *facts: str) -> str:
-    """Of files and facts; the same on systems that end lines differently."""
+    """Hash of files and facts, independent of the system's line endings."""
     digest = hashlib.sha256(repr(facts).encode())
     for file in files:
         name = file.relative_to(PACKAGE).as_posix() if file.is_relative_to(PACKAGE) else str(file)
@@ -236,7 +236,7 @@ def _engine_files() -> list[Path]:
 
 
 def theories_key() -> str:
-    """Hash of the theories' sources and of what decides about claims: a catalogue of other sources is not used."""
+    """Hash of the theories' sources and the engine's modules behind a catalogue; a catalogue with another hash is not used."""
     theories = importlib.import_module("jaxdyn.theories")
 
     folders = [Path(path) for path in theories.__path__]
@@ -245,7 +245,7 @@ def theories_key() -> str:
 
 
 def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Entries from the user's cache, made and stored there if needed."""
+    """Entries from the user's cache; made and stored there if missing."""
     name = f"catalogue-{kind}-{key}.jsonl"
     known: list[dict[str, Any]] | None = read_cached(name)
     if known is None:
@@ -265,12 +265,12 @@ def _of_theories() -> list[dict[str, Any]]:
             claims: list[dict[str, Any]] = shipped["claims"]
             return claims
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # sources that are being changed have no shipped catalogue
+        pass  # a checkout has no shipped catalogue
     return _cached("theories", key, library.shipped())
 
 
 def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
-    """What is known of every claim without running it; imports what is neither shipped nor cached.
+    """An entry per claim with everything known without running it; imports claims that are neither shipped nor cached.
 
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
@@ -279,7 +279,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     entries = _of_theories()
     points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
     if points or load:
-        files = [file for path in load for file in _files_beside(Path(path).resolve())]
+        files = [file for path in load for file in _files_near(Path(path).resolve())]
         known = {entry["id"] for entry in entries}
         others = _cached("others", _hash([*_engine_files(), *files], *points, *map(str, load)), _others(load))
         for entry in others:
@@ -289,7 +289,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     return entries
 
 
-def _files_beside(path: Path) -> list[Path]:
+def _files_near(path: Path) -> list[Path]:
     """The sources on which a user's claims may depend: those below a folder, or a file and its neighbours."""
     if path.is_dir() or path.name == "__init__.py":
         return sorted((path if path.is_dir() else path.parent).rglob("*.py"))
@@ -301,6 +301,6 @@ def write_shipped(target: Path = SHIPPED) -> int:
     from jaxdyn.engine.store import atomic_write
 
     entries = make_entries(library.shipped())
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # one claim per line, to be compared
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # one claim per line, for readable diffs
     atomic_write(target, f'{{"sources": "{theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)

@@ -1,7 +1,7 @@
-"""One round of a map: the runs of its cells, and what the claim's judge says of each.
+"""Rounds of a map: the runs of their cells, and the judge's verdict on each cell.
 
-Workers of this machine judge as well as run: for a cheap trial the judge, called again for every rival, takes most of the time.
-They find the claim again by its id, since judges cannot be pickled; a claim that exists in this process alone is judged here.
+Workers on this machine judge as well as run: for a cheap trial the judge, called again for every rival, takes most of the time.
+They look the claim up by its id, since judges cannot be pickled; a claim that exists only in this process is judged here.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Rounds", "judged_cell"]
 
 Values: TypeAlias = "dict[str, Any]"
 Entry: TypeAlias = "dict[str, Any]"
-PARTS = 2  # chunks of a round per worker; in the first round the others wait for one of them, which compiles the program
+PARTS = 2  # chunks per worker in a round; in the first round the others wait for the one that compiles the program
 
 
 @dataclasses.dataclass
 class Rounds:
-    """Runs and judges round after round, and counts what that takes; ``load`` as in :class:`jaxdyn.engine.verdict_map.Survey`."""
+    """Runs and judges rounds of cells, and counts their cost; ``load`` as in :class:`jaxdyn.engine.verdict_map.Survey`."""
 
     claim: Claim
     load: tuple[str, ...] | None
@@ -48,7 +48,7 @@ class Rounds:
     progress: Progress
     runs: int = 0
     stored: int = 0
-    cpu_seconds: float = 0.0  # of workers; this process has its own clock
+    cpu_seconds: float = 0.0  # processor time of the workers, without this process
     programs: set[Program] = dataclasses.field(default_factory=set)
 
     def judge(self, requests: Sequence[Request], batch: Sequence[Values]) -> list[Entry]:
@@ -56,14 +56,14 @@ class Rounds:
 
         Args:
             requests: the runs of each cell.
-            batch: where each cell is.
+            batch: the fields' values of each cell.
 
         Raises:
-            UsageError: or what else a trial raised.
+            Exception: whatever a trial raised.
         """
         count = sum(len(r.seeds) * len(r.grid.cells()) for r in requests)
-        most = MOST_SEEDS if self.workers == 1 else max(1, -(-count // (PARTS * self.workers)))
-        jobs = plan(requests, store=self.store, quick=self.quick, chunk=most)
+        chunk = MOST_SEEDS if self.workers == 1 else max(1, -(-count // (PARTS * self.workers)))
+        jobs = plan(requests, store=self.store, quick=self.quick, chunk=chunk)
         runs = load_stored(jobs)
         self.stored += sum(len(job.done) for job in jobs)
         costs = execute(jobs, runs, self.pool, self.progress, compiled=self.programs)
@@ -71,13 +71,13 @@ class Rounds:
             if isinstance(cost, Failure):
                 raise cost.exception()
         self.programs.update(job.program for job in jobs)
-        self.runs += count  # without those that fill up a chunk
+        self.runs += count  # without the padding of chunks
         if self.pool is not None:
             self.cpu_seconds += sum(cost["cpu_seconds"] for cost in costs.values())
         return self._entries([(runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)])
 
     def _entries(self, cells: list[tuple[xr.Dataset, Values]]) -> list[Entry]:
-        """Cells judged by the workers, if there are several and they know the claim."""
+        """Judge cells, in the workers if they are processes of this machine that can find the claim."""
         if self.load is None or not isinstance(self.pool, cf.ProcessPoolExecutor):
             return [judged_cell(self.claim, data, values) for data, values in cells]
         share = -(-len(cells) // self.workers)
@@ -98,12 +98,12 @@ def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
 
 @functools.cache
 def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
-    """The claim, found once in a worker."""
+    """In a worker: the claim, looked up once."""
     return registry.select([claim_id], load)[0]
 
 
 def judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
-    """In a worker: the entries of some cells, and the processor's seconds that they took."""
+    """In a worker: the entries of some cells, and their processor time in seconds."""
     cpu_start = time.process_time()
     claim = _claim(claim_id, load)
     return [judged_cell(claim, data, values) for data, values in cells], time.process_time() - cpu_start

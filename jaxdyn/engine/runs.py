@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +25,7 @@ Cell: TypeAlias = "tuple[Any, ...]"  # values of the swept fields
 Key: TypeAlias = "tuple[Any, ...]"  # of a program
 Places: TypeAlias = "slice | np.ndarray[Any, Any]"
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
+PART = 2**27  # bytes of an observable in one part of a lazy Dataset, where the chunks are larger
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +110,33 @@ class Piece:
         chosen: Numbers = array[self.source[0]][:, self.source[1]]
         return chosen.swapaxes(0, 1)
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first of the table's columns that it has, and the one after its last."""
+        columns = self.target[1]
+        return (columns.start, columns.stop) if isinstance(columns, slice) else (int(columns.min()), int(columns.max()) + 1)
+
+    def within(self, low: int, high: int) -> Piece | None:
+        """Its part from a column to another, in a table that begins with the first of them; None where it has none."""
+        rows, columns = self.target
+        if isinstance(columns, slice):
+            first, last = max(low, columns.start), min(high, columns.stop)
+            chosen: Any = slice(first - columns.start, last - columns.start)
+            moved: Places = slice(first - low, last - low)
+            if first >= last:
+                return None
+        else:
+            chosen = np.flatnonzero((columns >= low) & (columns < high))
+            moved = columns[chosen] - low
+            if not len(chosen):
+                return None
+        if self.result.zipped:
+            return Piece(
+                self.result, (_chosen(self.source[0], chosen), slice(0)), (_chosen(rows, chosen), moved), _of(self.taken, chosen)
+            )
+        taken = None if self.taken is None else self.taken[:, chosen]
+        return Piece(self.result, (_chosen(self.source[0], chosen), self.source[1]), (rows, moved), taken)
+
     def put(self, table: Numbers, values: Numbers, inner: tuple[slice, ...] = ()) -> None:
         """Write values into a table [cell, seed, ...]; ``inner`` where they do not fill its further axes."""
         where = self.target if self.result.zipped else _grid(*self.target)
@@ -117,12 +146,23 @@ class Piece:
         table[(*where, *inner)] = values
 
 
+def _chosen(own: Places, chosen: Places) -> Places:
+    """Some of some places."""
+    if isinstance(own, slice) and isinstance(chosen, slice):
+        return slice(own.start + chosen.start, own.start + chosen.stop)
+    return np.arange(own.start, own.stop)[chosen] if isinstance(own, slice) else own[chosen]
+
+
+def _of(taken: Numbers | None, chosen: Places) -> Numbers | None:
+    return None if taken is None else taken[chosen]
+
+
 def _grid(rows: Places, columns: Places) -> tuple[Any, Any]:
     """Indices of a rectangle in a table; slices stay slices, for which NumPy needs no copies."""
     if isinstance(rows, slice) or isinstance(columns, slice):
         return rows, columns
-    chosen: tuple[Any, Any] = np.ix_(rows, columns)
-    return chosen
+    one, other = np.ix_(rows, columns)
+    return one, other
 
 
 def places(own: Seeds, wanted: Seeds) -> tuple[Places, Places]:
@@ -168,7 +208,9 @@ def _union_size(several: tuple[Seeds, ...]) -> int:
 class Runs:
     """All finished runs of some jobs, looked up by program, cell and seed; where a run is there twice, the first counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, lazy: bool = False) -> None:
+        """No runs yet; ``lazy`` where arrays of shards are read when they are asked for."""
+        self.lazy = lazy
         self._blocks: dict[Key, list[Block]] = {}
 
     @staticmethod
@@ -238,7 +280,7 @@ class Runs:
         if not taken.all():
             row, column = np.argwhere(~taken)[0]
             raise KeyError(f"no run of {request.cells[row]} with seed {request.seeds[column]}")
-        return _labelled(request, pieces)
+        return _labelled(request, pieces, self.lazy)
 
 
 def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
@@ -264,10 +306,9 @@ def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) 
     return Piece(block.result, (np.array(list(found.values())), slice(0)), (rows, columns))
 
 
-def _labelled(request: Request, pieces: Sequence[Piece]) -> xr.Dataset:
-    """The Dataset of a request from pieces that fill its table."""
+def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Dataset:
+    """The Dataset of a request from pieces that fill its table; with Dask's arrays if it is lazy."""
     title, run_dims = ref_to(request.trial).title, (*request.grid.axes, "seed")
-    shape = (len(request.cells), len(request.seeds))
     results = list({id(piece.result): piece.result for piece in pieces}.values())
     dims = _common_dims(title, results)
     variables: dict[str, tuple[tuple[str, ...], Any]] = {}
@@ -276,8 +317,9 @@ def _labelled(request: Request, pieces: Sequence[Piece]) -> xr.Dataset:
         if taken or len(set(own)) < len(own) or name in run_dims:
             word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
             raise UsageError(f"{name}{own}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
-        table = _table(f"{title} returns {name}", [(piece, piece.of(name)) for piece in pieces], shape, len(own))
-        variables[name] = ((*run_dims, *own), table.reshape(*request.grid.shape, shape[1], *table.shape[2:]))
+        table = Table(f"{title} returns {name}", name, (*request.grid.shape,), len(request.cells), *_common_form(name, results))
+        whole = table.lazily(pieces, request.seeds) if lazy else table.filled(pieces, slice(0, len(request.seeds)))
+        variables[name] = ((*run_dims, *own), whole)
     coords: dict[str, Any] = dict(_common_coords(title, results))
     for axis, values in request.grid.axes.items():
         coords[axis] = [":".join(map(str, v)) for v in values] if isinstance(values[0], tuple) else list(values)
@@ -316,24 +358,68 @@ def _shown(values: Sequence[Any] | None) -> str:
     return "none" if values is None else f"({', '.join(map(str, values[:3]))}{', …' if len(values) > 3 else ''})"
 
 
-def _table(what: str, parts: Sequence[tuple[Piece, Numbers]], shape: tuple[int, int], rank: int) -> Numbers:
-    """One array [cell, seed, ...] of the values of all pieces; ragged ones are padded with NaN to the largest shape.
+def _common_form(name: str, results: Sequence[Result]) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """The dtype of an observable, its shape, and whether it has several, of which that is the largest."""
+    forms = [result.form(name) for result in results]
+    shapes = {shape for _, shape in forms}
+    dtype = np.result_type(*{own for own, _ in forms}, *([np.float16] if len(shapes) > 1 else []))
+    return dtype, tuple(max(sizes) for sizes in zip(*shapes, strict=True)), len(shapes) > 1
 
-    Raises:
-        UsageError: whole numbers that this turns into floating-point numbers, and that these cannot hold.
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """One observable of all runs, [grid axes…, seed, its own axes…]; ragged ones are padded with NaN to the largest shape.
+
+    Args:
+        what: is returned, for messages.
+        name: of the observable.
+        grid: the number of values on each axis of the grid.
+        cells: their product.
+        dtype: of the table.
+        inner: the largest shape along the observable's own axes.
+        ragged: whether there are others.
     """
-    inner = {values.shape[values.ndim - rank :] for _, values in parts}
-    ragged = len(inner) > 1
-    dtype = np.result_type(*{values.dtype for _, values in parts}, *([np.float16] if ragged else []))
-    for _, values in parts:
-        if values.dtype.kind in "iu" and dtype.kind not in "iu" and (lost := _inexact(values)) is not None:
-            why = "arrays of several lengths are padded with NaN" if ragged else "other settings return numbers of another kind"
-            raise UsageError(f"{what}={lost}, which is not allowed: {why}, and float64 does not hold this whole number")
-    full = tuple(np.max(list(inner), axis=0).tolist()) if rank else ()
-    table = np.full((*shape, *full), np.nan, dtype) if ragged else np.empty((*shape, *full), dtype)
-    for piece, values in parts:
-        piece.put(table, values, tuple(slice(n) for n in values.shape[values.ndim - rank :]) if ragged else ())
-    return table
+
+    what: str
+    name: str
+    grid: tuple[int, ...]
+    cells: int
+    dtype: np.dtype[Any]
+    inner: tuple[int, ...]
+    ragged: bool
+
+    def filled(self, pieces: Iterable[Piece], columns: slice) -> Numbers:
+        """The table's columns, of some consecutive seeds, from pieces with runs of these columns alone.
+
+        Raises:
+            UsageError: whole numbers that this turns into floating-point numbers, and that these cannot hold.
+        """
+        shape = (self.cells, columns.stop - columns.start, *self.inner)
+        table = np.full(shape, np.nan, self.dtype) if self.ragged else np.empty(shape, self.dtype)
+        for piece in pieces:
+            values = piece.of(self.name)
+            if values.dtype.kind in "iu" and self.dtype.kind not in "iu" and (lost := _inexact(values)) is not None:
+                why = "arrays of several lengths are padded with NaN"
+                why = why if self.ragged else "other settings return numbers of another kind"
+                raise UsageError(f"{self.what}={lost}, which is not allowed: {why}, and float64 does not hold this whole number")
+            own = values.shape[values.ndim - len(self.inner) :]
+            piece.put(table, values, tuple(map(slice, own)) if self.ragged else ())
+        return table.reshape(*self.grid, *shape[1:])
+
+    def lazily(self, pieces: Sequence[Piece], seeds: Seeds) -> Any:
+        """The same as a Dask array, cut along seeds where the blocks end and where parts would be large."""
+        import dask.array as da
+        from dask.delayed import delayed
+
+        ends = {0, len(seeds), *(end for piece in pieces for end in piece.ends)}
+        most = max(1, PART // max(1, self.cells * int(np.prod(self.inner)) * self.dtype.itemsize))
+        cuts = sorted(ends | {cut for low, high in itertools.pairwise(sorted(ends)) for cut in range(low, high, most)})
+        parts = []
+        for low, high in itertools.pairwise(cuts):
+            own = [part for piece in pieces if (part := piece.within(low, high)) is not None]
+            task = delayed(functools.partial(self.filled, own, slice(low, high)), traverse=False, pure=False)()
+            parts.append(da.from_delayed(task, (*self.grid, high - low, *self.inner), self.dtype))
+        return da.concatenate(parts, axis=len(self.grid))
 
 
 def _inexact(part: Numbers) -> int | None:

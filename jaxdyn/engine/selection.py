@@ -1,4 +1,4 @@
-"""Which claims a limited time is enough for: every theory and every headline first, then whatever costs least."""
+"""Selection of claims that fit into a limited time: every theory and every headline first, then the cheapest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Candidate", "within"]
 
 
 class Candidate(NamedTuple):
-    """A claim that may be chosen: its theory, the programs that it needs, and whether it is a headline of its theory."""
+    """A claim that may be selected: its theory, the programs that it needs, and whether it is a headline of its theory."""
 
     theory: str
     programs: frozenset[Hashable]
@@ -17,18 +17,19 @@ class Candidate(NamedTuple):
 
 
 def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
-    """The numbers of the chosen candidates, in the order in which they were chosen.
+    """Indices of the chosen candidates, in the order of choice.
 
-    First one claim of each theory, a headline where it has any; then the other headlines; then all others; every time the
-    cheapest. A program that was chosen already costs nothing more. What does not fit is left out, but for the first claim of all:
-    something is always run.
+    First one claim of each theory, a headline if it has one; then the other headlines; then all others; always the cheapest next.
+    A program that is already chosen adds no cost. A claim that does not fit is left out, except for the very first: something is
+    always run.
 
     Args:
         candidates: the claims.
         cost: seconds of each program.
-        each: seconds of each claim besides its programs.
-        budget: seconds for all.
+        each: seconds of each claim in addition to its programs.
+        budget: total seconds.
     """
+    # ranks: the stage at which a candidate is chosen, then its price
     chosen: list[int] = []
     left, paid, spent = set(range(len(candidates))), set[Hashable](), 0.0
     led, begun = {c.theory for c in candidates if c.headline}, set[str]()
@@ -38,6 +39,7 @@ def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each
         first = theory not in begun and (headline or theory not in led)
         return 0 if first else 1 if headline else 2, each[i] + sum(cost.get(p, 0.0) for p in programs - paid), i
 
+    # choose the best; then the ranks of claims of its theory, or with its programs, change
     ranks = {i: rank(i) for i in left}
     while left:
         _, price, best = min(map(ranks.__getitem__, left))

@@ -1,8 +1,8 @@
 """Settings: the complete, typed, frozen description of one run, and grids of them.
 
 A setting's *swept* fields (annotated ``Swept`` or ``Code``) are numbers that are traced and vmapped; all other fields are
-*static* and choose the program. A setting is a pytree whose children are the swept fields. Taking a setting apart into static
-and swept fields (:func:`split`, :func:`columns`) and putting it together again (:func:`join`) is done here and nowhere else.
+*static* and choose the program. A setting is a pytree whose children are the swept fields. Only this module takes settings apart
+into static and swept fields (:func:`split`, :func:`columns`) and puts them together again (:func:`join`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Grid", "Swept", "coerce", "columns", "field_table", "grid", "join", 
 
 T = TypeVar("T")
 Swept = float | Float[Array, ""]  # a traced number
-RESERVED = (  # names that a field cannot have, and what has them
+RESERVED = (  # name that a field cannot have -> what the name already means
     TAKEN
     | SELECTION
     | dict.fromkeys(("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify")
@@ -44,22 +44,24 @@ RESERVED = (  # names that a field cannot have, and what has them
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, field, dataclasses.field))
 def setting(cls: type[T]) -> type[T]:
-    """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
+    """Class decorator that makes a setting: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
 
-    ``__post_init__`` sees Python numbers in their ranges and switches at a known name only: flattening and unflattening never run
-    ``__init__``, so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``. A subclass
-    keeps the ranges, and its parent's ``__post_init__`` where it has none of its own.
+    ``__post_init__`` sees only Python numbers within their ranges and switches with a known name: flattening and unflattening never
+    run ``__init__``, so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``. A subclass
+    inherits the ranges, and its parent's ``__post_init__`` if it has none of its own.
 
     Raises:
-        UsageError: if a field has no default or one outside its range, a field's name is one that the engine uses itself, a
+        UsageError: if a field has no default or one outside its range, its name is reserved for the engine, a
             ``Code`` has no names, or a field with a range is not a number.
     """
     return _registered(cls)  # type: ignore[no-any-return]
 
 
 def _registered(cls: Any) -> Any:
-    """The decorated class; attributes that the engine reads are added to it."""
+    """The decorated class, with the attributes that the engine reads."""
     own_check = getattr(cls, "__post_init__", None)  # its own, else its parent's
+
+    # checks when a setting is made: switches, ranges, static values, then the author's own
 
     def post_init(self: Any) -> None:
         for name, names in cls.code_names.items():
@@ -74,6 +76,7 @@ def _registered(cls: Any) -> Any:
         if own_check is not None:
             own_check(self)
 
+    # the dataclass, and checks of its fields
     cls.__post_init__ = post_init
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     hints = typing.get_type_hints(cls)
@@ -84,6 +87,7 @@ def _registered(cls: Any) -> Any:
             raise UsageError(f"{cls.__name__}.{f.name} needs a default value")
         if (hints[f.name] is Code) != ("names" in f.metadata):
             raise UsageError(f'{cls.__name__}.{f.name}: a switch is declared as {f.name}: jd.Code = jd.code("one", "other")')
+    # attributes that the engine reads
     cls.hints = {n: hints[n] for n in names}
     cls.swept_fields = tuple(n for n in names if hints[n] in (Swept, Code))
     cls.static_fields = tuple(n for n in names if n not in cls.swept_fields)
@@ -96,6 +100,7 @@ def _registered(cls: Any) -> Any:
         if isinstance(default := getattr(cls, name, 0.0), float) and not math.isfinite(default):
             raise UsageError(f"{cls.__name__}.{name}={default} is not allowed: {name} is a finite number")
 
+    # the pytree: children are the swept fields
     def flatten_with_keys(self: Any) -> tuple[list[Any], tuple[Any, ...]]:
         children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
         return children, tuple(getattr(self, n) for n in cls.static_fields)
@@ -108,39 +113,39 @@ def _registered(cls: Any) -> Any:
 
 
 def _refuse_name(cls: Any, name: str) -> None:
-    """Refuse the name of a field that the engine uses itself."""
+    """Refuse a field whose name is reserved."""
     taken = "Python itself" if name.startswith("__") else RESERVED.get(name)
     if taken is not None:
         raise UsageError(f"{cls.__name__}.{name} is not allowed: the name {name!r} is taken ({taken}); rename the field")
 
 
 def _refuse_objects(cls: Any, name: str, value: Any) -> None:
-    """Refuse a static value that other processes and stored results could not name."""
+    """Refuse a static value that cannot be written to stored results or sent to other processes."""
     if isinstance(value, tuple):
         for part in value:
             _refuse_objects(cls, name, part)
     elif not isinstance(value, bool | int | float | str | None):
-        allowed = "a fixed field holds a number, a word, true or false, None, or a tuple of these"
-        cure = "name a function by a word, and choose it in the trial" if callable(value) else "give what it is made of"
+        allowed = "a static field holds a number, a word, true or false, None, or a tuple of these"
+        cure = "name a function by a word, and choose it in the trial" if callable(value) else "give the values that make it"
         raise UsageError(f"{cls.__name__}.{name}={one_line(value)} is not allowed: {allowed} ({cure})")
 
 
 def _check_range(cls: Any, name: str, allowed: Range) -> None:
-    """Refuse a range of a field that is not a number, and a default outside its own range."""
+    """Refuse a range on a field that is not numeric, and a default outside its range."""
     if not _numeric(cls.hints[name]):
         raise UsageError(f"{cls.__name__}.{name} is {_type_name(cls.hints[name])}: a range is for numbers and tuples of numbers")
     allowed.refuse(f"{cls.__name__}.{name}", getattr(cls, name))
 
 
 def _numeric(hint: Any) -> bool:
-    """Whether a type is that of numbers, tuples of numbers, or either with None."""
+    """Whether a type hint stands for numbers, tuples of numbers, or either with None."""
     parts = [part for part in typing.get_args(hint) if part not in (Ellipsis, types.NoneType)]
     compound = typing.get_origin(hint) in (tuple, types.UnionType, typing.Union)
     return hint in (int, float, Swept) or (compound and bool(parts) and all(map(_numeric, parts)))
 
 
 def _assemble(cls: type[Any], static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
-    """A setting from its fields without running its ``__init__`` (values may be tracers)."""
+    """A setting made from its fields without running ``__init__`` (values may be tracers)."""
     new = object.__new__(cls)
     for name, value in (*static.items(), *swept.items()):
         object.__setattr__(new, name, value)
@@ -148,25 +153,25 @@ def _assemble(cls: type[Any], static: Mapping[str, Any], swept: Mapping[str, Any
 
 
 def split(setting_: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[Any, ...]]:
-    """A setting's static fields with their names, and the values of its swept fields: numbers, and the names of switches."""
+    """A setting's static fields with their names, and the values of its swept fields, with switches as names."""
     cls = type(setting_)
     values = (getattr(setting_, n) for n in cls.swept_fields)
     return tuple((n, getattr(setting_, n)) for n in cls.static_fields), tuple(str(v) if isinstance(v, Code) else v for v in values)
 
 
 def columns(cls: type[Any], static: Sequence[tuple[str, Any]], cells: Sequence[Sequence[Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """One array for each swept field, of the values that :func:`split` gave, in the setting's own precision."""
+    """One array per swept field, of the values that :func:`split` returned for each cell, in the setting's precision."""
     dtype = jnp.dtype(dict(static).get("dtype", "float64"))
-    found = {}
+    arrays = {}
     for i, name in enumerate(cls.swept_fields):
         names = cls.code_names.get(name)
         column = [names.index(cell[i]) if names else float(cell[i]) for cell in cells]
-        found[name] = np.asarray(column, np.int32 if names else dtype)
-    return found
+        arrays[name] = np.asarray(column, np.int32 if names else dtype)
+    return arrays
 
 
 def join(cls: type[Any], static: Sequence[tuple[str, Any]], swept: Mapping[str, Any]) -> Any:
-    """The setting of one run inside a program, from its static fields and one number of each column."""
+    """The setting of one run inside a program, from its static fields and one number from each column."""
     codes = cls.code_names
     return _assemble(cls, dict(static), {n: Code(v, codes[n]) if n in codes else v for n, v in swept.items()})
 
@@ -180,14 +185,14 @@ def _type_name(hint: Any) -> str:
 
 
 def _allowed(cls: type[Any], name: str) -> str:
-    """What a field takes, in words, without its range."""
+    """The values that a field allows, in words, without its range."""
     return "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(cls.hints[name])
 
 
 def field_table(grid: Grid) -> list[dict[str, Any]]:
-    """What may be set: for every field its name, kind (swept or static), type in words, range, and value or values in this grid.
+    """A row for every field: name, kind (swept or static), type in words, range, and value or values in this grid.
 
-    A range is a dict such as ``{"above": 0, "at_most": 1}``, empty where every number is allowed.
+    A range is a dict such as ``{"above": 0, "at_most": 1}``, empty if every number is allowed.
     """
     cls = grid.setting
     rows = []
@@ -201,7 +206,7 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
 
 
 def _convert(cls: type[Any], name: str, value: Any) -> Any:
-    """``value`` in the type of the field, from Python or from text; ``ValueError``/``TypeError`` when it has none."""
+    """``value``, from Python or from text, converted to the type of the field; ``ValueError``/``TypeError`` if that fails."""
     hint, value = cls.hints[name], _plain(value)
     if name in cls.code_names:
         value = str(value) if isinstance(value, Code) else value
@@ -218,7 +223,7 @@ def _convert(cls: type[Any], name: str, value: Any) -> Any:
 
 
 def _option(options: tuple[Any, ...], value: Any) -> Any:
-    """The option that a value is, or whose text it is; ``ValueError`` where there is none."""
+    """The option that equals a value or is written like it; ``ValueError`` if there is none."""
     if isinstance(value, bool | int | float | str | None):
         for option in options:
             same = value == option and isinstance(value, bool) is isinstance(option, bool)  # to Python, 1 and True are equal
@@ -228,14 +233,14 @@ def _option(options: tuple[Any, ...], value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own number of a NumPy or JAX scalar, or of an array without axes; dates, which count as numbers to NumPy, stay."""
+    """A NumPy or JAX scalar, or an array without axes, as a Python number; other values, also NumPy's dates, stay unchanged."""
     kind = getattr(getattr(value, "dtype", None), "kind", "M")
     scalar = kind not in "mM" and getattr(value, "ndim", 1) == 0 and not is_traced(value)
     return value.item() if scalar and hasattr(value, "item") else value
 
 
 def _of_type(hint: Any, value: Any) -> Any:
-    """``value`` as this type; ``ValueError``, ``TypeError`` or ``KeyError`` when it is none."""
+    """``value`` converted to a type; ``ValueError``, ``TypeError`` or ``KeyError`` if that fails."""
     value = _plain(value)
     if hint is bool:
         return value if isinstance(value, bool) else {"true": True, "false": False}[value]
@@ -245,7 +250,7 @@ def _of_type(hint: Any, value: Any) -> Any:
             raise ValueError
         return whole
     if hint is float or hint == Swept:
-        number = float(_number_or_text(value)) + 0.0  # -0.0 is 0.0: as a label it could not be told from it
+        number = float(_number_or_text(value)) + 0.0  # turns -0.0 into 0.0, since labels do not distinguish them
         if not math.isfinite(number):
             raise ValueError
         return number
@@ -259,14 +264,14 @@ def _of_type(hint: Any, value: Any) -> Any:
 
 
 def _number_or_text(value: Any) -> Any:
-    """The value itself if it is a number of Python's or a text; bool is no number, bytes are no text."""
+    """The value itself if it is a Python number (not a bool) or a str; ``TypeError`` otherwise."""
     if isinstance(value, bool | np.generic) or not isinstance(value, str | numbers.Real | decimal.Decimal):
         raise TypeError
     return value
 
 
 def _tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    """A tuple of these types, from a text with colons or from what has an order."""
+    """A tuple of these types, from a text with colons or from a sequence."""
     array = isinstance(value, np.ndarray | jax.Array) and value.ndim == 1
     if not (array or isinstance(value, str | tuple | list | range)):
         raise TypeError
@@ -277,18 +282,18 @@ def _tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
 
 
 def one_line(value: Any) -> str:
-    """A value in a message: as Python writes it, on one line, cut if it is long; the dtype and shape of what has axes."""
+    """A value's repr for a message: on one line, cut if it is long; traced values and arrays as dtype and shape."""
     if is_traced(value) or (getattr(value, "ndim", 0) != 0 and hasattr(value, "dtype") and hasattr(value, "shape")):
         return shown(value)
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python writes no whole number of more than some thousand digits
+    except ValueError:  # Python refuses to print integers of several thousand digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def coerce(cls: type[Any], name: str, value: Any) -> Any:
-    """``value`` as field ``name`` of setting ``cls`` holds it, from a Python value or the command line's text.
+    """``value``, from Python or from the command line's text, converted for field ``name`` of setting ``cls``.
 
     Raises:
         UsageError: unknown field, wrong type, not a finite number, or outside the field's range; the message lists what is allowed.
@@ -296,19 +301,19 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
     if name not in cls.hints:
         raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
     try:
-        held = _convert(cls, name, value)
+        converted = _convert(cls, name, value)
     except (ValueError, TypeError, KeyError, OverflowError):
         allowed = _allowed(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
         words = allowed.replace("a number", f"a {finite}number")
         raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}") from None
     if name in cls.ranges:
-        cls.ranges[name].refuse(name, held)
-    return held
+        cls.ranges[name].refuse(name, converted)
+    return converted
 
 
 def _fits_dtype(cell: Any) -> None:
-    """Refuse a number that the setting's own precision turns into infinity or into zero."""
+    """Refuse a number that overflows or underflows in the setting's precision."""
     dtype = _precision(cell)
     facts = jnp.finfo(dtype)
     smallest, largest = float(facts.tiny), float(facts.max)
@@ -320,17 +325,17 @@ def _fits_dtype(cell: Any) -> None:
 
 
 def _labels_differ(axes: Mapping[str, tuple[Any, ...]], cells: Sequence[Any]) -> None:
-    """Refuse two values of an axis that are one number in the setting's own precision."""
+    """Refuse two values of an axis that round to the same number in the setting's precision."""
     for dtype in {_precision(cell) for cell in cells}:
         for name in (n for n in axes if n in type(cells[0]).swept_fields and n not in type(cells[0]).code_names):
-            held = np.asarray(axes[name], dtype).astype(float)
-            first = set(np.unique(held, return_index=True)[1].tolist())
+            rounded = np.asarray(axes[name], dtype).astype(float)
+            first = set(np.unique(rounded, return_index=True)[1].tolist())
             if again := [value for i, value in enumerate(axes[name]) if i not in first]:
                 raise UsageError(f"{name}={again[0]!r} is not allowed: another value of this axis is the same number in {dtype}")
 
 
 def _precision(setting_: Any) -> np.dtype[Any]:
-    """The dtype of the swept numbers: the static field ``dtype`` where there is one, else float64."""
+    """The dtype of the swept numbers: the static field ``dtype`` if there is one, else float64."""
     name = getattr(setting_, "dtype", "float64")
     try:
         dtype = jnp.dtype(name)
@@ -343,7 +348,7 @@ def _precision(setting_: Any) -> np.dtype[Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Settings to run: the product of ``axes`` (field -> values), every other field as in ``base``."""
+    """Settings to run: the product of ``axes`` (field -> values), with all other fields as in ``base``."""
 
     base: Any
     axes: Mapping[str, tuple[Any, ...]]
@@ -390,7 +395,7 @@ class Grid:
                 axes[name] = values
             else:
                 fixed[name] = coerce(self.setting, name, value)
-                if name in axes:  # judges look for their axes: one that is overridden stays, with one value
+                if name in axes:  # judges expect their axes: an overridden axis stays, with one value
                     axes[name] = (fixed[name],)
         first = {name: values[0] for name, values in axes.items()}
         try:
@@ -402,7 +407,7 @@ class Grid:
 
 
 def grid(cls: type[Any], /, **fields: Any) -> Grid:
-    """A grid over setting ``cls``: fields given as list, range or array are axes (their product is run), others are fixed.
+    """A grid over setting ``cls``: fields given as list, range or array are axes, whose product is run; others are fixed.
 
     ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.
 

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import xarray as xr
 
 from jaxdyn.engine.chunk import Chunk, Result, seed_array, seeds_of
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.errors import StoreError
+from jaxdyn.errors import StoreError, UsageError
 
-__all__ = ["read_shard", "stored_shards", "write_shard"]
+__all__ = ["Stored", "open_shard", "read_shard", "stored_shards", "write_shard"]
 
+CURE = "remove it to have its runs computed again"
 LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
 PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 3% more
 BLOCK = 1 << 25  # bytes that are packed at a time: blocks as small as HDF5 would choose take a fifth more
@@ -71,32 +73,72 @@ def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
         StoreError: the file cannot be read, its bytes are not those that were written, or it is the shard of another program or
             chunk than its folder and its name say.
     """
-    cure = "remove it to have its runs computed again"
+    with _opened(path, io.BytesIO(_whole(path))) as ds:
+        return _content(ds, {str(name): var.values for name, var in ds.data_vars.items()})
+
+
+def open_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
+    """The same with arrays that are read, and the file checked, whenever they are asked for; errors as for :func:`read_shard`."""
+    with _opened(path, path) as ds:
+        return _content(ds, Stored(path))
+
+
+class Stored(Mapping[str, "np.ndarray[Any, Any]"]):
+    """The arrays of a shard, each read when it is asked for, and not kept."""
+
+    def __init__(self, path: Path) -> None:
+        """The arrays of this file."""
+        self.path = path
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        with _opened(self.path, io.BytesIO(_whole(self.path))) as ds:
+            array: np.ndarray[Any, Any] = ds[name].values
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        with _opened(self.path, self.path) as ds:
+            return iter(list(map(str, ds.data_vars)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _whole(path: Path) -> bytes:
+    """The bytes of a shard, if they are those that were written."""
     name = SHARD.fullmatch(path.name)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror or error}; {cure}") from error
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}; {CURE}") from error
     if name is None or hashlib.sha256(data).hexdigest() != name["checksum"]:
-        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; {cure}")
+        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; {CURE}")
+    return data
+
+
+@contextlib.contextmanager
+def _opened(path: Path, file: Path | io.BytesIO) -> Iterator[xr.Dataset]:
+    """A shard, if it is that of the program and chunk of its path."""
+    name = SHARD.fullmatch(path.name)
     try:
-        ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf", decode_times=False)
-        own = ds.attrs["program"], ds.attrs["chunk"]
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path} is damaged: it is not a shard; {cure}") from error
-    if own != (path.parent.name, name["chunk"]):
-        raise StoreError(f"{path} was moved or renamed: it holds runs of {own[0]}/{own[1]}; move it back, or {cure}")
-    return _content(ds)
+        with xr.open_dataset(file, engine="h5netcdf", decode_times=False, cache=False) as ds:
+            own = ds.attrs["program"], ds.attrs["chunk"]
+            if name is None or own != (path.parent.name, name["chunk"]):
+                raise StoreError(f"{path} was moved or renamed: it holds runs of {own[0]}/{own[1]}; move it back, or {CURE}")
+            yield ds
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise StoreError(f"{path} is damaged: it is not a shard; {CURE}") from error
 
 
-def _content(ds: xr.Dataset) -> tuple[list[tuple[Any, ...]], Result]:
+def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[list[tuple[Any, ...]], Result]:
     """The cells and the arrays that :func:`write_shard` put into a shard."""
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
-    arrays = {str(name): var.values for name, var in ds.data_vars.items()}
     dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
+    forms = {str(name): (var.dtype, var.shape[2:]) for name, var in ds.data_vars.items()}
     facts = json.loads(ds.attrs["facts"]) | {"seeds": seeds_of(ds.seed.values)}
-    return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)))
+    return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)), forms)
 
 
 def stored_shards(store: str | Path, program_id: str) -> list[Path]:

@@ -32,7 +32,7 @@ from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, one_line
 from jaxdyn.engine.timings import expected, guessed
 from jaxdyn.engine.watch import Watch
-from jaxdyn.errors import StoreError, UsageError, whole
+from jaxdyn.errors import StoreError, UsageError, missing, whole
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
@@ -58,6 +58,7 @@ def sweep(
     progress: Progress | None = None,
     memory: int | None = None,
     chunk: int = MOST_SEEDS,
+    lazy: bool = False,
 ) -> xr.Dataset:
     """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
 
@@ -76,6 +77,9 @@ def sweep(
         chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is
             found from every grid that contains it.
 
+        lazy: whether the Dataset holds Dask arrays, cut along ``seed``, which read the shards in ``out`` when their values are
+            asked for: for results that are larger than the memory. Needs the library dask.
+
     Returns:
         Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
 
@@ -86,13 +90,16 @@ def sweep(
     _refuse_kinds(trial, grid, executor, progress)
     check_cluster(cluster)
     memory, chunk = None if memory is None else whole("memory", memory, least=1), whole("chunk", chunk, least=1)
+    _check_lazy(lazy, out)
     request = Request(trial, grid, chosen_seeds(seeds))
 
     def run(folder: Path | None) -> xr.Dataset:
-        jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk)
+        jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
         if folder is not None and (sentence := not_kept(jobs)) is not None:
+            if lazy:
+                raise UsageError(f"lazy=True is not allowed: {sentence}")
             warnings.warn(sentence, stacklevel=3)
-        runs = load_stored(jobs)
+        runs = load_stored(jobs, Runs(lazy))
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
             if isinstance(cost, Failure):
@@ -118,6 +125,19 @@ def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
         )
     if progress is not None and (isinstance(progress, type) or not _has(progress, "start", "advance")):
         raise UsageError(f"progress={one_line(progress)} is not allowed: progress is None, or a bar with start and advance")
+
+
+def _check_lazy(lazy: Any, out: Any) -> None:
+    """Refuse a lazy result without shards to read from, or without the library."""
+    if not isinstance(lazy, bool):
+        raise UsageError(f"lazy={one_line(lazy)} is not allowed: lazy is True or False")
+    if lazy and out is None:
+        raise UsageError("lazy=True is not allowed: a lazy result reads shards, so out is the path of a folder")
+    if lazy:
+        try:
+            import dask.array  # noqa: F401
+        except ImportError:
+            raise missing("lazy=True", "dask", "dask") from None
 
 
 def check_cluster(cluster: Any) -> None:
@@ -177,7 +197,7 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         own = {chunk.identity() for chunk in job.chunks}
         paths = shard.stored_shards(job.chunks[0].store, job.chunks[0].program_id)
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
-            cells, result = shard.read_shard(path)
+            cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
         job.chunks = _apart(job.chunks, runs)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
@@ -291,7 +311,7 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
     if isinstance(outcome, Result):
         runs.add(job.program, chunk.cells, chunk.seeds, outcome)
         return outcome.facts
-    cells, result = shard.read_shard(Path(outcome["shard"]))
+    cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(outcome["shard"]))
     runs.add(job.program, cells, result.facts["seeds"], result)
     return outcome
 

@@ -1,4 +1,4 @@
-"""Switches: swept fields that choose among names, so that one compiled program serves all of them."""
+"""Switches: swept fields that choose among names, so that one compiled program serves all choices."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ __all__ = ["Code", "code"]
 
 @jax.tree_util.register_pytree_node_class
 class Code:
-    """A traced switch between names: the value of a field declared by :func:`code`.
+    """The value of a field declared by :func:`code`: one of several names, possibly traced.
 
-    ``s.optimizer == "adam"`` is a truth value, a traced one inside a trial; ``s.optimizer.index`` is for ``lax.switch``.
-    Comparing with a number, or with a name that the switch does not have, raises: nothing can be chosen by accident.
+    ``s.optimizer == "adam"`` is a truth value, traced inside a trial; ``s.optimizer.index`` is for ``lax.switch``.
+    Comparing with a number, or with a name that the switch does not have, raises, so that typing errors are noticed.
     """
 
     __slots__ = ("index", "names")
 
     def __init__(self, index: int | Int[Array, ""], names: tuple[str, ...]) -> None:
-        """The switch at the name of this index."""
+        """The switch whose value is the name at this index."""
         self.index, self.names = index, names
 
     @classmethod
     def of(cls, name: str, names: Sequence[str]) -> Code:
-        """The switch at this name.
+        """The switch with this name as its value.
 
         Raises:
-            UsageError: if it is none of the names.
+            UsageError: if it is not one of the names.
         """
         if name not in tuple(names):
             raise UsageError(f"{name!r} is not allowed: it is one of {', '.join(names)}")
@@ -69,5 +69,5 @@ class Code:
 
 
 def code(*names: str) -> Any:
-    """A ``Code`` field with these names, of which the first is the default: ``optimizer: jd.Code = jd.code("gd", "adam")``."""
+    """A ``Code`` field that chooses among these names, by default the first: ``optimizer: jd.Code = jd.code("gd", "adam")``."""
     return dataclasses.field(default=Code(0, names), metadata={"names": names})

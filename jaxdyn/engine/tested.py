@@ -1,4 +1,4 @@
-"""How a claim is tested, in words: what its author wrote, with the values of fields in their places."""
+"""The set-up of a claim's test in words: the author's text with the values of fields filled in."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["tested", "values_text"]
 
-LISTED = 5  # values of a field that are listed one by one
+LISTED = 5  # up to this many values of a field are listed
 
 
 def tested(claim: Claim, grid: Grid, seeds: int) -> str | None:
-    """The set-up of some runs: ``{field}`` is replaced by the values of a field, ``{seeds}`` by the number of seeds.
+    """The set-up of a claim's test: ``{field}`` is replaced by the values of a field, ``{seeds}`` by the number of seeds.
 
-    Other braces, of LaTeX, stay as they are. None where the author wrote nothing.
+    Other braces, such as LaTeX's, stay. None if the author wrote no text.
     """
     if claim.tested is None:
         return None
@@ -32,7 +32,7 @@ def tested(claim: Claim, grid: Grid, seeds: int) -> str | None:
 
 
 def values_text(values: Sequence[Any]) -> str:
-    """``.1, 1 and 10``; of many numbers the first and the last: ``1 to 100 (12 values)``."""
+    """Values in words: ``.1, 1 and 10``; for many numbers the smallest and the largest: ``1 to 100 (12 values)``."""
     words = [_word(value) for value in values]
     if len(words) > LISTED and all(isinstance(v, int | float) for v in values):
         return f"{_word(min(values))} to {_word(max(values))} ({len(words)} values)"

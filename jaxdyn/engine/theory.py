@@ -1,4 +1,4 @@
-"""The title page of a theory: what it is about, which papers state it, and which topics its folder holds; and its maps.
+"""The title page of a theory (its subject, papers and topics), and its maps in the atlas.
 
 Every theory's package has ``THEORY = jd.Theory(...)`` in its ``__init__.py``, and may have a module ``maps`` with ``MAPS``, a tuple
 of ``jd.AtlasMap``. This module imports neither JAX nor NumPy, so that title pages can be read without them.
@@ -35,13 +35,13 @@ class Theory:
     """The title page of a theory.
 
     Args:
-        title: a few words, the heading of its chapter in the report.
+        title: a few words, the heading of its section in the report.
         about: one paragraph; mathematics in LaTeX between dollar signs.
-        setup: one paragraph for its page in the documents: on which networks and data its claims are tested.
+        setup: one paragraph for its page in the documents, on the networks and data on which its claims are tested.
         papers: the publications that state it; a bare arXiv number refers to a paper that another theory declares.
         topics: names of the modules with claims, relative to the theory's package, in the order of the report: ``("bounce",
             "table1")``, or by chapter, ``{"Near a critical point": ("nonlinear.bounce", …)}``. A topic is a module with a
-            ``CLAIMS`` tuple, or a folder whose module ``claims`` has it.
+            ``CLAIMS`` tuple, or a folder whose module ``claims`` has one.
         shown: ids of the claims whose figures the gallery shows.
 
     Raises:
@@ -62,29 +62,29 @@ class Theory:
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """All topics in order, whatever their chapter."""
+        """All topics in order, across chapters."""
         if isinstance(self.topics, Mapping):
             return tuple(name for chapter in self.topics.values() for name in chapter)
         return tuple(self.topics)
 
     @property
     def chapters(self) -> Mapping[str, tuple[str, ...]]:
-        """Topics by the title of their chapter; empty where the topics stand in no chapters."""
+        """Topics by the title of their chapter; empty if there are no chapters."""
         return self.topics if isinstance(self.topics, Mapping) else {}
 
 
 @dataclasses.dataclass(frozen=True)
 class AtlasMap:
-    """A map of the atlas: made once, by ``jaxdyn map``, and stored in the theory's folder as ``recorded/maps/NAME.json``.
+    """A map of the atlas, made once by ``jaxdyn map`` and stored in the theory's folder as ``recorded/maps/NAME.json``.
 
     Args:
-        name: of its file and its anchor.
+        name: name of its file and its anchor.
         title: a few words.
         claim: the claim's id.
         over: the axes, as ``jaxdyn map --over`` takes them.
-        finding: where the claim holds, where it stops, and whether that is where the theorem's assumptions say so.
+        finding: where the claim holds, where it stops, and whether that agrees with the theorem's assumptions.
         cells: upper limit on judged cells.
-        seeds: how many; None for the claim's own.
+        seeds: number of seeds; None for the claim's own.
         sets: other fields, with their values.
     """
 

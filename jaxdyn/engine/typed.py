@@ -1,4 +1,4 @@
-"""What is typed on a command line or in a page as values, with a sentence where it is none."""
+"""Parsing of values that were typed on the command line or in a page; wrong ones are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parse_seeds", "parse_sets", "typed", "whole_number"]
 
 
 def parse_seeds(text: str | None) -> int | range | None:
-    """``N`` as a number of seeds, ``FROM:TO`` as a range; None: each claim's own."""
+    """Seeds from text: ``N`` is a number of seeds, ``FROM:TO`` a range, None each claim's own."""
     if text is None:
         return None
     if ":" in text:
@@ -29,7 +29,7 @@ def parse_seeds(text: str | None) -> int | range | None:
 
 
 def parse_sets(items: Sequence[str]) -> dict[str, Any]:
-    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
+    """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value; the setting converts types."""
     fields: dict[str, Any] = {}
     for item in items:
         name, equals, text = item.partition("=")
@@ -44,7 +44,7 @@ def parse_sets(items: Sequence[str]) -> dict[str, Any]:
 
 
 def whole_number(text: str, name: str, least: int, most: float = math.inf) -> int:
-    """A whole number that was typed, from ``least`` to ``most``."""
+    """A whole number from text, between ``least`` and ``most``."""
     try:
         number = int(text)
     except ValueError:
@@ -56,5 +56,5 @@ def whole_number(text: str, name: str, least: int, most: float = math.inf) -> in
 
 
 def typed(text: str) -> str:
-    """What was typed, as a message shows it: on one line, cut if it is long, in quotes if nothing of it can be seen."""
+    """Typed text as a message shows it: on one line, cut if it is long, in quotes if it is blank."""
     return shown(text) if text.strip() else repr(text)

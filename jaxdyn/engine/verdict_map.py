@@ -1,10 +1,10 @@
-r"""Where a claim stops holding: its judge on every point of a plane of settings, more points where the verdict changes.
+r"""Maps of where a claim stops holding: its judge at points of a plane of settings, denser where the verdict changes.
 
-A point is judged as a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are other
-settings and are not judged at every point. Runs outside the assumptions are left out; where no run is inside, all are judged:
+A point is judged like a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are other
+settings and are not judged at every point. Runs outside the assumptions are left out; if no run is inside, all are judged:
 this shows where a theorem holds beyond its assumptions, and where it fails within them.
 
-Where both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law (:mod:`jaxdyn.engine.border`).
+If both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law (:mod:`jaxdyn.engine.border`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Judging: TypeAlias = "Callable[[Sequence[Values]], list[dict[str, Any]]]"
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """A field and its range, or the values it takes; points on a range are dense where the verdict changes."""
+    """A field with its range or its list of values; on a range, points are denser where the verdict changes."""
 
     field: str
     low: float = math.nan
@@ -80,7 +80,7 @@ class Axis:
         raise UsageError(f"{field}={given!r} is not allowed: give (low, high), (low, high, 'log') or a list of values")
 
     def at(self, place: int) -> float:
-        """The value at a place of the lattice."""
+        """The value at a coordinate of the lattice."""
         t = place / lattice.FINE
         return self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
 
@@ -96,9 +96,9 @@ class Map:
     """A claim judged over one or two fields.
 
     ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
-    assumptions), and ``assumed``, the means of what the claim assumes. ``edges`` are pairs of neighbours, one upheld, one
-    refuted. ``seconds`` are those of this call, ``cpu_seconds`` what compiling, running and judging took on all cores together;
-    ``resumed``: some of its runs were stored before.
+    assumptions), and ``assumed``, the means of the quantities that the claim bounds by assumption. ``edges`` are pairs of
+    neighbours, one upheld, one refuted. ``seconds`` is the wall time of this call, ``cpu_seconds`` the time of compiling, running
+    and judging on all cores together; ``resumed`` says whether some of its runs were already stored.
     """
 
     claim: str
@@ -115,7 +115,7 @@ class Map:
 
     @property
     def data(self) -> xr.Dataset:
-        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value; NaN where nothing was judged."""
+        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value, NaN if it was not judged."""
         names = list(dict.fromkeys(c["name"] for cell in self.cells for c in cell.get("checks", ())))
         values = {name: [_value(cell, name) for cell in self.cells] for name in names}
         fields = {a.field: ("cell", [cell["at"][a.field] for cell in self.cells]) for a in self.axes}
@@ -124,7 +124,7 @@ class Map:
         return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), {"claim": self.claim})
 
     def to_json(self) -> dict[str, Any]:
-        """All of it in JSON types: null for numbers that are not finite."""
+        """The whole map in JSON types, with null for non-finite numbers."""
         border = None if self.border is None else dataclasses.asdict(self.border)
         content = {
             "claim": self.claim,
@@ -143,16 +143,16 @@ class Map:
 
 
 def _value(cell: Mapping[str, Any], name: str) -> float:
-    """The value of a check in a cell; NaN where there is none."""
+    """The value of a check in a cell; NaN if it has none."""
     values = [c["value"] for c in cell.get("checks", ()) if c["name"] == name]
     return float(values[0]) if values and values[0] is not None else math.nan
 
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """The request for a map: the claim, its axes, the upper limit on judged cells, and all that is the same for every cell.
+    """The request for a map: the claim, its axes, the upper limit on judged cells, and everything that all cells share.
 
-    ``load``: files among which the claim is found by its id; None for a claim that was given itself.
+    ``load``: files with claims, so that workers can find this one by its id; None if the ``Claim`` itself was given.
     """
 
     claim: Claim
@@ -169,7 +169,7 @@ class Survey:
 
     @property
     def listed(self) -> list[Values]:
-        """Combinations of the values of axes that are lists."""
+        """All combinations of values of those axes that are lists."""
         lists = [a for a in self.axes if a.values]
         return [dict(zip((a.field for a in lists), row, strict=True)) for row in itertools.product(*(a.values for a in lists))]
 
@@ -179,7 +179,7 @@ class Survey:
         return [a for a in self.axes if not a.values]
 
     def point(self, place: Sequence[int]) -> Values:
-        """The values of a place on the lattice."""
+        """The fields' values at a point of the lattice."""
         return {a.field: a.at(x) for a, x in zip(self.ranges, place, strict=True)}
 
     def first(self) -> list[Values]:
@@ -188,7 +188,7 @@ class Survey:
         return [{**values, **self.point(place)} for values in self.listed for place in places]
 
     def seconds(self) -> float:
-        """Expected seconds of running all cells, from those of the first round; judging comes on top."""
+        """Expected seconds of running all cells, extrapolated from the first round; without judging."""
         first, jobs = self.first(), self._first_jobs()
         runs = sum(job.runs for job in jobs)
         compiling = sum(timings.expected(dataclasses.replace(job, chunks=job.chunks[:1])) for job in jobs)
@@ -225,13 +225,14 @@ def prepare(
     if isinstance(claim, str):
         matches = registry.select([claim], load)
         if len(matches) != 1:
-            raise UsageError(f"{claim!r} matches {len(matches)} claims; a map is of one")
+            raise UsageError(f"{claim!r} matches {len(matches)} claims; a map takes one claim")
         claim = matches[0]
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     if not 1 <= len(over) <= 2:
         raise UsageError(f"a map is over one or two fields, got {len(over)}")
     setting = claim.grid(scale).setting
+    # the axes
     axes = []
     for field, given in over.items():
         axis = given if isinstance(given, Axis) else Axis.of(field, given)
@@ -240,15 +241,16 @@ def prepare(
         if len(set(map(str, taken))) < len(taken):
             raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
         if not axis.values and field not in setting.swept_fields:
-            raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
+            raise UsageError(f"{field}: only swept fields ({', '.join(setting.swept_fields)}) have a range; list values for others")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
+    # the first round, which must fit into the limit
     chosen = claim.seed_count(scale) if seeds is None else seeds
     survey = Survey(claim, tuple(axes), cells, scale, chosen_seeds(chosen), dict(overrides or {}), files)
     least = len(survey.first())
     if cells < least:
-        raise UsageError(f"cells={cells} is not allowed: this map begins with {least}")
+        raise UsageError(f"cells={cells} is not allowed: this map needs at least {least}")
     for values in survey.first():
-        survey.request(values)  # values that the setting refuses raise before anything runs
+        survey.request(values)  # raises for values that the setting refuses, before anything runs
     return survey
 
 
@@ -268,20 +270,20 @@ def map_claim(
 
     Args:
         claim: an id, or a ``Claim`` of your own.
-        over: one or two fields: ``(low, high)``, ``(low, high, "log")``, or a list of values, each of them a row of the map.
+        over: one or two fields: ``(low, high)``, ``(low, high, "log")``, or a list of values, one row of the map per value.
         cells: upper limit on judged cells.
-        scale: ``quick`` or ``paper``: which grid all other fields come from.
-        seeds: how many, or which; default: the claim's own.
-        out: folder for the runs' shards; None keeps nothing.
+        scale: ``quick`` or ``paper``: the grid from which all other fields are taken.
+        seeds: number of seeds, or the seeds; default: the claim's own.
+        out: folder for the runs' shards; None: nothing is stored.
         cluster: any ``concurrent.futures.Executor`` for the chunks.
-        load: files with claims of your own.
+        load: files with your own claims.
         fields: overrides of the setting; a list sweeps the field within every cell.
 
     Returns:
         The :class:`Map`: ``.cells``, ``.border``, ``.data``, ``.to_json()``.
 
     Raises:
-        UsageError: as :func:`prepare`.
+        UsageError: as for :func:`prepare`.
     """
     check_cluster(cluster)
     survey = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
@@ -291,13 +293,13 @@ def map_claim(
 
 
 def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, workers: int = 1) -> Map:
-    """Run and judge round after round; see :func:`map_claim`.
+    """Run and judge a map in rounds; see :func:`map_claim`.
 
     Args:
         survey: from :func:`prepare`.
-        store: folder of the shards; None keeps nothing.
-        pool: executor for the chunks; None runs in this process.
-        workers: how many processes ``pool`` has; the runs of a round are cut for them.
+        store: folder of the shards; None: nothing is stored.
+        pool: executor for the chunks; None: this process.
+        workers: number of processes in ``pool``; the runs of a round are divided among them.
     """
     begin, cpu_start = time.perf_counter(), time.process_time()
     with Progress("mapping") as progress:
@@ -324,15 +326,15 @@ def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, 
 
 
 def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
-    """Cells of all rounds, and the pairs of neighbours between which the border lies.
+    """The cells of all rounds, and the pairs of neighbours between which the border lies.
 
-    Every round asks for as many cells as the first, so that the same programs serve; a round that would exceed the limit is
-    left out.
+    Every round has as many cells as the first, so that they share programs; a round that would exceed the limit is left out.
     """
     rows, dims = survey.listed, len(survey.ranges)
     leaves, places = lattice.start(dims, survey.cells // len(rows))
     row_leaves, labels = [leaves for _ in rows], [dict[tuple[int, ...], str]() for _ in rows]
     entries: list[dict[str, Any]] = []
+    # judge a round, and refine where the verdict changes
     todo = [(i, place) for i in range(len(rows)) for place in places]
     while todo:
         judged = judge([{**rows[i], **survey.point(place)} for i, place in todo])
@@ -349,7 +351,7 @@ def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[
 
 
 def _border(survey: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | None:
-    """The power law of the border's points, if both axes are logarithmic ranges and there are enough of them."""
+    """The power law of the border's points, if both axes are logarithmic ranges and there are enough points."""
     if len(survey.ranges) != 2 or not all(a.log for a in survey.ranges) or len(edges) < FEWEST:
         return None
     names = [a.field for a in survey.ranges]

@@ -1,4 +1,4 @@
-"""Programs that take much longer than expected, or have no end, are named while they run."""
+"""A watch that names programs which take much longer than expected, or do not end, while they run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 
 __all__ = ["Watch"]
 
-LEAST, LONGER = 60.0, 5.0  # seconds, and multiples of what was expected, after which a program is said to take long
+LEAST, LONGER = 60.0, 5.0  # a program is reported after this many seconds, and this multiple of the expected time
 
 
 class Watch:
-    """A context manager that says when nothing has finished for much longer than expected, and again after twice the time."""
+    """A context manager that reports if nothing has finished for much longer than expected, and again after twice that time."""
 
     def __init__(self, say: Callable[[str], None], least: float = LEAST) -> None:
-        """``say`` takes the sentence; nothing is said within the first ``least`` seconds."""
+        """Report through ``say``, but not within the first ``least`` seconds."""
         self._say, self._least = say, least
         self._names: Sequence[str] = ()
         self._since, self._limit = time.monotonic(), math.inf
@@ -32,7 +32,7 @@ class Watch:
         self._ended.set()
 
     def on(self, names: Sequence[str], expected: float | None) -> None:
-        """Something has finished, or begins: these programs are run now, and take about so many seconds at most (None: unknown)."""
+        """Restart the watch: these programs run now, and are expected to take at most this many seconds (None: unknown)."""
         self._names, self._expected = names, expected
         self._since, self._limit = time.monotonic(), max(self._least, LONGER * (expected or 0.0))
 

@@ -1,5 +1,5 @@
-// The front end of a claim with knobs, the same in a page of its own and in a notebook.
-// `mount` builds it in an element; a link carries JSON: {send(content), listen(callback), address}.
+// The front end of a claim with knobs, used by the server's page and in notebooks.
+// `mount` builds it in an element; a link exchanges JSON: {send(content), listen(callback), address}.
 
 const make = (tag, props = {}, ...children) => {
   const node = document.createElement(tag);
@@ -23,7 +23,7 @@ function nearest(stops, text) {
   return best;
 }
 
-// one knob: a label, a slider or a list or nothing, a line of text, and a button back to the claim's own values
+// one knob: a label, possibly a slider or a list, a text field, and a button that restores the claim's own values
 function knobOf(knob, changed, prefix) {
   const id = `${prefix}-${knob.name}`;
   const row = make("div", { className: "knob" });
@@ -81,7 +81,7 @@ function copier(label, what) {
   async function copy() {
     try {
       await navigator.clipboard.writeText(what());
-    } catch { // not allowed here: by a selection, as before there was a clipboard
+    } catch { // the clipboard is not allowed here: copy through a selection
       const area = make("textarea", { value: what(), style: "position:fixed;opacity:0" });
       button.after(area);
       area.select();
@@ -137,7 +137,7 @@ export function mount(root, link) {
     link.send({ kind: "move", number, values: now });
   }
 
-  function place(given) { // knobs at these values, all others at the claim's own
+  function place(given) { // set knobs to these values, all others to the claim's own
     for (const control of controls) control.set(given[control.knob.name] ?? control.knob.own);
     if (figures) figures.value = given.plain === "true" ? "plain" : "own";
   }
@@ -164,7 +164,7 @@ export function mount(root, link) {
         make("option", { value: "plain" }, "measurement against prediction"));
       choices.push(make("div", { className: "knob" }, make("label", { htmlFor: figures.id }, "Figure"), figures));
     }
-    const groups = [["main", "Knobs of the claim", true], ["more", "Other knobs", false], ["fixed", "Fixed fields and seeds: each change compiles", false]];
+    const groups = [["main", "Knobs of the claim", true], ["more", "Other knobs", false], ["fixed", "Static fields and seeds: each change compiles", false]];
     form.replaceChildren(buttons, ...choices, ...groups.filter(([group]) => of(group).length).map(([group, title, open]) =>
       make("details", { open: open || !of("main").length && group === "more" }, make("summary", {}, title), ...of(group))));
     const kept = link.address ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {};
@@ -270,7 +270,7 @@ function page() {
 }
 
 export default {
-  render({ model, el }) { // in a notebook: its own style, which neither leaks out nor in
+  render({ model, el }) { // in a notebook, the style is isolated from the notebook's
     const inside = el.attachShadow({ mode: "open" });
     const root = make("div");
     inside.append(make("style", {}, model.get("style")), root);

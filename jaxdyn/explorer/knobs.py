@@ -1,7 +1,7 @@
-"""The knobs of a claim: for every field of its setting a slider, a list or a line of text, with the values that it offers.
+"""The knobs of a claim: a slider, a list or a text field for every field of its setting, with the values to choose from.
 
-A slider moves over *stops*, the values themselves as text: the scale (linear or logarithmic) is decided here, and a front end only
-shows it. Its values are written as ``--set`` takes them, so that a line of text may also sweep a field: ``0.1,0.2``.
+A slider moves over *stops*, which are the values as text: the scale (linear or logarithmic) is decided here, and a front end only
+shows it. Values are written as for ``--set``, so that a text field may also sweep a field: ``0.1,0.2``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from jaxdyn.errors import UsageError
 
 __all__ = ["Knob", "Stops", "knobs", "stops", "text_of", "worlds"]
 
-STEPS = 100  # of a slider
-DIGITS = 3  # of a stop, unless it is a value of the claim's own
-ROOM = 10.0  # a logarithmic slider reaches this factor beyond the values that the claim knows
-DECADES = 2.0  # from here on values within two bounds are shown on a logarithmic scale
+STEPS = 100  # steps of a slider
+DIGITS = 3  # significant digits of a stop, except for the claim's own values
+ROOM = 10.0  # a logarithmic slider extends by this factor beyond the claim's values
+DECADES = 2.0  # values between two bounds get a logarithmic scale if they span this many decades
 SEEDS = "a number of seeds, or FROM:TO"
 
 
 @dataclasses.dataclass(frozen=True)
 class Stops:
-    """The values that a slider moves over, in order, as text; ``log`` tells the scale."""
+    """The values of a slider in order, as text; ``log``: whether the scale is logarithmic."""
 
     values: tuple[str, ...]
     log: bool
@@ -38,16 +38,17 @@ class Stops:
 
 @dataclasses.dataclass(frozen=True)
 class Knob:
-    """One control.
+    """One knob.
 
     Args:
-        name: of the field; ``seeds`` for the seeds.
-        takes: what is allowed, in words.
-        own: the claim's own value, or its values, as ``--set`` takes them.
-        swept: whether the field is traced: moving it compiles nothing.
-        group: ``main`` for fields that the claim sweeps or breaks, ``more`` for other swept ones, ``fixed`` for static ones.
-        options: the values to choose from, where there are only some.
-        stops: of a slider, where it is a number.
+        name: the field's name; ``seeds`` for the seeds.
+        takes: the allowed values in words.
+        own: the claim's own value or values, written as for ``--set``.
+        swept: whether the field is traced, so that moving the knob compiles nothing.
+        group: ``main`` for fields that the claim sweeps or its controls change, ``more`` for other swept fields, ``fixed`` for
+            static ones.
+        options: the values to choose from, if they are a finite list.
+        stops: the slider's values, for a number.
     """
 
     name: str
@@ -64,17 +65,17 @@ class Knob:
 
 
 def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
-    """The knobs of a claim, those that it is about first, and the seeds last."""
+    """The knobs of a claim: the fields that it is about first, the seeds last."""
     grid = claim.grid(scale)
     known = _known(claim)
     first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
-    found = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
-    found.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
-    return sorted(found, key=lambda knob: ("main", "more", "fixed").index(knob.group))
+    listed = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
+    listed.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
+    return sorted(listed, key=lambda knob: ("main", "more", "fixed").index(knob.group))
 
 
 def worlds(claim: Claim) -> dict[str, dict[str, str]]:
-    """The claim's controls that are settings: name -> fields with their values as text."""
+    """Those controls of the claim that are settings: name -> fields with their values as text."""
     return {
         name: {field: text_of(value) for field, value in control.breach.items()}
         for name, control in claim.controls.items()
@@ -97,7 +98,7 @@ def _knob(row: Mapping[str, Any], cls: Any, known: Sequence[Any], first: bool, m
 
 
 def _options(cls: Any, name: str, hint: Any) -> tuple[str, ...]:
-    """All values of a switch, a choice of words or a truth value."""
+    """All values of a switch, a choice of words or a truth value; empty for other fields."""
     if name in cls.code_names:
         return tuple(cls.code_names[name])
     if typing.get_origin(hint) is typing.Literal:
@@ -106,7 +107,7 @@ def _options(cls: Any, name: str, hint: Any) -> tuple[str, ...]:
 
 
 def _known(claim: Claim) -> dict[str, list[Any]]:
-    """For each field the values that the claim speaks of: of both grids, the default, and those of its controls."""
+    """The claim's values for each field: the default, and those of both grids and of the controls."""
     cls = claim.quick.setting
     known: dict[str, list[Any]] = {name: [getattr(cls(), name)] for name in cls.hints}
     for grid in (claim.grid("quick"), claim.grid("paper")):
@@ -119,29 +120,30 @@ def _known(claim: Claim) -> dict[str, list[Any]]:
 
 
 def _atlas_ranges(claim: Claim) -> dict[str, tuple[float, float, bool]]:
-    """Ranges over which the claim was mapped for the atlas: field -> low, high, whether the scale is logarithmic."""
-    found = {}
+    """Ranges of the claim's maps in the atlas: field -> low, high, whether the scale is logarithmic."""
+    by_field = {}
     for stored in library.maps(claim.theory):
         for axis in stored.over if stored.claim == claim.id else ():
             name, _, text = axis.partition("=")
             parts = text.split(":")
             if len(parts) > 1:
-                found[name] = float(parts[0]), float(parts[1]), parts[2:] == ["log"]
-    return found
+                by_field[name] = float(parts[0]), float(parts[1]), parts[2:] == ["log"]
+    return by_field
 
 
 def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, bool] | None = None) -> Stops:
-    """The values that a slider offers.
+    """The values of a slider.
 
-    Between two bounds the scale is linear, unless the known values span two decades; with one or none it is logarithmic where all
-    known values are positive, and reaches a decade beyond them. A zero that is known, or that a bound allows, is the first stop of
-    a logarithmic scale.
+    Between two bounds the scale is linear, unless the known values span two decades. With one bound or none it is logarithmic if
+    all known values are positive, and extends a decade beyond them. Zero is the first stop of a logarithmic scale if it is known,
+    or if it is the field's lower bound and allowed.
 
     Args:
-        known: values of the field that the claim speaks of; each of them is a stop.
-        bounds: of the field.
-        mapped: low, high and scale, where these are known.
+        known: the claim's values for the field; each of them is a stop.
+        bounds: the field's range.
+        mapped: low, high and scale, if the claim was mapped over the field.
     """
+    # scale and ends
     values = sorted({float(v) for v in known})
     positive = [v for v in values if v > 0]
     low, high = _ends(bounds)
@@ -158,6 +160,7 @@ def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, boo
         else:
             span = max([abs(v) for v in values] + [values[-1] - values[0]]) or 1.0
             first, last = max(low, 0.0 if values[0] >= 0 else values[0] - span), min(high, values[-1] + span)
+    # the stops between them
     shares = [i / STEPS for i in range(STEPS + 1)]
     line = [first * (last / first) ** s for s in shares] if log else [first + (last - first) * s for s in shares]
     numbers = {_rounded(v) for v in line} | {v for v in values if first <= v <= last} | ({0.0} if log and zero else set())
@@ -165,7 +168,7 @@ def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, boo
 
 
 def _ends(bounds: Range) -> tuple[float, float]:
-    """The lower and the upper bound, infinite where there is none."""
+    """The lower and the upper bound, infinite if there is none."""
     ends = {word in ("above", "at_least"): float(bound) for word, bound in bounds.bounds}
     return ends.get(True, -math.inf), ends.get(False, math.inf)
 
@@ -179,7 +182,7 @@ def _allows(bounds: Range, value: float) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """A value as ``--set`` takes it, whole floating-point numbers without their zero: ``10,20``."""
+    """A value as text for ``--set``; whole floating-point numbers are written without ``.0``: ``10,20``."""
     if isinstance(value, list | range):
         return ",".join(map(text_of, value))
     return repr(value).removesuffix(".0") if isinstance(value, float) else value_text(value)

@@ -1,7 +1,7 @@
-"""``jd.explore``: a claim with knobs inside a notebook, as a widget of anywidget: Jupyter, VS Code, Colab, marimo.
+"""``jd.explore``: a claim with knobs inside a notebook (Jupyter, VS Code, Colab, marimo), as an anywidget widget.
 
-The widget's messages travel with those of the notebook, so that it works wherever the notebook does, on a distant kernel too; no
-port is opened.
+The widget uses the notebook's own connection, so that it works wherever the notebook does, also on a remote kernel; no port is
+opened.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def explore(
 
     Args:
         claim: an id, or a ``Claim`` of your own.
-        load: files with claims of your own.
+        load: files with your own claims.
         scale: ``quick`` or ``paper``: the grid from which the knobs start.
-        seeds: how many seeds to start with, or ``"FROM:TO"``; default: the claim's own.
-        fields: where knobs start; a list sweeps the field.
+        seeds: number of seeds to start with, or ``"FROM:TO"``; default: the claim's own.
+        fields: first values of knobs; a list sweeps the field.
 
     Returns:
-        A widget; a notebook shows it where it is the last value of a cell.
+        A widget; a notebook shows it if it is the last value of a cell.
 
     Raises:
         UsageError: unknown claim, field or value; or the library anywidget is missing.
@@ -48,7 +48,7 @@ def explore(
 
     explorer = Explorer(one_claim(claim, load) if isinstance(claim, str) else claim, scale, load)
     start = Move({name: text_of(value) for name, value in fields.items()}, None if seeds is None else str(seeds))
-    explorer.task(start)  # a typing error is reported at once
+    explorer.task(start)  # reports a wrong field or value at once
 
     class Widget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no types here
         """The claim's page."""

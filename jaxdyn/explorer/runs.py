@@ -1,8 +1,8 @@
-"""From the values of knobs to runs, a picture and a verdict; a later move replaces an earlier one.
+"""Runs, pictures and verdicts for the values of knobs; a later move replaces an earlier one.
 
-The runs are those of ``jaxdyn verify`` with the same ``--set`` and ``--seeds``, and so is the verdict; nothing is stored. Compiled
-programs stay in memory. So that a knob which leaves an axis with fewer values needs no program of its own, a chunk is filled up to
-the shape of one that is compiled, where those runs cost less than compiling.
+Runs and verdict are those of ``jaxdyn verify`` with the same ``--set`` and ``--seeds``; nothing is stored. Compiled programs stay
+in memory. If a knob leaves an axis with fewer values, the chunk is padded to a shape that is already compiled, provided that the
+additional runs cost less than compiling.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
 from jaxdyn.report.words import duration, plural
 
-__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Told", "one_claim"]
+__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Tell", "one_claim"]
 
-LONG, PART = 4.0, 1.0  # expected seconds of runs that are cut into parts, between which a move is heeded, and of each part
-PATIENCE = 0.5  # seconds in which a picture is finished although there is a later move: a slider that is dragged shows pictures
-EVERY = 0.2  # seconds between two reports of progress at least
+LONG, PART = 4.0, 1.0  # runs expected to take longer than LONG seconds are cut into parts of PART seconds; moves act in between
+PATIENCE = 0.5  # for so many seconds a picture is finished despite a later move, so that dragging a slider shows pictures
+EVERY = 0.2  # least seconds between two reports of progress
 RUNNING = threading.Lock()  # one run at a time in this process: matplotlib's settings are global, and so are the cores
 
 
 class Replaced(KeyboardInterrupt):
-    """A later move: an interruption by the person, which the engine lets through wherever it catches errors of a claim."""
+    """Raised when a later move replaces the current one; as an interruption by the user, the engine never catches it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Watched:
-    """A judge that heeds a later move: it is asked dozens of times for one verdict. ``func`` tells where it was written."""
+    """A judge that calls ``watch`` first, since one verdict calls it dozens of times; ``func`` shows where it was written."""
 
     func: Judge
     watch: Callable[[], None]
@@ -58,11 +58,11 @@ class _Watched:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """Where the knobs are: those fields that are not at the claim's own values, as ``--set`` takes them.
+    """The positions of the knobs: the fields that differ from the claim's own values, written as for ``--set``.
 
     Args:
         values: field -> text.
-        seeds: as ``--seeds`` takes them; None: the claim's own.
+        seeds: written as for ``--seeds``; None: the claim's own.
         plain: whether to draw measurement against prediction instead of the claim's own figure.
     """
 
@@ -73,7 +73,7 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """What is shown first: the figure as HTML, or why there is none."""
+    """The first result to show: the figure as HTML, or why it could not be drawn."""
 
     task: Task
     figure: str
@@ -81,19 +81,19 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """What is shown before the verdict: the checks of the claim's own runs (:func:`jaxdyn.engine.verdict.judge_cell`)."""
+    """The result to show before the verdict: checks of the claim's own runs (:func:`jaxdyn.engine.verdict.judge_cell`)."""
 
     cell: Mapping[str, Any]
 
 
-Told: TypeAlias = "Callable[[Any], None]"  # of a Picture, of what is Checked, of a Verified, of progress in words
+Tell: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Verified, or progress in words
 
 
 def one_claim(pattern: str, load: Sequence[str | Path]) -> Claim:
-    """The claim of this id.
+    """The only claim that matches a pattern.
 
     Raises:
-        UsageError: none, or several.
+        UsageError: no claim matches, or several.
     """
     claims = registry.select([pattern], load)
     if len(claims) > 1:
@@ -107,16 +107,17 @@ class Explorer:
     Args:
         claim: the claim.
         scale: ``quick`` or ``paper``: the grid from which the knobs start.
-        load: files with claims of the user's own, for the command that repeats a run.
+        load: files with the user's own claims, for the command that repeats a run.
     """
 
     def __init__(self, claim: Claim, scale: str = "quick", load: Sequence[str | Path] = ()) -> None:
         self.claim, self.scale, self.load = claim, scale, tuple(map(str, load))
-        self._shapes: dict[tuple[Program, int], dict[int, float]] = {}  # cells of compiled chunks, and what their runs would save
+        # (program, seeds) -> cells of a compiled chunk -> seconds by which compiling took longer than running
+        self._shapes: dict[tuple[Program, int], dict[int, float]] = {}
         self._parts: dict[frozenset[Program], int] = {}
 
     def task(self, move: Move) -> Task:
-        """The runs at a move.
+        """The runs for a move.
 
         Raises:
             UsageError: a value that is not allowed.
@@ -125,13 +126,13 @@ class Explorer:
         (task,) = make_tasks([self.claim], scale=self.scale, seeds=seeds, overrides=sets, load=self.load)
         return task
 
-    def run(self, move: Move, tell: Told, watch: Callable[[], None] = lambda: None) -> Verified:
+    def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Verified:
         """Run, draw and judge.
 
         Args:
-            move: where the knobs are.
-            tell: is given progress in words, a :class:`Picture`, and what is :class:`Checked`; again, if seeds are added.
-            watch: called between chunks and before the verdict; what it raises ends the run.
+            move: the positions of the knobs.
+            tell: called with progress in words, a :class:`Picture` and a :class:`Checked`, repeatedly if seeds are added.
+            watch: called between chunks and before the verdict; an exception from it ends the run.
 
         Raises:
             UsageError: a value that is not allowed.
@@ -154,26 +155,26 @@ class Explorer:
         return verified
 
     def _planned(self, task: Task) -> list[Job]:
-        """The jobs of a task: long ones in parts, small chunks in the shape of larger ones that are compiled."""
+        """The jobs of a task: long ones in parts, small chunks padded to shapes that are already compiled."""
         quick = self.scale == "quick"
         jobs = plan(task.requests, store=None, quick=quick)
         programs = frozenset(job.program for job in jobs)
-        if programs not in self._parts:  # once: parts of another size would be other programs
+        if programs not in self._parts:  # decided once: parts of another size would need other programs
             seconds, runs = sum(map(timings.expected, jobs)), sum(job.runs for job in jobs)
             self._parts[programs] = max(1, int(runs * PART / seconds)) if seconds > LONG else MOST_SEEDS
-        if (most := self._parts[programs]) < MOST_SEEDS:
-            jobs = plan(task.requests, store=None, quick=quick, chunk=most)
+        if (part := self._parts[programs]) < MOST_SEEDS:
+            jobs = plan(task.requests, store=None, quick=quick, chunk=part)
         for job in jobs:
             job.chunks = [self._filled(chunk) for chunk in job.chunks]
         return jobs
 
     def _knows(self, chunk: Chunk) -> bool:
-        """Whether chunks of this shape were run."""
+        """Whether a chunk of this shape has already run."""
         cells, seeds = chunk.shape
         return cells in self._shapes.get((chunk.program, seeds), {})
 
     def _filled(self, chunk: Chunk) -> Chunk:
-        """The chunk, for the shape of a larger one of as many seeds that is compiled, if that is worth it."""
+        """The chunk, for the shape of a larger compiled one with as many seeds, if that is cheaper than compiling."""
         own, seeds = chunk.shape
         larger = [count for count, saved in self._shapes.get((chunk.program, seeds), {}).items() if count > own and saved > 0]
         if chunk.program.executor == "map" or self._knows(chunk) or not larger:
@@ -181,7 +182,7 @@ class Explorer:
         return dataclasses.replace(chunk, room=(min(larger), seeds))
 
     def _remember(self, jobs: Sequence[Job], verified: Verified) -> None:
-        """Which shapes are compiled, and how much longer compiling took than running."""
+        """Remember which shapes are compiled, and how much longer compiling took than running."""
         costs = {cost.program: cost for cost in verified.costs}
         for job in jobs:
             cost = costs.get(job.program)
@@ -192,7 +193,7 @@ class Explorer:
 
 
 def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:
-    """A figure as HTML; where it cannot be drawn, why."""
+    """A figure as HTML, or why it could not be drawn."""
     try:
         return drawn(plot, data, narrowed)
     except BaseException as error:
@@ -201,38 +202,38 @@ def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:
 
 
 class _Listener:
-    """A progress bar in words (:class:`jaxdyn.engine.progress.Progress`), at which a later move is heeded."""
+    """Progress in words, in place of :class:`jaxdyn.engine.progress.Progress`; it calls ``watch`` at every chunk."""
 
-    def __init__(self, tell: Told, watch: Callable[[], None]) -> None:
+    def __init__(self, tell: Tell, watch: Callable[[], None]) -> None:
         self._tell, self._watch = tell, watch
         self._total = self._done = 0
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def start(self, total: int, done: int) -> None:
-        """So many runs are asked for."""
+        """Set the number of runs."""
         self._total, self._done = total, done
         self._watch()
 
     def advance(self, runs: int, facts: Mapping[str, Any]) -> None:
-        """A chunk is finished."""
+        """Count a finished chunk."""
         self._done += runs
-        if time.monotonic() - self._told > EVERY:
-            self._told = time.monotonic()
+        if time.monotonic() - self._reported > EVERY:
+            self._reported = time.monotonic()
             self._tell(f"{self._done:,} of {self._total:,} runs")
         self._watch()
 
     def say(self, text: str) -> None:
-        """A program takes long."""
+        """Pass on a sentence, e.g. that a program takes long."""
         self._tell(text)
 
 
 class Live:
-    """Moves of one page, worked off in a thread of its own: always the last one.
+    """Runs the moves of one page in a separate thread, always the latest one.
 
     Args:
-        explorer: runs them.
-        tell: called in that thread with the number of the move and what :meth:`Explorer.run` tells, then its outcome, or a
-            :class:`jaxdyn.errors.UsageError`; a later move's number is higher.
+        explorer: runs the moves.
+        tell: called in that thread with the number of the move and everything that :meth:`Explorer.run` tells, then with its
+            outcome, or with a :class:`jaxdyn.errors.UsageError`; later moves have higher numbers.
     """
 
     def __init__(self, explorer: Explorer, tell: Callable[[int, Any], None]) -> None:
@@ -242,13 +243,13 @@ class Live:
         threading.Thread(target=self._work, daemon=True, name="explore").start()
 
     def move(self, number: int, move: Move) -> None:
-        """The knobs are here now; what is under way is replaced."""
+        """Set the latest move, which replaces a running one."""
         with self._changed:
             self._next = number, move
             self._changed.notify()
 
     def close(self) -> None:
-        """Nobody looks any more."""
+        """End the thread: the page is closed."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -282,5 +283,5 @@ class Live:
             tell(self._explorer.run(move, tell, watch))
         except UsageError as error:
             self._tell(number, error)
-        except Exception as error:  # nothing may end this thread: the page would wait for ever
+        except Exception as error:  # nothing may end this thread: the page would wait forever
             self._tell(number, UsageError(str(Failure.of(error))))

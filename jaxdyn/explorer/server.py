@@ -1,7 +1,7 @@
-"""The page of ``jaxdyn explore``: a small server for one claim on this machine, and who may talk to it.
+"""The server of ``jaxdyn explore``: the page of one claim on this machine, with access control.
 
-On the loopback address everyone on this machine may; pages of other sites may not: requests must name this machine (a site whose
-name is made to point here does not) and, to talk, come from the page itself. On any other address a token is needed.
+On the loopback address, everyone on this machine has access, but other websites have none: requests must name this machine (not a
+domain that was made to resolve to it), and messages must come from the page itself. On any other address, a token is needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DENIED = "403: this page needs the token that `jaxdyn explore` printed with its 
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address can be reached only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -53,13 +53,13 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket on an address; without a port on the usual one or, if that is taken, on any that is free.
+    """A listening socket; without a port, on the default port or, if that is in use, on any free one.
 
     Raises:
-        UsageError: the port is taken or not allowed, or this machine does not have the address.
+        UsageError: the port is in use or not allowed, or this machine does not have the address.
     """
     if port is not None and port > 65535:
-        raise UsageError(f"--port {port} is not allowed: it is a whole number from 0 (any that is free) to 65535")
+        raise UsageError(f"--port {port} is not allowed: it is a whole number from 0 (any free port) to 65535")
     host = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in [PORT, 0] if port is None else [port]:
@@ -76,13 +76,13 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 class Server:
-    """A claim's page on an address.
+    """Serves a claim's page on an address.
 
     Args:
-        explorer: of the claim.
-        start: where the knobs start.
-        host: the address; other than on the loopback, a token is made.
-        port: None: the usual one, or any that is free.
+        explorer: the claim's explorer.
+        start: the knobs' first positions.
+        host: the address; unless it is a loopback address, a token is made.
+        port: the port; None: the default port, or any free one.
     """
 
     def __init__(self, explorer: Explorer, start: Move, host: str = "127.0.0.1", port: int | None = None) -> None:
@@ -94,19 +94,19 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the page is, with its token."""
+        """The page's URL, including its token."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/" + (f"?{urlencode({'token': self.token})}" if self.token else "")
 
     def admits(self, request: Any) -> bool:
-        """Whether a request may be answered: it names this machine, or it has the token."""
+        """Whether a request is allowed: it has the token, or, without a token, it names this machine."""
         if self.token:
             given = request.query_arguments.get("token", [b""])[-1]
             return secrets.compare_digest(given, self.token.encode())
         return is_loopback(urlsplit(f"//{request.host}").hostname or "")
 
     def serve(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Answer requests until :meth:`close`; ``ready`` is called once it does."""
+        """Answer requests until :meth:`close`; ``ready`` is called when the server is ready."""
 
         async def run() -> None:
             ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -123,13 +123,13 @@ class Server:
         asyncio.run(run())
 
     def close(self) -> None:
-        """End it, from any thread."""
+        """End the server, from any thread."""
         if self._end is not None:
             self._end()
 
 
 class _Page(tornado.web.RequestHandler):
-    """The page, or a sentence for those who may not see it."""
+    """The page, or a sentence for requests that are not allowed."""
 
     def initialize(self, server: Server) -> None:
         self.server = server
@@ -151,7 +151,7 @@ class _Page(tornado.web.RequestHandler):
 
 
 class _Script(_Page):
-    """The front end."""
+    """The front end's script."""
 
     def get(self) -> None:
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
@@ -159,14 +159,14 @@ class _Script(_Page):
 
 
 class _Socket(tornado.websocket.WebSocketHandler):
-    """The conversation with one page."""
+    """The connection to one page."""
 
     def initialize(self, server: Server) -> None:
         self.server = server
         self.talk: Talk | None = None
 
     def check_origin(self, origin: str) -> bool:
-        """Of the page itself: tornado's own check compares the origin with the address that was asked."""
+        """Whether the page itself opened the connection: tornado's own check compares the origin with the requested address."""
         return self.server.admits(self.request) and super().check_origin(origin)
 
     async def get(self, *args: Any, **kwargs: Any) -> None:

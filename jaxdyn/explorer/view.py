@@ -1,6 +1,6 @@
-"""What a page is told, as JSON: the claim with its knobs, then for every move progress, a picture and a verdict.
+"""Messages to a page, as JSON: the claim with its knobs, then for every move progress, a picture and a verdict.
 
-Checks, controls, rivals and verdicts are written by the report's own templates, errors as the terminal shows them.
+Checks, controls, rivals and verdicts are rendered by the report's templates, errors as in the terminal.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from jaxdyn.report.mathml import typeset
 __all__ = ["Talk", "introduction", "message", "move_of", "style", "template"]
 
 Send = Callable[[dict[str, Any]], None]
-LONGEST = 4000  # characters of a value of a knob
+LONGEST = 4000  # largest number of characters in a knob's value
 
 
 def introduction(explorer: Explorer, start: Move) -> dict[str, Any]:
-    """The claim and its knobs, and where they start."""
+    """The claim, its knobs, and their first positions."""
     claim = explorer.claim
     return {
         "kind": "claim",
@@ -47,7 +47,7 @@ def introduction(explorer: Explorer, start: Move) -> dict[str, Any]:
 
 
 def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
-    """What :class:`jaxdyn.explorer.runs.Live` tells, as JSON; ``seconds`` since the move."""
+    """A result of :class:`jaxdyn.explorer.runs.Live` as JSON; ``seconds``: time since the move."""
     if isinstance(what, Picture):
         return _picture(explorer, what)
     if isinstance(what, Checked):
@@ -69,12 +69,12 @@ def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
 
 
 def _checks(cell: Mapping[str, Any]) -> str:
-    """Tables of the checks; what the claim's opponents give is not known yet."""
-    found = cell.get("checks", [])
+    """Tables of the checks, while the results of controls and rivals are not known yet."""
+    given = cell.get("checks", [])
     shown = {
-        "gates": [checks.row(c, checks.GATE) for c in found if c.get("gate")],
-        "checks": [checks.row(c) for c in found if not c.get("gate") and "bound" in c],
-        "readings": [checks.reading(c, {}) for c in found if "bound" not in c],
+        "gates": [checks.row(c, checks.GATE) for c in given if c.get("gate")],
+        "checks": [checks.row(c) for c in given if not c.get("gate") and "bound" in c],
+        "readings": [checks.reading(c, {}) for c in given if "bound" not in c],
     }
     return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "study", "atlas", "map"))})
 
@@ -85,7 +85,7 @@ def _ended(words: str) -> str:
 
 
 def _verdict(verified: Verified, seconds: float) -> dict[str, Any]:
-    """The verdict with all that it rests on, what it cost, and the command that repeats it."""
+    """The verdict with its basis, its cost, and the command that repeats it."""
     entry = verified.to_json()
     shown = section(entry, Figures({})) | {"study": None, "atlas": [], "map": None}
     failed = verified.conclusion.decision.failure is not None
@@ -113,39 +113,39 @@ def _facts(claim: Mapping[str, Any]) -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """A template of the report's, loaded once."""
+    """A template of the report, loaded once."""
     return page.environment().get_template(name)
 
 
 @functools.cache
 def style(root: str = ":root") -> str:
-    """The report's style and the explorer's own; ``root`` is the selector of what holds the colours."""
+    """The styles of the report and the explorer; ``root``: selector of the element that defines the colours."""
     own = (files("jaxdyn.explorer") / "explore.css").read_text(encoding="utf-8")
     return (page.asset("report.css") + "\n" + own).replace(":root", root)
 
 
 def move_of(values: Any) -> Move:
-    """A move from what a page sends: field -> text, with ``seeds`` and ``plain`` among the fields.
+    """A move from a page's message: field -> text, with ``seeds`` and ``plain`` among the fields.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the message has another form.
     """
     if not isinstance(values, Mapping) or not all(isinstance(v, str) and len(v) <= LONGEST for v in values.values()):
         raise UsageError("the values of knobs are text")
     fields = {str(name): text.strip() for name, text in values.items()}
     plain, seeds = fields.pop("plain", ""), fields.pop("seeds", None)
     if empty := [name for name, text in fields.items() if not text]:
-        raise UsageError(f"{empty[0]}= is not allowed: a knob has a value")
+        raise UsageError(f"{empty[0]}= is not allowed: a knob needs a value")
     return Move(fields, seeds, plain == "true")
 
 
 class Talk:
-    """One page's conversation, whatever carries it: messages come in by :meth:`heard`, answers go out by ``send``.
+    """The exchange of messages with one page, over any connection: :meth:`heard` takes messages, ``send`` sends answers.
 
     Args:
-        explorer: of the claim.
-        send: takes a message in JSON types; called from the explorer's thread, too.
-        start: where the knobs start.
+        explorer: the claim's explorer.
+        send: takes a message in JSON types; also called from the explorer's thread.
+        start: the knobs' first positions.
     """
 
     def __init__(self, explorer: Explorer, send: Send, start: Move) -> None:
@@ -154,7 +154,7 @@ class Talk:
         self._live = Live(explorer, self._tell)
 
     def heard(self, content: Any) -> None:
-        """A message: ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; others are ignored."""
+        """Handle ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; ignore other messages."""
         kind = content.get("kind") if isinstance(content, Mapping) else None
         if kind == "hello":
             self._send(introduction(self._explorer, self._start))
@@ -166,7 +166,7 @@ class Talk:
                 self._tell(number, error)
 
     def close(self) -> None:
-        """The page is gone."""
+        """End the exchange: the page is closed."""
         self._live.close()
 
     def _tell(self, number: int, what: Any) -> None:

@@ -1,1 +1,1 @@
-"""What maintainers run: ``python -m jaxdyn.maintain TASK`` writes the files that are generated, never edited by hand."""
+"""Tasks for maintainers: ``python -m jaxdyn.maintain TASK`` writes generated files, which are never edited by hand."""

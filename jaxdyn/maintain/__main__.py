@@ -1,4 +1,4 @@
-"""``python -m jaxdyn.maintain TASK``: writes what is generated. Exit code: 0 done, 1 a document is stale, 2 wrong use."""
+"""``python -m jaxdyn.maintain TASK``: writes generated files. Exit codes: 0 done, 1 a document is stale, 2 wrong use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ __all__ = ["main"]
 def build_parser() -> argparse.ArgumentParser:
     """The tasks and their options."""
     parser = argparse.ArgumentParser(
-        prog="python -m jaxdyn.maintain", description="Write the files of jaxdyn that are generated, never edited by hand."
+        prog="python -m jaxdyn.maintain", description="Write jaxdyn's generated files, which are never edited by hand."
     )
     tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK", title="tasks")
 
+    # documents
     docs = tasks.add_parser("docs", help="Renew the generated documents: catalogue, README's table, studies, atlas, gallery.")
-    docs.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: this folder).")
+    docs.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
     docs.add_argument(
         "--results",
         type=Path,
@@ -30,28 +31,31 @@ def build_parser() -> argparse.ArgumentParser:
     )
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
 
-    run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write into them what it prints today.")
+    run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
     run.add_argument("files", type=Path, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
-    shipped = tasks.add_parser("shipped", help="Write catalogue.json and programs.json, which a wheel ships; needs no runs.")
+    # files that ship with the package, some of them from verifications
+    shipped = tasks.add_parser("shipped", help="Write catalogue.json and programs.json, which wheels ship; needs no runs.")
     shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
 
-    costs = tasks.add_parser("costs", help="Add what programs cost to costs.json, from a verification that compiled them.")
+    costs = tasks.add_parser("costs", help="Add the costs of programs to costs.json, from a verification that compiled them.")
     costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
-    verdicts = tasks.add_parser("verdicts", help="Add the verdicts of a verification to verdicts.json, the last recorded ones.")
+    verdicts = tasks.add_parser("verdicts", help="Record the verdicts of a verification in verdicts.json.")
     verdicts.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
+    # records in the theories' folders
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
     studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
 
-    maps = tasks.add_parser("maps", help="Make the maps of the atlas, in the theories' folders; an interrupted call resumes.")
-    maps.add_argument("folder", type=Path, metavar="DIR", help="Keep runs and maps in this folder.")
+    maps = tasks.add_parser("maps", help="Make the maps of the atlas, in the theories' folders; resumes after an interruption.")
+    maps.add_argument("folder", type=Path, metavar="DIR", help="Write runs and maps to this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
-    ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that is not here; an interrupted call resumes.")
-    ahead.add_argument("platform", choices=["cuda", "tpu"], help="Whose compiler.")
-    ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="For so long (default: 60).")
+    # compilation ahead of time
+    ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that this machine lacks; resumes.")
+    ahead.add_argument("platform", choices=["cuda", "tpu"], help="The accelerator's platform.")
+    ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="Stop after N minutes (default: 60).")
     return parser
 
 

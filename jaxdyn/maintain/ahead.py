@@ -1,7 +1,7 @@
-"""Programs compiled ahead of time for accelerators that are not here, by their own compilers: whether, how long, how much memory.
+"""Ahead-of-time compilation of all programs for accelerators that this machine lacks: success, duration and memory.
 
-The plugins of the extras ``cuda13`` and ``tpu`` bring the compilers; no device is opened. Each program is that of the list of runs
-that all claims together ask for at quick scale. It is compiled in a process of its own: a compiler may abort, or not end.
+The plugins of the extras ``cuda13`` and ``tpu`` bring the compilers; no device is opened. The programs are those of all claims
+at quick scale, each for all its runs. They are compiled in another process, since a compiler may abort, or not end.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ __all__ = [
 ]
 
 RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
-STARTING = 60.0  # more for the first of a process, which imports everything
+STARTING = 60.0  # additional seconds for the first program in a process, which imports everything
 
 
 @dataclass(frozen=True)
 class Target:
-    """An accelerator: its name, what plans are made for, and how its compiler is asked for."""
+    """An accelerator: its name, the devices for which plans are made, and where its compiler comes from."""
 
     name: str
     devices: Devices
-    extra: str  # of jaxdyn, that brings the compiler
-    package: str  # with the compiler
-    chip: str = ""  # of a TPU
+    extra: str  # the extra of jaxdyn that installs the compiler
+    package: str  # the package that contains the compiler
+    chip: str = ""  # the topology's name, for a TPU
 
 
 TARGETS = {
@@ -72,13 +72,13 @@ TARGETS = {
 
 @functools.cache
 def topology(platform: str) -> Any:
-    """The devices of an accelerator that is not here.
+    """The devices of an accelerator that this machine lacks, for its compiler.
 
     Raises:
         UsageError: its compiler is not installed.
     """
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # nobody is asked which TPU this is
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # no process has one to itself
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # do not query the cloud's metadata for a TPU
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # several processes may load the compiler
     try:
         if platform == "tpu":
             return topologies.get_topology_desc(platform="tpu", topology_name=TARGETS["tpu"].chip)
@@ -86,23 +86,23 @@ def topology(platform: str) -> Any:
         return topologies.get_topology_desc(platform=platform, target_config=config, topology="1x1x1")
     except (RuntimeError, ImportError, ValueError) as error:
         install = f"pip install 'jaxdyn[{TARGETS[platform].extra}]'"
-        raise UsageError(f"the compiler for {platform} is not there ({str(error).splitlines()[0]}): {install}") from None
+        raise UsageError(f"the compiler for {platform} is not installed ({str(error).splitlines()[0]}): {install}") from None
 
 
 def lists(platform: str, patterns: Sequence[str] = ()) -> list[Chunk]:
-    """What a machine with this accelerator compiles for claims that can be asked here, the cheapest first; all without patterns."""
+    """The chunks that a machine with this accelerator compiles for the selected claims (all without patterns), cheapest first."""
     with elsewhere(TARGETS[platform].devices):
         jobs = plan([request for task in make_tasks(registry.select(patterns)) for request in task.requests], store=None)
     return [job.chunks[0] for job in sorted(jobs, key=lambda job: timings.reference_times(job.program)[0])]
 
 
 def compile_list(platform: str, program: Program, runs: int) -> dict[str, Any]:
-    """Compile a program for so many runs, for all at once or, as the engine does, half as many for as long as they do not fit."""
+    """Compile a program for all runs at once; like the engine, halve the number at once until they fit into memory."""
     group = runs
     while True:
         try:
-            found = compile_group(platform, program, runs, group)
-            return found if group == runs else found | {"at_once": group}
+            result = compile_group(platform, program, runs, group)
+            return result if group == runs else result | {"at_once": group}
         except jax.errors.JaxRuntimeError as error:
             if EXHAUSTED not in str(error) or group == 1:
                 raise
@@ -110,7 +110,7 @@ def compile_list(platform: str, program: Program, runs: int) -> dict[str, Any]:
 
 
 def compile_group(platform: str, program: Program, runs: int, group: int) -> dict[str, Any]:
-    """Compile a program for so many at once: seconds, and bytes that it needs besides its code; or why not."""
+    """Compile a program for ``group`` runs at once: seconds and bytes of memory besides its code, or the reason for failure."""
     sharding = SingleDeviceSharding(topology(platform).devices[0])
     start = time.perf_counter()
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
@@ -128,28 +128,30 @@ def compile_group(platform: str, program: Program, runs: int, group: int) -> dic
 
 
 def stamp(platform: str, chunk: Chunk) -> str:
-    """What was compiled: changes with the sources of the trial, the number of runs and the compiler's options."""
+    """Identifies what was compiled: it changes with the trial's sources, the number of runs and the compiler's options."""
     options = ACCELERATED.get(TARGETS[platform].devices.platform, {})
     return " ".join([chunk.program.fingerprint, str(chunk.shape[1]), *map(str, options.values())])
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
-    """The results so far, by platform and program; for each platform ``about`` says when they were made, and by what."""
+    """The results so far, by platform and program; ``about`` says for each platform when and with which compiler."""
     return json.loads(file.read_text()) if file.is_file() else {}
 
 
 def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int]:
-    """Compile what is not in the file of results, then what has changed since, for so long.
+    """Compile programs that are missing from the file of results, then those that have changed, for this many seconds.
 
     Returns:
-        How many programs the file has as they are now, and of how many.
+        The number of programs with a current result, and the number of all programs.
     """
+    # what is missing, and what has changed
     topology(platform)
     chunks, end = {timings.program_name(chunk.program): chunk for chunk in lists(platform)}, time.monotonic() + seconds
     kept = {name: result for name, result in read(file).get(platform, {}).items() if name in chunks}
     changed = [name for name, result in kept.items() if result["stamp"] != stamp(platform, chunks[name])]
     todo = [*(name for name in chunks if name not in kept), *changed]
     about = f"JAX {version('jax')}, {TARGETS[platform].package} {version(TARGETS[platform].package)}, {datetime.date.today()}"
+    # compile, and write after each program
     for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
         runs, each = chunk.shape[1], direct.facts_of([chunk.program])[chunk.program]["bytes"]
         kept[timings.program_name(chunk.program)] = result | {
@@ -160,14 +162,17 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
         whole = read(file)
         whole |= {"about": whole.get("about", {}) | {platform: about}, platform: kept}
         atomic_write(file, json.dumps(whole, indent=1) + "\n")
-    told = (SLOW, impossible.END)  # what takes long, and what is told by the program's operations, needs no file
-    failed = {name: str(r["failed"]) for name, r in kept.items() if "failed" in r and not any(sign in r["failed"] for sign in told)}
+    # failures that ship with the package: without slow programs, and without those that are recognised by their operations
+    others = (SLOW, impossible.END)
+    failed = {
+        name: str(r["failed"]) for name, r in kept.items() if "failed" in r and not any(sign in r["failed"] for sign in others)
+    }
     impossible.write(TARGETS[platform].devices.platform, failed)
     return sum(result["stamp"] == stamp(platform, chunks[name]) for name, result in kept.items()), len(chunks)
 
 
 def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:
-    """Compile chunk after chunk in another process, which is replaced where it aborts or takes longer than ``LIMIT``.
+    """Compile chunks in another process, which is replaced if it aborts or takes longer than ``LIMIT``.
 
     Raises:
         UsageError: that process cannot use the compiler.
@@ -176,6 +181,7 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
     for chunk in chunks:
         if time.monotonic() > end:
             break
+        # ask for one program, and wait
         fresh = child is None
         process, pipe = child = child or start(platform)
         pipe.send((chunk.program, chunk.shape[1]))
@@ -185,9 +191,10 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
         except EOFError:
             process.join()
             result, child = {"failed": f"the compiler ended its process ({process.exitcode})"}, None
+        # the answer: a result, or none in time
         if isinstance(result, UsageError):
             raise result
-        if result is not None and result.get("compile_seconds", 0.0) > LIMIT:  # within what the start of a process is given
+        if result is not None and result.get("compile_seconds", 0.0) > LIMIT:  # too slow, but within the time for a start
             result = {"failed": f"{SLOW} {LIMIT:g} s"}
         if result is None:
             process.kill()
@@ -201,7 +208,7 @@ def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[C
 
 
 def start(platform: str) -> tuple[Any, Connection]:
-    """Another process that compiles for a platform, and the pipe to it."""
+    """Start another process that compiles for a platform; returns it and the pipe to it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=work, args=(platform, theirs), daemon=True)
@@ -211,7 +218,7 @@ def start(platform: str) -> tuple[Any, Connection]:
 
 
 def work(platform: str, pipe: Connection) -> None:
-    """In the other process: compile what comes in; where there is no compiler, say so and end."""
+    """In the other process: compile every program that comes in; without a compiler, send the error and end."""
     try:
         topology(platform)
     except UsageError as error:
@@ -221,6 +228,6 @@ def work(platform: str, pipe: Connection) -> None:
         program, runs = pipe.recv()
         try:
             pipe.send(compile_list(platform, program, runs))
-        except Exception as error:  # whatever a compiler raises is what we want to know
+        except Exception as error:  # a compiler may raise anything; its message is the result
             pipe.send({"failed": (str(error).strip().splitlines() or [type(error).__name__])[0][:200]})
         jax.clear_caches()

@@ -1,4 +1,4 @@
-"""The maps of the atlas: made by ``jaxdyn map`` with the arguments that each map names, and stored in the theories' folders."""
+"""The maps of the atlas, made by ``jaxdyn map`` with each map's own arguments, and stored in the theories' folders."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["make_maps"]
 
 
 def make_maps(folder: Path, names: Sequence[str] = (), workers: int | None = None) -> None:
-    """Make the maps of these names, or all, and store them; an interrupted call resumes.
+    """Make the named maps, or all, and store them; resumes after an interruption.
 
     Args:
-        folder: for the runs and maps.
-        names: of the maps; none: all.
-        workers: processes; None: one per core.
+        folder: folder for runs and maps.
+        names: names of the maps; empty: all.
+        workers: number of processes; None: one per core.
 
     Raises:
-        UsageError: a name that is not in the atlas.
+        UsageError: a name is not in the atlas.
     """
     every = {stored.name: stored for stored in library.maps()}
     if unknown := [name for name in names if name not in every]:

@@ -20,30 +20,30 @@ __all__ = ["renew", "stale"]
 
 
 def renew(root: Path, results: Path) -> Iterator[str]:
-    """Write all documents anew, and say what was written.
+    """Write all documents anew; yields sentences on what was written.
 
     Args:
-        root: of the checkout.
-        results: the ``--out`` of a verification of all claims; without it the gallery stays as it is.
+        root: the checkout.
+        results: the ``--out`` of a verification of all claims; without it the gallery is not renewed.
 
     Raises:
-        UsageError: a page without its marks, or results without a figure that the documents show.
+        UsageError: a page lacks its marks, or the results lack a figure that the documents show.
     """
-    found = (results / RESULT).is_file()
-    if found:
+    verified = (results / RESULT).is_file()
+    if verified:
         gallery.write(results, root / "docs")  # before the pages of theories, which show its figures
     _write(root, root)
     for file in _left(root):
         file.unlink()
     yield "README.md and, in docs, catalogue, studies, talks, accelerators, atlas and theories are renewed"
-    if found:
+    if verified:
         yield "docs/gallery.md is renewed"
     else:
         yield f"docs/gallery.md stays as it is: {results} holds no results (`jaxdyn verify --out {results}` makes them)"
 
 
 def _write(target: Path, root: Path) -> None:
-    """The documents that follow from the package, and from what lies in a checkout."""
+    """Write the documents that need only the package and a checkout, without a verification."""
     claims, docs = list(all_claims().values()), target / "docs"
     atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
     for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
@@ -59,23 +59,22 @@ def _write(target: Path, root: Path) -> None:
 
 def _with_programs(page: str, root: Path) -> str:
     """The page on accelerators with the table of today's programs."""
-    requests = [
-        r for task in make_tasks(registry.select([])) for r in (task.main, *task.controls.values())
-    ]  # whatever is missing here
+    # without ``task.requests``, which leaves out claims whose models or data this machine lacks
+    requests = [r for task in make_tasks(registry.select([])) for r in (task.main, *task.controls.values())]
     programs = sorted({program_name(program) for request in requests for program, _ in request.cells})
     return platforms.with_programs(page, ahead.read(root / ahead.RESULTS), programs, shipped_costs()[1])
 
 
 def _left(root: Path) -> list[Path]:
-    """Pages of theories that are no more."""
+    """Pages of theories that no longer exist."""
     return [f for f in (root / "docs" / "theories").glob("*.md") if f.stem != "index" and not library.is_shipped(f.stem)]
 
 
 def stale(root: Path) -> list[str]:
-    """Documents that differ from what :func:`renew` would write, without the gallery, which needs results.
+    """Documents that :func:`renew` would change, except for the gallery, which needs results.
 
     Args:
-        root: of the checkout.
+        root: the checkout.
     """
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)

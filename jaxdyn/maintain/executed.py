@@ -1,8 +1,8 @@
-"""Documents that run: the code of a page or a notebook is executed from top to bottom, and what it prints stands below it.
+"""Executable documents: the code of a page or a notebook runs from top to bottom, and its output is shown below it.
 
 In a page, ``python`` blocks share one namespace. A ``python`` block with a title, such as ``title="mine.py"``, is appended to a
-file of that name instead. In a ``console`` block, lines after ``$`` are commands, others what they print. A ``text`` block right
-after code is what the code prints. ``python -m jaxdyn.maintain run FILE…`` writes today's output into documents; tests compare.
+file of that name instead. In a ``console`` block, lines after ``$`` are commands, all others their output. A ``text`` block right
+after code is the code's output. ``python -m jaxdyn.maintain run FILE…`` writes current output into documents; tests compare.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["as_page", "masked", "notebook", "page", "write"]
 BLOCK = re.compile(r"^```(?P<kind>python|console|text)(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
 TITLE = re.compile(r'title="([\w.]+)"')
 WORDS = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest"], "jaxdyn": [sys.executable, "-m", "jaxdyn"]}
-VARYING = (  # what differs from machine to machine, and from day to day
+VARYING = (  # patterns of times and dates, which differ between machines and days
     (r"; (?:under a minute|about \d+ min(?:utes)?|\d+ min(?:utes)?) expected[^\n]*", "; N expected"),
     (r"\b\d+(?:\.\d+)? ?(?:s|min)\b", "N s"),
     (r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "DATE"),
@@ -38,14 +38,14 @@ VARYING = (  # what differs from machine to machine, and from day to day
 
 
 def masked(text: str) -> str:
-    """A document with times and dates blotted out: what is the same on every machine."""
+    """A document with times and dates masked, so that it is the same on every machine."""
     for pattern, instead in VARYING:
         text = re.sub(pattern, instead, text)
     return text
 
 
 def page(text: str) -> str:
-    """A Markdown page with the output of today, from running all of its code in an empty folder.
+    """A Markdown page with current output, from running all of its code in an empty folder.
 
     Raises:
         Exception: whatever the code raises.
@@ -55,7 +55,7 @@ def page(text: str) -> str:
         for block in BLOCK.finditer(text):
             between, kind, title = text[end : block.start()], block["kind"], TITLE.search(block["info"])
             end = block.end()
-            if kind == "text" and not between.strip():  # the place of what was printed
+            if kind == "text" and not between.strip():  # the old output, which is replaced
                 parts += [f"{between}```text\n{printed}```"]
                 printed = ""
                 continue
@@ -73,7 +73,7 @@ def page(text: str) -> str:
 
 
 def notebook(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A notebook (nbformat 4) with the output of today, from running all of its cells in an empty folder.
+    """A notebook (nbformat 4) with current output, from running all of its cells in an empty folder.
 
     Raises:
         Exception: whatever a cell raises.
@@ -90,7 +90,7 @@ def notebook(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_page(content: Mapping[str, Any], name: str) -> tuple[str, dict[str, str]]:
-    """A notebook as a Markdown page, and the figures that it shows, by file name."""
+    """A notebook as a Markdown page, and its figures by file name."""
     parts, figures = list[str](), dict[str, str]()
     for cell in content["cells"]:
         source = "".join(cell["source"])
@@ -108,10 +108,10 @@ def as_page(content: Mapping[str, Any], name: str) -> tuple[str, dict[str, str]]
 
 
 def write(file: Path) -> None:
-    """Renew a page or a notebook in its place; next to a notebook its page and figures.
+    """Renew a page or a notebook in place; for a notebook, also write its page and figures next to it.
 
     Raises:
-        UsageError: a file that is neither.
+        UsageError: the file is neither.
         Exception: whatever its code raises.
     """
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
@@ -137,7 +137,7 @@ def _scratch() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _namespace() -> Iterator[dict[str, Any]]:
-    """The names of a document: those of a main module, as in a notebook, so that its functions are found."""
+    """The namespace of a document: that of a main module, as in a notebook, so that its functions are found."""
     module, before = types.ModuleType("__main__"), sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:
@@ -147,9 +147,9 @@ def _namespace() -> Iterator[dict[str, Any]]:
 
 
 def _run(source: str, names: dict[str, Any]) -> tuple[str, Any]:
-    """Run a cell; what it prints, and the value of its last line if that is an expression."""
+    """Run a cell; returns its output, and the value of its last line if that is an expression."""
     place = f"<cell {len(linecache.cache)}>"
-    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)  # so that its source can be read
+    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)  # makes its source available
     tree, last = ast.parse(source, place), None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
@@ -171,7 +171,7 @@ def _outputs(printed: str, value: Any, count: int) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(figure: Any) -> str:
-    """A figure as SVG, the same bytes for the same figure."""
+    """A figure as SVG; equal figures give equal bytes."""
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "jaxdyn"}):
@@ -181,7 +181,7 @@ def _drawn(figure: Any) -> str:
 
 
 def _commands(body: str, folder: Path) -> str:
-    """The commands of a block, each with what it prints."""
+    """The commands of a block, each followed by its output."""
     lines = []
     for command in (line for line in body.splitlines() if line.startswith("$ ")):
         words = command[2:].split()

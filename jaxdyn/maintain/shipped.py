@@ -1,4 +1,4 @@
-"""The files that ship with the package: the catalogue, what tracing reveals about the theories' programs, and what these cost."""
+"""Files that ship with the package: the catalogue, and facts and costs of the theories' programs."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ def write_shipped(folder: Path) -> tuple[int, int]:
 
 
 def theory_programs(patterns: Sequence[str] = ()) -> list[Program]:
-    """The different programs of claims at quick scale, their controls' included; all claims, without patterns."""
+    """The distinct programs of claims and their controls at quick scale; of all claims without patterns."""
     requests = [request for task in make_tasks(registry.select(patterns)) for request in task.requests]
     programs = [program for request in requests for program, _ in request.cells]
     return list(dict.fromkeys(programs))
 
 
 def write_programs(programs: Iterable[Program], target: Path = SHIPPED) -> int:
-    """Write what tracing reveals about these programs; returns how many there are."""
+    """Write the facts that tracing reveals about these programs; returns their number."""
     lines = sorted(f'"{direct_key(program)}": {json.dumps(traced_facts(program))}' for program in programs)
     atomic_write(target, "{\n" + ",\n".join(lines) + "\n}\n")
     return len(lines)
 
 
 def write_costs(folder: Path, target: Path = REFERENCE) -> int:
-    """Add what programs cost, from the shards of a verification that compiled them itself, in seconds of the reference machine.
+    """Add the costs of programs in seconds of the reference machine, from the shards of a verification that compiled them itself.
 
-    Programs of the theories that it did not run keep what they have. Without a file this machine becomes the reference.
+    Programs that the verification did not run keep their costs. Without a file, this machine becomes the reference.
 
     Returns:
-        How many programs it ran.
+        The number of programs that the verification ran.
 
     Raises:
         UsageError: the folder holds no shards.
     """
+    # seconds and runs of each program
     totals: dict[str, list[float]] = {}
     for shard in sorted(folder.glob("shards/*/*.nc")):
         facts = read_shard(shard)[1].facts
@@ -62,16 +63,17 @@ def write_costs(folder: Path, target: Path = REFERENCE) -> int:
             total[i] += facts[key]
     if not totals:
         raise UsageError(f"{folder} holds no shards; give the folder that was --out of `jaxdyn verify`")
-    (there, kept), here = read_costs(target), calibrate()
-    slower = here / there if there else 1.0
-    known = set(map(program_name, theory_programs())) if kept else set()
-    programs = {name: list(times) for name, times in kept.items() if name in known}
+    # scaled to the reference machine, next to the costs of other programs
+    (reference, before), here = read_costs(target), calibrate()
+    slower = here / reference if reference else 1.0
+    known = set(map(program_name, theory_programs())) if before else set()
+    programs = {name: list(times) for name, times in before.items() if name in known}
     programs |= {name: [round(a / slower, 3), float(f"{b / runs / slower:.3g}")] for name, (a, b, runs) in totals.items()}
-    whole = {"calibration_seconds": there or round(here, 5), "programs": dict(sorted(programs.items()))}
+    whole = {"calibration_seconds": reference or round(here, 5), "programs": dict(sorted(programs.items()))}
     atomic_write(target, json.dumps(whole, indent=1) + "\n")
     return len(totals)
 
 
 def _hashable(value: Any) -> Any:
-    """JSON's lists as the tuples that they were."""
+    """JSON's lists converted back to tuples."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: formulas become MathML while the site is built, so that pages need no script and no network."""
+"""A hook for mkdocs that converts formulas to MathML while the site is built, so that pages need no script and no network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def on_page_content(content: str, **_: Any) -> str:
     """A page's HTML with MathML for each formula that ``pymdownx.arithmatex`` has marked.
 
     Raises:
-        ValueError: for what cannot be converted.
+        ValueError: a formula cannot be converted.
     """
 
-    def formula(found: re.Match[str]) -> str:
-        return to_mathml(html.unescape(found["latex"]).strip(), display=found["tag"] == "div")
+    def formula(match: re.Match[str]) -> str:
+        return to_mathml(html.unescape(match["latex"]).strip(), display=match["tag"] == "div")
 
     return FORMULA.sub(formula, content)

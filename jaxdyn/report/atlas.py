@@ -1,7 +1,7 @@
 """The atlas: maps of where claims hold, made once, stored in the theories' folders, shown in the report and in the documents.
 
-``python -m jaxdyn.maintain maps DIR`` makes them. One file per map lies in its theory's folder, in ``recorded/maps``: verdicts of
-all cells, the border, date, versions and machine, and the figure. ``make docs`` renews the page of them.
+``python -m jaxdyn.maintain maps DIR`` makes them. Each map has one file in its theory's folder, in ``recorded/maps``: verdicts of
+all cells, the border, date, versions and machine, and the figure. ``make docs`` renews the page of all maps.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "rea
 
 INTRO = """# Atlas
 
-Where theorems hold, and where they stop. Each map judges one claim on every point of a plane of settings: its gates, its checks,
-and its rivals, which the checks must reject there, too. More points are judged where the verdict changes. A symbol is a point that
-was judged, a colour the verdict of the nearest one. Dotted lines: where the mean of what the claim assumes meets its bound. Dashed:
-the power law fitted to the border, where both axes are logarithmic. Runs outside the assumptions are left out where others are
-inside. All maps are at quick scale. Processor time is that of compiling, running and judging, on all cores together; where only
-seconds are given, they are the clock's, on two cores. This page and its figures are written by `make docs`.
+Where theorems hold, and where they stop. Each map judges one claim at many points of a plane of settings: its gates, its checks,
+and its rivals, which the checks must reject there, too. Points are denser where the verdict changes. A symbol is a judged point,
+a colour the verdict of the nearest one. Dotted lines: the mean of a quantity that the claim bounds by assumption meets its bound.
+Dashed line: the power law fitted to the border, if both axes are logarithmic. Runs outside the assumptions are left out if others
+are inside. All maps are at quick scale. Processor time covers compiling, running and judging, on all cores together; a map without
+it has wall time on two cores. This page and its figures are written by `make docs`.
 """
 PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
 
 
 def command(stored: AtlasMap) -> str:
-    """The command that makes the same map."""
+    """The command that makes a map."""
     over = " ".join(f"--over {axis}" for axis in stored.over)
     sets = "".join(f" --set {field}={','.join(str(v) for v in values)}" for field, values in stored.sets.items())
     seeds = f" --seeds {stored.seeds}" if stored.seeds else ""
@@ -50,8 +50,8 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
     """Store a map and its figure in the theory's folder; returns what is stored.
 
     Args:
-        stored: which map it is.
-        result: in JSON types, as by :meth:`jaxdyn.engine.verdict_map.Map.to_json`.
+        stored: the map's entry in the atlas.
+        result: the map in JSON types, from :meth:`jaxdyn.engine.verdict_map.Map.to_json`.
 
     Raises:
         UsageError: the claim belongs to no theory with a folder.
@@ -70,14 +70,14 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
     packed = base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
     slim = {name: result[name] for name in PARTS} | {"cells": cells}
     if result["resumed"]:
-        slim |= {"seconds": None, "cpu_seconds": None}  # those of a part
+        slim |= {"seconds": None, "cpu_seconds": None}  # measured for a part of the runs only
     content = {"map": slim, "environment": environment(), "figure": packed}
     atomic_write(folder / f"{stored.name}.json", json.dumps(content, ensure_ascii=False) + "\n")
     return content
 
 
 def read_map(stored: AtlasMap) -> dict[str, Any] | None:
-    """A map as it was stored: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
+    """A stored map: ``map`` (as :meth:`jaxdyn.engine.verdict_map.Map.to_json`, without checks), ``environment``, ``figure``."""
     folder = library.recorded_folder(stored.theory, "maps")
     try:
         content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
@@ -99,7 +99,7 @@ def counts(result: Mapping[str, Any]) -> str:
 
 
 def provenance(content: Mapping[str, Any]) -> str:
-    """A map's size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older maps have wall time alone."""
+    """A map's size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older maps have only wall time."""
     result, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
     cost = f", {duration(result['cpu_seconds'])} of processor time" if result.get("cpu_seconds") else ""
     clock = f" in {duration(result['seconds'])}" if result.get("seconds") and not cost else ""
@@ -108,7 +108,7 @@ def provenance(content: Mapping[str, Any]) -> str:
 
 
 def border(result: Mapping[str, Any]) -> str:
-    """The fitted border in words; empty if there is no law."""
+    """The fitted border in words; empty if no power law was fitted."""
     if not has_law(result["border"]):
         return ""
     (across, up), b = (axis["field"] for axis in result["over"]), result["border"]
@@ -136,7 +136,7 @@ def page() -> str:
 
 
 def write(docs: Path) -> None:
-    """Write the page and its figures."""
+    """Write the page of all maps and its figures."""
     for stored in library.maps():
         if (content := read_map(stored)) is not None:
             atomic_write(docs / "figures" / f"map.{stored.name}.svg", standalone(content["figure"]))

@@ -1,4 +1,4 @@
-"""The figure of ``--by``: where in the plane of one or two fields a claim's checks hold, and by how much they fail."""
+"""The figure of ``--by``: a claim's checks over one or two fields, where they hold, and by how much they fail."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def drawable(by: Mapping[str, Any]) -> bool:
 
 
 def draw(by: Mapping[str, Any], fig: Figure) -> None:
-    """One panel for each check: its value over one field, with its bounds, or as a colour over two.
+    """Draw one panel per check: its value over one field, with its bounds, or as a colour over two fields.
 
-    Checks that fail carry a cross, undecided ones a question mark.
+    Failed checks are marked by a cross, undecided ones by a question mark.
 
     Args:
         by: ``fields`` and ``cells`` as in ``result.json``; a cell has ``at`` and ``checks``.
@@ -60,7 +60,8 @@ def _number(check: Mapping[str, Any] | None) -> float:
 
 
 def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
-    """The check's value along a field, with its interval if it has one."""
+    """Draw the check's value along a field, with its interval if it has one."""
+    # values and intervals
     checks = [by_value.get((v,)) for v in values]
     y = np.array([_number(c) for c in checks])
     x = np.arange(len(values))
@@ -72,7 +73,8 @@ def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], M
         there = np.array([_outcome(c) == outcome for c in checks])
         if there.any():
             ax.plot(x[there], y[there], color=COLORS["failed"], **style)
-    bounds = np.atleast_1d(np.array(next(iter(by_value.values())).get("bound") or (), float))  # a reading has none
+    # bounds, and the scale
+    bounds = np.atleast_1d(np.array(next(iter(by_value.values())).get("bound") or (), float))  # readings have no bound
     bounds = bounds[np.isfinite(bounds)]
     for i, bound in enumerate(bounds):
         ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
@@ -83,7 +85,7 @@ def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], M
 
 
 def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
-    """The check's value over two fields."""
+    """Draw the check's value over two fields as a colour."""
     values = np.array([[_number(checks.get((r, c))) for c in ticks[1]] for r in ticks[0]])
     positive = values[np.isfinite(values)]
     wide = positive.size and positive.min() > 0 and positive.max() > 30 * positive.min()
@@ -101,7 +103,7 @@ def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mappin
 
 
 def _outcome(check: Mapping[str, Any] | None) -> str:
-    if check is None or check.get("passed", True):  # a reading has no mark
+    if check is None or check.get("passed", True):  # readings neither pass nor fail
         return "passes"
     return "undecided" if check["passed"] is None else "fails"
 

@@ -1,4 +1,4 @@
-"""The catalogue of claims as Markdown, and the README's table of theories; ``make docs`` writes both."""
+"""The catalogue of claims as Markdown, and the README's table of theories, both written by ``make docs``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from jaxdyn.report.formatting import ended
 __all__ = ["catalogue", "table", "with_table"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
-COLUMNS = {"misprint": "misprints"}  # of the table, where they have other names than the claims
+COLUMNS = {"misprint": "misprints"}  # headings of the table that differ from the names of kinds
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
     """All claims by theory and chapter: title, statement, set-up, source, verdict, controls, rivals, and fields.
 
-    Claims of a chapter keep their order; theories come in the order of their first claim.
+    Claims of a chapter keep their order; theories are in the order of their first claims.
     """
     theories = list(dict.fromkeys(c.theory for c in claims))
     contents = [f"- [{t}](#{t}): {_count([c for c in claims if c.theory == t])}" for t in theories]
@@ -42,14 +42,14 @@ def catalogue(claims: Sequence[Claim]) -> str:
 
 
 def _about(prefix: str) -> list[str]:
-    """A theory's title, paragraph and papers; nothing for claims without a title page."""
+    """A theory's title, paragraph and papers; empty for claims without a title page."""
     page = library.theory(prefix)
     papers = [f"- [{p.title}]({p.url}), {p.authors}, {p.venue}" for p in library.papers(prefix)]
     return [] if page.title == prefix else list(filter(None, (f"**{page.title}**", page.about, "\n".join(papers))))
 
 
 def table(claims: Sequence[Claim]) -> str:
-    """A Markdown table by theory: its papers, and how many claims are upheld, misprints, beyond print, and measured."""
+    """A Markdown table of theories: their papers, and how many claims are upheld, misprints, beyond print, and measured."""
     head = ["theory", "papers", *(COLUMNS.get(kind, kind) for kind in COUNTED), "claims", "studies that differ"]
     rows = [f"| {' | '.join(head)} |", f"|---|---|{'--:|' * (len(head) - 2)}"]
     for theory in dict.fromkeys(c.theory for c in claims):
@@ -63,14 +63,14 @@ def table(claims: Sequence[Claim]) -> str:
 
 
 def _by_evidence(claims: Sequence[Claim]) -> str:
-    """One sentence: on what kinds of evidence the claims rest."""
+    """One sentence on the kinds of evidence on which the claims rest."""
     counts = [(kind, sum(c.evidence == kind for c in claims)) for kind in EVIDENCE]
     stated = "; ".join(f"{n} *{kind}* ({EVIDENCE[kind]})" for kind, n in counts if n)
     return f"By evidence: {stated}."
 
 
 def _contradicted(claims: Sequence[Claim]) -> int:
-    """How many claims have a study at paper scale with another verdict."""
+    """Number of claims whose study at paper scale has another verdict than expected."""
     return sum((study := studies.read_study(c.id)) is not None and studies.differs(study["claim"]) for c in claims)
 
 
@@ -92,6 +92,7 @@ def _value(value: Any) -> str:
 
 
 def _entry(claim: Claim, level: int) -> str:
+    """One claim as a section with a heading of this level."""
     rows = field_table(claim.quick)
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
@@ -99,6 +100,7 @@ def _entry(claim: Claim, level: int) -> str:
     expected = (
         claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     )
+    # set-up, source, evidence, and what the claim rests on
     lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
@@ -108,6 +110,7 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- In print: {claim.printed}")
     if places := talks.links(claim.talks):
         lines.append(f"- In the talks: {', '.join(places)}")
+    # opponents and runs
     if claim.controls:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     if claim.rivals:
@@ -115,6 +118,7 @@ def _entry(claim: Claim, level: int) -> str:
     more = f", up to {claim.max_seeds} while a check is undecided" if claim.max_seeds else ""
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}{more}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
+    # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
         stale = f" {studies.STALE}" if studies.is_stale(study, digest(claim)) else ""
         lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)}).{stale}")
@@ -129,7 +133,7 @@ def with_table(readme: str, claims: Sequence[Claim]) -> str:
     """The README with today's table of theories between its two marks.
 
     Raises:
-        UsageError: if the marks are not there.
+        UsageError: the README lacks the marks.
     """
     start, end = readme.find(MARKS[0]), readme.find(MARKS[1])
     if not 0 <= start < end:

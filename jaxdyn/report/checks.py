@@ -1,4 +1,4 @@
-"""What the report says of checks: values with their intervals, bounds, outcomes, and which check rejects which opponent."""
+"""Checks in the report: values with their intervals, bounds, outcomes, and which check rejects which opponent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxdyn.report.formatting import count, number, percent
 
 __all__ = ["CHECK", "GATE", "fits", "reading", "row"]
 
-# words and colours of the outcomes True, False, None; a gate that is not met refutes nothing
+# words and colours of the outcomes True, False and None; an unmet gate is not shown as a failure, since it refutes nothing
 CHECK = {True: ("✓ passed", "passed"), False: ("✕ failed", "failed"), None: ("? undecided", "undecided")}
 GATE = {True: ("✓ met", "passed"), False: ("✕ not met", "undecided"), None: ("? undecided", "undecided")}
 
@@ -62,7 +62,7 @@ def _interval(value: Any) -> Markup:
 def _bound(check: Mapping[str, Any]) -> Markup:
     pair = _pair(check.get("bound"))
     if pair is None:
-        return number(check.get("bound"))  # of a study that was stored when bounds were numbers
+        return number(check.get("bound"))  # in studies stored when bounds were single numbers
     low, high = pair
     if math.isinf(low) and math.isinf(high):
         return number(None)
@@ -72,7 +72,7 @@ def _bound(check: Mapping[str, Any]) -> Markup:
 
 
 def _margin(check: Mapping[str, Any]) -> Markup:
-    """How far the value is from its bound: a ratio, or a gauge for an interval."""
+    """The distance of the value from its bound: a ratio, or a gauge if there are two bounds."""
     value, bound = check.get("value"), check.get("bound")
     if not isinstance(value, int | float) or not math.isfinite(value):
         return Markup("")
@@ -92,7 +92,7 @@ def _ratio(value: float, bound: float) -> Markup:
 
 
 def _gauge(value: float, low: float, high: float, interval: tuple[float, float] | None) -> Markup:
-    """Where the value, and its interval if it has one, lies between two bounds, which are at a quarter and three quarters."""
+    """A gauge of the value, and its interval if any, between two bounds, which are drawn at one and three quarters."""
 
     def place(number: float) -> float:
         return min(max(25 + 50 * (number - low) / (high - low), 1), 99)
@@ -109,8 +109,8 @@ def _gauge(value: float, low: float, high: float, interval: tuple[float, float] 
 def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     """The checks, or readings, of the claim's own runs next to those of every control and rival; None without opponents.
 
-    A column without a mark is an opponent that nothing rejects, unless its runs themselves fail, as they should; a row without
-    a mark is a check that rejects nothing.
+    A column without a mark is an opponent that no check rejects (its runs themselves may fail, which also rejects it); a row
+    without a mark is a check that rejects nothing.
     """
     kinds = (("control", "controls"), ("rival", "rivals"))
     outcomes = [(kind, one) for kind, key in kinds for one in claim.get(key) or []]
@@ -118,6 +118,7 @@ def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     measured = bool(claim.get("readings"))
     own = claim.get("readings" if measured else "checks") or []
+    # one column per opponent
     columns = [
         {
             "name": str(one.get("name", "")),
@@ -128,6 +129,7 @@ def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
         }
         for at, (kind, one) in enumerate(outcomes)
     ]
+    # one row per check
     rows = []
     for check in own:
         cells = [_fit(one, str(check.get("name", "")), measured) for _, one in outcomes]
@@ -137,20 +139,20 @@ def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _fit(outcome: Mapping[str, Any], name: str, measured: bool) -> dict[str, Any]:
-    """What one check, or reading, finds of an opponent, and whether that rejects it."""
+    """The value of one check, or reading, for an opponent, and whether it rejects the opponent."""
     if measured:
         values = [r.get("value") for r in outcome.get("readings") or [] if r.get("name") == name]
         return {"value": values[0] if values else None, "there": bool(values), "mark": name in (outcome.get("apart") or [])}
-    found = [c for c in outcome.get("checks") or [] if c.get("name") == name]
+    matching = [c for c in outcome.get("checks") or [] if c.get("name") == name]
     return {
-        "value": found[0].get("value") if found else None,
-        "there": bool(found),
-        "mark": bool(found) and _passed(found[0]) is False,
+        "value": matching[0].get("value") if matching else None,
+        "there": bool(matching),
+        "mark": bool(matching) and _passed(matching[0]) is False,
     }
 
 
 def reading(one: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, Any]:
-    """One row of the table of readings, with what was recorded."""
+    """One row of the table of readings, with the recorded value."""
     record = records.get(str(one.get("name"))) or {}
     return {
         "name": str(one.get("name", "")),

@@ -1,4 +1,4 @@
-"""What the report says of one claim: the decisions behind the template ``claim.html``."""
+"""One claim in the report: the contents of the template ``claim.html``."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from jaxdyn.report.mathml import name, typeset
 __all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
 REFUTED = {
-    "misprint": "Refuted, as expected: the form does not hold as it is printed.",
+    "misprint": "Refuted, as expected: the form does not hold as printed.",
     "beyond print": "Refuted, as expected: a form that nobody printed, or beyond the paper's assumptions. It refutes no paper.",
 }
-BLUNT = 0.1  # a claim that would pass with its prediction off by more than this share is called blunt
+BLUNT = 0.1  # a claim that would still pass with its prediction off by this share is called blunt
 
 
 def differs(claim: Mapping[str, Any]) -> bool:
-    """Whether there is a verdict and it is not the expected one."""
+    """Whether the claim was judged, with another verdict than expected."""
     return claim.get("verdict") not in (claim.get("expected"), "skipped", "not run")
 
 
 def finite(values: Mapping[str, Any] | None) -> dict[str, float]:
-    """The entries that are finite numbers."""
+    """Those entries that are finite numbers."""
     return {k: v for k, v in (values or {}).items() if isinstance(v, int | float) and math.isfinite(v)}
 
 
 def resolution_of(claim: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The resolution; none where a check fails on the undistorted data already."""
+    """The resolution; empty if a check fails even on the undistorted data."""
     failed = any(not c.get("passed") for c in claim.get("checks") or [])
     return {} if failed else claim.get("resolution") or {}
 
 
 def is_blunt(claim: Mapping[str, Any]) -> bool:
-    """Whether an upheld claim would be upheld just as well with a prediction or data off by a tenth."""
+    """Whether an upheld claim would also be upheld with its prediction or data off by a tenth."""
     resolution = resolution_of(claim)
     values = [*finite(resolution.get("scale")).values(), *finite(resolution.get("mix")).values()]
     return claim.get("verdict") == "upheld" and min(values, default=math.inf) >= BLUNT
 
 
 def resolution_short(claim: Mapping[str, Any]) -> tuple[float | None, Markup]:
-    """The sharpest resolution as a number to sort by, and in short for the table."""
+    """The sharpest resolution as a number to sort by, and as short text for the table."""
     resolution = resolution_of(claim)
     scale, mix = finite(resolution.get("scale")), finite(resolution.get("mix"))
     values = sorted((scale or mix).values())
@@ -61,7 +61,7 @@ def resolution_short(claim: Mapping[str, Any]) -> tuple[float | None, Markup]:
 
 
 def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
-    """Everything that the template shows of a claim."""
+    """Everything that the template shows about a claim."""
     claim_id = str(claim["id"])
     return {
         "id": claim_id,
@@ -92,19 +92,19 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
 
 
 def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] | None:
-    """The figure and its caption, if there is a figure."""
+    """The figure with its caption; None without a figure."""
     return None if stored is None else _captioned(claim, stored)
 
 
 def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
-    """A figure and its caption: the claim's own words, or else the axes in words; and how many runs."""
+    """A figure with its caption: the claim's own, or else the axes in words; and the number of runs."""
     words = str(claim.get("caption") or stored.label or "Prediction against measurement").rstrip()
     runs = f" {count(claim['runs'], 'run')}." if claim.get("runs") else ""
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
 
 
 def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """What the verdict rests on besides the data: evidence, assumptions, where bounds come from, and the words in print."""
+    """The basis of the verdict besides the data: evidence, assumptions, the origin of bounds, and the wording in print."""
     rows = []
     if kind := str(claim.get("evidence") or ""):
         rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "an unknown kind"))))
@@ -120,16 +120,18 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 
 def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
-    """The results at the paper's scale, if there is a study."""
+    """The results at the paper's scale; None without a study."""
     study = studies.read_study(str(quick["id"]))
     if study is None:
         return None
+    # where and when it was run, and its figure
     claim, environment = study["claim"], study["environment"]
     time = duration((claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0))
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
     svg = studies.figure(study)
     packed = figures.add(svg) if svg else None
+    # the contents of the template
     return {
         "verdict": str(claim.get("verdict")),
         "note": _note(claim) if studies.differs(claim) else None,
@@ -149,7 +151,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
 
 
 def _rejections(claim: Mapping[str, Any]) -> str:
-    """How many controls and rivals were rejected, in a sentence that names those that were not."""
+    """One sentence: how many controls and rivals were rejected, and the names of the others."""
     opponents = [*(claim.get("controls") or []), *(claim.get("rivals") or [])]
     accepted = [str(one.get("name")) for one in opponents if not one.get("rejected")]
     if not opponents:
@@ -167,7 +169,7 @@ def _outside(claim: Mapping[str, Any]) -> Markup:
 
 
 def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Two short lists: the error of each prediction, and the share of each control, that the checks would reject."""
+    """Two short lists: the smallest error of each prediction, and the smallest share of each control, that the checks reject."""
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
     errors = finite(scale)
@@ -189,11 +191,11 @@ def _counterpart(claim: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A sentence or two under the title wherever the verdict needs them."""
+    """A sentence or two below the title, if the verdict needs an explanation."""
     verdict, expected = str(claim.get("verdict")), str(claim.get("expected"))
     parts = []
     if differs(claim):
-        parts.append(Markup("<b>Expected {}, found {}.</b>").format(expected, verdict))
+        parts.append(Markup("<b>Expected {}, got {}.</b>").format(expected, verdict))
     if verdict == "refuted" and expected == "refuted":
         parts.append(Markup(REFUTED[counted_as(str(claim["id"]), expected)]))
         if form := claim.get("counterpart"):
@@ -222,7 +224,7 @@ def _recorded(claim: Mapping[str, Any]) -> Markup:
 
 
 def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Runs, scale, programs, time."""
+    """Rows on the execution: runs, seeds, scale, programs, time."""
     runs, seeds = claim.get("runs"), claim.get("seeds")
     seeds = len(seeds) if isinstance(seeds, list | tuple) else seeds
     product = f"({count(runs // seeds, 'setting')} × {count(seeds, 'seed')})" if runs and seeds else ""
@@ -240,14 +242,16 @@ def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
-    """Where the claim stops holding: a strip for one field, a grid for two, a list for more."""
+    """The verdicts of ``--by`` as a table: a column for one field, a grid for two or more; None without them."""
     by = claim.get("by")
     if not by or not by.get("cells"):
         return None
+    # rows and columns of the table
     fields, cells = [str(f) for f in by.get("fields", [])], by["cells"]
     rows = list(dict.fromkeys(_at(c, fields[:1]) for c in cells))
     columns = list(dict.fromkeys(_at(c, fields[1:]) for c in cells))
     lookup = {(_at(c, fields[:1]), _at(c, fields[1:])): c for c in cells}
+    # the figure
     figure = None
     if by_figure.drawable(by):
         svg = plotting.render(

@@ -1,4 +1,4 @@
-"""A claim's figure of some data: its own, or measurement against prediction where its own has not the values that it shows."""
+"""A claim's figure: its own, or measurement against prediction if the data lack the values that its own figure shows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn"]
 
-MISSING = (KeyError, IndexError, ValueError, Inconclusive)  # what a plot raises that picks a value which is not there
-INSTEAD = "Measurement against prediction: the claim's own figure shows values of a field that are not among these settings"
+MISSING = (KeyError, IndexError, ValueError, Inconclusive)  # raised by plots that select a value which the data lack
+INSTEAD = "Measurement against prediction: the claim's own figure shows values of a field that these settings lack"
 
 
 def drawn(plot: Plot | None, data: xr.Dataset, narrowed: bool) -> str:
@@ -25,7 +25,7 @@ def drawn(plot: Plot | None, data: xr.Dataset, narrowed: bool) -> str:
     Args:
         plot: the claim's own; None: measurement against prediction.
         data: labelled runs.
-        narrowed: the caller chose the settings, so that the plot may miss some.
+        narrowed: whether the caller chose the settings, so that the plot may lack some.
 
     Raises:
         Exception: whatever the plot raises on the claim's own settings.

@@ -1,6 +1,6 @@
-"""Figures as the page stores them: each drawing once, letters' outlines once for all, everything deflated.
+"""Figures as the page stores them: each drawing once, the outlines of letters once for all figures, everything deflated.
 
-A figure is stored as base64 of raw deflate; the page's script inflates it when it comes into view, and all before printing.
+A figure is stored as base64 of raw deflate; the page's script inflates it when it comes into view, and all figures before printing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Stored:
     """One figure of the page.
 
     Args:
-        packed: the SVG without letters, as base64 of raw deflate; empty if this is the same drawing as another claim's.
-        width, height: of the drawing, in its own units.
-        label: what it shows, in words.
-        same_as: the claim whose section has this drawing, if it is not this one.
-        text: a sentence in place of a figure that could not be drawn.
+        packed: the SVG without letters, as base64 of raw deflate; empty if another claim has the same drawing.
+        width, height: size of the drawing, in its own units.
+        label: a description of the figure.
+        same_as: the claim whose section has this drawing, if it is another one.
+        text: a sentence that replaces a figure which could not be drawn.
     """
 
     packed: str = ""
@@ -41,17 +41,17 @@ class Stored:
     text: str = ""
 
 
-SAMPLES, SAMPLE = 8, 4000  # the text common to figures: the first 4000 characters of 8 of them
+SAMPLES, SAMPLE = 8, 4000  # the text common to figures is taken from the first 4000 characters of 8 figures
 
 
 class Figures(Mapping[str, Stored]):
     """The figures of a report by claim id; :attr:`glyphs` are the outlines of all their letters, packed.
 
-    Many figures are packed as continuations of one stream, :attr:`common`, of what they have in common: a tenth smaller.
+    Many figures are packed as continuations of one stream of common text, :attr:`common`, which makes them a tenth smaller.
     """
 
     def __init__(self, figures: Mapping[str, str], together: bool = False) -> None:
-        """From claim id -> HTML of :func:`jaxdyn.plotting.render`; ``together``: all in one stream, which is a quarter smaller."""
+        """Pack HTML of :func:`jaxdyn.plotting.render` by claim id; ``together``: all in one stream, which is a quarter smaller."""
         self._drawn: list[str] | None = [] if together else None
         self._stored: dict[str, Stored] = {}
         self._glyphs: dict[str, None] = {}
@@ -68,7 +68,7 @@ class Figures(Mapping[str, Stored]):
             )
 
     def add(self, svg: str) -> Stored:
-        """Add one more figure: its letters to those of all, the rest packed."""
+        """Add one more figure: its letters to those of all figures, the rest packed."""
         if not svg.lstrip().startswith("<svg"):
             return Stored(text=html.unescape(re.sub("<[^>]*>", "", svg)))
         self._glyphs |= dict.fromkeys(GLYPH.findall(svg))
@@ -86,17 +86,17 @@ class Figures(Mapping[str, Stored]):
 
     @property
     def common(self) -> str:
-        """How every packed figure starts, packed; what comes after inflation of both is cut off at :attr:`skip`."""
+        """The packed beginning that every packed figure continues; after inflating both, the first :attr:`skip` characters go."""
         return base64.b64encode(self._start).decode() if self._common else ""
 
     @property
     def skip(self) -> int:
-        """How many characters of an inflated figure are common to all."""
+        """Number of leading characters of an inflated figure that are common to all."""
         return len(self._common)
 
     @property
     def together(self) -> str:
-        """All figures in one stream, as JSON; figure ``#3`` is its fourth. Empty where each is packed by itself."""
+        """All figures in one stream, as JSON; figure ``#3`` is the fourth. Empty if each figure is packed separately."""
         return "" if self._drawn is None else deflated(json.dumps(self._drawn, ensure_ascii=False))
 
     @property
@@ -121,11 +121,11 @@ def _bare(svg: str) -> str:
 
 
 def deflated(text: str) -> str:
-    """Any text as the page stores it: base64 of raw deflate."""
+    """A text as the page stores it: base64 of raw deflate."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(packer.compress(text.encode()) + packer.flush()).decode()
 
 
 def inflate(packed: Any, common: str = "", skip: int = 0) -> str:
-    """The inverse of what the page stores."""
+    """The text or figure that the page stored; the inverse of :func:`deflated`."""
     return zlib.decompress(base64.b64decode(common) + base64.b64decode(packed), -zlib.MAX_WBITS).decode()[skip:]

@@ -1,4 +1,4 @@
-"""How the report writes verdicts, numbers, shares, times and names."""
+"""Verdicts, numbers, shares, times and names as the report writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["badge", "breakable", "count", "duration", "ended", "number", "percen
 
 
 def badge(verdict: str) -> Markup:
-    """The verdict as a coloured word; the style sheet adds its sign."""
+    """A verdict as a coloured word; the style sheet adds its symbol."""
     known = verdict if verdict in VERDICTS else "unknown"
     return Markup('<span class="badge v-{}">{}</span>').format(known.replace(" ", "-"), verdict)
 
@@ -25,12 +25,12 @@ def breakable(name: Any) -> Markup:
 
 
 def number(value: Any) -> Markup:
-    """A number for reading: four digits, powers of ten written out, a dash for what is not a finite number."""
+    """A number for readers: four digits, powers of ten written out, a dash for anything that is not a finite number."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return Markup('<span class="nil" title="not a finite number">–</span>')
     if isinstance(value, bool) or not isinstance(value, int | float):
         return escape(str(value))
-    if isinstance(value, int) and abs(value) < 2**32:  # a seed is shown whole
+    if isinstance(value, int) and abs(value) < 2**32:  # seeds are shown in full
         return Markup(f"{value:,}".replace("-", "−"))
     if value == 0 or 1e-3 <= abs(value) < 9999.5:
         return Markup(f"{value:.4g}".replace("-", "−"))
@@ -40,7 +40,7 @@ def number(value: Any) -> Markup:
 
 
 def percent(share: Any) -> Markup:
-    """A share for reading, per cent with two digits: 12 %, 0.0015 %, 3 × 10^-7 %."""
+    """A share for readers, in per cent with two digits: 12 %, 0.0015 %, 3 × 10^-7 %."""
     if not isinstance(share, int | float) or not math.isfinite(share):
         return number(None)
     if 0.995 <= share < 1.005:
@@ -50,7 +50,7 @@ def percent(share: Any) -> Markup:
 
 
 def duration(seconds: Any) -> str:
-    """Seconds for reading; empty where unknown."""
+    """A length of time for readers; empty if unknown."""
     if not isinstance(seconds, int | float) or not math.isfinite(seconds):
         return ""
     if seconds < 59.95:
@@ -60,7 +60,7 @@ def duration(seconds: Any) -> str:
 
 
 def value(setting: Any) -> Markup:
-    """The value of a setting's field, or of several."""
+    """The value of a setting's field, or several values."""
     if isinstance(setting, list | tuple):
         return Markup(", ").join(map(value, setting)) or Markup("–")
     return Markup("none") if setting is None else escape(str(setting).lower()) if isinstance(setting, bool) else number(setting)
@@ -72,5 +72,5 @@ def ended(title: str) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``3 claims``, ``1 claim``."""
+    """A count with its noun: ``3 claims``, ``1 claim``."""
     return f"{n:,}\u00a0{noun}" + ("" if n == 1 else "s")

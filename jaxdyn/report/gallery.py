@@ -1,6 +1,6 @@
-"""Figures of a verification as files for the documents; ``make docs`` writes them.
+"""Figures of a verification as files for the documents, written by ``make docs``.
 
-Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure per theory, and those that the findings show.
+The files are ``gallery.md``, with one figure per theory, and ``figures/<claim>.svg``, which the findings show, too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ One figure per theory, as the report draws it at quick scale: prediction next to
 
 
 def standalone(svg: str) -> str:
-    """A figure of the report as an SVG file of its own: dark text on white.
+    """A figure of the report as a separate SVG file, with dark text on white.
 
     Raises:
-        UsageError: if it is not a drawing.
+        UsageError: the figure is not a drawing.
     """
     if not svg.lstrip().startswith("<svg"):
         raise UsageError("the figure could not be drawn: verify the claim again")
@@ -52,11 +52,11 @@ def write(folder: Path, docs: Path) -> None:
     """Write the gallery and the figures that the documents show.
 
     Args:
-        folder: of a verification, with its results.
-        docs: of the documents; ``findings.md`` names the other figures.
+        folder: the ``--out`` of a verification.
+        docs: the documents' folder; ``findings.md`` names the other figures.
 
     Raises:
-        UsageError: a figure that is named, but not among the results.
+        UsageError: a figure that the documents show is not among the results.
     """
     whole, figures = read_results(folder)
     claims = {c["id"]: c for c in whole["claims"]}

@@ -1,4 +1,4 @@
-"""The figure of a map: verdicts over a plane, with its border and the assumptions' lines; over one field, the checks' values."""
+"""The figure of a map: verdicts over two fields, with the border and the assumptions' bounds; values of checks over one field."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MARKS = {  # colour and symbol, so that either alone is enough
     "inconclusive": (COLORS["control"], "."),
     "error": (COLORS["fourth"], "s"),
 }
-PIXELS = 160  # along a side of the plane
+PIXELS = 160  # number of pixels along each side of the map
 
 
 def draw(result: Mapping[str, Any], fig: Figure) -> None:
-    """A map as ``Map.to_json`` gives it.
+    """Draw a map, given as ``Map.to_json`` returns it.
 
-    Over two fields: every place has the verdict of the nearest cell, symbols are the cells that were judged; dashed, the fitted
-    border; dotted, where the mean of what the claim assumes meets its bound. Over one field: the value of each check.
+    Over two fields: colours show the verdict of the nearest cell, symbols the judged cells; the dashed line is the fitted border;
+    on dotted lines the mean of an assumed quantity meets its bound. Over one field: the value of each check.
     """
     if len(result["over"]) == 1:
         _values(result, fig)
@@ -42,7 +42,7 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
 
 
 def _places(axis: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> np.ndarray[Any, Any]:
-    """Where cells lie along an axis: the value, its logarithm to base 10, or its number in the list."""
+    """Coordinates of cells along an axis: the value, its logarithm to base 10, or its index in the list."""
     values = [cell["at"][axis["field"]] for cell in cells]
     if "values" in axis:
         return np.array([list(axis["values"]).index(v) for v in values], float)
@@ -57,7 +57,7 @@ def _ends(axis: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
-    """Name and ticks of an axis."""
+    """Set the name, the limits and the ticks of an axis."""
     getattr(ax, f"set_{which}label")(axis["field"])
     low, high = _ends(axis)
     getattr(ax, f"set_{which}lim")(low, high)
@@ -72,7 +72,8 @@ def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
 
 
 def _plane(result: Mapping[str, Any], ax: Axes) -> None:
-    """Verdicts over two fields."""
+    """Draw verdicts over two fields."""
+    # colours: the verdict of the nearest cell
     across, up = result["over"]
     cells = result["cells"]
     x, y = _places(across, cells), _places(up, cells)
@@ -82,10 +83,12 @@ def _plane(result: Mapping[str, Any], ax: Axes) -> None:
     near = cKDTree(unit).query(np.stack(np.meshgrid(middle, middle), -1))[1]
     colors = np.array([matplotlib.colors.to_rgba(MARKS[cell["verdict"]][0], 0.3) for cell in cells])
     ax.imshow(colors[near], extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=0)
+    # symbols: the judged cells
     for verdict, (color, symbol) in MARKS.items():
         there = np.array([cell["verdict"] == verdict for cell in cells])
         if there.any():
             ax.plot(x[there], y[there], symbol, color=color, markersize=4, linestyle="", label=verdict)
+    # lines: bounds of the assumptions, and the fitted border
     _assumptions(result, ax, x, y)
     if has_law(result["border"]):
         _fitted(result, ax)
@@ -95,7 +98,7 @@ def _plane(result: Mapping[str, Any], ax: Axes) -> None:
 
 
 def _fitted(result: Mapping[str, Any], ax: Axes) -> None:
-    """The border's law, as far as the border goes."""
+    """Draw the power law fitted to the border, over the border's extent."""
     across, up = (axis["field"] for axis in result["over"])
     ends = np.array([[math.log10(end[f]) for f in (across, up)] for edge in result["edges"] for end in edge])
     border, (x, y) = result["border"], ends.T
@@ -108,7 +111,7 @@ def _fitted(result: Mapping[str, Any], ax: Axes) -> None:
 
 
 def _assumptions(result: Mapping[str, Any], ax: Axes, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
-    """Where the mean of an assumed quantity meets its bound."""
+    """Draw lines on which the mean of an assumed quantity meets its bound."""
     for assumption in result["assumes"]:
         values = np.array([cell["assumed"].get(assumption["name"]) for cell in result["cells"]], float)  # nan for None
         ok = np.isfinite(values)
@@ -122,7 +125,7 @@ def _assumptions(result: Mapping[str, Any], ax: Axes, x: np.ndarray[Any, Any], y
 
 
 def _values(result: Mapping[str, Any], fig: Figure) -> None:
-    """Values of checks over one field."""
+    """Draw the values of checks over one field."""
     (axis,), cells = result["over"], result["cells"]
     x = _places(axis, cells)
     for name, ax in panels(fig, cells).items():
@@ -132,7 +135,7 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
             there = np.array([cell["verdict"] == verdict for cell in cells])
             if there.any():
                 ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
-        bounds = next(c.get("bound") or () for c in checks if c is not None)  # a reading has none
+        bounds = next(c.get("bound") or () for c in checks if c is not None)  # readings have no bound
         for i, bound in enumerate(b for b in np.atleast_1d(np.array(bounds, float)) if np.isfinite(b)):
             ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
         positive = y[np.isfinite(y)]

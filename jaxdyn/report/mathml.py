@@ -21,7 +21,7 @@ MACROS = {
     "tr": r"\operatorname{tr}",
 }
 CONVERTER = LatexToMathML(macros=MACROS, fancy_error=False, allow_unreliable_rendering=True)
-# signs as they look right in fonts without a table for mathematics, too, and no entity that XML does not know
+# characters that also look right in fonts without a MATH table; and no entities that are unknown to XML
 REPAIRS = (
     ("&ApplyFunction;", "\u2061"),
     (">\u0332</mo>", ">\u203e</mo>"),  # a bar over more than one letter
@@ -37,7 +37,7 @@ def to_mathml(latex: str, display: bool = False) -> str:
     r"""One formula, LaTeX without its dollar signs, as a ``<math>`` element.
 
     Raises:
-        ValueError: for what cannot be converted (an unknown macro, an unmatched brace).
+        ValueError: the formula cannot be converted (an unknown macro, an unmatched brace).
     """
     try:
         math = CONVERTER.convert_with_local_state(latex, displaystyle=display)
@@ -49,12 +49,12 @@ def to_mathml(latex: str, display: bool = False) -> str:
 
 
 def typeset(text: str) -> Markup:
-    """Text with LaTeX between dollar signs (``$$`` for a line of its own) as HTML; a formula that fails is shown as source."""
+    """Text with LaTeX between dollar signs (``$$`` for a displayed formula) as HTML; a formula that fails is shown as source."""
     return Markup("").join(_piece(piece) for piece in PIECES.split(str(text)))
 
 
 def name(text: str) -> Markup:
-    """A check's or a control's name as HTML: as :func:`typeset`, and short identifiers (``p_50``) as mathematics."""
+    """The name of a check or a control as HTML: as :func:`typeset`, with short identifiers (``p_50``) as mathematics."""
     pieces = PIECES.split(str(text))
     pieces[::2] = [SHORT.sub(r"$\1_{\2}$", plain) for plain in pieces[::2]]
     return typeset("".join(pieces))

@@ -1,10 +1,10 @@
 """The report: one self-contained HTML page with a table of all claims and, for each, its evidence.
 
 Everything is inlined (style, script, figures, mathematics as MathML); a content policy in the page forbids it to load
-anything. Without scripts the page shows everything but the figures, which are stored deflated; the script inflates them, and adds
-filters, sorting, the theme switch and copying. The same payload and figures give the same bytes.
+anything. Figures are stored deflated; the script inflates them, and adds filters, sorting, the theme switch and copying. Without
+scripts the page lacks its figures, and beyond 100 claims also their checks. The same payload and figures give the same bytes.
 
-The HTML is in ``templates``; what it shows is made here and in ``claim.py``.
+The HTML is in ``templates``; its contents are prepared here and in ``claim.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 COLUMNS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
-KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
+KINDS = (  # kinds of outcome: key, words in the headline, verdict whose colour is used
     ("upheld", "upheld", "upheld"),
     ("misprint", "refuted as printed", "refuted"),
     ("beyond print", "refuted beyond print", "refuted"),
@@ -42,8 +42,8 @@ KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
-MANY = 100  # claims above which a page stores checks and facts compressed
-FIRST = ("upheld", "misprint", "beyond print", "open")  # kinds that are shown where there are none, too
+MANY = 100  # with more claims than this, a page stores checks and facts compressed
+FIRST = ("upheld", "misprint", "beyond print", "open")  # kinds that are shown even if there are none
 
 
 def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -52,13 +52,14 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
     Args:
         path: the file; its folder is created if needed.
         payload: the JSON object of a verification (`jaxdyn verify --json`), with statement, source, settings and command per claim.
-        figures: claim id -> HTML from :func:`jaxdyn.plotting.render`.
+        figures: HTML from :func:`jaxdyn.plotting.render`, by claim id.
     """
     atomic_write(Path(path), page(payload, figures))
 
 
 def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     """The whole report as HTML; arguments as for :func:`write`."""
+    # sections by theory
     claims = [_showable(claim) for name in ("claims", "not_run") for claim in payload.get(name) or []]
     theories = list(dict.fromkeys(_theory(c) for c in claims))
     packed = len(claims) > MANY
@@ -68,6 +69,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     if packed:
         for one in sections:
             one["packed"] = _packed(env, one["chapters"])
+    # the page
     return env.get_template("page.html").render(
         policy=POLICY,
         style=Markup(asset("report.css")),
@@ -86,14 +88,14 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
 
 
 def _packed(env: jinja2.Environment, chapters: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Sources, checks and facts of a theory's claims, in the order of the page, as JSON that is deflated."""
+    """Sources, checks and facts of a theory's claims, in the order of the page, as deflated JSON."""
     parts = [env.get_template(f"claim_{name}.html") for name in ("about", "checks", "facts")]
     text = json.dumps([part.render(claim=claim) for claims in chapters.values() for claim in claims for part in parts])
     return deflated(text)
 
 
 def _showable(claim: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The claim's entry, or an error in one sentence where it cannot be shown: the others' page must not be lost."""
+    """The claim's entry, or an error in one sentence if it cannot be shown: the page of the other claims must not be lost."""
     try:
         _row(claim)
         section(claim, Figures({}))
@@ -117,12 +119,12 @@ def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[st
 
 
 def asset(name: str) -> str:
-    """A file of this folder: style or script."""
+    """The text of a file in this folder: style or script."""
     return (files("jaxdyn.report") / name).read_text(encoding="utf-8").strip()
 
 
 def environment() -> jinja2.Environment:
-    """Templates that escape whatever is not marked as HTML, and know how the report writes numbers and names."""
+    """The environment of the templates: escapes everything not marked as HTML, with filters for numbers and names."""
     loader = jinja2.PackageLoader("jaxdyn.report")
     env = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, auto_reload=False
@@ -148,7 +150,7 @@ def _anchor(theory: str) -> str:
 
 
 def _kind(claim: Mapping[str, Any]) -> str:
-    """The kind of outcome: a verdict that was expected, or not, or none."""
+    """The kind of outcome (a key of :data:`KINDS`), by the verdict and whether it was expected."""
     kinds = {"upheld": "upheld", "measured": "open", "skipped": "skipped", "not run": "elsewhere"}
     kinds["refuted"] = counted_as(str(claim.get("id")), str(claim.get("expected")))
     return "differs" if differs(claim) else kinds.get(str(claim.get("verdict")), "differs")
@@ -160,20 +162,21 @@ def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def headline(claims: Sequence[Mapping[str, Any]]) -> str:
-    """The outcomes in one line: ``178 upheld, 31 refuted as printed, 12 refuted beyond print, 8 open``."""
+    """The outcomes on one line: ``178 upheld, 31 refuted as printed, 12 refuted beyond print, 8 open``."""
     counts = _kinds(claims)
     return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
 
 
 def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts, costs, date and machine."""
+    """Counts, costs, date and machine, for the top of the page."""
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
     own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
     done = [c for c in claims if c.get("verdict") != "not run"]
     excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
-    runs = payload.get("runs") or own  # the payload counts every different run once, those of controls included
+    runs = payload.get("runs") or own  # the payload counts every distinct run once, including those of controls
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
+    # the facts, in the order of the page
     facts = [
         ("Claims", f"{len(done):,}" + (f" of {len(claims):,}" if len(done) < len(claims) else "")),
         ("Scale", scales),
@@ -184,6 +187,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", formatting.duration(payload.get("seconds"))),
     ]
+    # with the verdicts
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "unfinished": payload.get("unfinished") or "",
@@ -196,14 +200,14 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
 
 
 def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims have a study at paper scale, and how many of these have another verdict than expected."""
+    """How many claims have a study at paper scale, and in how many of these the verdict is not the expected one."""
     entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
     differing = sum(map(studies.differs, entries))
     return (formatting.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
 
 
 def _by_chance(payload: Mapping[str, Any]) -> str:
-    """How many upheld claims rest on intervals, and how many of them could be false at most."""
+    """How many upheld claims rest on intervals, and how many of them may be expected to be false, at most."""
     chance = payload.get("by_chance") or {}
     if not chance.get("claims"):
         return ""
@@ -211,7 +215,7 @@ def _by_chance(payload: Mapping[str, Any]) -> str:
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
-    """Chips by verdict, those that need a second look, chips by evidence, and theories."""
+    """The choices of the filters: verdicts, blunt and unexpected claims, kinds of evidence, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
     chips = [(v, v, counts[v]) for v in VERDICTS if counts[v]]
     blunt, differing = sum(map(is_blunt, claims)), sum(differs(c) for c in claims)
@@ -253,7 +257,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
-    """A theory: its papers, a paragraph, its counts, and its claims by chapter."""
+    """A theory's section: its papers, a paragraph, its counts, and its claims by chapter."""
     about = library.theory(theory)
     return {
         "prefix": theory,

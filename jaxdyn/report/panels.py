@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 __all__ = ["PANELS", "panels"]
 
-PANELS = 4  # upper limit; further checks stand in tables alone
+PANELS = 4  # largest number of panels; further checks appear in tables only
 
 
 def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
-    """Axes with a title for each check of the cells, by its name: up to two in one row, more in two rows."""
+    """One titled panel per check of the cells, by the check's name: up to two in one row, more in two rows."""
     names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))[:PANELS]
     rows = 1 if len(names) < 3 else 2
     grid = fig.subplots(rows, max(1, math.ceil(len(names) / rows)), squeeze=False).ravel()

@@ -1,6 +1,6 @@
 r"""Text with LaTeX between dollar signs as plain Unicode for a terminal: x², xₖ, (a + b)/c, √(x), ‖W‖².
 
-What Unicode has no raised or lowered sign for is written ``^(…)`` and ``_(…)``.
+Scripts for which Unicode lacks raised or lowered characters are written ``^(…)`` and ``_(…)``.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ACCENTS = dict(
 )
 HALVES = {"1/2": "½", "1/3": "⅓", "2/3": "⅔", "1/4": "¼", "3/4": "¾", "1/8": "⅛"}
 RELATIONS = frozenset("=≠≥≤<>→←↔↦⇝⇒⇔⟹⟺≈∈∉∝≫≪∼≃≅≍≡≳≲⊂⊆∣≔")
-SIGNS = frozenset("+−±∓")  # of a sum, or of the number that follows
+SIGNS = frozenset("+−±∓")  # between terms of a sum, or in front of a number
 BINARY = SIGNS | frozenset("×∘∧∨∪∩⊕⊗")
 LARGE = frozenset("∑∏∫∮⋃⋂⨁⨂")
 FENCES = {"(": "open", "[": "open", "{": "open", "⟨": "open", "⌊": "open", "⌈": "open"}
 FENCES |= {")": "close", "]": "close", "}": "close", "⟩": "close", "⌋": "close", "⌉": "close", "|": "bar", "‖": "bar", "∥": "bar"}
-PREFIXED = ("open", "relation", "sign", "binary", "comma", "slash", "apply", "large")  # a sign after these belongs to what follows
+PREFIXED = ("open", "relation", "sign", "binary", "comma", "slash", "apply", "large")  # a sign after one of these is a prefix
 APPLY = "\u2061"
 ROWS = ("math", "mrow", "mstyle", "mpadded", "semantics")
 
@@ -66,7 +66,7 @@ def formula(latex: str) -> str:
     """One formula, LaTeX without its dollar signs.
 
     Raises:
-        ValueError: for what cannot be converted.
+        ValueError: the formula cannot be converted.
     """
     return _text([ElementTree.fromstring(to_mathml(latex))])
 
@@ -89,7 +89,7 @@ def _spans(nodes: Iterable[ElementTree.Element]) -> list[Span]:
 
 
 def _join(spans: Sequence[Span], tight: bool = False) -> str:
-    """The text of a row, with blanks around relations, after words and commas; none of these in scripts."""
+    """The text of a row, with spaces around relations and after words and commas; without these spaces in scripts (``tight``)."""
     text, before = "", Span("", "open")
     for at, span in enumerate(spans):
         if span.kind == "space":
@@ -117,7 +117,7 @@ def _next(spans: Sequence[Span], at: int) -> Span:
 
 
 def _stands_alone(before: Span, after: Span) -> bool:
-    """Whether a fraction is read as one without parentheses: nothing next to it that could join its upper or lower part."""
+    """Whether a fraction needs no parentheses: no neighbour could be read as part of its numerator or denominator."""
     return before.kind in ("open", "bar", "relation", "sign", "comma", "large") and after.kind in (
         "close",
         "relation",
@@ -127,7 +127,7 @@ def _stands_alone(before: Span, after: Span) -> bool:
 
 
 def _apart(before: Span, span: Span) -> bool:
-    """Whether a blank must separate two neighbours: words, large operators, open scripts, numbers."""
+    """Whether a space must separate two neighbours: words, large operators, open scripts, numbers."""
     if before.kind in ("word", "large"):
         return span.kind not in ("open", "close", "slash") or before.kind == "large"
     if span.kind in ("word", "large"):
@@ -139,7 +139,7 @@ def _apart(before: Span, span: Span) -> bool:
 
 
 def _level(spans: Sequence[Span]) -> int:
-    """0: one thing; 1: a product; 2: a sum, a fraction, a relation or a list."""
+    """How loosely the spans are bound: 0 for a single item, 1 for a product, 2 for a sum, fraction, relation or list."""
     spans = [p for p in spans if p.kind != "space"]
     depth, bars, outermost = 0, 0, 0
     for at, span in enumerate(spans):
@@ -153,7 +153,7 @@ def _level(spans: Sequence[Span]) -> int:
 
 
 def _grouped(node: ElementTree.Element, level: int = 0) -> str:
-    """The text of a part, in parentheses if it is looser than this level."""
+    """The text of a part, in parentheses if it is bound more loosely than this level."""
     spans = _spans([node])
     text = _join(spans)
     return f"({text})" if _level(spans) > level else text
@@ -200,7 +200,8 @@ def _operator(sign: str) -> Span:
 
 
 def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -> Span:
-    """A base with what stands below and above it."""
+    """A base with its scripts below and above."""
+    # the base, in parentheses if it is compound
     base, *scripts = children
     inner = _spans([base])
     kind = inner[0].kind if len(inner) == 1 else "atom"
@@ -211,10 +212,11 @@ def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -
     text = _join(inner)
     if _level(inner) > 0 or (base.tag in ("msup", "mover") and tag in ("msup", "msubsup") and not _is_accent(base)):
         text = f"({text})"
+    # the scripts
     below = [scripts[0]] if tag in ("msub", "munder", "msubsup", "munderover") else []
     above = [scripts[-1]] if tag in ("msup", "mover", "msubsup", "munderover") else []
     low, high = _script(below, LOWERED, "_"), _script(above, RAISED, "^")
-    # ‖W‖²_F: what has no lowered sign stands last, so that it is not read as raised
+    # ‖W‖²_F: a script without lowered characters comes last, so that it is not read as raised
     order = high + low if low.startswith("_") and not high.startswith("^") else low + high
     return Span(text + order, kind)
 
@@ -224,7 +226,7 @@ def _is_accent(node: ElementTree.Element) -> bool:
 
 
 def _accented(base: str, accent: str) -> str:
-    """A letter with its accent; over several letters the accent stands behind them."""
+    """A letter with its accent; an accent over several letters is written after them."""
     mark = ACCENTS.get(accent, accent)
     if len(base) - sum(map(bool, map(unicodedata.combining, base))) == 1 and unicodedata.combining(mark):
         return unicodedata.normalize("NFC", base + mark)
@@ -233,7 +235,7 @@ def _accented(base: str, accent: str) -> str:
 
 def _script(nodes: Sequence[ElementTree.Element], signs: dict[str, str], mark: str) -> str:
     text = _text(nodes, tight=True)
-    if set(text) <= {"′", "*"}:  # raised by themselves
+    if set(text) <= {"′", "*"}:  # these characters are already raised
         return text
     if all(c in signs for c in text):
         return "".join(signs[c] for c in text)

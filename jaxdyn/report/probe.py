@@ -1,7 +1,7 @@
-"""The page of a probe: one HTML file with a figure, the prediction, the published rows and the numbers of every instrument.
+"""The page of a probe: one HTML file with a figure, the prediction, published values and the numbers of every instrument.
 
-It has the report's style, and no script: figures stand in it as they are. Of a series of checkpoints every instrument is drawn
-along training; the last checkpoint's own figure follows.
+It has the report's style and no script: figures are included uncompressed. For a series of checkpoints, every instrument is drawn
+along training, followed by the figure of the last checkpoint.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGE", "along", "page", "probe", "traces"]
 
 PAGE = "index.html"
-WRAP = 30  # letters of a line of an axis' label
+WRAP = 30  # characters per line of an axis label
 
 
 def probe(
@@ -45,9 +45,9 @@ def probe(
     dtype: str = "float32",
     say: Callable[[str], None] | None = None,
 ) -> Probe:
-    """Instruments on a model of one's own, or on each of a series of checkpoints: :func:`jaxdyn.models.probe.probe`, and its page.
+    """Apply instruments to your own model or a series of checkpoints (:func:`jaxdyn.models.probe.probe`), and write a page.
 
-    With ``out`` the folder also gets ``index.html``. Arguments and errors are those of :func:`jaxdyn.models.probe.probe`.
+    The page is ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.models.probe.probe`.
     """
     result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, say=say)
     if out is not None:
@@ -74,17 +74,17 @@ def page(probe: Probe) -> str:
 
 
 def _short(name: str) -> str:
-    """A model's name without the folders that it lies in; names on the hub stay whole."""
+    """A model's name without its folders; names on the hub stay unchanged."""
     return name if name.count("/") == 1 and not Path(name).exists() else Path(name).name
 
 
 def _pairs(lines: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The lines of a summary, each a name and what it says."""
+    """The lines of a summary as pairs of a name and a text."""
     return [(name, rest.strip()) for name, rest in ((line[:10].strip(), line[10:]) for line in lines)]
 
 
 def _section(probe: Probe, number: int, outcome: Outcome) -> dict[str, Any]:
-    """One instrument."""
+    """The section of one instrument."""
     one, data = outcome.instrument, outcome.data
     section: dict[str, Any] = {"name": one.name, "title": one.title, "theory": one.theory, "source": one.source}
     section |= {"skipped": outcome.skipped, "numbers": [], "figure": None, "table": None, "along": None}
@@ -96,9 +96,7 @@ def _section(probe: Probe, number: int, outcome: Outcome) -> dict[str, Any]:
     if len(probe.checkpoints) > 1:
         drawn = traces(probe, number)
         svg = plotting.render(lambda _, fig: along(drawn, fig), xr.Dataset(), f"{one.title} along training")
-        caption = (
-            "Along training, mean over pieces of the text; where layers are drawn, one line for each of them. Bands: 95% intervals."
-        )
+        caption = "Along training: mean over pieces of the text, in one line per layer if layers are shown. Bands: 95% intervals."
         section["along"] = {"svg": Markup(svg), "caption": caption}
     return section
 
@@ -111,8 +109,8 @@ def _row(n: Number) -> dict[str, Any]:
 
 
 def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
-    """What an instrument draws along training, with the dimension ``step``."""
-    found: dict[str, list[xr.DataArray]] = {}
+    """The quantities that an instrument shows along training, with the dimension ``step``."""
+    by_label: dict[str, list[xr.DataArray]] = {}
     steps = []
     for checkpoint in probe.checkpoints:
         outcome = checkpoint.outcomes[number]
@@ -120,12 +118,12 @@ def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
             continue
         steps.append(checkpoint.step)
         for label, values in outcome.instrument.traces(outcome.data).items():
-            found.setdefault(label, []).append(values.astype(float))
-    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in found.items()}
+            by_label.setdefault(label, []).append(values.astype(float))
+    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in by_label.items()}
 
 
 def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:
-    """A panel for each trace: lines by layer or name, or one line with its interval."""
+    """Draw one panel per trace: lines by layer or name, or one line with its interval."""
     panels = np.ravel(fig.subplots(1, max(len(drawn), 1)))
     if len(drawn) > 2:
         fig.set_size_inches(9, 3.2)
@@ -140,7 +138,7 @@ def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:
         least = max(float(steps[steps > 0].min()), 1.0) if (steps > 0).any() else np.inf
         if steps.max() > 20 * least:
             ax.set_xscale("symlog", linthresh=least)
-            ax.set_xlim(steps.min() - 0.2 * least, 1.2 * steps.max())  # its own margins would show negative steps
+            ax.set_xlim(steps.min() - 0.2 * least, 1.2 * steps.max())  # default margins would show negative steps
 
 
 def _panel(ax: Axes, values: xr.DataArray) -> None:

@@ -1,4 +1,4 @@
-// Figures, filters, sorting, theme and copying. Without it the page lacks its figures only.
+// Figures, filters, sorting, theme and copying. Without it the page lacks its figures, and long pages also their checks.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -18,7 +18,7 @@
   });
   label();
 
-  // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&evidence=flow&theory=NAME&q=flow
+  // filters: stored in the address, so that a filtered page can be linked to: #verdict=refuted,error&evidence=flow&theory=NAME&q=flow
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
@@ -32,7 +32,7 @@
   const fields = { theory: one("select", form), q: one("input", form) };
   const pressed = (kind) => chips.filter((c) => c.ariaPressed === "true" && kind in c.dataset).map((c) => c.dataset[kind]);
 
-  // words are joined by "and"; what stands between quotation marks is one phrase
+  // all words must occur; text in quotation marks is one phrase
   const terms = (text) => [...text.toLowerCase().matchAll(/"([^"]*)"?|[^\s"]+/g)]
     .map((m) => (m[1] ?? m[0]).trim().replace(/\s+/g, " ")).filter(Boolean);
 
@@ -131,7 +131,7 @@
     });
   }
 
-  // tables that are wider than the screen can be scrolled by keys, and have a name
+  // tables that are wider than the screen can be scrolled with the keyboard, and have a name
   const reachable = (from) => {
     for (const box of all(".scroll", from)) {
       const place = box.closest("article, section");
@@ -141,14 +141,14 @@
   };
   reachable(document);
 
-  // figures: inflated when they come near the screen
+  // figures: inflated when they are near the screen
   const glyphs = one("#glyphs");
   const bytes = (packed) => Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-  const common = bytes(glyphs.dataset.common || ""); // how each of many figures starts
+  const common = bytes(glyphs.dataset.common || ""); // the beginning that figures share
   const inflated = (...parts) => new Response(new Blob(parts).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
   const together = glyphs.dataset.figures && inflated(bytes(glyphs.dataset.figures)).then(JSON.parse);
   const inflate = async (packed) => packed[0] === "#" ? (await together)[Number(packed.slice(1))] : (await inflated(common, bytes(packed))).slice(Number(glyphs.dataset.skip || 0));
-  let letters = null; // the outlines of all figures' letters, once
+  let letters = null; // the outlines of all letters, stored once for all figures
   async function show(canvas) {
     const packed = canvas.dataset.figure;
     if (!packed) return;
@@ -166,7 +166,7 @@
   }, { rootMargin: "1200px 0px" });
   for (const canvas of all("[data-figure]")) near.observe(canvas);
 
-  // a long page stores checks and facts by theory, compressed; they are put in their places at once
+  // a long page stores checks and facts by theory, compressed; they are inserted at once
   const parts = Promise.all(all("[data-parts]").map(async (section) => {
     const places = all("[data-part]", section);
     try {
@@ -179,7 +179,7 @@
         for (const canvas of all("[data-figure]", place)) near.observe(canvas);
       });
     } catch {
-      for (const place of places) place.textContent = "This browser cannot inflate what is stored here.";
+      for (const place of places) place.textContent = "This browser cannot inflate this part.";
     }
   }));
   const showAll = () => parts.then(() => Promise.all(all("[data-figure]").map(show)));
@@ -191,7 +191,7 @@
   let folded = [];
   const unfold = () => { folded = all("details:not([open])"); for (const d of folded) d.open = true; };
   window.addEventListener("beforeprint", () => { showAll(); unfold(); });
-  addEventListener("keydown", (event) => { // printing waits for nobody: figures first, then the dialogue
+  addEventListener("keydown", (event) => { // printing does not wait: show all figures before the dialogue opens
     if (!(event.ctrlKey || event.metaKey) || event.key !== "p") return;
     event.preventDefault();
     showAll().then(() => window.print());

@@ -1,4 +1,4 @@
-"""What a verification leaves in its folder for the report: ``result.json``, and the figures, packed, in ``figures.json.gz``."""
+"""Results of a verification, stored for the report: ``result.json``, and compressed figures in ``figures.json.gz``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["FIGURES", "RESULT", "read_results", "write_results"]
 
 RESULT, FIGURES = "result.json", "figures.json.gz"
-PACKING = 3  # of 1 to 9: drawings shrink to a fourth, in a fifth of a second
+PACKING = 3  # compression level, from 1 to 9: figures shrink to a fourth, in a fifth of a second
 
 
 def write_results(folder: Path, whole: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -24,7 +24,7 @@ def write_results(folder: Path, whole: Mapping[str, Any], figures: Mapping[str, 
 
 
 def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """What :func:`write_results` wrote.
+    """Read the entries and figures that :func:`write_results` wrote.
 
     Raises:
         UsageError: the folder holds no results.

@@ -1,9 +1,9 @@
 """Studies: claims run once at their paper's scale, stored in the theories' folders and shown next to the quick run.
 
-``jaxdyn verify --scale paper --out paper`` runs them and resumes when it was interrupted; then
+``jaxdyn verify --scale paper --out paper`` runs them, and resumes after an interruption; then
 ``python -m jaxdyn.maintain studies paper`` stores the results: one file per claim in its theory's folder, in ``recorded/studies``,
-with the verdict and all it rests on, the date, the versions and the machine, and the figure where the paper's grid has more
-settings than the quick one. ``make docs`` renews the table of them.
+with the verdict and its basis, the date, the versions and the machine, and with the figure if the paper's grid has more
+settings than the quick one. ``make docs`` renews the table of studies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["STALE", "differs", "figure", "is_stale", "provenance", "read_study",
 
 STALE = "Its judge, controls or rivals have changed since."
 MARKS = ("<!-- table:", "<!-- end of table -->")
-STORED = (  # the parts of a claim's entry that can differ from those of the quick run
+STORED = (  # entries of a claim that may differ from those of the quick run
     "id",
     "expected",
     "verdict",
@@ -58,12 +58,13 @@ STORED = (  # the parts of a claim's entry that can differ from those of the qui
 def write_studies(folder: Path) -> list[str]:
     """Store the claims of a verification at paper scale in their theories' folders; returns their ids.
 
-    A figure is stored where it shows more than the quick run's: the paper's grid has more settings (more seeds alone only narrow
+    A figure is stored if it shows more than the quick run's: the paper's grid has more settings (more seeds alone only narrow
     the bands), or the verdict is not the expected one. A figure that claims share is stored once.
 
     Raises:
         UsageError: the folder holds no results, or none at paper scale, or a claim belongs to no theory with a folder.
     """
+    # results at paper scale, and where each is stored
     try:
         whole, figures = read_results(folder)
         entries = [entry for entry in whole["claims"] if entry["scale"] == "paper" and entry["verdict"] != "error"]
@@ -74,6 +75,7 @@ def write_studies(folder: Path) -> list[str]:
     files = [_file(entry["id"]) for entry in entries]
     if homeless := [entry["id"] for entry, file in zip(entries, files, strict=True) if file is None]:
         raise UsageError(f"{homeless[0]} belongs to no theory with a folder, where its study could be stored")
+    # one file per claim
     claims = all_claims(theories=set(filter(library.is_shipped, (entry["id"].split(".")[0] for entry in entries))))
     stored: set[str] = set()
     for entry, file in zip(entries, files, strict=True):
@@ -87,7 +89,7 @@ def write_studies(folder: Path) -> list[str]:
 
 
 def _file(claim_id: str) -> Path | None:
-    """The file of a claim's study; None where the claim belongs to no theory with a folder."""
+    """The file of a claim's study; None if the claim belongs to no theory with a folder."""
     folder = library.recorded_folder(claim_id.split(".")[0], "studies")
     return None if folder is None else folder / f"{claim_id}.json"
 
@@ -98,7 +100,7 @@ def _shows_more(entry: Mapping[str, Any], claim: Claim | None) -> bool:
 
 
 def _slim(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored part of a claim's entry: of controls and rivals, whether they were rejected."""
+    """The part of a claim's entry that is stored; for controls and rivals only whether they were rejected."""
     slim = {name: entry[name] for name in STORED if name in entry}
     for kind in ("controls", "rivals"):
         if kind in slim:
@@ -111,7 +113,7 @@ def _packed(svg: str | None) -> str | None:
 
 
 def read_study(claim_id: str) -> dict[str, Any] | None:
-    """A claim's study: ``claim`` (as in the verification's JSON), ``environment``, ``figure``; None if there is none."""
+    """A claim's study, with ``claim`` (as in the verification's JSON), ``environment`` and ``figure``; None if there is none."""
     file = _file(claim_id)
     try:
         study = json.loads(file.read_text()) if file is not None else None
@@ -133,9 +135,9 @@ def differs(entry: Mapping[str, Any]) -> bool:
 
 
 def is_stale(study: Mapping[str, Any], today: str | None) -> bool:
-    """Whether a study was judged by other checks, controls or rivals than those of today, whose digest this is.
+    """Whether a study was judged by other checks, controls or rivals than today's, which have the digest ``today``.
 
-    Studies from before digests were kept count as stale.
+    Studies stored without a digest count as stale.
     """
     return bool(study["claim"].get("digest") != today)
 
@@ -152,12 +154,14 @@ def provenance(study: Mapping[str, Any]) -> str:
 
 
 def table(claims: Sequence[Claim]) -> str:
-    """A Markdown table of all studies, and which claims have none."""
+    """A Markdown table of all studies, and lists of the claims without one."""
+    # studies, and those that differ, are stale or missing
     studies = {claim.id: one for claim in claims if (one := read_study(claim.id)) is not None}
     differing = [i for i, one in studies.items() if differs(one["claim"])]
     stale = [claim.id for claim in claims if claim.id in studies and is_stale(studies[claim.id], digest(claim))]
     without = [claim for claim in claims if claim.id not in studies]
     same, larger = [c for c in without if not _grows(c)], [c for c in without if _grows(c)]
+    # sentences and table
     outcome = (
         f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
     )
@@ -178,7 +182,7 @@ def _ids(ids: Iterable[str]) -> str:
 
 
 def _grows(claim: Claim) -> bool:
-    """Whether the claim has other runs at paper scale than at quick scale."""
+    """Whether the claim's runs at paper scale differ from those at quick scale."""
     quick, paper = (([row["value"] for row in field_table(claim.grid(s))], claim.seed_count(s)) for s in ("quick", "paper"))
     return quick != paper
 
@@ -207,7 +211,7 @@ def with_table(page: str, claims: Sequence[Claim]) -> str:
     """The page with today's table of studies between its two marks.
 
     Raises:
-        UsageError: if the marks are not there.
+        UsageError: the page lacks the marks.
     """
     start, end = page.find(MARKS[0]), page.find(MARKS[1])
     if not 0 <= start < end:

@@ -1,6 +1,6 @@
-"""The talks, slide by slide: what each theorem, figure, table and number says, and the claim or experiment that decides it.
+"""The talks, slide by slide: the content of each theorem, figure, table and number, and the claim or experiment that decides it.
 
-A talk's rows lie in ``talks/NAME.toml``, in the order of its slides. Claims (``talks=``) and experiments (``TALKS``) name the
+A talk's rows are in ``talks/NAME.toml``, in the order of its slides. Claims (``talks=``) and experiments (``TALKS``) name the
 rows that they decide, ``"talk:row"``; a row that repeats another names it (``same``). ``make docs`` writes ``docs/talks.md``.
 """
 
@@ -42,7 +42,7 @@ __all__ = [
 FOLDER = Path(__file__).with_name("talks")
 ORDER = ("training", "grokking", "practical", "short", "attention")
 KINDS = ("theorem", "equation", "figure", "table", "number", "assumption", "statement")
-FATES = {  # what became of a row: in a count, and what that means
+FATES = {  # outcome of a row -> its name in a count, and its meaning
     "reproduced": ("reproduced", "decided by a claim that is upheld"),
     "misprint": ("misprints", "refuted as printed, next to a corrected form that is upheld"),
     "not reproduced": ("not reproduced", "decided or measured, and not what the slide says"),
@@ -55,18 +55,18 @@ MARKS = ("<!-- talks -->", "<!-- end of talks -->")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What one or several slides say.
+    """A statement, figure, table or number on one or several slides.
 
     Args:
-        talk, id: its name, ``talk:id``.
+        talk, id: the row's name, ``talk:id``.
         slide: the title of the slide.
         kind: one of :data:`KINDS`.
-        says: in words, with the slide's formulas.
+        says: its content in words, with the slide's formulas.
         theirs: the printed number.
-        ours: claims, each with the reading or check that stands next to the printed number.
-        fails: how it does not reproduce, in words.
-        note: what a reader must know.
-        reference: why nothing decides it, and what that would take.
+        ours: claims, each with the reading or check that is shown next to the printed number.
+        fails: how it fails to reproduce, in words.
+        note: a remark that readers need.
+        reference: why nothing decides it, and what a decision would take.
         same: the row that it repeats.
     """
 
@@ -84,13 +84,13 @@ class Row:
 
     @property
     def name(self) -> str:
-        """``talk:row``, as claims write it."""
+        """The row's name as claims write it, ``talk:row``."""
         return f"{self.talk}:{self.id}"
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A talk's title, the name of its text, whether that is clean, and its rows in the order of the slides."""
+    """A talk: its title, the name of its text, whether that text is clean, and its rows in the order of the slides."""
 
     name: str
     title: str
@@ -107,16 +107,16 @@ def talks() -> dict[str, Talk]:
     """All talks by name.
 
     Raises:
-        ValueError: a file with fields that rows do not have, or two rows of one name.
+        ValueError: a file has an unknown field, or two rows with the same name.
     """
-    found = {}
+    by_name = {}
     for name in ORDER:
         read = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
         rows = tuple(_row(name, given) for given in read.get("row", ()))
         if twice := [one for one, n in Counter(row.id for row in rows).items() if n > 1]:
             raise ValueError(f"{name}.toml: two rows are called {twice[0]}")
-        found[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
-    return found
+        by_name[name] = Talk(name, read["title"], str(read["text"]), read.get("clean", True), rows)
+    return by_name
 
 
 def _row(talk: str, given: Mapping[str, Any]) -> Row:
@@ -133,50 +133,50 @@ def rows() -> dict[str, Row]:
 
 
 def titled(names: Sequence[str]) -> list[str]:
-    """The slides of some rows with their talks, ``“Main Theorem” (Practical algorithms …)``; unknown names are left as they are."""
-    known, found = rows(), dict[str, dict[str, None]]()
+    """The slides of some rows with their talks, ``“Main Theorem” (Practical algorithms …)``; unknown names stay unchanged."""
+    known, by_talk = rows(), dict[str, dict[str, None]]()
     for name in names:
         talk, title = (talks()[known[name].talk].title, f"“{known[name].slide}”") if name in known else ("", name)
-        found.setdefault(talk, {})[title] = None
-    return [", ".join(titles) + (f" ({talk})" if talk else "") for talk, titles in found.items()]
+        by_talk.setdefault(talk, {})[title] = None
+    return [", ".join(titles) + (f" ({talk})" if talk else "") for talk, titles in by_talk.items()]
 
 
 def links(names: Sequence[str]) -> list[str]:
-    """The slides of some rows, linked to the page of the talks; a user's own names have no place there."""
+    """The slides of some rows, linked to the page of the talks; names that are not on that page are left out."""
     of = {known.slide: known for known in map(rows().get, names) if known is not None}
     return [f"[{_cell(slide)}](talks.md#{row.talk}-{row.id})" for slide, row in of.items()]
 
 
 def master(row: Row) -> Row:
-    """The row that says it: itself, or the one that it repeats."""
+    """The row itself, or the one that it repeats."""
     return rows()[row.same] if row.same else row
 
 
 def experiments(root: Path) -> dict[Path, tuple[str, ...]]:
-    """The scripts of a checkout that name rows, ``TALKS = ("talk:row",)``; none are imported for it."""
-    found = {}
+    """The scripts of a checkout that name rows, ``TALKS = ("talk:row",)``; scripts are parsed, not imported."""
+    by_file = {}
     for file in sorted((root / "experiments").glob("*.py")):
         source = file.read_text(encoding="utf-8")
         for node in ast.parse(source).body if "TALKS" in source else ():
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "TALKS" for t in node.targets):
-                found[file] = tuple(ast.literal_eval(node.value))
-    return found
+                by_file[file] = tuple(ast.literal_eval(node.value))
+    return by_file
 
 
 def homes(claims: Sequence[Claim], root: Path) -> dict[str, list[Home]]:
-    """For every row that is named the claims and experiments that name it."""
-    found: dict[str, list[Home]] = {}
+    """The claims and experiments that name each row, by the row's name."""
+    by_row: dict[str, list[Home]] = {}
     for claim in claims:
         for name in claim.talks:
-            found.setdefault(name, []).append(claim)
+            by_row.setdefault(name, []).append(claim)
     for file, names in experiments(root).items():
         for name in names:
-            found.setdefault(name, []).append(file)
-    return found
+            by_row.setdefault(name, []).append(file)
+    return by_row
 
 
 def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
-    """What became of a row, a key of :data:`FATES`; None where it has no home and no reason."""
+    """The outcome of a row, a key of :data:`FATES`; None if nothing decides it and no reason is given."""
     counted = [home.counted for home in its_homes if isinstance(home, Claim)]
     if row.fails:
         return "not reproduced"
@@ -189,16 +189,16 @@ def fate(row: Row, its_homes: Sequence[Home]) -> str | None:
 
 
 def summary(claims: Sequence[Claim], root: Path) -> Counter[str]:
-    """How many rows, repetitions aside, met each fate."""
-    found = homes(claims, root)
-    return Counter(str(fate(row, found.get(row.name, ()))) for row in rows().values() if not row.same)
+    """Number of rows with each outcome, without repetitions."""
+    by_row = homes(claims, root)
+    return Counter(str(fate(row, by_row.get(row.name, ()))) for row in rows().values() if not row.same)
 
 
 def with_counts(readme: str, claims: Sequence[Claim], root: Path) -> str:
     """The README with today's counts between their two marks.
 
     Raises:
-        UsageError: if the marks are not there.
+        UsageError: the README lacks the marks.
     """
     start, end = readme.find(MARKS[0]), readme.find(MARKS[1])
     if not 0 <= start < end:
@@ -213,9 +213,9 @@ def with_counts(readme: str, claims: Sequence[Claim], root: Path) -> str:
 
 INTRO = """# The talks, slide by slide
 
-Five talks by Y. Tian. A row stands for each theorem, figure, table and number, in the order of the slides: what it says, what
-decides it here, on what evidence, the verdict at quick scale and at the paper's, their number and ours. A row that repeats another
-points to it. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. This page is written by
+Five talks by Y. Tian. Each theorem, figure, table and number has a row, in the order of the slides: what it says, what decides it
+here and on what evidence, the verdicts at quick scale and at paper scale, their number and ours. A row that repeats another points
+to it. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. This page is written by
 `make docs`.
 """
 HEAD = "| slide | what it says | decided by | quick | paper | theirs | ours |\n|---|---|---|---|---|---|---|"
@@ -223,26 +223,26 @@ BARS = re.compile(r"\$[^$]*\$")
 
 
 def page(claims: Sequence[Claim], root: Path) -> str:
-    """``docs/talks.md``."""
-    found, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
+    """The text of ``docs/talks.md``."""
+    by_row, counted, by_id = homes(claims, root), summary(claims, root), {claim.id: claim for claim in claims}
     parts = [
         INTRO,
         "\n".join(f"- **{counted[name]} {words}**: {meaning}." for name, (words, meaning) in FATES.items() if counted[name]),
     ]
     for talk in talks().values():
         raw = "" if talk.clean else " (its text is raw character recognition: formulas are taken from the others)"
-        parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, found, by_id) for row in talk.rows)])]
+        parts += [f"## {talk.title}{raw}", "\n".join([HEAD, *(_line(row, by_row, by_id) for row in talk.rows)])]
     return "\n\n".join(parts) + "\n"
 
 
-def _line(row: Row, found: Mapping[str, Sequence[Home]], claims: Mapping[str, Claim]) -> str:
+def _line(row: Row, by_row: Mapping[str, Sequence[Home]], claims: Mapping[str, Claim]) -> str:
     """A row of the page."""
     anchor, slide = f'<a id="{row.talk}-{row.id}"></a>', _cell(row.slide)
     if row.same:
         note = f" {_cell(row.note)}" if row.note else ""
         first = master(row)
         return f"| {anchor}{slide} | [as in “{_cell(first.slide)}”](#{first.talk}-{first.id}){note} | | | | | |"
-    own = found.get(row.name, ())
+    own = by_row.get(row.name, ())
     says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.note)))
     undecided = f"*reference only:* {_cell(row.reference)}"
     decided = "<br>".join(map(_home, own)) or undecided
@@ -255,13 +255,13 @@ def _line(row: Row, found: Mapping[str, Sequence[Home]], claims: Mapping[str, Cl
 
 
 def _cell(text: str) -> str:
-    """Text in a cell of a table: bars inside formulas by name."""
+    """Text for a cell of a table: bars in formulas are written as macros, all others escaped."""
     named = BARS.sub(lambda m: m[0].replace(r"\|", r"\Vert ").replace("|", r"\vert "), " ".join(text.split()))
     return named.replace("|", r"\|")
 
 
 def _home(home: Home) -> str:
-    """A claim by its title and evidence, linked to the catalogue, or an experiment."""
+    """A claim's title, linked to the catalogue, with its evidence; or the path of an experiment."""
     if isinstance(home, Claim):
         link = f"catalogue.md#{home.id.lower().replace('.', '')}"
         return f"[{_cell(home.title)}]({link}) (`{home.id}`, {home.evidence})"
@@ -282,7 +282,7 @@ def _studied(claim: Claim) -> str | None:
 
 
 def _ours(claim: Claim, name: str) -> str:
-    """A recorded number and what it is: of a measured claim's record, or of its study at the paper's scale."""
+    """A recorded number with its name, from a measured claim's record or from the claim's study at paper scale."""
     if (record := (claim.records or {}).get(name)) is not None:
         return f"{_number(record['value'], record['interval'])} ({_cell(name)})"
     study = studies.read_study(claim.id)

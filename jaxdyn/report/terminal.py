@@ -18,13 +18,14 @@ from jaxdyn.report.words import duration, plural
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
-JUDGING, READING, STARTING = 1.2, 0.2, 8.0  # seconds: to judge a claim and draw it, to read that, for a worker to import everything
+JUDGING, READING = 1.2, 0.2  # seconds to judge and draw a claim, or to read a stored conclusion
+STARTING = 8.0  # seconds that a worker needs to import everything
 SIGNS = {True: "✓", False: "✗", None: "?"}
-FITTING = 0.85  # share of the minutes given that is planned for: expected seconds are estimates, and no worker is always busy
+FITTING = 0.85  # share of the given minutes to plan for: expected seconds are estimates, and no worker is always busy
 
 
 def announcement(plan: Plan, workers: int, asked: int) -> str:
-    """What a plan will do, for how many of the claims that were asked for, and the expected time with this number of workers."""
+    """What a plan will run, for how many of the ``asked`` claims, and the expected time with this number of workers."""
     stored = f", {plan.done} of them stored" if plan.done else ""
     work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
     judging = JUDGING * len(plan.tasks)
@@ -34,7 +35,7 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     guessed, platform = plan.guessed(), devices().platform
     doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
     if guessed and platform != "cpu":
-        expected = f"how long is unknown: {plural(guessed, 'program')} never ran on a {platform} here"
+        expected = f"duration unknown: {plural(guessed, 'program')} never ran on a {platform} here"
     else:
         expected = f"{duration(seconds)} expected{doubt}"
     of = f"{len(plan.tasks)} of {plural(asked, 'claim')}" if len(plan.tasks) < asked else plural(asked, "claim")
@@ -42,10 +43,11 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
 
 
 def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
-    """One line per claim; for a verdict that differs also what failed, its worst run, and the command that repeats it.
+    """One line per claim; if the verdict differs, also what failed, its worst run, and the command that repeats it.
 
-    With ``--by`` one line per cell with its checks instead: no verdict of a cell is expected.
+    With ``--by``, one line per cell with its checks instead: cells have no expected verdict.
     """
+    # the verdict
     decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
     sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
     if verified.skipped:
@@ -59,6 +61,7 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
         yield from _cell(cell)
     if verified.as_expected:
         return
+    # why it differs
     if decision.message:
         yield f"      {decision.message}"
     if decision.failure is not None and debug:
@@ -78,14 +81,14 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
 
 
 def _alike(outcome: Outcome) -> str:
-    """That a control or rival is like the claim's own runs, and by which numbers."""
+    """Says that a control or rival passes like the claim's own runs, and with which numbers."""
     if outcome.readings:
         return f"is not told apart: {'; '.join(map(str, outcome.readings))}"
     return f"is not rejected: {outcome.reason or 'the checks also pass with ' + '; '.join(map(str, outcome.checks))}"
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
-    """One cell of a map: its coordinates, its verdict, and every check with its value; the reason where nothing was checked."""
+    """One cell of a map: coordinates, verdict, and every check with its value, or the reason why nothing was checked."""
     head = f"      {', '.join(f'{k}={v}' for k, v in cell['at'].items())}: {cell['verdict']}"
     checks = [Check(**c) if "bound" in c else Reading(**c) for c in cell.get("checks", ())]
     if not checks:
@@ -98,14 +101,14 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
-    """The command of the claim, narrowed to the worst run's seed where the failing check names one."""
+    """The claim's command, narrowed to the seed of the worst run if a failed check names one."""
     command = verified.task.command
     seed = next((c.worst["seed"] for c in failed if "seed" in c.worst), None)
     return command if seed is None or "--seeds" in command else f"{command} --seeds {seed}:{seed + 1}"
 
 
 def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
-    """The last line: how many verdicts are as expected, or the verdicts of the cells of a map."""
+    """The last line: how many verdicts are as expected, or, with ``--by``, how many cells have each verdict."""
     end = f"{seconds:.0f} s; report: {_near(target)}"
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
@@ -122,14 +125,14 @@ def summary(results: Sequence[Verified], planned: int, seconds: float, target: A
 
 
 def _near(path: Any) -> str:
-    """A path as short as it can be named from here."""
+    """A path, relative to the working folder if it lies inside."""
     whole = Path(path).absolute()
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
 
 
 def _by_chance(results: Sequence[Verified]) -> str:
-    """The level of the whole."""
+    """How many of the upheld claims may be expected to be false, at most."""
     chance = by_chance(results)
     if not chance["claims"]:
         return ""
-    return f"; at most {chance['expected']:.2g} of {chance['claims']} upheld with intervals so by chance"
+    return f"; of {chance['claims']} upheld with intervals at most {chance['expected']:.2g} by chance"

@@ -1,4 +1,4 @@
-"""A page per theory for the documents, made from its title page, claims, figures, studies and maps; ``make docs`` writes them."""
+"""One page per theory for the documents, made from its title page, claims, figures, studies and maps; written by ``make docs``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def pages(claims: Sequence[Claim], root: Path) -> dict[str, str]:
     """The text of every page by its name, the table of contents as ``index``.
 
     Args:
-        claims: all of them.
-        root: of the checkout, with the figures of the documents and the experiments.
+        claims: all claims.
+        root: the checkout, which has the documents' figures and the experiments.
     """
     theories = sorted({c.theory for c in claims if library.is_shipped(c.theory)})
     mine = {name: [c for c in claims if c.theory == name] for name in theories}
@@ -46,7 +46,7 @@ def contents(claims: dict[str, list[Claim]]) -> str:
 
 
 def page(name: str, claims: Sequence[Claim], root: Path) -> str:
-    """One theory's page: what it says, papers, equations, claims by chapter, what fails, what is open, studies, maps, figures."""
+    """One theory's page: summary, papers, equations, claims by chapter, failures, open questions, studies, maps, figures."""
     about = library.theory(name)
     parts = [f"# {about.title}", about.about]
     parts += ["## Networks and data", about.setup] if about.setup else []
@@ -64,18 +64,18 @@ def page(name: str, claims: Sequence[Claim], root: Path) -> str:
 
 
 def _section(title: str, parts: Any) -> list[str]:
-    """A section with its heading; nothing where it is empty."""
-    found = [part for part in parts if part]
-    return [f"## {title}", *found] if found else []
+    """A section with its heading; empty if it has no parts."""
+    filled = [part for part in parts if part]
+    return [f"## {title}", *filled] if filled else []
 
 
 def _link(claim: Claim) -> str:
-    """A claim's title, linked to its entry in the catalogue; dots vanish from anchors."""
+    """A claim's title, linked to its entry in the catalogue, whose anchor has no dots."""
     return f"[{claim.title}](../catalogue.md#{claim.id.lower().replace('.', '')})"
 
 
 def _tables(name: str, claims: Sequence[Claim]) -> Iterator[str]:
-    """The claims, one table per chapter."""
+    """Tables of the claims, one per chapter."""
     for chapter, group in by_chapter(library.theory(name), ((topic(c), c) for c in claims)).items():
         rows = ["| claim | id | expected | evidence |", "|---|---|---|---|"]
         rows += [f"| {_link(c)} | `{c.id}` | {c.counted} | {c.evidence} |" for c in group]
@@ -85,7 +85,7 @@ def _tables(name: str, claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _refuted(claim: Claim, claims: Sequence[Claim]) -> str:
-    """A form that fails: the statement, its words in print, and the claim that is upheld on the same runs."""
+    """A form that fails: the statement, its wording in print, and the claim that is upheld on the same runs."""
     upheld = next((c for c in claims if c.id == claim.sibling), None)
     printed = f" In print: {ended(claim.printed)}" if claim.printed else ""
     instead = f" Upheld on the same runs: {ended(_link(upheld))}" if upheld else ""
@@ -105,15 +105,15 @@ def _reading(record: dict[str, Any]) -> str:
 
 
 def _studies(claims: Sequence[Claim]) -> Iterator[str]:
-    """How many claims were run at their paper's scale, and which came out otherwise."""
-    found = {c.id: study for c in claims if (study := studies.read_study(c.id)) is not None}
-    if not found:
+    """How many claims were run at their paper's scale, and which had another verdict than expected."""
+    by_claim = {c.id: study for c in claims if (study := studies.read_study(c.id)) is not None}
+    if not by_claim:
         return
-    differing = [c for c in claims if c.id in found and studies.differs(found[c.id]["claim"])]
+    differing = [c for c in claims if c.id in by_claim and studies.differs(by_claim[c.id]["claim"])]
     outcome = f"{len(differing)} with another verdict than expected" if differing else "all with the expected verdict"
-    yield f"{len(found)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
+    yield f"{len(by_claim)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
     for claim in differing:
-        entry = found[claim.id]["claim"]
+        entry = by_claim[claim.id]["claim"]
         failed = [f"{c['name']}: {c['value']:.4g}" for c in entry.get("checks") or () if not c["passed"] and c["value"] is not None]
         why = "; ".join(filter(None, (entry.get("message"), *failed)))
         yield f"- {_link(claim)}: {entry['verdict']} instead of {claim.expected}" + (f". {ended(why)}" if why else ".")
@@ -135,7 +135,7 @@ def _figures(claims: Sequence[Claim], root: Path) -> Iterator[str]:
 
 
 def _commands(name: str, claims: Sequence[Claim], root: Path) -> Iterator[str]:
-    """What one types: verification, one claim, the experiments that draw its figures and tables."""
+    """Commands to try: verification, one claim, and the experiments that draw the theory's figures and tables."""
     yield f"```\njaxdyn verify {name}\njaxdyn show {claims[0].id}\n```"
     scripts = sorted((root / "experiments").glob(f"{name}_*.py"))
     heads = [(ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").splitlines() for script in scripts]
@@ -147,14 +147,14 @@ def _commands(name: str, claims: Sequence[Claim], root: Path) -> Iterator[str]:
 
 
 def equations(name: str) -> list[str]:
-    """The displayed equations in the docstrings of a theory's modules: what each is, the formula, and its file.
+    """The displayed equations in the docstrings of a theory's modules, each with its title and its file.
 
     Args:
-        name: of the theory.
+        name: the theory's name.
     """
     folder = library.folder(name)
     files = sorted(folder.rglob("*.py")) if folder is not None else []
-    found: dict[str, str] = {}
+    by_formula: dict[str, str] = {}
     for file in files:
         source = file.read_text(encoding="utf-8")
         tree = ast.parse(source if ".. math::" in source else "")
@@ -165,10 +165,10 @@ def equations(name: str) -> list[str]:
             if formulas and folder is not None:
                 place = f"theories/{file.relative_to(folder.parent).as_posix()}"
                 entry = "\n\n".join([f"**{_prose(text.splitlines()[0])}** (`{place}`)", *formulas])
-                found.setdefault("".join(formulas), entry)
-    return list(found.values())
+                by_formula.setdefault("".join(formulas), entry)
+    return list(by_formula.values())
 
 
 def _prose(text: str) -> str:
-    """A line of a docstring in Markdown."""
+    """A line of a docstring, as Markdown."""
     return ROLE.sub(r"$\1$", text).replace("``", "`")

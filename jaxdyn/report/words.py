@@ -6,7 +6,7 @@ __all__ = ["duration", "plural"]
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 program``, ``2 programs``."""
+    """A count with its noun: ``1 program``, ``2 programs``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 

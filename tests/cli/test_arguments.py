@@ -30,7 +30,7 @@ def test_options_of_a_probe():
 
 def test_nothing_is_no_name():
     assert filled("x") == "x"
-    with pytest.raises(argparse.ArgumentTypeError, match="nothing is named"):
+    with pytest.raises(argparse.ArgumentTypeError, match="it is empty"):
         filled(" ")
 
 

@@ -124,14 +124,14 @@ def test_cards_that_cannot_be_counted_are_shared_by_nobody(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("machine", "library", "words"),
     [
-        (gpus, None, "an NVIDIA GPU is there and not used: make verify EXTRA=cuda13, or pip install 'jaxdyn[cuda13]'; "),
+        (gpus, None, "an NVIDIA GPU is present but not used: make verify EXTRA=cuda13, or pip install 'jaxdyn[cuda13]'; "),
         (
             gpus,
             "jax_cuda13_plugin",
-            "an NVIDIA GPU is there and not used: JAX could not open it (CUDA 13 needs a driver from 580 on",
+            "an NVIDIA GPU is present but not used: JAX could not open it (CUDA 13 needs a driver from 580 on",
         ),
-        (tpu, None, "a TPU is there and not used: make verify EXTRA=tpu, or pip install 'jaxdyn[tpu]'; "),
-        (tpu, "libtpu", "a TPU is there and not used: JAX could not open it ("),
+        (tpu, None, "a TPU is present but not used: make verify EXTRA=tpu, or pip install 'jaxdyn[tpu]'; "),
+        (tpu, "libtpu", "a TPU is present but not used: JAX could not open it ("),
     ],
 )
 def test_an_accelerator_that_is_not_used_is_named_with_the_cure(tmp_path, monkeypatch, machine, library, words):
@@ -139,7 +139,7 @@ def test_an_accelerator_that_is_not_used_is_named_with_the_cure(tmp_path, monkey
     assert cards.unused(tmp_path) is None, "none is there"
     machine(tmp_path, *((1,) if machine is gpus else ()))
     sentence = cards.unused(tmp_path)
-    assert sentence.startswith(words) and sentence.endswith("; JAX_PLATFORMS=cpu does without it") and "\n" not in sentence
+    assert sentence.startswith(words) and sentence.endswith("; JAX_PLATFORMS=cpu hides this message") and "\n" not in sentence
     with monkeypatch.context() as patch:
         patch.setattr(cards, "asked", lambda: "cpu")
         assert cards.unused(tmp_path) is None, "the CPU is asked for"

@@ -44,7 +44,7 @@ def test_the_address_is_printed_and_knobs_start_where_told(jaxdyn, served):
 
 def test_another_address_has_a_token(jaxdyn, served):
     code, out, err = jaxdyn("explore", "toy.decay", "--load", TOYS, "--host", "0.0.0.0", "--port", "0", "--no-browser")
-    assert code == 0 and f"?token={served[0].token}" in out and len(served[0].token) >= 32 and "do not pass it on" in err
+    assert code == 0 and f"?token={served[0].token}" in out and len(served[0].token) >= 32 and "do not share it" in err
 
 
 def test_a_browser_opens_where_there_is_a_screen(jaxdyn, served, monkeypatch):

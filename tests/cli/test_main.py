@@ -438,11 +438,11 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--fresh", ""], ["--fresh '' is not allowed: it is a whole number"]),
         (["verify", "toy.decay", "--set", ""], ["--set '' is not allowed: write FIELD=VALUE"]),
         *(
-            (["verify", "toy.decay", option, ""], [f"argument {option}: '' is not allowed: nothing is named"])
+            (["verify", "toy.decay", option, ""], [f"argument {option}: '' is not allowed: it is empty"])
             for option in ("--out", "--report", "--cluster", "--load")
         ),
-        *(([command, ""], ["'' is not allowed: nothing is named"]) for command in ("new", "report")),
-        (["map", "toy.decay", "--over", ""], ["argument --over: '' is not allowed: nothing is named"]),
+        *(([command, ""], ["'' is not allowed: it is empty"]) for command in ("new", "report")),
+        (["map", "toy.decay", "--over", ""], ["argument --over: '' is not allowed: it is empty"]),
         (["verify", "toy.decay", "--seeds", "1152921504606846976"], ["seeds"]),
         (["verify", "toy.decay", "--seeds", "0:1152921504606846976"], ["seeds"]),
         (["verify", "toy.decay", "--workers", "0"], ["--workers 0"]),

@@ -75,7 +75,7 @@ def test_a_wrong_range_is_one_sentence(items, message):
         (("map", "toy.decay"), "a map is over one or two fields, got 0"),
         (("map", "toy.none", *OVER), "toy.none"),
         (("map", "toy.decay", *OVER, "--cells", "few"), "--cells few is not allowed: it is a whole number of at least 1"),
-        (("map", "toy.decay", *OVER, "--cells", 4), "cells=4 is not allowed: this map begins with 9"),
+        (("map", "toy.decay", *OVER, "--cells", 4), "cells=4 is not allowed: this map needs at least 9"),
     ],
 )
 def test_wrong_use_ends_with_code_2(here, jaxdyn, words, message):

@@ -42,7 +42,7 @@ def test_each_platform_is_written_on_its_own(file):
     impossible.write("gpu", {"b": "a bug", "a": "the compiler ended its process (-6)"})
     impossible.write("tpu", {})
     impossible.write("gpu", {"a": "the compiler ended its process (-6)"})
-    assert impossible.known() == {"gpu": {"a": "ends the compiler itself"}, "tpu": {}}
+    assert impossible.known() == {"gpu": {"a": "makes the compiler crash"}, "tpu": {}}
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_it_is_not_compiled_ahead_either(toys, file, monkeypatch):
     impossible.write("cpu", {hardly: "the compiler ended its process (-6)"})
     monkeypatch.setattr(program, "compile_block", lambda one, *args: (compiled.append(one), built(one, *args))[1])
     program.compiled_list.cache_clear()
-    with elsewhere(Devices("gpu")), pytest.raises(jd.UsageError, match="toys:decay ends the compiler itself"):
+    with elsewhere(Devices("gpu")), pytest.raises(jd.UsageError, match="toys:decay makes the compiler crash"):
         jd.sweep(toys.decay, grid)
     assert len(compiled) == 2 and hardly not in map(program_name, compiled)

@@ -159,7 +159,7 @@ def test_a_prediction_has_the_axes_of_its_measurement():
 
 @pytest.mark.parametrize("forms", [None, ("a",) * 3, (1, 2, 3)])
 def test_forms_are_told_apart_by_their_names(forms):
-    with pytest.raises(jd.UsageError, match="every form has a name of its own, by which claims choose it"):
+    with pytest.raises(jd.UsageError, match="forms have distinct names, by which claims choose one"):
         coords = {} if forms is None else {"form": forms}
         observables(predicted={"z": jd.named(np.arange(3.0), "form")}, measured={"z": 1.0}, coords=coords)
 
@@ -171,7 +171,7 @@ KINDS = r"coords of 'step' are not allowed: they are real numbers \(no NaN\), pr
 @pytest.mark.parametrize(
     ("coords", "message"),
     [
-        ({"step": [1, 2]}, "coords of 'step' are 2 values, but the axis has length 3: they are one value for each place"),
+        ({"step": [1, 2]}, "coords of 'step' are 2 values, but the axis has length 3: give one value per entry"),
         ({"step": [[1, 2], [3, 4], [5, 6]]}, r"coords of 'step' have shape \(3, 2\), but the axis has length 3"),
         ({"step": [(1, 2), (3,), (4,)]}, r"coords of 'step' have shape \(\), but the axis has length 3"),
         ({"step": "abc"}, r"coords of 'step' have shape \(\), but the axis has length 3"),

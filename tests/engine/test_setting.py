@@ -444,7 +444,7 @@ def test_a_precision_that_is_none_is_refused(dtype):
     "value", [jax.nn.relu, np.tanh, object(), np.zeros(2), [1], {}, ("a", print)], ids=lambda value: type(value).__name__
 )
 def test_objects_are_no_values_of_a_fixed_field(value):
-    with pytest.raises(UsageError, match=r"Single.kind=.* is not allowed: a fixed field holds a number, a word"):
+    with pytest.raises(UsageError, match=r"Single.kind=.* is not allowed: a static field holds a number, a word"):
         Single(kind=value)
 
 

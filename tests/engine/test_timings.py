@@ -109,7 +109,7 @@ def test_what_was_met_on_one_platform_says_nothing_of_another(new_machine, toys,
     ship(new_machine, monkeypatch, toys)
     with elsewhere(Devices("gpu")):
         unknown = make_plan([toys.CLAIMS[0]])
-        assert unknown.guessed() == 1 and "how long is unknown: 1 program never ran on a gpu here" in announcement(unknown, 1, 1)
+        assert unknown.guessed() == 1 and "duration unknown: 1 program never ran on a gpu here" in announcement(unknown, 1, 1)
         cost = {"runs": 32, "compile_seconds": 9.0, "run_seconds": 3.2}
         timings.remember(unknown.jobs, {job.program: cost for job in unknown.jobs})
         known = make_plan([toys.CLAIMS[0]])

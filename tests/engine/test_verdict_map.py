@@ -102,7 +102,7 @@ def test_the_cost_is_known_beforehand(halved):
         ({}, {}, "a map is over one or two fields, got 0"),
         (dict.fromkeys(("rate", "lr", "size"), (0.1, 1.0)), {}, "one or two fields, got 3"),
         ({"speed": (0.1, 1.0)}, {}, "Toy has no field 'speed'"),
-        ({"size": (1, 5)}, {}, "size: a range is of a swept field .rate, lr, optimizer.; list values for others"),
+        ({"size": (1, 5)}, {}, "size: only swept fields .rate, lr, optimizer. have a range; list values for others"),
         ({"lr": (1.0, 0.1)}, {}, "lr=1:0.1 is not allowed: a range goes from a number to a larger one"),
         ({"lr": (0.0, 0.1, "log")}, {}, "a logarithmic range starts above 0"),
         ({"lr": (0.1, 0.2, "lin")}, {}, "lr=.* is not allowed: give .low, high., .low, high, 'log'. or a list"),
@@ -111,7 +111,7 @@ def test_the_cost_is_known_beforehand(halved):
         ({"lr": (0.1, 1.0)}, {"cells": float("nan")}, "cells=nan is not allowed: cells is a whole number, at least 1"),
         ({"lr": []}, {}, "an axis needs at least one value"),
         ({"rate": (-1.0, 1.0)}, {}, "rate is positive"),
-        ({"lr": (0.1, 1.0)}, {"cells": 2}, "cells=2 is not allowed: this map begins with 3"),
+        ({"lr": (0.1, 1.0)}, {"cells": 2}, "cells=2 is not allowed: this map needs at least 3"),
         ({"lr": (0.1, 1.0)}, {"scale": "huge"}, "scale='huge' is not allowed"),
     ],
 )
@@ -122,5 +122,5 @@ def test_wrong_use_is_one_sentence(halved, over, options, message):
 
 
 def test_a_map_is_of_one_claim():
-    with pytest.raises(jd.UsageError, match="matches 18 claims; a map is of one"):
+    with pytest.raises(jd.UsageError, match="matches 18 claims; a map takes one claim"):
         jd.map("cal.*", over={"lr": (0.1, 1.0)})

@@ -155,7 +155,7 @@ def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
     (a, *_) = ahead.read(file)["tpu"].values()
     assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "text 1"}
     assert json.loads(impossible.SHIPPED.read_text()) == {
-        "tpu": {"m:b ()": "ends the compiler itself", "m:d ()": "needs complex128, which this platform lacks"}
+        "tpu": {"m:b ()": "makes the compiler crash", "m:d ()": "needs complex128, which this platform lacks"}
     }
     del workers[:]
     assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"

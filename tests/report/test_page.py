@@ -156,12 +156,12 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
     assert canvas["style"] == "aspect-ratio:4/2"
     assert inflate(canvas["data-figure"]) == re.sub(r"<defs>.*</defs>", "", DRAWING)
     assert '<path id="DejaVuSans-1" d="M0 0L1 1z"/>' in inflate(page.all("div", id="glyphs")[0]["data-glyphs"])
-    assert "Figure: the one of joma. invariant , drawn from the same runs." in page.words
+    assert "Figure: see joma. invariant , drawn from the same runs." in page.words
     assert "Loss against time t . 64\u00a0runs.".replace("\u00a0", " ") in page.words
     for text in (
         "1 upheld, 1 refuted as printed, 1 open, 2 not as expected",
         "A paper, Theorem 1",
-        "Expected upheld, found toothless.",
+        "Expected upheld, got toothless.",
         "worst run: lr = 0.1, seed = 3",
         "TypeError: no",
         "Counterpart: the derived form",
@@ -224,7 +224,7 @@ def test_a_form_beyond_print_is_counted_apart_from_misprints():
     forms = [claim(f"a.law_{end}", "refuted", "refuted", counterpart="derived") for end in ("as_printed", "naive", "beyond")]
     words = Page(report.page({"claims": forms}, {})).words
     assert "1 refuted as printed, 2 refuted beyond print" in words
-    assert words.count("the form does not hold as it is printed") == 1 and words.count("a form that nobody printed, or beyond") == 2
+    assert words.count("the form does not hold as printed") == 1 and words.count("a form that nobody printed, or beyond") == 2
 
 
 def test_headline_when_all_is_as_expected(payload):

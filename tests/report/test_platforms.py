@@ -31,8 +31,7 @@ def test_rows_say_what_compiled():
 
 def test_only_programs_of_today_count():
     assert platforms.summary("cuda", RESULTS, NAMES) == (
-        "H100: 2 of 3 programs compile (1 not tried). In all 12 s, one after another; "
-        "the middle one took 9.0 s, the longest 9 s (JAX 1.0, today)."
+        "H100: 2 of 3 programs compile (1 not tried). In total 12 s, one at a time; median 9.0 s, longest 9 s (JAX 1.0, today)."
     )
     assert platforms.summary("tpu", RESULTS, NAMES) == "TPU v5e: 0 of 3 programs compile (1 refused by the compiler, 2 not tried)."
 
@@ -42,7 +41,7 @@ def test_programs_that_do_not_compile_are_counted_by_their_reasons():
     slow = {"failed": f"{platforms.SLOW} {platforms.LIMIT:g} s", "runs": 3, "estimate": 5}
     assert platforms.summary("tpu", {"tpu": RESULTS["tpu"] | {OTHER: lacking, LARGE: slow}}, NAMES) == (
         "TPU v5e: 0 of 3 programs compile "
-        "(1 skipped for what they use and the platform lacks, 1 refused by the compiler, 1 not within 180 s)."
+        "(1 skipped because they use operations that the platform lacks, 1 refused by the compiler, 1 not within 180 s)."
     )
 
 
@@ -57,6 +56,6 @@ def test_the_table_stands_between_its_marks():
     written = platforms.with_programs(page, RESULTS, NAMES, {})
     assert written.startswith(f"before\n{platforms.MARKS[0]}\n- H100:") and written.endswith(f"{platforms.MARKS[1]}\nafter\n")
     assert "old" not in written.split("|")[0] and platforms.with_programs(written, RESULTS, NAMES, {}) == written
-    assert "it says why there is none" in written
+    assert "the table says why instead of the seconds" in written
     with pytest.raises(UsageError, match="lacks the marks"):
         platforms.with_programs("nothing", RESULTS, NAMES, {})

@@ -112,7 +112,7 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     assert "✓ met" in html and "1 of 2 controls and rivals rejected; not rejected: permuted." in html
     assert "<small>at paper scale: upheld</small>" in html and "<strong>at paper scale: inconclusive</strong>" in html
     assert re.search(r"<figcaption>.* 4,096\u00a0runs\.</figcaption>", html), "the figure at scale says how many runs it shows"
-    assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
+    assert "Expected upheld, got inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
 def test_a_study_by_other_checks_than_todays_is_stale(tmp_path, stored):
