@@ -31,6 +31,7 @@ __all__ = [
     "wilson_ends",
 ]
 
+BATCH = 2**24  # numbers that a bootstrap draws at a time
 MOST = 2**53  # tests at once: a float counts no further
 
 
@@ -161,8 +162,9 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
     rng, runs = np.random.default_rng(seed), len(values)
     quantile = scipy.stats.t.isf((1 - _level(level)) / 2, runs - 1)
     expanded = 1 - 2 * float(scipy.stats.norm.sf(np.sqrt(runs / (runs - 1)) * quantile))
+    at_once = max(1, min(n, BATCH // values.size))  # the draws are the same in batches of any size
     result = scipy.stats.bootstrap(
-        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, method="percentile", rng=rng
+        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, batch=at_once, method="percentile", rng=rng
     )
     return result.confidence_interval.low, result.confidence_interval.high
 

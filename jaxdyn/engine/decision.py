@@ -55,7 +55,7 @@ class Decision:
     gates: list[Check] = dataclasses.field(default_factory=list)
     controls: list[Outcome] = dataclasses.field(default_factory=list)
     rivals: list[Outcome] = dataclasses.field(default_factory=list)
-    resolution: dict[str, dict[str, Any]] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
+    resolution: dict[str, Any] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
     counterpart_checks: list[Check] = dataclasses.field(default_factory=list)
     diverged: int = 0
     outside: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ __all__ = [
     "within",
 ]
 
+BLOCK = 2**18  # numbers that are compared at a time
 LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
 
 
@@ -334,23 +336,51 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     over = dims.split() if isinstance(dims, str) else list(dims)
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
-        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64)) for array in (predicted, measured))
+        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))
         distance, size = abs(measured - predicted), abs(measured if inquiry.current().opponent else predicted)
         return _norm(distance, over) / _norm(size, over) if over else distance / size
 
-    return by_axis(error, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+    def in_blocks(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
+        return _in_blocks(error, predicted, measured, over)
+
+    return by_axis(in_blocks, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+
+
+def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:
+    """``function`` of both, of some entries of an axis at a time: what fits into a cache takes half the time.
+
+    It is the longest axis before those in ``over``, whose sums so have the same terms in the same order.
+    """
+    import xarray as xr
+
+    axes = [dim for dim in itertools.takewhile(lambda dim: dim not in over, measured.dims) if dim in predicted.dims]
+    if not axes or measured.size <= BLOCK:
+        return function(predicted, measured)
+    axis = max(axes, key=measured.sizes.__getitem__)
+    length = max(1, BLOCK * measured.sizes[axis] // measured.size)
+    parts = [slice(i, i + length) for i in range(0, measured.sizes[axis], length)]
+    blocks = [function(predicted.isel({axis: part}), measured.isel({axis: part})) for part in parts]
+    joined: xr.Variable = xr.Variable.concat(blocks, axis)
+    return joined
 
 
 def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
     """The root of the sum of squares: the largest size, as a power of two, is taken out, so that no square overflows or vanishes.
 
-    NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN.
+    NaN is a run that is not ok, or ragged padding: padding is left out, a norm without any number is NaN.
     """
-    largest = sizes.max(over, skipna=True)
-    unit = largest.where(np.isfinite(largest) & (largest > 0), 1.0)
-    unit.data = np.exp2(np.floor(np.log2(unit.data)))
-    norm: xr.Variable = unit * ((sizes / unit) ** 2).sum(over, skipna=True, min_count=1) ** 0.5
-    return norm
+    import xarray as xr
+
+    array, axes = sizes.values, sizes.get_axis_num(over)
+    largest = np.fmax.reduce(array, axes, keepdims=True)
+    unit = np.exp2(np.floor(np.log2(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))))
+    squares = array / unit
+    np.square(squares, out=squares)
+    total = squares.sum(axes, keepdims=True)
+    if np.isnan(total).any():
+        squares[np.isnan(squares)] = 0.0
+        total = np.where(np.isnan(largest), np.nan, squares.sum(axes, keepdims=True))
+    return xr.Variable([dim for dim in sizes.dims if dim not in over], np.squeeze(unit * total**0.5, axes))
 
 
 def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:

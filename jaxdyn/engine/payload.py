@@ -20,7 +20,7 @@ from jaxdyn.engine.contract import COUNTED
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.outcome import Cost, Verified, entry
 from jaxdyn.engine.recorded import not_run
-from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.verify import distinct_runs
 
 __all__ = ["by_chance", "counts", "environment", "payload"]
 
@@ -77,7 +77,7 @@ def payload(results: Sequence[Verified], seconds: float, others: Sequence[Claim]
         "not_run": [not_run(claim) for claim in others],
         "counts": counts([v.claim for v in results]),
         "programs": len(costs),
-        "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
+        "runs": sum(distinct_runs(request for v in results for request in v.task.requests).values()),
         "costs": [_cost(costs[program], ids) for program, ids in users.items()],
         "by_chance": by_chance(results),
         "seconds": seconds,
@@ -100,11 +100,6 @@ def by_chance(results: Sequence[Verified]) -> dict[str, Any]:
     upheld = [v for v in results if v.verdict == "upheld"]
     errors = [[(1 - c.level) * (2**v.task.terms.look - 1) for c in v.checks if c.level is not None] for v in upheld]
     return {"claims": sum(map(bool, errors)), "expected": sum(max(own) for own in errors if own)}
-
-
-def _runs(request: Request) -> set[tuple[Any, ...]]:
-    cells = [(Runs.program_key(program), swept) for program, swept in request.cells]
-    return {(*cell, seed) for cell in cells for seed in request.seeds}
 
 
 def _plain(value: Any) -> Any:

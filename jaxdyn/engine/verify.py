@@ -31,7 +31,7 @@ from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
-__all__ = ["conclude", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
+__all__ = ["conclude", "distinct_runs", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
 
 THEORIES = "jaxdyn.theories."
 
@@ -162,14 +162,20 @@ def make_plan(
 
 def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
     """Expected seconds of each program that some tasks ask for, with all the runs that they ask for; nothing is traced for it."""
-    runs: dict[Hashable, set[Any]] = {}
-    programs: dict[Hashable, Program] = {}
-    for request in (request for task in tasks for request in task.requests):
-        programs |= request.programs
-        for program, swept in request.cells:
-            runs.setdefault(Runs.program_key(program), set()).update((swept, seed) for seed in request.seeds)
+    requests = [request for task in tasks for request in task.requests]
+    runs = distinct_runs(requests)
+    programs = {key: program for request in requests for key, program in request.programs.items()}
     times = {key: timings.program_times(program) for key, program in programs.items()}
-    return {key: compile_seconds + per_run * len(runs[key]) for key, (compile_seconds, per_run) in times.items()}
+    return {key: compile_seconds + per_run * runs[key] for key, (compile_seconds, per_run) in times.items()}
+
+
+def distinct_runs(requests: Iterable[Request]) -> dict[Hashable, int]:
+    """How many different runs some requests ask for, by program: each cell of a program counts the seeds that any request names."""
+    asked: dict[Hashable, dict[Any, set[tuple[int, ...]]]] = {}
+    for request in requests:
+        for program, swept in request.cells:
+            asked.setdefault(Runs.program_key(program), {}).setdefault(swept, set()).add(request.seeds)
+    return {key: sum(len(set().union(*seeds)) for seeds in cells.values()) for key, cells in asked.items()}
 
 
 def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:

@@ -80,6 +80,31 @@ def test_relative_error_leaves_out_padding_and_failed_runs():
     assert error[0] == 1.0 and np.isnan(error[1])
 
 
+@pytest.mark.parametrize("over", ["entry", "step entry", "seed step"])
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("block", [1, 100, 2**18])
+def test_relative_error_has_the_bits_of_its_formula(over, gaps, block, monkeypatch):
+    """The formula by xarray's reductions, which leave NaN out; sizes from 1e-200 to 1e200; in blocks of any size."""
+    monkeypatch.setattr("jaxdyn.engine.judge.BLOCK", block)
+    rng = np.random.default_rng(0)
+    shape = (7, 5, 9)
+    sides = [np.where(rng.random(shape) < gaps, np.nan, rng.normal(size=shape) * 10.0 ** rng.integers(-200, 200, (7, 1, 1)))] * 2
+    sides[1] = sides[0] + rng.normal(size=shape)
+    dims = ("seed", "step", "entry")
+    ds = xr.Dataset({f"{side}_z": (dims, values) for side, values in zip(("predicted", "measured"), sides, strict=True)})
+
+    def norm(sizes, axes):
+        largest = sizes.max(axes, skipna=True)
+        unit = np.exp2(np.floor(np.log2(largest.where(np.isfinite(largest) & (largest > 0), 1.0))))
+        return unit * ((sizes / unit) ** 2).sum(axes, skipna=True, min_count=1) ** 0.5
+
+    p, m, axes = ds.predicted_z.variable, ds.measured_z.variable, over.split()
+    expected = norm(abs(m - p), axes) / norm(abs(p), axes)
+    found = jd.relative_error(ds, "z", over)
+    assert found.dims == expected.dims
+    np.testing.assert_array_equal(found, expected)
+
+
 WHOLE = [np.int8, np.int16, np.int64, np.uint8, np.uint32, np.uint64, np.bool_]
 
 

@@ -11,7 +11,8 @@ from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified, entry
 from jaxdyn.engine.payload import by_chance, environment, payload
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.verify import distinct_runs, make_plan
 
 DECISION = Decision(
     "upheld",
@@ -46,6 +47,15 @@ def test_different_runs_and_programs_are_counted_once(results):
     assert (costs["toys:decay"]["compile_seconds"], costs["toys:decay"]["runs"]) == (2.0, 32), "of the one that knows all"
     assert costs["toys:solved"]["claims"] == ["solver.decay"]
     assert costs["toys:decay"]["static"]["weights"] == [1, 2] and costs["toys:decay"]["static"]["size"] == 3
+
+
+def test_a_run_that_several_requests_ask_for_is_counted_once(toys):
+    """Against all runs one by one: the same cells with seeds that overlap, and another cell."""
+    grid = toys.CLAIMS[0].quick
+    asked = [Request(toys.decay, grid, seeds) for seeds in ((0, 1, 2), (2, 3), (2, 3), (7,))]
+    asked.append(Request(toys.decay, grid.replace(lr=[0.7]), (0, 1)))
+    one_by_one = {(key, swept, seed) for r in asked for p, swept in r.cells for key in [Runs.program_key(p)] for seed in r.seeds}
+    assert sum(distinct_runs(asked).values()) == len(one_by_one)
 
 
 def test_what_is_no_number_is_null_and_all_of_it_is_json(results):
