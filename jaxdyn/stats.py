@@ -13,11 +13,9 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from jaxdyn import inquiry
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
-    "at_look",
     "bonferroni_t",
     "bonferroni_z",
     "bootstrap_interval",
@@ -311,9 +309,4 @@ def _real(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _level(level: float) -> float:
-    return at_look(number("level", level, above=0, below=1))
-
-
-def at_look(level: float) -> float:
-    """The level of an interval at the present look: closer to 1 where looks share the error (:mod:`jaxdyn.inquiry`)."""
-    return 1 - (1 - level) * inquiry.current().share
+    return number("level", level, above=0, below=1)

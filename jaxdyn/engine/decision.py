@@ -24,7 +24,7 @@ class Terms:
     Args:
         narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
         recorded: a measured claim's values were recorded on the same grid, so that they are compared.
-        look: the number of this judgement, 1 for the first; seeds were added before each of the others (:mod:`jaxdyn.inquiry`).
+        look: the number of this judgement, 1 for the first; before each other one seeds were added (:mod:`jaxdyn.engine.looks`).
         seeds: number of seeds of these runs, and of the claim; None: they are equal.
     """
 

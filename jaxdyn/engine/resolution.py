@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn import inquiry
 from jaxdyn.engine.check import Check, Reading, all_passed
 from jaxdyn.engine.claim import Judge
+from jaxdyn.engine.estimate import Estimated
 from jaxdyn.engine.failure import let_through
 from jaxdyn.errors import Inconclusive, UsageError
 
@@ -77,16 +77,14 @@ def _is(one: Check | Reading, kind: type[Check]) -> bool:
 
 def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> list[Any]:
     """What the judge returns: checks and readings."""
-    cells = frozenset(map(str, ds.status.dims)) - {"seed"} if "status" in ds else frozenset()
+    asked = guarded(ds)
+    if opponent:
+        asked.attrs["opponent"] = True
     # judges are run on zeros, NaN runs and distorted data by design; NaN decides nothing
     # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
-    with (
-        np.errstate(all="ignore"),
-        xr.set_options(arithmetic_join="exact"),
-        inquiry.asking(opponent=opponent, cells=cells),
-    ):
+    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
         try:
-            answers = judge(guarded(ds))
+            answers = judge(asked)
         except (IndexError, KeyError) as error:
             if narrowed:
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
@@ -98,7 +96,7 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
             f"one {type(answers).__name__}" if isinstance(answers, Check | Reading) else f"{type(answers).__name__} {answers!r:.60}"
         )
         raise UsageError(f"the judge returned {got}; it must return a list of checks, [jd.at_most(...), ...]")
-    return list(answers)
+    return [c.at(1.0) if isinstance(c, Estimated) else c for c in answers]
 
 
 def guarded(ds: xr.Dataset) -> xr.Dataset:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn import inquiry
 from jaxdyn.engine.check import Check, all_passed, holds
 from jaxdyn.engine.claim import Claim, Control, Rival
 from jaxdyn.engine.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
 from jaxdyn.engine.edits import Off
+from jaxdyn.engine.estimate import plain
 from jaxdyn.engine.failure import let_through
-from jaxdyn.engine.judge import plain
+from jaxdyn.engine.looks import Look, spent
 from jaxdyn.engine.measured import decide_measured
 from jaxdyn.engine.opponents import asked, breached, not_ok, numbers_of, rivalled
 from jaxdyn.engine.resolution import (
@@ -58,11 +58,10 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
         claim = dataclasses.replace(claim, found=None)
-    share = 1.0 if claim.expected == "measured" else inquiry.spent(terms.look)
+    asked = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
     try:
         count = int(outside(claim, data).sum())
-        with inquiry.asking(share=share):
-            decision = _decide(claim, data, control_data, terms)
+        decision = _decide(asked, data, control_data, terms)
         return dataclasses.replace(decision, diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)

@@ -30,7 +30,11 @@ def test_bounds_are_inclusive():
 @pytest.mark.parametrize("value", [math.nan, np.full(3, np.nan), np.array([]), RUNS * np.nan, RUNS.isel(seed=[])])
 def test_nothing_but_nan_decides_nothing(value):
     checks = [jd.at_most("x", value, 1e9), jd.at_least("x", value, -1e9), jd.within("x", value, -1e9, 1e9)]
-    for check in (*checks, jd.gate("x", value, at_least=0.0), jd.interval_within("x", value, (value, value), low=0.0, level=0.95)):
+    for check in (
+        *checks,
+        jd.gate("x", value, at_least=0.0),
+        jd.interval_within("x", value, lambda level: (value, value), low=0.0, level=0.95),
+    ):
         assert check.passed is None and math.isnan(check.value) and check.worst == {}
 
 
@@ -192,5 +196,18 @@ def test_a_share_is_of_truth_values():
 
 
 def test_one_interval_for_many_estimates():
-    check = jd.interval_within("x", runs([1.0, 2.0]), (0.5, 2.5), low=0.0, high=3.0, level=0.95)
+    check = jd.interval_within("x", runs([1.0, 2.0]), lambda level: (0.5, 2.5), low=0.0, high=3.0, level=0.95)
     assert check.passed is True and check.interval == (0.5, 2.5)
+
+
+@pytest.mark.parametrize("interval", [(0.5, 2.5), None])
+def test_an_interval_is_a_function_of_the_level(interval):
+    with pytest.raises(jd.UsageError, match=r"check 'x': interval=.* is not allowed: it is a function of the level"):
+        jd.interval_within("x", 1.0, interval, low=0.0, level=0.95)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, "high"])
+def test_a_level_lies_between_0_and_1(level):
+    for helper, options in ((jd.mean_within, {"low": 0.0}), (jd.share_within, {"low": 0.0}), (jd.rms_within, {"high": 1.0})):
+        with pytest.raises(jd.UsageError, match="level="):
+            helper("x", runs([1.0, 0.0, 1.0]), over="seed", level=level, **options)
