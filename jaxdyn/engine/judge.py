@@ -148,8 +148,8 @@ def mean_within(
 ) -> Check:
     """Whether the mean over runs lies in [low, high], judged by its Student t interval.
 
-    Runs of one seed at several settings are no independent runs: of axes of settings among ``over`` the mean is taken first, so
-    that there is one number for each seed.
+    Runs of one seed at several settings are no independent runs: of axes of settings among ``over``, which come before ``seed`` as
+    in a Dataset of runs, the mean is taken first, so that there is one number for each seed.
 
     Args:
         name: what is averaged.
