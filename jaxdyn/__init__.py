@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         within,
     )
     from jaxdyn.engine.observables import Observables, named, observables
-    from jaxdyn.engine.outcome import Verified
+    from jaxdyn.engine.outcome import Result
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.resource import imports, resource
     from jaxdyn.engine.setting import Grid, Swept, grid, setting
@@ -83,7 +83,7 @@ _HOMES = {
         "within",
     ),
     "engine.observables": ("Observables", "named", "observables"),
-    "engine.outcome": ("Verified",),
+    "engine.outcome": ("Result",),
     "engine.ranges": ("field",),
     "engine.resource": ("imports", "resource"),
     "engine.setting": ("Grid", "Swept", "grid", "setting"),
@@ -115,7 +115,7 @@ __all__ = [
     "Swept",
     "Theory",
     "UsageError",
-    "Verified",
+    "Result",
     "above",
     "at_least",
     "at_most",

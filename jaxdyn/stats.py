@@ -13,11 +13,9 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from jaxdyn import inquiry
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
-    "at_look",
     "bonferroni_t",
     "bonferroni_z",
     "bootstrap_interval",
@@ -31,6 +29,7 @@ __all__ = [
     "wilson_ends",
 ]
 
+BATCH = 2**24  # numbers that a bootstrap draws at a time
 MOST = 2**53  # tests at once: a float counts no further
 
 
@@ -161,8 +160,9 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
     rng, runs = np.random.default_rng(seed), len(values)
     quantile = scipy.stats.t.isf((1 - _level(level)) / 2, runs - 1)
     expanded = 1 - 2 * float(scipy.stats.norm.sf(np.sqrt(runs / (runs - 1)) * quantile))
+    at_once = max(1, min(n, BATCH // values.size))  # the draws are the same in batches of any size
     result = scipy.stats.bootstrap(
-        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, method="percentile", rng=rng
+        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, batch=at_once, method="percentile", rng=rng
     )
     return result.confidence_interval.low, result.confidence_interval.high
 
@@ -309,9 +309,4 @@ def _real(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _level(level: float) -> float:
-    return at_look(number("level", level, above=0, below=1))
-
-
-def at_look(level: float) -> float:
-    """The level of an interval at the present look: closer to 1 where looks share the error (:mod:`jaxdyn.inquiry`)."""
-    return 1 - (1 - level) * inquiry.current().share
+    return number("level", level, above=0, below=1)

@@ -34,7 +34,7 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
 
     outcome = verify(claim, **options)
     if outcome.skipped:
-        pytest.skip(str(outcome.conclusion.decision.message))
+        pytest.skip(str(outcome.message))
     assert outcome.as_expected, repr(outcome)
 
 
@@ -185,9 +185,9 @@ class ClaimItem(pytest.Item):
 
         outcome = verify(self.claim, scale=self.scale)
         if outcome.skipped:
-            pytest.skip(str(outcome.conclusion.decision.message))
+            pytest.skip(str(outcome.message))
         if not outcome.as_expected:
-            failure = outcome.conclusion.decision.failure
+            failure = outcome.failure
             full = failure is not None and self.config.getoption("tbstyle", "auto") == "long"
             raise AssertionError(f"{outcome!r}\n{failure.traceback}" if failure is not None and full else repr(outcome))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.engine.ranges import HOLDS, Range
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, stops, text_of, worlds
@@ -159,7 +159,7 @@ def test_the_last_of_many_moves_is_run_and_most_others_are_not(explorer, own):
     ended, outcomes = threading.Event(), {}
 
     def tell(number, what):
-        if isinstance(what, Verified | UsageError):
+        if isinstance(what, Result | UsageError):
             outcomes[number] = what
             if number == 29:
                 ended.set()

@@ -356,3 +356,12 @@ def test_numbers_of_any_library_are_counts():
     assert stats.wilson(np.int64(2), xr.DataArray(4)) == stats.wilson(2, 4)
     assert stats.bonferroni_z(np.int8(3), np.float32(0.5)) == stats.bonferroni_z(3, 0.5)
     assert stats.bonferroni_t(np.asarray(3), [8, np.nan, 1]).tolist() == [stats.bonferroni_t(3, 8), np.inf, np.inf]
+
+
+@pytest.mark.parametrize("shape", [(8,), (51, 3), (200,)])
+def test_a_bootstrap_draws_the_same_in_batches_of_any_size(shape, monkeypatch):
+    values = np.random.default_rng(3).normal(size=shape)
+    whole = stats.bootstrap_interval(values, n=500)
+    for batch in (1, 700, 12_345):
+        monkeypatch.setattr(stats, "BATCH", batch)
+        np.testing.assert_array_equal(stats.bootstrap_interval(values, n=500), whole)

@@ -21,8 +21,7 @@ import xarray as xr
 
 import jaxdyn
 from jaxdyn.engine.chunk import versions
-from jaxdyn.engine.decision import decision_from
-from jaxdyn.engine.outcome import Conclusion
+from jaxdyn.engine.decision import Decision, decision_from
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.task import Task
 from jaxdyn.errors import StoreError
@@ -66,23 +65,23 @@ def is_concluded(folder: Path, claim_id: str) -> bool:
     return saved is not None and saved[1] == theory_sources()
 
 
-def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclusion: Conclusion) -> None:
+def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, decision: Decision) -> None:
     """Write a conclusion, unless it is an error: failed claims are tried again."""
-    if basis_hash is None or conclusion.decision.failure is not None:
+    if basis_hash is None or decision.failure is not None:
         return
     # an unusual value in a check or a full disk costs only time: the conclusion will be drawn again
     with contextlib.suppress(TypeError, ValueError, RecursionError, StoreError):
-        content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(conclusion)])
+        content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(decision)])
         atomic_write(_file(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
 
 
-def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
+def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Decision | None:
     """The stored conclusion, if its basis is the same."""
     saved = _saved(folder, claim_id)
     if saved is None or saved[0] != basis_hash:
         return None
-    with contextlib.suppress(ValueError, TypeError, KeyError):
-        return Conclusion(decision_from(saved[2]["decision"]), saved[2]["by"], saved[2]["figure"])
+    with contextlib.suppress(ValueError):
+        return decision_from(saved[2])
     return None
 
 

@@ -21,12 +21,12 @@ from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_co
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.decision import Terms
+from jaxdyn.engine.decision import Decision, Terms
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.direct import untraced
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
-from jaxdyn.engine.outcome import Conclusion, Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.program import check_device
 from jaxdyn.engine.progress import Progress
@@ -69,9 +69,9 @@ def draw(claim: Claim, data: xr.Dataset, narrowed: bool = False) -> str:
 
 def _conclude_and_draw(
     claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], terms: Terms, shown: bool
-) -> Conclusion:
-    conclusion = conclude(claim, data, controls, by, terms)
-    return dataclasses.replace(conclusion, figure=draw(claim, data, terms.narrowed)) if shown else conclusion
+) -> Decision:
+    decision = conclude(claim, data, controls, by, terms)
+    return dataclasses.replace(decision, figure=draw(claim, data, terms.narrowed)) if shown else decision
 
 
 def _same_figures(claims: Sequence[Claim]) -> dict[str, str]:
@@ -86,17 +86,17 @@ def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
     return registry.all_claims(load, {theory})
 
 
-def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
+def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Decision:
     """In a worker: look the claim up by its id (judges and plots cannot be pickled), conclude and save."""
     claims = _claims_here(claim_id.split(".")[0], load)
     claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
     return _conclude_and_save(folder, basis_hash, claim, *rest)
 
 
-def _conclude_and_save(folder: Path, basis_hash: str | None, claim: Claim, *rest: Any) -> Conclusion:
-    conclusion = _conclude_and_draw(claim, *rest)
-    save_conclusion(folder, claim.id, basis_hash, conclusion)
-    return conclusion
+def _conclude_and_save(folder: Path, basis_hash: str | None, claim: Claim, *rest: Any) -> Decision:
+    decision = _conclude_and_draw(claim, *rest)
+    save_conclusion(folder, claim.id, basis_hash, decision)
+    return decision
 
 
 def _conclude_task(
@@ -106,7 +106,7 @@ def _conclude_task(
     task: Task,
     data: xr.Dataset,
     controls: dict[str, xr.Dataset],
-) -> Conclusion | cf.Future[Conclusion]:
+) -> Decision | cf.Future[Decision]:
     drawn = task.claim.id not in undrawn
     basis_hash = basis(task, data, controls, drawn)
     if (before := load_conclusion(folder, task.claim.id, basis_hash)) is not None:
@@ -127,7 +127,7 @@ def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: in
     return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
 
 
-def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Verified], None]) -> None:
+def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Result], None]) -> None:
     """Run and judge the cheapest claim in this process: a first verdict within seconds."""
     task, seconds = cheapest([task for task in tasks if task.missing is None] or tasks)
     if seconds < SOON:
@@ -140,7 +140,7 @@ def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str
         )
 
 
-def _opening(folder: Path, concluded: Callable[[Verified], None], **options: Any) -> None:
+def _opening(folder: Path, concluded: Callable[[Result], None], **options: Any) -> None:
     """If all claims were requested: a first verdict, from the theory with the quickest program, before the others are imported."""
     theory = quickest_theory()
     if theory is not None:
@@ -257,16 +257,16 @@ class _Page:
     same: Mapping[str, str] = dataclasses.field(default_factory=dict)
     chosen: int = 0
     device: str = ""
-    results: dict[str, Verified] = dataclasses.field(default_factory=dict)
+    results: dict[str, Result] = dataclasses.field(default_factory=dict)
     start: float = dataclasses.field(default_factory=time.perf_counter)
     next: float = 0.0
 
     @property
-    def outcomes(self) -> list[Verified]:
+    def outcomes(self) -> list[Result]:
         """The outcomes so far, in the order of the claims."""
         return [self.results[claim.id] for claim in self.claims if claim.id in self.results]
 
-    def concluded(self, verified: Verified) -> None:
+    def concluded(self, verified: Result) -> None:
         """Print an outcome, and write the page if it is due."""
         if verified.claim.id in self.results:
             return
@@ -293,7 +293,7 @@ class _Page:
             whole["unfinished"] = unfinished
         if self.debug:
             _add_tracebacks(whole, outcomes)
-        figures = {v.claim.id: v.conclusion.figure for v in outcomes if v.conclusion.figure is not None}
+        figures = {v.claim.id: v.figure for v in outcomes if v.figure is not None}
         figures |= {own: figures[other] for own, other in self.same.items() if own in self.results and other in figures}
         write_results(self.folder, whole, figures)
         rebuild(self.folder, self.target)
@@ -301,14 +301,14 @@ class _Page:
         return whole
 
 
-def _bad(verified: Verified) -> bool:
+def _bad(verified: Result) -> bool:
     """Whether a claim makes the exit code 1: its verdict differs, or, with ``--by``, is an error; never if it is skipped."""
     return verified.verdict == "error" if verified.by is not None else not (verified.as_expected or verified.skipped)
 
 
-def _add_tracebacks(whole: dict[str, Any], results: Sequence[Verified]) -> None:
+def _add_tracebacks(whole: dict[str, Any], results: Sequence[Result]) -> None:
     for entry, verified in zip(whole["claims"], results, strict=True):
-        failure = verified.conclusion.decision.failure
+        failure = verified.failure
         if failure is not None:
             entry["error"]["traceback"] = failure.traceback
 

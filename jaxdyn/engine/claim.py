@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.engine.check import Check, Reading
 
-__all__ = ["Breach", "Claim", "Control", "Judge", "Plot", "Rival"]
+__all__ = ["Breach", "Claim", "Control", "Judge", "Plot", "Rival", "Shared"]
 
 Judge: TypeAlias = "Callable[[xr.Dataset], Sequence[Check | Reading]]"
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
@@ -81,7 +81,28 @@ def _is_record(record: Any) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
+class Shared:
+    """What claims on the same runs may share, as a :class:`~jaxdyn.engine.study.Study`; fields as in :class:`Claim`."""
+
+    trial: Callable[[Any, jax.Array], Observables]
+    quick: Grid
+    source: str
+    paper: Grid | None = None
+    seeds: int = 1
+    paper_seeds: int | None = None
+    max_seeds: int | None = None
+    tested: str | None = None
+    form: str | None = None
+    min_ok: float = 1.0
+    plot: Plot | None = None
+    caption: str | None = None
+    bounds: Bounds | str | None = None
+    assumes: tuple[Assumption, ...] = ()
+    rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim(Shared):
     r"""A statement about training dynamics that can fail.
 
     Args:
@@ -124,27 +145,12 @@ class Claim:
     id: str
     title: str
     statement: str
-    source: str
-    trial: Callable[[Any, jax.Array], Observables]
-    quick: Grid
     judge: Judge
     evidence: Evidence = None  # type: ignore[assignment]  # no claim goes without: refused below, with what is allowed
     controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
-    paper: Grid | None = None
-    seeds: int = 1
-    paper_seeds: int | None = None
-    max_seeds: int | None = None
-    tested: str | None = None
-    form: str | None = None
     counterpart: str | None = None
     sibling: str | None = None
-    min_ok: float = 1.0
-    plot: Plot | None = None
-    caption: str | None = None
-    bounds: Bounds | str | None = None
-    assumes: tuple[Assumption, ...] = ()
-    rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
     talks: tuple[str, ...] = ()
     recorded: Mapping[str, float | tuple[float, float, float]] | None = None

@@ -1,4 +1,8 @@
-"""The decision on a claim, the outcomes of its controls and rivals, and which check rejects which of them."""
+"""The decision on a claim, the outcomes of its controls and rivals, and which check rejects which of them.
+
+A decision is what a judge's answers come to: workers return it, output folders store it. With the data it becomes a
+:class:`jaxdyn.engine.outcome.Result`.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ class Terms:
 
     Args:
         narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
-        recorded: a measured claim's record was made on such runs; on other grids it is not compared.
-        look: the how manieth judgement this is, with seeds added in between (:mod:`jaxdyn.inquiry`).
-        seeds: how many there are, and how many the claim has; None: as many.
+        recorded: a measured claim's values were recorded on the same grid, so that they are compared.
+        look: the number of this judgement, 1 for the first; before each other one seeds were added (:mod:`jaxdyn.engine.looks`).
+        seeds: number of seeds of these runs, and of the claim; None: they are equal.
     """
 
     narrowed: bool = False
@@ -47,7 +51,25 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """A verdict and all that it rests on."""
+    """A verdict and all that it rests on.
+
+    Args:
+        verdict: one of upheld, refuted, toothless, inconclusive, measured, error, skipped.
+        checks: the judge's checks on the main runs.
+        readings: what a measured claim's judge reads of the main runs.
+        gates: the conditions that the runs must meet before the statement is judged.
+        controls: the outcome of every negative control.
+        rivals: the outcome of every rival.
+        resolution: the smallest distortions that are rejected, of predictions (``scale``) and by a control's data (``mix``); and
+            how many ``seeds`` were distorted, if not all.
+        counterpart_checks: the same judge's checks of the counterpart's form, for a claim expected to be refuted.
+        diverged: number of runs that are not ok.
+        outside: number of runs outside the claim's assumptions.
+        message: why the verdict is not a plain one.
+        failure: the exception that made it ``error``.
+        by: the verdict in each cell of the fields of ``by``.
+        figure: the claim's figure as HTML, if it was drawn.
+    """
 
     verdict: str
     checks: list[Check] = dataclasses.field(default_factory=list)
@@ -55,12 +77,14 @@ class Decision:
     gates: list[Check] = dataclasses.field(default_factory=list)
     controls: list[Outcome] = dataclasses.field(default_factory=list)
     rivals: list[Outcome] = dataclasses.field(default_factory=list)
-    resolution: dict[str, dict[str, Any]] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
+    resolution: dict[str, Any] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
     counterpart_checks: list[Check] = dataclasses.field(default_factory=list)
     diverged: int = 0
     outside: int = 0
     message: str | None = None
     failure: Failure | None = None
+    by: list[dict[str, Any]] | None = None
+    figure: str | None = None
 
     @property
     def undecided(self) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxdyn import inquiry, stats
 from jaxdyn.engine.check import Check, Reading, holds
-from jaxdyn.errors import Inconclusive, UsageError, shown
+from jaxdyn.engine.estimate import Ends, Estimate, excess, student, wilson, worst_entry
+from jaxdyn.errors import Inconclusive, UsageError, number, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,24 +33,8 @@ __all__ = [
     "within",
 ]
 
+BLOCK = 2**18  # numbers that are compared at a time
 LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as a Python value; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _pick(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
-    """The entry with the largest badness and its coordinates; NaN (runs that are not ok, padding) is passed over."""
-    array, bad = np.asarray(values, float), np.asarray(badness, float)
-    if array.size == 0 or np.all(np.isnan(bad)):
-        return math.nan, {}
-    index = np.unravel_index(np.nanargmax(bad), bad.shape)
-    worst = {}
-    for dim, i in zip(getattr(values, "dims", ()), index, strict=False):
-        worst[dim] = plain(values.coords[dim].values[i]) if dim in values.coords else int(i)
-    return float(array[index]), worst
 
 
 def _floats(name: str, value: Any) -> Any:
@@ -74,32 +60,30 @@ def _bound(name: str, bound: Any) -> float:
         raise UsageError(f"check {name!r}: the bound {shown(bound)} is not allowed: it is one number") from None
 
 
+def _level(level: float) -> float:
+    checked: float = number("level", level, above=0, below=1)
+    return checked
+
+
 def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
-    number, worst = _pick(value, value)
-    return Check(name, number, (-math.inf, bound), number <= bound, worst)
+    worst_value, worst = worst_entry(value, value)
+    return Check(name, worst_value, (-math.inf, bound), worst_value <= bound, worst)
 
 
 def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
-    number, worst = _pick(value, -value)
-    return Check(name, number, (bound, math.inf), number >= bound, worst)
+    worst_value, worst = worst_entry(value, -value)
+    return Check(name, worst_value, (bound, math.inf), worst_value >= bound, worst)
 
 
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
-    number, worst = _pick(value, _excess(value, value, low, high))
-    return Check(name, number, (low, high), holds((low, high), number), worst)
-
-
-def _excess(lowest: Any, highest: Any, low: float, high: float) -> Any:
-    """How far numbers lie below ``low`` or above ``high``, negative between; infinite bounds are none."""
-    below = low - lowest if math.isfinite(low) else np.where(np.isnan(lowest), np.nan, -np.inf)
-    above = highest - high if math.isfinite(high) else np.where(np.isnan(highest), np.nan, -np.inf)
-    return np.maximum(below, above)
+    worst_value, worst = worst_entry(value, excess(value, value, low, high))
+    return Check(name, worst_value, (low, high), holds((low, high), worst_value), worst)
 
 
 def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
@@ -123,7 +107,7 @@ def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, fl
 def interval_within(
     name: str,
     value: float | xr.DataArray,
-    interval: tuple[Any, Any],
+    interval: Ends,
     *,
     level: float,
     low: float | None = None,
@@ -132,56 +116,25 @@ def interval_within(
 ) -> Check:
     """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, straddling is undecided.
 
+    ``jd.interval_within("median", median, lambda level: (low_end(level), high_end(level)), level=0.997, low=0.9)``
+
     Args:
         name: what is estimated.
         value: the estimate, or an array of estimates, each of which must lie inside.
-        interval: lower and upper ends, shaped as ``value``.
-        level: probability that all the intervals hold together, as it was asked for when they were made.
+        interval: of a level: the lower and the upper ends, shaped as ``value``, of intervals that hold together with that
+            probability. It is asked at ``level``, and closer to 1 where a claim may be judged again on more seeds.
+        level: probability that all the intervals hold together.
         low: lower bound; None: none.
         high: upper bound; None: none.
         runs: from how many runs, to say how many would decide.
 
     Raises:
-        UsageError: without any bound.
+        UsageError: without any bound, and for an interval that is no function.
     """
-    low, high = _bounds(name, low, high)
-    value = _floats(name, value)
-    below, above = _ends(np.asarray(value), *interval)
-    excess, certain = _excess(below, above, low, high), _excess(above, below, low, high)
-    number, worst = _pick(value, excess)
-    held = stats.at_look(level)
-    if math.isnan(number):
-        return Check(name, number, (low, high), None, level=held)
-    at = np.unravel_index(np.nanargmax(excess), below.shape)
-    ends = float(below[at]), float(above[at])
-    if np.nanmax(certain) > 0:  # one entry that lies outside for certain is enough
-        at = np.unravel_index(np.nanargmax(certain), below.shape)
-        ends = float(below[at]), float(above[at])
-        number, worst = _pick(value, certain)
-        return Check(name, number, (low, high), False, worst, ends, level=held)
-    if low <= ends[0] and ends[1] <= high:
-        return Check(name, number, (low, high), True, worst, ends, level=held)
-    count = None if runs is None else float(np.broadcast_to(np.asarray(runs, float), below.shape)[at])
-    return Check(name, number, (low, high), None, worst, ends, needed=_needed(number, ends, (low, high), count), level=held)
-
-
-def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Both ends for every estimate: those of an infinite one are itself; one without a finite interval may be anything."""
-    below, above = (np.broadcast_to(np.asarray(end, float), value.shape) for end in (low, high))
-    unknown = ~np.isnan(value) & (np.isnan(below) | np.isnan(above))
-    return (
-        np.where(np.isinf(value), value, np.where(unknown, -np.inf, below)),
-        np.where(np.isinf(value), value, np.where(unknown, np.inf, above)),
-    )
-
-
-def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float], runs: float | None) -> int | None:
-    """Runs after which the interval, which narrows with their square root, would lie on one side of the bound."""
-    distance = min(abs(value - b) for b in bounds if math.isfinite(b))
-    half = max(ends[1] - value, value - ends[0])
-    if runs is None or distance == 0 or not math.isfinite(half):
-        return None
-    return math.ceil(runs * (half / distance) ** 2)
+    if not callable(interval):
+        raise UsageError(f"check {name!r}: interval={shown(interval)} is not allowed: it is a function of the level")
+    bounds = _bounds(name, low, high)
+    return Estimate(_floats(name, value), interval, bounds, runs).check(name, _level(level))
 
 
 def mean_within(
@@ -195,8 +148,8 @@ def mean_within(
 ) -> Check:
     """Whether the mean over runs lies in [low, high], judged by its Student t interval.
 
-    Runs of one seed at several settings are no independent runs: of axes of settings among ``over`` the mean is taken first, so
-    that there is one number for each seed.
+    Runs of one seed at several settings are no independent runs: of axes of settings among ``over``, which come before ``seed`` as
+    in a Dataset of runs, the mean is taken first, so that there is one number for each seed.
 
     Args:
         name: what is averaged.
@@ -209,29 +162,31 @@ def mean_within(
     Raises:
         Inconclusive: fewer than two runs.
     """
-    mean, interval, runs = _means(name, values, over, level)
-    return interval_within(name, mean, interval, low=low, high=high, runs=runs, level=level)
+    mean, ends, runs = _means(name, values, over)
+    return interval_within(name, mean, ends, low=low, high=high, runs=runs, level=level)
 
 
-def _means(name: str, values: xr.DataArray, over: str | Sequence[str], level: float) -> tuple[Any, tuple[Any, Any], Any]:
-    """Means over runs with the ends of their intervals, and the number of independent runs."""
+def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
+    """Means over runs with their intervals, and the number of independent runs."""
     values, over = _by_seed(name, values, over)
     numbers = values.variable  # named axes alone: coordinates only say which entry is the worst, and take most of the time
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
     mean = numbers.mean(over)
-    half = stats.bonferroni_t(runs.size, runs.values, level) * numbers.std(over, ddof=1) / np.sqrt(runs.values)
-    return _labelled(mean, values), (mean - half, mean + half), runs
+    return _labelled(mean, values), functools.partial(student, mean, numbers.std(over, ddof=1), runs), runs
 
 
 def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
-    """One number for each seed, a mean over the settings among ``over``; and the axes that are left of these."""
+    """One number for each seed, a mean over the settings among ``over``; and the axes that are left of these.
+
+    Axes of settings come before ``seed``, as in every Dataset of runs; a run's own axes come after it.
+    """
     over = [over] if isinstance(over, str) else list(over)
     if missing := [axis for axis in over if axis not in values.dims]:
         there = ", ".join(map(str, values.dims)) or "none"
         raise UsageError(f"check {name!r}: over={missing[0]!r} is not allowed: the values have the axes {there}")
-    settings = [axis for axis in over if axis in inquiry.current().cells] if "seed" in over else []
+    settings = [axis for axis in values.dims[: values.dims.index("seed")] if axis in over] if "seed" in over else []
     if not settings:
         return values, over
     return _labelled(values.variable.mean(settings), values), [axis for axis in over if axis not in settings]
@@ -253,13 +208,8 @@ def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], h
     Raises:
         Inconclusive: fewer than two runs.
     """
-    check = mean_within(name, squares, over=over, high=high**2, level=level)
-    ends = None if check.interval is None else (_root(check.interval[0]), _root(check.interval[1]))
-    return dataclasses.replace(check, value=_root(check.value), bound=(-math.inf, float(high)), interval=ends)
-
-
-def _root(square: float) -> float:
-    return math.copysign(math.sqrt(abs(square)), square)
+    mean, ends, runs = _means(name, squares, over)
+    return Estimate(_floats(name, mean), ends, (-math.inf, _bound(name, high)), runs, root=True).check(name, _level(level))
 
 
 def share_within(
@@ -284,12 +234,12 @@ def share_within(
     Raises:
         Inconclusive: no run at all.
     """
-    share, interval, runs = _shares(name, flags, over, level)
-    return interval_within(name, share, interval, low=low, high=high, runs=runs, level=level)
+    share, ends, runs = _shares(name, flags, over)
+    return interval_within(name, share, ends, low=low, high=high, runs=runs, level=level)
 
 
-def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str], level: float) -> tuple[Any, tuple[Any, Any], Any]:
-    """Shares of runs with the ends of their intervals, and the number of independent runs."""
+def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
+    """Shares of runs with their intervals, and the number of independent runs."""
     flags = _floats(name, flags)
     if not bool(flags.isin((0, 1)).where(flags.notnull(), True).all()):
         raise UsageError(f"check {name!r}: a share is of truth values: 0, 1, or NaN where a run is not ok")
@@ -297,7 +247,7 @@ def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str], level: fl
     runs, hits = flags.count(over), flags.sum(over)
     if flags.size == 0 or int(runs.min()) < 1:
         raise Inconclusive(f"{name}: a share needs at least one run")
-    return hits / runs, stats.wilson_ends(hits.values, runs.values, 1 - (1 - level) / runs.size), runs
+    return hits / runs, functools.partial(wilson, hits.values, runs.values), runs
 
 
 def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
@@ -307,7 +257,8 @@ def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], 
         Inconclusive: fewer than two runs.
         UsageError: axes besides those of the runs.
     """
-    return _reading(name, *_means(name, _floats(name, values), over, level)[:2])
+    mean, ends, _ = _means(name, _floats(name, values), over)
+    return _reading(name, mean, ends(level))
 
 
 def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
@@ -317,7 +268,8 @@ def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], 
         Inconclusive: no run at all.
         UsageError: axes besides those of the runs.
     """
-    return _reading(name, *_shares(name, flags, over, level)[:2])
+    share, ends, _ = _shares(name, flags, over)
+    return _reading(name, share, ends(level))
 
 
 def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
@@ -329,28 +281,58 @@ def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
     """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty).
 
-    Of a control or rival the measured side is the unit: a theory in which nothing happens is not refuted by a division by zero.
+    Of a control or rival (``ds.attrs["opponent"]``, set by the engine) the measured side is the unit: a theory in which nothing
+    happens is not refuted by a division by zero.
     """
+    unit = "measured" if ds.attrs.get("opponent") else "predicted"
     over = dims.split() if isinstance(dims, str) else list(dims)
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
-        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64)) for array in (predicted, measured))
-        distance, size = abs(measured - predicted), abs(measured if inquiry.current().opponent else predicted)
+        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))
+        distance, size = abs(measured - predicted), abs(measured if unit == "measured" else predicted)
         return _norm(distance, over) / _norm(size, over) if over else distance / size
 
-    return by_axis(error, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+    def in_blocks(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
+        return _in_blocks(error, predicted, measured, over)
+
+    return by_axis(in_blocks, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+
+
+def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:
+    """``function`` of both, of some entries of an axis at a time: what fits into a cache takes half the time.
+
+    It is the longest axis before those in ``over``, whose sums so have the same terms in the same order.
+    """
+    import xarray as xr
+
+    axes = [dim for dim in itertools.takewhile(lambda dim: dim not in over, measured.dims) if dim in predicted.dims]
+    if not axes or measured.size <= BLOCK:
+        return function(predicted, measured)
+    axis = max(axes, key=measured.sizes.__getitem__)
+    length = max(1, BLOCK * measured.sizes[axis] // measured.size)
+    parts = [slice(i, i + length) for i in range(0, measured.sizes[axis], length)]
+    blocks = [function(predicted.isel({axis: part}), measured.isel({axis: part})) for part in parts]
+    joined: xr.Variable = xr.Variable.concat(blocks, axis)
+    return joined
 
 
 def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
     """The root of the sum of squares: the largest size, as a power of two, is taken out, so that no square overflows or vanishes.
 
-    NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN.
+    NaN is a run that is not ok, or ragged padding: padding is left out, a norm without any number is NaN.
     """
-    largest = sizes.max(over, skipna=True)
-    unit = largest.where(np.isfinite(largest) & (largest > 0), 1.0)
-    unit.data = np.exp2(np.floor(np.log2(unit.data)))
-    norm: xr.Variable = unit * ((sizes / unit) ** 2).sum(over, skipna=True, min_count=1) ** 0.5
-    return norm
+    import xarray as xr
+
+    array, axes = sizes.values, sizes.get_axis_num(over)
+    largest = np.fmax.reduce(array, axes, keepdims=True)
+    unit = np.exp2(np.floor(np.log2(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))))
+    squares = array / unit
+    np.square(squares, out=squares)
+    total = squares.sum(axes, keepdims=True)
+    if np.isnan(total).any():
+        squares[np.isnan(squares)] = 0.0
+        total = np.where(np.isnan(largest), np.nan, squares.sum(axes, keepdims=True))
+    return xr.Variable([dim for dim in sizes.dims if dim not in over], np.squeeze(unit * total**0.5, axes))
 
 
 def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:

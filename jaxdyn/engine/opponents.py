@@ -90,7 +90,17 @@ def edited(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset
     ds = edit(guarded(main))
     if (fault := _fault(ds, main)) is not None:
         raise _blamed(what, edit, fault)
-    return ds
+    return _runs_first(ds, main)
+
+
+def _runs_first(ds: xr.Dataset, main: xr.Dataset) -> xr.Dataset:
+    """The axes of runs before a variable's own, as in the main runs: ``xr.where`` puts those of its condition first."""
+    moved = {}
+    for name, values in ds.data_vars.items():
+        runs = [axis for axis in main.status.dims if axis in values.dims]
+        if list(values.dims[: len(runs)]) != runs:
+            moved[name] = values.transpose(*runs, ...)
+    return ds.assign(moved) if moved else ds
 
 
 def _blamed(what: str, edit: Any, fault: str, allowed: str = "it must return the Dataset with other numbers") -> UsageError:

@@ -1,4 +1,4 @@
-"""The outcome of a verification: the conclusion on one claim, the cost of its programs, and the claim's entry in JSON."""
+"""The result of a verification: the decision on one claim with its data and the cost of its programs; and its entry in JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from jaxdyn.engine.check import Check, Reading, bound_text
+from jaxdyn.engine.check import bound_text
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import provenance
@@ -25,19 +25,10 @@ from jaxdyn.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Conclusion", "Cost", "Verified", "described", "entry"]
+__all__ = ["Cost", "Result", "described", "entry"]
 
 SIGNS = {True: "ok  ", False: "FAIL", None: "?   "}
 OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Conclusion:
-    """The judgement of a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
-
-    decision: Decision
-    by: list[dict[str, Any]] | None = None
-    figure: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,62 +42,35 @@ class Cost:
     cpu_seconds: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Verified:
-    """A claim's outcome: the conclusion, the labelled data, and what it cost."""
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Decision):
+    """What ``jd.verify`` returns: the decision on a claim, with its data and what it cost.
+
+    Args:
+        claim: what was verified.
+        task: the runs that it asked for.
+        data: its labelled runs; None where there are none, since the trial raised or the claim was skipped.
+        control_data: the runs of every control that is a setting.
+        costs: of each of its programs.
+    """
 
     claim: Claim
     task: Task
-    conclusion: Conclusion
     data: xr.Dataset | None = None
     control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
     costs: tuple[Cost, ...] = ()
 
-    @property
-    def verdict(self) -> str:
-        """One of upheld, refuted, toothless, inconclusive, measured, error, skipped."""
-        return self.conclusion.decision.verdict
-
-    @property
-    def checks(self) -> list[Check]:
-        """The judge's checks on the main runs."""
-        return self.conclusion.decision.checks
-
-    @property
-    def readings(self) -> list[Reading]:
-        """What a measured claim's judge reads of the main runs."""
-        return self.conclusion.decision.readings
-
-    @property
-    def controls(self) -> list[Outcome]:
-        """The outcome of every negative control."""
-        return self.conclusion.decision.controls
-
-    @property
-    def gates(self) -> list[Check]:
-        """The conditions that the runs must meet before the statement is judged."""
-        return self.conclusion.decision.gates
-
-    @property
-    def rivals(self) -> list[Outcome]:
-        """The outcome of every rival."""
-        return self.conclusion.decision.rivals
+    @classmethod
+    def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
+        """A decision with what it was made on."""
+        decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
+        return cls(**decided, claim=task.claim, task=task, **rest)
 
     @property
     def teeth(self) -> dict[str, list[str]]:
         """For every check, or reading, the controls and rivals that it rejects."""
         opponents = [*self.controls, *self.rivals]
         return {r.name: [o.name for o in opponents if r.name in o.apart] for r in self.readings} or teeth(self.checks, opponents)
-
-    @property
-    def resolution(self) -> dict[str, dict[str, Any]]:
-        """The smallest distortions that are rejected."""
-        return self.conclusion.decision.resolution
-
-    @property
-    def by(self) -> list[dict[str, Any]] | None:
-        """The verdict in each cell of the fields of ``by``."""
-        return self.conclusion.by
 
     @property
     def as_expected(self) -> bool:
@@ -144,7 +108,7 @@ class Verified:
             UsageError: there are no data, since the trial raised.
         """
         if self.data is None:
-            raise UsageError(f"{self.claim.id} has no data to plot: {self.conclusion.decision.message}")
+            raise UsageError(f"{self.claim.id} has no data to plot: {self.message}")
         import matplotlib
 
         from jaxdyn import plotting
@@ -162,8 +126,7 @@ class Verified:
         lines += [f"  ·    {reading}" for reading in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
             lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
-        message = self.conclusion.decision.message
-        return "\n".join([*lines, *([f"  {message}"] if message else [])])
+        return "\n".join([*lines, *([f"  {self.message}"] if self.message else [])])
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: verdict, statement, and a table of checks and controls."""
@@ -176,8 +139,7 @@ class Verified:
             rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
-        message = self.conclusion.decision.message
-        note = f"<p>{html.escape(message)}</p>" if message else ""
+        note = f"<p>{html.escape(self.message)}</p>" if self.message else ""
         title = f"<b>{html.escape(self.claim.id)}</b>: {self.verdict} (expected {self.claim.expected})"
         return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
 
@@ -189,8 +151,8 @@ def _why(control: Outcome) -> str:
     return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
 
 
-def _settings(verified: Verified) -> dict[str, Any]:
-    return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
+def _settings(result: Result) -> dict[str, Any]:
+    return {row["name"]: row["value"] for row in field_table(result.task.main.grid)}
 
 
 def described(claim: Claim) -> dict[str, Any]:
@@ -217,50 +179,49 @@ def described(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _entry(verified: Verified) -> dict[str, Any]:
-    claim, decision = verified.claim, verified.conclusion.decision
+def _entry(result: Result) -> dict[str, Any]:
+    claim = result.claim
     entry = described(claim) | {
-        "tested": tested(claim, verified.task.main.grid, len(verified.task.main.seeds)),
-        "verdict": decision.verdict,
-        "resolution": decision.resolution,
-        "programs": verified.programs,
-        "runs": len(verified.task.main.grid.cells()) * len(verified.task.main.seeds),
-        "diverged": decision.diverged,
-        "compile_seconds": verified.compile_seconds,
-        "run_seconds": verified.run_seconds,
-        "outside": decision.outside,
-        "checks": [dataclasses.asdict(c) for c in decision.checks],
-        "readings": [dataclasses.asdict(r) for r in decision.readings],
-        "gates": [dataclasses.asdict(c) for c in decision.gates],
-        "controls": [dataclasses.asdict(c) for c in decision.controls],
-        "rivals": [dataclasses.asdict(c) for c in decision.rivals],
-        "teeth": verified.teeth,
-        "scale": verified.task.scale,
-        "seeds": len(verified.task.main.seeds),
-        "look": verified.task.terms.look,
-        "seed_range": verified.task.main.seed_range,
-        "settings": _settings(verified),
-        "command": verified.task.command,
-        "message": decision.message,
+        "tested": tested(claim, result.task.main.grid, len(result.task.main.seeds)),
+        "verdict": result.verdict,
+        "resolution": result.resolution,
+        "programs": result.programs,
+        "runs": len(result.task.main.grid.cells()) * len(result.task.main.seeds),
+        "diverged": result.diverged,
+        "compile_seconds": result.compile_seconds,
+        "run_seconds": result.run_seconds,
+        "outside": result.outside,
+        "checks": [dataclasses.asdict(c) for c in result.checks],
+        "readings": [dataclasses.asdict(r) for r in result.readings],
+        "gates": [dataclasses.asdict(c) for c in result.gates],
+        "controls": [dataclasses.asdict(c) for c in result.controls],
+        "rivals": [dataclasses.asdict(c) for c in result.rivals],
+        "teeth": result.teeth,
+        "scale": result.task.scale,
+        "seeds": len(result.task.main.seeds),
+        "look": result.task.terms.look,
+        "seed_range": result.task.main.seed_range,
+        "settings": _settings(result),
+        "command": result.task.command,
+        "message": result.message,
     }
-    if decision.failure is not None:
-        failure = decision.failure
+    if (failure := result.failure) is not None:
         entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
     if claim.counterpart is not None:
         entry |= {
             "counterpart": claim.counterpart,
-            "counterpart_checks": [dataclasses.asdict(c) for c in decision.counterpart_checks],
+            "counterpart_checks": [dataclasses.asdict(c) for c in result.counterpart_checks],
         }
-    if verified.by is not None:
-        entry["by"] = {"fields": list(verified.task.by), "cells": verified.by}
+    if result.by is not None:
+        entry["by"] = {"fields": list(result.task.by), "cells": result.by}
     return entry
 
 
-def entry(verified: Verified) -> dict[str, Any]:
+def entry(result: Result) -> dict[str, Any]:
     """The entry of one claim, in JSON types; of a claim whose outcome cannot be written, an error in one sentence."""
     try:
-        return dict(finite(_entry(verified)))
+        return dict(finite(_entry(result)))
     except BaseException as error:
         let_through(error)
-        decision = error_decision(error, verified.claim.judge)
-        return dict(finite(_entry(dataclasses.replace(verified, conclusion=Conclusion(decision)))))
+        failed = Result.of(error_decision(error, result.claim.judge), result.task, costs=result.costs)
+        return dict(finite(_entry(failed)))

@@ -18,7 +18,7 @@ from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import COUNTED
 from jaxdyn.engine.jsonable import finite
-from jaxdyn.engine.outcome import Cost, Verified, entry
+from jaxdyn.engine.outcome import Cost, Result, entry
 from jaxdyn.engine.recorded import not_run
 from jaxdyn.engine.runs import distinct_runs
 
@@ -56,7 +56,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def payload(results: Sequence[Verified], seconds: float, others: Sequence[Claim] = ()) -> dict[str, Any]:
+def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] = ()) -> dict[str, Any]:
     """All claims of a call, and the cost of the programs behind them.
 
     ``runs`` of a claim are its own; ``runs`` of the whole are all different runs, those of controls included.
@@ -91,7 +91,7 @@ def counts(claims: Sequence[Claim]) -> dict[str, int]:
     return {kind: sum(claim.counted == kind for claim in claims) for kind in COUNTED}
 
 
-def by_chance(results: Sequence[Verified]) -> dict[str, Any]:
+def by_chance(results: Sequence[Result]) -> dict[str, Any]:
     """The level of the whole: upheld claims that rest on intervals, and how many of them would be, were they all false.
 
     A check that is false passes where its interval misses the truth: with a probability of at most 1 − level at this look, and of

@@ -3,110 +3,73 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, Required, TypedDict, Unpack
 
-import jax
-
-from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Plot, Rival
+from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Plot, Rival, Shared
 from jaxdyn.engine.contract import Assumption, Bounds, Evidence
-from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 
-__all__ = ["Study"]
+__all__ = ["Own", "Study"]
 
-T = TypeVar("T")
+
+class Own(TypedDict, total=False):
+    """What a claim names itself; what it does not name, or names None, the study says."""
+
+    id: Required[str]
+    title: Required[str]
+    statement: Required[str]
+    judge: Judge | None
+    controls: Mapping[str, Breach | Control] | None
+    expected: Literal["upheld", "refuted", "measured"]
+    form: str | None
+    counterpart: str | None
+    source: str | None
+    quick: Grid | None
+    paper: Grid | None
+    seeds: int | None
+    paper_seeds: int | None
+    max_seeds: int | None
+    tested: str | None
+    min_ok: float | None
+    plot: Plot | None
+    caption: str | None
+    bounds: Bounds | str | None
+    evidence: Evidence | None
+    assumes: tuple[Assumption, ...] | None
+    rivals: Mapping[str, Rival] | None
+    printed: str | None
+    talks: tuple[str, ...]
+    recorded: Mapping[str, float | tuple[float, float, float]] | None
+    recorded_seeds: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(Shared):
     """Runs that several claims share: a trial, its grids and seeds, and where the statements come from.
 
     ``study.claim(id=…, statement=…, judge=…)`` makes a claim; what it names itself goes before what the study says.
     Fields as in :class:`~jaxdyn.engine.claim.Claim`.
     """
 
-    trial: Callable[[Any, jax.Array], Observables]
-    quick: Grid
-    source: str
-    paper: Grid | None = None
-    seeds: int = 1
-    paper_seeds: int | None = None
-    max_seeds: int | None = None
-    tested: str | None = None
     judge: Judge | None = None
-    form: str | None = None
-    min_ok: float = 1.0
-    plot: Plot | None = None
-    caption: str | None = None
-    bounds: Bounds | str | None = None
     evidence: Evidence | None = None
-    assumes: tuple[Assumption, ...] = ()
-    rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
 
-    def claim(
-        self,
-        *,
-        id: str,
-        title: str,
-        statement: str,
-        judge: Judge | None = None,
-        controls: Mapping[str, Breach | Control] | None = None,
-        expected: Literal["upheld", "refuted", "measured"] = "upheld",
-        form: str | None = None,
-        counterpart: str | None = None,
-        source: str | None = None,
-        quick: Grid | None = None,
-        paper: Grid | None = None,
-        seeds: int | None = None,
-        paper_seeds: int | None = None,
-        max_seeds: int | None = None,
-        tested: str | None = None,
-        min_ok: float | None = None,
-        plot: Plot | None = None,
-        caption: str | None = None,
-        bounds: Bounds | str | None = None,
-        evidence: Evidence | None = None,
-        assumes: tuple[Assumption, ...] | None = None,
-        rivals: Mapping[str, Rival] | None = None,
-        printed: str | None = None,
-        talks: tuple[str, ...] = (),
-        recorded: Mapping[str, float | tuple[float, float, float]] | None = None,
-        recorded_seeds: int | None = None,
-    ) -> Claim:
-        """A claim on this study's runs.
+    def claim(self, **own: Unpack[Own]) -> Claim:
+        """A claim on this study's runs. One that is expected to be measured does not take the study's bounds: it has none.
 
         Raises:
-            UsageError: if neither the study nor the claim has a judge or evidence, or the claim itself is not allowed.
+            UsageError: an argument that claims do not have, neither the study nor the claim has a judge or evidence, or the claim
+                itself is not allowed.
         """
-        chosen, kind = _own(judge, self.judge), _own(evidence, self.evidence)
-        if chosen is None:
-            raise UsageError(f"{id} has no judge: give judge= to the study or to the claim")
-        if kind is None:
-            raise UsageError(f"{id} states no evidence: give evidence= to the study or to the claim")
-        given: dict[str, Any] = {"source": source, "quick": quick, "paper": paper, "seeds": seeds, "paper_seeds": paper_seeds}
-        given |= {"tested": tested, "form": form, "min_ok": min_ok, "plot": plot, "caption": caption, "assumes": assumes}
-        given |= {"rivals": rivals, "max_seeds": max_seeds}
-        shared: dict[str, Any] = {name: _own(value, getattr(self, name)) for name, value in given.items()}
-        return Claim(
-            id=id,
-            title=title,
-            statement=statement,
-            trial=self.trial,
-            judge=chosen,
-            controls=controls or {},
-            expected=expected,
-            counterpart=counterpart,
-            bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was recorded decides there
-            evidence=kind,
-            printed=printed,
-            talks=talks,
-            recorded=recorded,
-            recorded_seeds=recorded_seeds,
-            **shared,
-        )
-
-
-def _own(own: T | None, shared: T) -> T:
-    return shared if own is None else own
+        if odd := own.keys() - Own.__annotations__.keys():
+            raise UsageError(f"{min(odd)}= is not allowed: a claim of a study takes {', '.join(Own.__annotations__)}")
+        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if own.get("expected") == "measured":
+            del parts["bounds"]
+        parts |= {name: value for name, value in own.items() if value is not None}
+        for name, what in (("judge", "has no judge"), ("evidence", "states no evidence")):
+            if parts[name] is None:
+                raise UsageError(f"{own.get('id')} {what}: give {name}= to the study or to the claim")
+        return Claim(**parts)

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn import inquiry
-from jaxdyn.engine import timings
+from jaxdyn.engine import looks, timings
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Terms
@@ -49,7 +48,7 @@ class Task:
     def terms(self) -> Terms:
         """On which terms the runs are judged."""
         seeds = len(self.main.seeds), self.claim.seed_count(self.scale)
-        return Terms(self.narrowed, self.recorded, inquiry.look(*seeds), seeds)
+        return Terms(self.narrowed, self.recorded, looks.look(*seeds), seeds)
 
     def grown(self) -> Task | None:
         """The same task with twice as many seeds, at most the claim's ``max_seeds``; None where no more are allowed."""

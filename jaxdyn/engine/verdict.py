@@ -13,16 +13,27 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn import inquiry
 from jaxdyn.engine.check import Check, all_passed, holds
 from jaxdyn.engine.claim import Claim, Control, Rival
 from jaxdyn.engine.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
 from jaxdyn.engine.edits import Off
+from jaxdyn.engine.estimate import plain
 from jaxdyn.engine.failure import let_through
-from jaxdyn.engine.judge import plain
+from jaxdyn.engine.looks import Look, spent
 from jaxdyn.engine.measured import decide_measured
 from jaxdyn.engine.opponents import asked, breached, not_ok, numbers_of, rivalled
-from jaxdyn.engine.resolution import blend, judged, obstacle, read, rejects, same_seeds, scale, smallest
+from jaxdyn.engine.resolution import (
+    blend,
+    first_seeds,
+    judged,
+    obstacle,
+    read,
+    rejects,
+    same_seeds,
+    scale,
+    seeds_distorted,
+    smallest,
+)
 from jaxdyn.engine.usable import ok_runs, outside, select_form, too_few
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import OK
@@ -47,11 +58,10 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
         claim = dataclasses.replace(claim, recorded=None)
-    share = 1.0 if claim.expected == "measured" else inquiry.spent(terms.look)
+    asked = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
     try:
         count = int(outside(claim, data).sum())
-        with inquiry.asking(share=share):
-            decision = _decide(claim, data, control_data, terms)
+        decision = _decide(asked, data, control_data, terms)
         return dataclasses.replace(decision, diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)
@@ -92,15 +102,18 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
             message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
             return dataclasses.replace(decision, verdict="inconclusive", message=message)
     controls, mixes = [], {}
+    distorted = seeds_distorted(claim.judge, main) if passed else None
     for name, control in claim.controls.items():
         runs = breached(name, control, claim, main, control_data)
-        outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True)
+        outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True, distorted)
         controls.append(outcome)
     rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
-    scales = scale(claim.judge, main) if passed else {}
+    scales = scale(claim.judge, first_seeds(main, distorted)) if passed else {}
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
     verdict, why = _verdict(passed, decision, [*scales.values(), *mixes.values()])
-    shown = {"scale": {k: v or None for k, v in scales.items()}, "mix": {k: v or None for k, v in mixes.items()}}
+    shown: dict[str, Any] = {name: {k: v or None for k, v in part.items()} for name, part in (("scale", scales), ("mix", mixes))}
+    if distorted is not None:
+        shown["seeds"] = distorted
     return dataclasses.replace(decision, verdict=verdict, message=why, resolution=shown)
 
 
@@ -130,9 +143,9 @@ def _toothless(decision: Decision, thresholds: Sequence[float | None]) -> str | 
 
 
 def _judge_control(
-    name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool
+    name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool, distorted: int | None
 ) -> tuple[Outcome, Any]:
-    """The control's outcome, and its *mix*: the smallest share of it in the main data that is rejected."""
+    """The control's outcome, and its *mix*: the smallest share of it in the main data, of some seeds, that is rejected."""
     if (ended := not_ok(name, control, data)) is not None:
         return ended, None
     good = ok_runs(data)
@@ -141,7 +154,8 @@ def _judge_control(
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
     outcome = Outcome(name, all_passed(checks) is False, checks)
-    main = same_seeds(main, good)
+    good = first_seeds(good, distorted)
+    main = same_seeds(first_seeds(main, distorted), good)
     why = obstacle(main, good)
     if why is not None or not outcome.rejected or not upheld:
         return dataclasses.replace(outcome, reason=None if why is None else f"not blended: {why}"), None

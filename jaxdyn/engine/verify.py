@@ -20,7 +20,7 @@ from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Decision, Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.outcome import Conclusion, Cost, Verified
+from jaxdyn.engine.outcome import Cost, Result
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request, Runs, distinct_runs
@@ -31,11 +31,11 @@ from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
-__all__ = ["conclude", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
+__all__ = ["conclude", "distinct_runs", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
 
 THEORIES = "jaxdyn.theories."
 
-Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]]"
+Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Decision | cf.Future[Decision]]"
 
 
 def verify(
@@ -48,7 +48,7 @@ def verify(
     cluster: cf.Executor | None = None,
     load: Sequence[str | Path] = (),
     **fields: Any,
-) -> Verified:
+) -> Result:
     """Verify one claim in this process.
 
     ``jd.verify("theory.claim", seeds=64, lr=[0.1, 1.0, 10.0])``
@@ -89,7 +89,7 @@ def verify_many(
     cluster: cf.Executor | None = None,
     load: Sequence[str | Path] = (),
     **fields: Any,
-) -> list[Verified]:
+) -> list[Result]:
     """Verify several claims in this process, planned together: claims on the same runs share programs and runs.
 
     ``jd.verify_many("theory.*")``, ``jd.verify_many(["theory.claim", my_claim], seeds=4)``
@@ -105,7 +105,7 @@ def verify_many(
         fields: overrides of the setting; every selected claim must have them.
 
     Returns:
-        One :class:`Verified` per claim, in the order given.
+        One :class:`Result` per claim, in the order given.
 
     Raises:
         UsageError: a pattern that matches nothing, an unknown field or value.
@@ -239,10 +239,10 @@ def run_plan(
     pool: cf.Executor | None,
     progress: Progress | None = None,
     conclude: Concluding | None = None,
-    concluded: Callable[[Verified], None] | None = None,
+    concluded: Callable[[Result], None] | None = None,
     at_once: int | None = None,
     until: float = math.inf,
-) -> list[Verified]:
+) -> list[Result]:
     """Run a plan and judge each claim as soon as its runs are done.
 
     Args:
@@ -257,28 +257,28 @@ def run_plan(
     A claim with a check that is undecided is judged again with twice as many seeds, as long as it allows more (``most``).
 
     Returns:
-        One :class:`Verified` per claim, in the plan's order; none for those that were not reached in time.
+        One :class:`Result` per claim, in the plan's order; none for those that were not reached in time.
     """
     tasks, runs = list(plan_.tasks), plan_.stored
     jobs: dict[Program, Job] = {}
     costs: dict[Program, Any] = {}
-    results: dict[int, Verified] = {}
+    results: dict[int, Result] = {}
     growing: dict[int, Task] = {}
 
-    def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
+    def settle(i: int, decision: Decision, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
         task = tasks[i]
-        if conclusion.decision.undecided and time.monotonic() < until and (grown := task.grown()) is not None:
+        if decision.undecided and time.monotonic() < until and (grown := task.grown()) is not None:
             tasks[i], growing[i] = grown, task
             return
         keys = _keys(task.requests)
         own = tuple(_cost(program, costs) for program in jobs if Runs.program_key(program) in keys)
-        results[i] = Verified(task.claim, task, conclusion, data, controls, own)
+        results[i] = Result.of(decision, task, data=data, control_data=controls, costs=own)
         if concluded is not None:
             concluded(results[i])
 
     todo, next_jobs = list(range(len(tasks))), plan_.jobs
     for i in (i for i in todo if tasks[i].missing is not None):
-        settle(i, Conclusion(Decision("skipped", message=tasks[i].missing)), None, {})
+        settle(i, Decision("skipped", message=tasks[i].missing), None, {})
     todo = [i for i in todo if i not in results]
     try:
         while todo:
@@ -307,13 +307,13 @@ def _run_round(
     pool: cf.Executor | None,
     progress: Progress | None,
     conclude: Concluding,
-    settle: Callable[[int, Conclusion, xr.Dataset | None, dict[str, xr.Dataset]], None],
+    settle: Callable[[int, Decision, xr.Dataset | None, dict[str, xr.Dataset]], None],
     at_once: int | None,
     until: float,
 ) -> None:
     """Run some jobs, and judge each of the tasks as soon as its runs are done; ``costs`` are added to."""
     waiting = {i: _keys(task.requests) for i, task in tasks.items()}
-    judging: dict[cf.Future[Conclusion], tuple[int, Any, Any]] = {}
+    judging: dict[cf.Future[Decision], tuple[int, Any, Any]] = {}
 
     def finished(job: Job, runs: Runs, cost: Any) -> None:
         before = costs.get(job.program)
@@ -325,14 +325,14 @@ def _run_round(
             waiting[i].discard(key)
             if isinstance(cost, Failure):
                 del waiting[i]
-                settle(i, Conclusion(error_decision(cost)), None, {})
+                settle(i, error_decision(cost), None, {})
             elif not waiting[i]:
                 del waiting[i]
-                conclusion, data, controls = _outcome(tasks[i], runs, conclude)
-                if isinstance(conclusion, cf.Future):
-                    judging[conclusion] = i, data, controls
+                decision, data, controls = _outcome(tasks[i], runs, conclude)
+                if isinstance(decision, cf.Future):
+                    judging[decision] = i, data, controls
                 else:
-                    settle(i, conclusion, data, controls)
+                    settle(i, decision, data, controls)
 
     def meanwhile() -> None:
         for future in [f for f in judging if f.done()]:
@@ -354,13 +354,13 @@ def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 def conclude(
     claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), terms: Terms | None = None
-) -> Conclusion:
-    """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
+) -> Decision:
+    """Judge one claim on its data, and each cell of the fields of ``by``; see :func:`jaxdyn.engine.verdict.decide`."""
     cells = by_cells(claim, data, list(by)) if by else None
-    return Conclusion(decide(claim, data, control_data, terms or Terms()), cells)
+    return dataclasses.replace(decide(claim, data, control_data, terms or Terms()), by=cells)
 
 
-def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
+def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
     return conclude(task.claim, data, control_data, task.by, task.terms)
 
 
@@ -412,26 +412,26 @@ def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
     return Cost(program, **cost) if isinstance(cost, dict) else Cost(program)
 
 
-def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
-    """The conclusion of another process; one that cannot be pickled (a value in a check, say) is an error of the claim."""
+def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
+    """The decision of another process; one that cannot be pickled (a value in a check, say) is an error of the claim."""
     try:
         return future.result()
     except cf.BrokenExecutor:
         raise
     except BaseException as error:
         let_through(error)
-        return Conclusion(error_decision(error))
+        return error_decision(error)
 
 
 def _outcome(
     task: Task, runs: Runs, conclude: Concluding
-) -> tuple[Conclusion | cf.Future[Conclusion], xr.Dataset | None, dict[str, xr.Dataset]]:
-    """The conclusion (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
+) -> tuple[Decision | cf.Future[Decision], xr.Dataset | None, dict[str, xr.Dataset]]:
+    """The decision (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
     except BaseException as error:
         let_through(error)
-        return Conclusion(error_decision(error, task.claim.trial)), None, {}
+        return error_decision(error, task.claim.trial), None, {}
     about = {"claim": task.claim.id, "statement": task.claim.statement, "source": task.claim.source, "scale": task.scale}
     data.attrs |= about
     for name, ds in controls.items():

@@ -19,8 +19,9 @@ import xarray as xr
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.claim import Claim, Judge
+from jaxdyn.engine.decision import Decision
 from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.outcome import Conclusion, Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.engine.planning import plan
 from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.sweep import MOST_SEEDS
@@ -86,7 +87,7 @@ class Checked:
     cell: Mapping[str, Any]
 
 
-Tell: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Verified, or progress in words
+Tell: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Result, or progress in words
 
 
 def one_claim(pattern: str, load: Sequence[str | Path]) -> Claim:
@@ -126,7 +127,7 @@ class Explorer:
         (task,) = make_tasks([self.claim], scale=self.scale, seeds=seeds, overrides=sets, load=self.load)
         return task
 
-    def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Verified:
+    def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Result:
         """Run, draw and judge.
 
         Args:
@@ -139,7 +140,7 @@ class Explorer:
         """
         task = self.task(move)
 
-        def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Conclusion:
+        def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Decision:
             watch()
             tell(Picture(task, draw(None if move.plain else self.claim.plot, data, task.narrowed)))
             watch()
@@ -181,7 +182,7 @@ class Explorer:
             return chunk
         return dataclasses.replace(chunk, room=(min(larger), seeds))
 
-    def _remember(self, jobs: Sequence[Job], verified: Verified) -> None:
+    def _remember(self, jobs: Sequence[Job], verified: Result) -> None:
         """Remember which shapes are compiled, and how much longer compiling took than running."""
         costs = {cost.program: cost for cost in verified.costs}
         for job in jobs:

@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import escape
 
-from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture
@@ -52,7 +52,7 @@ def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
         return _picture(explorer, what)
     if isinstance(what, Checked):
         return {"kind": "checks", "checks": _checks(what.cell)}
-    if isinstance(what, Verified):
+    if isinstance(what, Result):
         return _verdict(what, seconds)
     if isinstance(what, UsageError):
         return {"kind": "refused", "text": str(what)}
@@ -84,11 +84,11 @@ def _ended(words: str) -> str:
     return words if words[-1:] in ".?!" else words + "."
 
 
-def _verdict(verified: Verified, seconds: float) -> dict[str, Any]:
+def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
     """The verdict with its basis, its cost, and the command that repeats it."""
     entry = verified.to_json()
     shown = section(entry, Figures({})) | {"study": None, "atlas": [], "map": None}
-    failed = verified.conclusion.decision.failure is not None
+    failed = verified.failure is not None
     compiling = f", {duration(verified.compile_seconds)} of them compiling" if verified.compile_seconds > 0.05 else ""
     return {
         "kind": "verdict",

@@ -4,6 +4,8 @@ A plot function draws on a ``matplotlib`` Figure and leaves colours of text and 
 dark) applies. Line colours come from ``COLORS``, which are readable on white and on near-black. Legends are added where a plot
 labels its lines and makes none itself. What a helper draws carries a name (``gid``), from which captions are written.
 
+Of very many runs a fixed number is drawn point by point or line by line, which the legend says; bands are over all of them.
+
 The helpers take arrays or DataArrays; where ``x`` is a one-dimensional DataArray, its dimension is found in the runs by
 name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over.
 """
@@ -73,6 +75,9 @@ STYLE = {
 }
 
 
+POINTS, LINES = 20_000, 200  # that are drawn at most, of entries and of runs
+
+
 def first_run(ds: xr.Dataset, *keep: str) -> xr.Dataset:
     """The first run: the first value on every axis of the runs but those kept."""
     return ds.isel({axis: 0 for axis in ds.status.dims if axis not in keep})
@@ -118,6 +123,14 @@ def _wide(values: np.ndarray, decades: float = 2.0) -> bool:
     return bool(values.size > 0 and values.min() > 0 and values.max() / values.min() > 10**decades)
 
 
+def _some(count: int, most: int, label: str, what: str) -> tuple[Any, str]:
+    """Which of so many points or lines are drawn, always the same ones, and what the legend says."""
+    if count <= most:
+        return slice(None), label
+    chosen = np.sort(np.random.default_rng(0).choice(count, most, replace=False))
+    return chosen, f"{label}, {most:,} of {count:,} {what}".removeprefix(", ")
+
+
 def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str | None = None, log: bool | None = None) -> None:
     """Measurement against prediction, one point per entry of every run, with the diagonal on which they agree.
 
@@ -136,9 +149,9 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
     p, m = p[keep], m[keep]
-    ax.plot(
-        p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None, gid="entries"
-    )
+    drawn, label = _some(p.size, POINTS, label, "entries")
+    color = COLORS.get(color or "measured", color)
+    ax.plot(p[drawn], m[drawn], "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid="entries")
     if p.size:
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):
@@ -198,7 +211,10 @@ def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name
     """
     x, rows = _flat(x, ys)
     if color_by is None:
-        ax.plot(x, rows.T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
+        drawn, label = _some(len(rows), LINES, "", "runs")
+        ax.plot(x, rows[drawn].T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
+        if label:
+            ax.lines[-1].set_label(label)
         return
     values = list(np.asarray(color_by).ravel())
     if any(isinstance(v, str) for v in values):

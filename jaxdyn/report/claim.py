@@ -172,13 +172,14 @@ def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Two short lists: the smallest error of each prediction, and the smallest share of each control, that the checks reject."""
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
-    errors = finite(scale)
+    errors, seeds = finite(scale), resolution.get("seeds")
+    among = f", on the first {seeds:,} seeds" if seeds else ""
     parts = [
         (
-            "Prediction off by",
+            f"Prediction off by{among}",
             [(Markup("<code>{}</code>").format(k), percent(errors[k]) if k in errors else None) for k in scale],
         ),
-        ("Data with a share of", [(typeset(k), percent(share)) for k, share in mix.items()]),
+        (f"Data with a share of{among}", [(typeset(k), percent(share)) for k, share in mix.items()]),
     ]
     return [{"head": head, "rows": rows} for head, rows in parts if rows]
 

@@ -10,7 +10,7 @@ from typing import Any
 from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.decision import Outcome
 from jaxdyn.engine.devices import devices
-from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.engine.payload import by_chance
 from jaxdyn.engine.task import Plan
 from jaxdyn.report import studies
@@ -42,42 +42,42 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     return f"{of}: {parts}; {expected}"
 
 
-def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
+def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     """One line per claim; if the verdict differs, also what failed, its worst run, and the command that repeats it.
 
     With ``--by``, one line per cell with its checks instead: cells have no expected verdict.
     """
     # the verdict
-    decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
-    sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
-    if verified.skipped:
-        yield f" – {claim.id:<34} skipped: {decision.message}"
+    claim, exploring = result.claim, result.by is not None
+    sign = "·" if exploring and result.verdict != "error" and not result.as_expected else SIGNS[result.as_expected]
+    if result.skipped:
+        yield f" – {claim.id:<34} skipped: {result.message}"
         return
-    expected = "" if verified.as_expected else f"  (expected {claim.expected})"
+    expected = "" if result.as_expected else f"  (expected {claim.expected})"
     study = studies.read_study(claim.id)
     differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
-    yield f" {sign} {claim.id:<34} {decision.verdict}{expected}{differs}"
-    for cell in verified.by or []:
+    yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
+    for cell in result.by or []:
         yield from _cell(cell)
-    if verified.as_expected:
+    if result.as_expected:
         return
     # why it differs
-    if decision.message:
-        yield f"      {decision.message}"
-    if decision.failure is not None and debug:
-        yield from (f"      | {line}" for line in decision.failure.traceback.rstrip().splitlines())
+    if result.message:
+        yield f"      {result.message}"
+    if result.failure is not None and debug:
+        yield from (f"      | {line}" for line in result.failure.traceback.rstrip().splitlines())
     if exploring:
         return
-    failed = [c for c in decision.checks if c.passed is False]
+    failed = [c for c in result.checks if c.passed is False]
     for check in failed:
         worst = ", ".join(f"{k}={v}" for k, v in check.worst.items())
         yield f"      failed: {check}{f' (worst at {worst})' if worst else ''}"
-    for kind, outcomes in (("control", decision.controls), ("rival", decision.rivals)):
+    for kind, outcomes in (("control", result.controls), ("rival", result.rivals)):
         for outcome in outcomes:
             if not outcome.rejected:
                 yield f"      {kind} {outcome.name!r} {_alike(outcome)}"
-    traceback = " --debug" if decision.failure is not None and not debug else ""
-    yield f"      repeat: {_repeat(verified, failed)}{traceback}"
+    traceback = " --debug" if result.failure is not None and not debug else ""
+    yield f"      repeat: {_repeat(result, failed)}{traceback}"
 
 
 def _alike(outcome: Outcome) -> str:
@@ -100,14 +100,14 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         yield from (f"        {SIGNS[c.passed] if isinstance(c, Check) else '·'} {c}" for c in checks)
 
 
-def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
+def _repeat(result: Result, failed: Sequence[Check]) -> str:
     """The claim's command, narrowed to the seed of the worst run if a failed check names one."""
-    command = verified.task.command
+    command = result.task.command
     seed = next((c.worst["seed"] for c in failed if "seed" in c.worst), None)
     return command if seed is None or "--seeds" in command else f"{command} --seeds {seed}:{seed + 1}"
 
 
-def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
+def summary(results: Sequence[Result], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
     """The last line: how many verdicts are as expected, or, with ``--by``, how many cells have each verdict."""
     end = f"{seconds:.0f} s; report: {_near(target)}"
     if any(v.by is not None for v in results):
@@ -130,7 +130,7 @@ def _near(path: Any) -> str:
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
 
 
-def _by_chance(results: Sequence[Verified]) -> str:
+def _by_chance(results: Sequence[Result]) -> str:
     """How many of the upheld claims may be expected to be false, at most."""
     chance = by_chance(results)
     if not chance["claims"]:

@@ -13,7 +13,6 @@ from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.engine import registry
 from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.outcome import Conclusion
 from jaxdyn.engine.verify import make_plan
 
 CHECKS = [
@@ -32,8 +31,9 @@ DECISION = Decision(
     diverged=3,
     outside=2,
     message="three runs are not ok",
+    by=[{"at": {"lr": 0.1}, "verdict": "upheld", "failed": None}],
+    figure="<svg/>",
 )
-CONCLUSION = Conclusion(DECISION, [{"at": {"lr": 0.1}, "verdict": "upheld", "failed": None}], "<svg/>")
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,10 @@ def ds():
 
 
 def test_what_is_kept_comes_back_equal(tmp_path):
-    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
+    save_conclusion(tmp_path, "a.claim", "these data", DECISION)
     found = load_conclusion(tmp_path, "a.claim", "these data")
-    assert repr(found) == repr(CONCLUSION)  # NaN is not equal to itself
-    assert found.decision.checks[0] == CHECKS[0]
+    assert repr(found) == repr(DECISION)  # NaN is not equal to itself
+    assert found.checks[0] == CHECKS[0]
     assert load_conclusion(tmp_path, "a.claim", "other data") is None
     assert load_conclusion(tmp_path, "another.claim", "these data") is None
 
@@ -94,13 +94,13 @@ def test_a_users_own_claim_is_judged_each_time(task, ds, tmp_path):
 
     own = dataclasses.replace(task, claim=dataclasses.replace(task.claim, judge=judge))
     assert basis(own, ds, {}) is None
-    save_conclusion(tmp_path, "own.claim", None, CONCLUSION)
+    save_conclusion(tmp_path, "own.claim", None, DECISION)
     assert load_conclusion(tmp_path, "own.claim", None) is None
 
 
 @pytest.mark.parametrize("at", [0, 70, 200, -2])
 def test_a_damaged_file_counts_as_none(tmp_path, at):
-    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
+    save_conclusion(tmp_path, "a.claim", "these data", DECISION)
     file = tmp_path / "conclusions" / "a.claim.gz"
     damaged = bytearray(file.read_bytes())
     damaged[at] ^= 1
@@ -109,13 +109,13 @@ def test_a_damaged_file_counts_as_none(tmp_path, at):
 
 
 def test_errors_and_odd_values_are_not_kept(tmp_path):
-    save_conclusion(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
+    save_conclusion(tmp_path, "a.claim", "these data", error_decision(ValueError("no")))
     odd = dataclasses.replace(DECISION, resolution={"scale": {"x": object()}, "mix": {}})
-    save_conclusion(tmp_path, "b.claim", "these data", Conclusion(odd))
+    save_conclusion(tmp_path, "b.claim", "these data", odd)
     assert not list(tmp_path.rglob("*.gz"))
 
 
 def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):
     (tmp_path / "conclusions").write_text("a file where a folder should be")
-    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
+    save_conclusion(tmp_path, "a.claim", "these data", DECISION)
     assert load_conclusion(tmp_path, "a.claim", "these data") is None

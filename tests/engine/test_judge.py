@@ -30,7 +30,11 @@ def test_bounds_are_inclusive():
 @pytest.mark.parametrize("value", [math.nan, np.full(3, np.nan), np.array([]), RUNS * np.nan, RUNS.isel(seed=[])])
 def test_nothing_but_nan_decides_nothing(value):
     checks = [jd.at_most("x", value, 1e9), jd.at_least("x", value, -1e9), jd.within("x", value, -1e9, 1e9)]
-    for check in (*checks, jd.gate("x", value, at_least=0.0), jd.interval_within("x", value, (value, value), low=0.0, level=0.95)):
+    for check in (
+        *checks,
+        jd.gate("x", value, at_least=0.0),
+        jd.interval_within("x", value, lambda level: (value, value), low=0.0, level=0.95),
+    ):
         assert check.passed is None and math.isnan(check.value) and check.worst == {}
 
 
@@ -78,6 +82,31 @@ def test_relative_error_leaves_out_padding_and_failed_runs():
     )
     error = jd.relative_error(padded, "z", "entry")
     assert error[0] == 1.0 and np.isnan(error[1])
+
+
+@pytest.mark.parametrize("over", ["entry", "step entry", "seed step"])
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("block", [1, 100, 2**18])
+def test_relative_error_has_the_bits_of_its_formula(over, gaps, block, monkeypatch):
+    """The formula by xarray's reductions, which leave NaN out; sizes from 1e-200 to 1e200; in blocks of any size."""
+    monkeypatch.setattr("jaxdyn.engine.judge.BLOCK", block)
+    rng = np.random.default_rng(0)
+    shape = (7, 5, 9)
+    sides = [np.where(rng.random(shape) < gaps, np.nan, rng.normal(size=shape) * 10.0 ** rng.integers(-200, 200, (7, 1, 1)))] * 2
+    sides[1] = sides[0] + rng.normal(size=shape)
+    dims = ("seed", "step", "entry")
+    ds = xr.Dataset({f"{side}_z": (dims, values) for side, values in zip(("predicted", "measured"), sides, strict=True)})
+
+    def norm(sizes, axes):
+        largest = sizes.max(axes, skipna=True)
+        unit = np.exp2(np.floor(np.log2(largest.where(np.isfinite(largest) & (largest > 0), 1.0))))
+        return unit * ((sizes / unit) ** 2).sum(axes, skipna=True, min_count=1) ** 0.5
+
+    p, m, axes = ds.predicted_z.variable, ds.measured_z.variable, over.split()
+    expected = norm(abs(m - p), axes) / norm(abs(p), axes)
+    found = jd.relative_error(ds, "z", over)
+    assert found.dims == expected.dims
+    np.testing.assert_array_equal(found, expected)
 
 
 WHOLE = [np.int8, np.int16, np.int64, np.uint8, np.uint32, np.uint64, np.bool_]
@@ -167,5 +196,18 @@ def test_a_share_is_of_truth_values():
 
 
 def test_one_interval_for_many_estimates():
-    check = jd.interval_within("x", runs([1.0, 2.0]), (0.5, 2.5), low=0.0, high=3.0, level=0.95)
+    check = jd.interval_within("x", runs([1.0, 2.0]), lambda level: (0.5, 2.5), low=0.0, high=3.0, level=0.95)
     assert check.passed is True and check.interval == (0.5, 2.5)
+
+
+@pytest.mark.parametrize("interval", [(0.5, 2.5), None])
+def test_an_interval_is_a_function_of_the_level(interval):
+    with pytest.raises(jd.UsageError, match=r"check 'x': interval=.* is not allowed: it is a function of the level"):
+        jd.interval_within("x", 1.0, interval, low=0.0, level=0.95)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, "high"])
+def test_a_level_lies_between_0_and_1(level):
+    for helper, options in ((jd.mean_within, {"low": 0.0}), (jd.share_within, {"low": 0.0}), (jd.rms_within, {"high": 1.0})):
+        with pytest.raises(jd.UsageError, match="level="):
+            helper("x", runs([1.0, 0.0, 1.0]), over="seed", level=level, **options)

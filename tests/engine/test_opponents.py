@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.engine.opponents import edited, not_ok, numbers_of, rivalled
@@ -68,3 +69,12 @@ def test_controls_whose_runs_end_early_decide_by_that():
     assert not_ok("c", jd.Control({"x": 1.0}, diverges=True), some).rejected is False
     assert not_ok("c", jd.Control({"x": 1.0}), some) is None
     assert DIVERGED in lost.status
+
+
+def test_an_edit_leaves_the_axes_of_runs_first():
+    """Judges tell settings from a run's own axes by the order."""
+    main = data()
+    odd = xr.DataArray([True, False, False], dims="entry")
+    ds = edited("rival 'r'", lambda ds: ds.assign(predicted_z=xr.where(odd, 0.0, ds.predicted_z)), main)
+    assert ds.predicted_z.dims == main.predicted_z.dims
+    np.testing.assert_array_equal(ds.predicted_z, main.predicted_z.where(~odd, 0.0))

@@ -1,10 +1,11 @@
 """How an outcome is shown, and its entry in JSON."""
 
+import dataclasses
 import math
 
 from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.outcome import Conclusion, Verified, entry
+from jaxdyn.engine.outcome import Result, entry
 from jaxdyn.engine.verify import make_plan
 
 DECISION = Decision("upheld", [Check("error", 0.1, (-math.inf, 0.2), True)])
@@ -17,7 +18,7 @@ def test_an_outcome_tells_what_passed_and_what_did_not(toys):
     gates = [Check("g", 3.0, (-math.inf, 4.0), True, gate=True)]
     decision = Decision("refuted", checks, gates=gates, controls=outcomes, rivals=[Outcome("r", False, [], "too few")])
     task = make_plan([toys.CLAIMS[0]]).tasks[0]
-    outcome = Verified(task.claim, task, Conclusion(decision))
+    outcome = Result.of(decision, task)
     assert repr(outcome).splitlines() == [
         "toy.decay: refuted (expected upheld)",
         "  gate g: 3, bound at most 4",
@@ -35,18 +36,18 @@ def test_an_outcome_tells_what_passed_and_what_did_not(toys):
 
 def test_settings_and_seeds_are_those_of_the_task(toys):
     (task,) = make_plan([toys.CLAIMS[0]], seeds=[5, 6, 9], overrides={"rate": 2.0}).tasks
-    found = entry(Verified(task.claim, task, Conclusion(DECISION)))
+    found = entry(Result.of(DECISION, task))
     assert found["seeds"] == 3 and found["seed_range"] == "5, 6, 9"
     assert found["settings"]["rate"] == [2.0] and found["settings"]["lr"] == [0.01, 0.02]
     (task,) = make_plan([toys.CLAIMS[0]], seeds=range(4, 8)).tasks
-    assert entry(Verified(task.claim, task, Conclusion(DECISION)))["seed_range"] == "4:8"
+    assert entry(Result.of(DECISION, task))["seed_range"] == "4:8"
 
 
 def test_errors_counterparts_and_maps_have_their_own_entries(toys):
     (printed,) = make_plan([toys.CLAIMS[1]]).tasks
-    plain = entry(Verified(printed.claim, printed, Conclusion(DECISION)))
+    plain = entry(Result.of(DECISION, printed))
     assert plain["counterpart"] == "derived" and not {"error", "by"} & set(plain)
     cells = [{"at": {"lr": 0.1}, "verdict": "upheld"}]
-    mapped = entry(Verified(printed.claim, printed, Conclusion(error_decision(ValueError("no")), cells)))
+    mapped = entry(Result.of(dataclasses.replace(error_decision(ValueError("no")), by=cells), printed))
     assert mapped["by"] == {"fields": [], "cells": cells}
     assert (mapped["error"]["type"], mapped["error"]["message"], mapped["verdict"]) == ("ValueError", "no", "error")

@@ -9,9 +9,10 @@ import pytest
 from jaxdyn.engine import payload as module
 from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome
-from jaxdyn.engine.outcome import Conclusion, Cost, Verified, entry
+from jaxdyn.engine.outcome import Cost, Result, entry
 from jaxdyn.engine.payload import by_chance, environment, payload
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.verify import distinct_runs, make_plan
 
 DECISION = Decision(
     "upheld",
@@ -31,7 +32,7 @@ def results(plan):
     """Judged by hand: the first claim failed before its program had run to its end, the second knows all of its cost."""
     shared, own = sorted((job.program for job in plan.jobs), key=lambda p: p.trial.qualname)
     costs = [(Cost(shared, 1.0, 0.5, 8),), (Cost(shared, 2.0, 1.0, 32),), (Cost(own, 4.0, 3.0, 6),)]
-    return [Verified(t.claim, t, Conclusion(DECISION), costs=c) for t, c in zip(plan.tasks, costs, strict=True)]
+    return [Result.of(DECISION, t, costs=c) for t, c in zip(plan.tasks, costs, strict=True)]
 
 
 def test_different_runs_and_programs_are_counted_once(results):
@@ -46,6 +47,15 @@ def test_different_runs_and_programs_are_counted_once(results):
     assert (costs["toys:decay"]["compile_seconds"], costs["toys:decay"]["runs"]) == (2.0, 32), "of the one that knows all"
     assert costs["toys:solved"]["claims"] == ["solver.decay"]
     assert costs["toys:decay"]["static"]["weights"] == [1, 2] and costs["toys:decay"]["static"]["size"] == 3
+
+
+def test_a_run_that_several_requests_ask_for_is_counted_once(toys):
+    """Against all runs one by one: the same cells with seeds that overlap, and another cell."""
+    grid = toys.CLAIMS[0].quick
+    asked = [Request(toys.decay, grid, seeds) for seeds in ((0, 1, 2), (2, 3), (2, 3), (7,))]
+    asked.append(Request(toys.decay, grid.replace(lr=[0.7]), (0, 1)))
+    one_by_one = {(key, swept, seed) for r in asked for p, swept in r.cells for key in [Runs.program_key(p)] for seed in r.seeds}
+    assert sum(distinct_runs(asked).values()) == len(one_by_one)
 
 
 def test_what_is_no_number_is_null_and_all_of_it_is_json(results):
@@ -88,6 +98,6 @@ def test_the_commit_is_that_of_the_checkout_and_a_plus_tells_of_changes(tmp_path
 def test_how_many_claims_would_be_upheld_by_chance(toys, verdict, levels, claims, expected):
     (task,) = make_plan([toys.CLAIMS[0]]).tasks
     checks = [Check(f"{i}", 1.0, (0.0, 2.0), True, level=level) for i, level in enumerate(levels)]
-    one = Verified(task.claim, task, Conclusion(Decision(verdict, checks)))
+    one = Result.of(Decision(verdict, checks), task)
     assert by_chance([one]) == {"claims": claims, "expected": pytest.approx(expected)}
     assert by_chance([one, one])["expected"] == pytest.approx(2 * expected)

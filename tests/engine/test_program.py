@@ -170,7 +170,7 @@ def test_runs_that_are_made_at_once_are_counted_as_devices_divide_them(monkeypat
 def test_a_claim_whose_run_does_not_fit_is_skipped(toys, memory):
     memory(-1)
     verified = jd.verify(toys.CLAIMS[0])
-    assert verified.verdict == "skipped" and "needs more memory than there is" in verified.conclusion.decision.message
+    assert verified.verdict == "skipped" and "needs more memory than there is" in verified.message
 
 
 def test_other_errors_of_xla_are_not_taken_for_a_lack_of_memory(toys, monkeypatch):

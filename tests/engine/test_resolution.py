@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import resolution
 from jaxdyn.engine.resolution import FLOOR, HALVINGS, smallest
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
@@ -230,3 +231,49 @@ def test_maps_over_words(claim):
     assert [c["at"] for c in by_cells(claim(), ds, ["lr"])] == [{"lr": "gd"}, {"lr": "sign"}]
     mixed = data().assign_coords(lr=np.array([None, 3], object))
     assert [c["at"] for c in by_cells(claim(), mixed, ["lr"])] == [{"lr": None}, {"lr": 3}]
+
+
+# Many seeds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Two seeds are distorted at most."""
+    monkeypatch.setattr(resolution, "SEEDS", 2)
+
+
+def counting(sizes):
+    def asked(ds):
+        sizes.append(ds.sizes["seed"])
+        return judge(ds)
+
+    return asked
+
+
+def test_of_many_seeds_the_first_are_distorted(claim, few):
+    """The resolution is that of the first seeds alone; the verdict, its checks and its opponents are of all."""
+    error = np.zeros((2, 6, 3))
+    error[:, 1], error[:, 4] = 0.002, 0.009
+    sizes = []
+    controls = {"twice": doubled, "other data": {"lr": 1.0}}
+    other = data(1.0, seeds=6)
+    decision = decide(claim(judge=counting(sizes), controls=controls), data(error, seeds=6), {"other data": other})
+    alone = decide(claim(controls=controls), data(error[:, :2], seeds=2), {"other data": data(1.0, seeds=2)})
+    assert decision.verdict == "upheld" and decision.checks[0].value == pytest.approx(0.009)
+    assert decision.resolution == alone.resolution | {"seeds": 2}
+    assert sizes.count(6) == 1 + len(decision.controls) + len(decision.rivals), "no distorted data have all seeds"
+    assert sizes.count(2) > 20
+
+
+def test_a_judge_that_needs_all_seeds_is_asked_with_all(claim, few):
+    def judge_of_many(ds):
+        jd.need(ds, seed=4)
+        return judge(ds)
+
+    decision = decide(claim(judge=judge_of_many), data(seeds=6), {})
+    assert decision.verdict == "upheld" and "seeds" not in decision.resolution
+    assert decision.resolution["scale"] == decide(claim(), data(seeds=6), {}).resolution["scale"]
+
+
+def test_few_seeds_are_all_distorted(claim):
+    assert "seeds" not in decide(claim(), data(seeds=6), {}).resolution

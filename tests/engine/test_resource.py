@@ -93,7 +93,7 @@ def test_a_claim_without_its_resource_is_skipped(held, folder):
     (folder / "twos.npy").unlink()
     outcome = jd.verify(claim)
     assert (outcome.verdict, outcome.skipped, outcome.as_expected) == ("skipped", True, False)
-    assert outcome.conclusion.decision.message == "twos is not here: make it" and outcome.data is None
+    assert outcome.message == "twos is not here: make it" and outcome.data is None
     entry = outcome.to_json()
     assert entry["verdict"] == "skipped" and entry["programs"] == 0 and entry["checks"] == []
     with pytest.raises(pytest.skip.Exception, match="make it"):

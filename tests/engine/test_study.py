@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine.study import Own
 from tests.engine.handmade import doubled
 
 
@@ -68,7 +69,7 @@ def test_as_printed_is_refuted_beside_its_sibling(study):
     assert (printed.expected, printed.controls, printed.source, printed.caption) == ("refuted", {}, "eq. 7", "Axes.")
     assert (printed.trial, printed.quick, printed.judge, printed.seeds) == (law.trial, law.quick, law.judge, law.seeds)
     outcome = jd.verify(printed)
-    assert outcome.verdict == "refuted" and all(c.passed for c in outcome.conclusion.decision.counterpart_checks)
+    assert outcome.verdict == "refuted" and all(c.passed for c in outcome.counterpart_checks)
 
 
 def test_a_claim_needs_a_judge_and_a_plain_id(study, toys):
@@ -78,3 +79,16 @@ def test_a_claim_needs_a_judge_and_a_plain_id(study, toys):
     for odd in ("law", "toy.", "toy.a b", 'toy."x"', "toy.a.b", "tøy.law"):
         with pytest.raises(jd.UsageError, match="is not allowed: it is theory.claim"):
             study.claim(id=odd, title="The law", statement="", controls={"doubled": doubled})
+
+
+def test_an_argument_that_claims_do_not_have_is_refused(study):
+    with pytest.raises(jd.UsageError, match="control= is not allowed: a claim of a study takes id, title, statement, judge,"):
+        study.claim(id="toy.law", title="The law", statement="", control={"doubled": doubled})
+    with pytest.raises(jd.UsageError, match="trial= is not allowed"):
+        study.claim(id="toy.law", title="The law", statement="", trial=study.trial)
+
+
+def test_everything_but_the_trial_and_the_sibling_can_be_a_claims_own():
+    """The one list of arguments is that of a claim's fields."""
+    assert {field.name for field in dataclasses.fields(jd.Claim)} - Own.__annotations__.keys() == {"trial", "sibling"}
+    assert Own.__annotations__.keys() <= {field.name for field in dataclasses.fields(jd.Claim)}

@@ -119,7 +119,7 @@ def test_conclusions_that_cannot_travel_are_the_claims_own_error(claim):
         return future
 
     (result,) = run_plan(make_plan([claim()]), None, conclude=conclude)
-    assert result.verdict == "error" and "cannot pickle a lock" in result.conclusion.decision.message
+    assert result.verdict == "error" and "cannot pickle a lock" in result.message
 
 
 def test_outcomes_are_told_in_the_order_in_which_they_fall_and_returned_in_the_plans(toys):

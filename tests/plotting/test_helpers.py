@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import plotting
+from jaxdyn.plotting import helpers
 
 
 @pytest.fixture
@@ -78,6 +79,24 @@ def test_lines_by_name_by_number_or_plain(ds, ax, by):
     assert len(ax.lines) == 2
     expected = {None: "_child0", "gd": "gd", 1.0: "k = 1"}[by[0] if by else None]
     assert ax.lines[0].get_label() == expected
+
+
+def test_of_very_many_entries_a_fixed_number_is_drawn_which_the_legend_says(ax):
+    """The diagonal is over all of them; the same ones are drawn each time."""
+    values = np.arange(3 * helpers.POINTS, dtype=float)
+    plotting.scatter(ax, values, values, "runs")
+    cloud, diagonal = ax.lines
+    assert len(cloud.get_xdata()) == helpers.POINTS == len(set(cloud.get_xdata()))
+    assert cloud.get_label() == "runs, 20,000 of 60,000 entries" and list(diagonal.get_xdata()) == [0, values[-1]]
+    plotting.scatter(ax, values, values)
+    assert ax.lines[2].get_label() == "20,000 of 60,000 entries"
+    np.testing.assert_array_equal(ax.lines[2].get_xdata(), cloud.get_xdata())
+
+
+def test_of_very_many_runs_a_fixed_number_of_lines_is_drawn(ax):
+    plotting.lines(ax, np.arange(4), np.ones((1000, 4)))
+    assert len(ax.lines) == helpers.LINES
+    assert ax.get_legend_handles_labels()[1] == ["200 of 1,000 runs"]
 
 
 def test_many_numbers_get_a_colour_bar():

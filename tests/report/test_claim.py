@@ -1,6 +1,7 @@
 """A claim of the report in short."""
 
-from jaxdyn.report.claim import is_blunt, resolution_short
+from jaxdyn.report.claim import is_blunt, resolution_short, section
+from jaxdyn.report.figures import Figures
 from tests.report.handmade import check, claim
 
 
@@ -9,6 +10,16 @@ def test_short_resolutions():
     assert resolution_short({"resolution": {"scale": {"a": None}, "mix": {"k": 0.25}}})[0] == 0.25
     assert resolution_short({})[0] is None
     assert resolution_short({"resolution": {"scale": {"a": 0.1}}, "checks": [check(passed=False)]})[0] is None
+
+
+def test_a_resolution_of_some_seeds_says_so():
+    found = {"scale": {"z": 0.01}, "mix": {"adam": 0.1}}
+    heads = [
+        [part["head"] for part in section(claim("a.b", resolution=r), Figures({}))["resolution"]]
+        for r in (found, {**found, "seeds": 1024})
+    ]
+    assert heads[0] == ["Prediction off by", "Data with a share of"]
+    assert heads[1] == ["Prediction off by, on the first 1,024 seeds", "Data with a share of, on the first 1,024 seeds"]
 
 
 def test_only_upheld_claims_are_blunt():

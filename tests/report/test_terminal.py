@@ -8,7 +8,7 @@ import pytest
 from jaxdyn.engine import task as task_module
 from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.outcome import Conclusion, Verified
+from jaxdyn.engine.outcome import Result
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.task import Plan
 from jaxdyn.engine.verify import make_plan
@@ -24,7 +24,7 @@ def toys():
 
 def outcome(claim, decision, by=None, **options):
     (task,) = make_plan([claim], **options).tasks
-    return Verified(claim, task, Conclusion(decision, by))
+    return Result.of(dataclasses.replace(decision, by=by), task)
 
 
 def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(toys, monkeypatch):

@@ -348,7 +348,7 @@ def test_without_the_model_claims_are_skipped(tmp_path, monkeypatch):
     resource._loaded.cache_clear()
     results = [jd.verify(claim) for claim in sink.CLAIMS]
     assert [r.verdict for r in results] == ["skipped", "skipped"]
-    assert "jaxdyn models get smollm2" in results[0].conclusion.decision.message
+    assert "jaxdyn models get smollm2" in results[0].message
 
 
 @pytest.mark.slow

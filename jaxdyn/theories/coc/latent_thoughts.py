@@ -34,13 +34,17 @@ def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
 
     The interval is that of a paired difference over graphs, for all networks and ways together.
     """
-    z = bonferroni_z(ds.sizes["seed"] * len(CHANGED), LEVEL)
 
     def check(way: str, what: str) -> jd.Check:
-        gap, half = lost(ds, way), z * ds.measured_lost_error.sel(way=way, drop=True)
+        gap = lost(ds, way)
+
+        def ends(level: float) -> tuple[xr.DataArray, xr.DataArray]:
+            half = bonferroni_z(ds.sizes["seed"], level) * ds.measured_lost_error.sel(way=way, drop=True)
+            return gap - half, gap + half
+
         least = LOST_TO_NOISE if way == "noise" else LOST
         level = 1 - (1 - LEVEL) / len(CHANGED)
-        return jd.interval_within(ABLATED.format(what), gap, (gap - half, gap + half), low=least, level=level)
+        return jd.interval_within(ABLATED.format(what), gap, ends, low=least, level=level)
 
     return [able(ds)[0], *(check(way, what) for way, what in CHANGED.items())]
 

@@ -245,10 +245,14 @@ BOUND = "loss / the bound"
 def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     """The loss at the end against that of the uniform law on the sphere: every run with the error of its batches, and the mean."""
     above = ds.measured_least - ds.predicted_least
-    half = stats.bonferroni_t(above.size, BATCHES, LEVEL) * ds.error.isel(step=-1)
     ratio = ds.measured_least / ds.predicted_least
+
+    def ends(level: float) -> tuple[xr.DataArray, xr.DataArray]:
+        half = stats.bonferroni_t(above.size, BATCHES, level) * ds.error.isel(step=-1)
+        return above - half, above + half
+
     return [
-        jd.interval_within("loss minus the bound, every run", above, (above - half, above + half), low=-0.01, level=LEVEL),
+        jd.interval_within("loss minus the bound, every run", above, ends, low=-0.01, level=LEVEL),
         jd.mean_within(BOUND, ratio, over=runs(ds), low=1.0, high=1.02),
     ]
 

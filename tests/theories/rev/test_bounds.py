@@ -58,7 +58,7 @@ def test_distortions_are_rejected(flowing, name, factor):
 def test_a_few_sequences_may_break_the_bound_and_more_may_not(flowing):
     def broken(count):
         where = (flowing.sequence if "sequence" in flowing.coords else xr.DataArray(np.arange(300), dims="sequence")) < count
-        return flowing.assign(measured_bound=xr.where(where, 0.0, flowing.measured_bound))
+        return flowing.assign(measured_bound=flowing.measured_bound.where(~where, 0.0))
 
     assert bounds.judge_bound(broken(0))[0].value == 1.0
     assert bounds.judge_bound(broken(30))[0].passed is False

@@ -6,6 +6,8 @@ the scale of the noise and ``a_c = E_c[g] P[c]``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,16 +76,24 @@ def judge_field(ds: xr.Dataset) -> list[jd.Check]:
     """
     unit = np.sqrt((ds.predicted_rate**2).sum("coordinate", skipna=False).mean("seed"))
     miss = (ds.measured_rate - ds.predicted_rate) / unit
-    half = stats.bonferroni_z(max(int(miss.count()), 1), LEVEL) * ds.error / unit
     weight = ds.size_error**-2
     total = (weight * ds.predicted_size**2).sum("seed", min_count=1)
     ratio = (weight * ds.predicted_size * ds.measured_size).sum("seed", min_count=1) / total
-    ends = stats.bonferroni_z(max(int(ratio.count()), 1), LEVEL) / np.sqrt(total)
+
+    def normal(values: xr.DataArray, error: xr.DataArray) -> Callable[[float], tuple[xr.DataArray, xr.DataArray]]:
+        """Of a level: the ends of normal intervals that hold together."""
+
+        def ends(level: float) -> tuple[xr.DataArray, xr.DataArray]:
+            half = stats.bonferroni_z(max(int(values.count()), 1), level) * error
+            return values - half, values + half
+
+        return ends
+
     words = "coordinates minus the theory, over the size of the field"
     return [
-        jd.interval_within(words, miss, (miss - half, miss + half), low=-COORDINATE, high=COORDINATE, level=LEVEL),
+        jd.interval_within(words, miss, normal(miss, ds.error / unit), low=-COORDINATE, high=COORDINATE, level=LEVEL),
         jd.interval_within(
-            "size of the field / theory", ratio, (ratio - ends, ratio + ends), low=1 - SIZE, high=1 + SIZE, level=LEVEL
+            "size of the field / theory", ratio, normal(ratio, 1 / np.sqrt(total)), low=1 - SIZE, high=1 + SIZE, level=LEVEL
         ),
     ]
 

@@ -52,8 +52,11 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     rng, seeds = np.random.default_rng(0), worst.sizes["seed"]
     picks = xr.DataArray(rng.integers(seeds, size=(RESAMPLES, seeds)), dims=("resample", "pick"))
     again = slope(worst.isel(seed=picks).rename(pick="seed"))
-    tail = (1 - stats.at_look(LEVEL)) / 2 / again.isel(resample=0).size
-    ends = again.quantile(tail, "resample", skipna=False), again.quantile(1 - tail, "resample", skipna=False)
+
+    def ends(level: float) -> tuple[xr.DataArray, xr.DataArray]:
+        tail = (1 - level) / 2 / again.isel(resample=0).size
+        return again.quantile(tail, "resample", skipna=False), again.quantile(1 - tail, "resample", skipna=False)
+
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
         jd.within(f"exponent of the floor minus that of a run, d >= {WIDE}", wide, 0.0, SLACK),

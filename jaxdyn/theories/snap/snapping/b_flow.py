@@ -34,7 +34,7 @@ def growth(ds: xr.Dataset, b: xr.DataArray) -> xr.DataArray:
 def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
     """B at every save, and its growth in the clock late."""
     late = (ds.scale > LATE).isel(time=slice(0, -1))
-    slopes = xr.Dataset({f"{side}_slope": growth(ds, ds[f"{side}_b"]) for side in ("predicted", "measured")})
+    slopes = xr.Dataset({f"{side}_slope": growth(ds, ds[f"{side}_b"]) for side in ("predicted", "measured")}, attrs=ds.attrs)
     slope = jd.relative_error(slopes, "slope").where(late.values)
     return [
         jd.at_most("B against the law, relative, over (K - 1)/(M - 1) + M f_c^2", jd.relative_error(ds, "b") / allowed(ds), 0.5),
@@ -84,7 +84,7 @@ def effect(ds: xr.Dataset, b: xr.DataArray) -> xr.DataArray:
 
 def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
     """The effect of a larger eta_Y: of the law's sign, above 0, before the transition; below 0 and of its size after it."""
-    both = xr.Dataset({f"{side}_effect": effect(ds, ds[f"{side}_b"]) for side in ("predicted", "measured")})
+    both = xr.Dataset({f"{side}_effect": effect(ds, ds[f"{side}_b"]) for side in ("predicted", "measured")}, attrs=ds.attrs)
     first = ds.sortby("ratio").isel(ratio=0, drop=True)
     early, late = first.eta_y_t < np.exp(-2) * first.settles / SETTLED, first.eta_y_t > first.settles
     agree = np.sign(both.measured_effect) * np.sign(both.predicted_effect)

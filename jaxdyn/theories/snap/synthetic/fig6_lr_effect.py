@@ -50,9 +50,13 @@ def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
     if not bool(sharp.any()):
         raise jd.Inconclusive("none of the settings is a cell of the published table with a standard deviation of .04 or less")
     gap, error, freedom = (part.where(sharp) for part in from_published(ds))
-    half = stats.bonferroni_t(int(gap.count()), freedom + 1, LEVEL) * error
+
+    def ends(level: float) -> tuple[xr.DataArray, xr.DataArray]:
+        half = stats.bonferroni_t(int(gap.count()), freedom + 1, level) * error
+        return gap - half, gap + half
+
     words = "difference from the published mean, cells published with a standard deviation of .04 or less"
-    checks = [jd.interval_within(words, gap, (gap - half, gap + half), low=-CELL, high=CELL, level=LEVEL)]
+    checks = [jd.interval_within(words, gap, ends, low=-CELL, high=CELL, level=LEVEL)]
     measured, table = ds.measured_entropy, ds.predicted_entropy
     if ds.sizes["lr"] > 1:
         slopes = [log_slope(side.mean("ratio", skipna=False)) for side in (measured, table)]
