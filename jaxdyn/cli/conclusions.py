@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import gzip
 import hashlib
 import json
@@ -19,50 +18,56 @@ from typing import Any
 
 import xarray as xr
 
-import jaxdyn
+from jaxdyn.engine import direct, registry
 from jaxdyn.engine.chunk import versions
+from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Decision, decision_from
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.task import Task
 from jaxdyn.errors import StoreError
 
-__all__ = ["basis", "is_concluded", "load_conclusion", "save_conclusion"]
+__all__ = ["basis", "is_concluded", "judged_by", "load_conclusion", "save_conclusion"]
 
-PACKAGE = Path(jaxdyn.__file__).parent
 PACKING = 3  # compression level; figures are text and shrink to a fifth
+DECIDING = ("jaxdyn.engine.verdict", "jaxdyn.report.drawing")  # modules that every conclusion and figure goes through
 JUDGING = ("matplotlib", "pandas", "scipy", "xarray")  # libraries that judges and plots use
 
 
-@functools.cache
-def theory_sources() -> str:
-    """Hash of the code that judges and draws: the whole package, since a judge may use any of it, and the libraries' versions."""
-    digest = hashlib.sha256(repr((versions(), [version(name) for name in JUDGING])).encode())
-    for file in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
-    return digest.hexdigest()
+def judged_by(claim: Claim) -> str | None:
+    """Hash of the modules behind a claim, its judge and its plot, and of those that decide; None for a user's own claim.
+
+    A user's judge may read anything.
+    """
+    home = str(registry.home(claim)).removesuffix(".py").replace("/", ".")
+    makers = [getattr(function, "func", function) for function in (claim.judge, claim.plot) if function is not None]
+    modules = {home, *(str(maker.__module__) for maker in makers)}
+    if not all(name.startswith("jaxdyn.") for name in modules):
+        return None
+    facts = versions(), [version(name) for name in JUDGING], direct.modules_behind(*sorted(modules), *DECIDING)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: bool = True) -> str | None:
-    """Hash of everything that determines a conclusion and its figure; None for a user's claim, whose judge may read anything."""
-    if not task.claim.judge.__module__.startswith("jaxdyn."):
+    """Hash of everything that determines a conclusion and its figure; it begins with :func:`judged_by`, and is None as that is."""
+    if (judged := judged_by(task.claim)) is None:
         return None
-    digest = hashlib.sha256(repr((theory_sources(), task.claim.id, task.by, task.terms, drawn)).encode())
+    digest = hashlib.sha256(repr((task.claim.id, task.by, task.terms, drawn)).encode())
     for name, ds in {"": data, **controls}.items():
         for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
             values = variable.values
             digest.update(repr((name, label, variable.dims, values.dtype.str, values.shape)).encode())
             digest.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
-    return digest.hexdigest()
+    return judged + digest.hexdigest()
 
 
 def _file(folder: Path, claim_id: str) -> Path:
     return folder / "conclusions" / f"{claim_id}.gz"
 
 
-def is_concluded(folder: Path, claim_id: str) -> bool:
-    """Whether a conclusion on the claim by this version is stored, on whatever runs."""
-    saved = _saved(folder, claim_id)
-    return saved is not None and saved[1] == theory_sources()
+def is_concluded(folder: Path, claim: Claim) -> bool:
+    """Whether a conclusion on the claim by the judge of today is stored, on whatever runs."""
+    saved = _saved(folder, claim.id)
+    return saved is not None and str(saved[0]).startswith(judged_by(claim) or "-")
 
 
 def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, decision: Decision) -> None:
@@ -71,7 +76,7 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, decisio
         return
     # an unusual value in a check or a full disk costs only time: the conclusion will be drawn again
     with contextlib.suppress(TypeError, ValueError, RecursionError, StoreError):
-        content = json.dumps([basis_hash, theory_sources(), dataclasses.asdict(decision)])
+        content = json.dumps([basis_hash, dataclasses.asdict(decision)])
         atomic_write(_file(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
 
 
@@ -81,15 +86,15 @@ def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Deci
     if saved is None or saved[0] != basis_hash:
         return None
     with contextlib.suppress(ValueError):
-        return decision_from(saved[2])
+        return decision_from(saved[1])
     return None
 
 
-def _saved(folder: Path, claim_id: str) -> tuple[Any, Any, Any] | None:
-    """A stored conclusion's basis, its sources' hash and its fields; None if the file is missing or damaged."""
+def _saved(folder: Path, claim_id: str) -> tuple[Any, Any] | None:
+    """A stored conclusion's basis and its fields; None if the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error):
         checksum, _, content = gzip.decompress(_file(folder, claim_id).read_bytes()).decode().partition("\n")
-        if checksum == _checksum(content) and len(saved := json.loads(content)) == 3:
+        if checksum == _checksum(content) and len(saved := json.loads(content)) == 2:
             return tuple(saved)
     return None
 

@@ -122,7 +122,7 @@ def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: in
     if minutes is None:
         return tasks
     seconds = workers * 60 * minutes
-    done = {task.claim.id for task in tasks if is_concluded(folder, task.claim.id)}
+    done = {task.claim.id for task in tasks if is_concluded(folder, task.claim)}
     each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
     return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
 

@@ -25,7 +25,7 @@ from jaxdyn.engine.chunk import Program, switches
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import installed, let_through
 from jaxdyn.engine.fingerprint import UNKEPT
-from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.reference import packaged
 from jaxdyn.engine.resource import identity_of
 from jaxdyn.engine.suiting import needs
 from jaxdyn.engine.syntax import code_hash, imports_of
@@ -71,11 +71,6 @@ def _alone() -> bool:
 def _foreign(file: str) -> bool:
     path = Path(file)
     return not (path.is_relative_to(PACKAGE) or installed(path))
-
-
-def packaged(ref: Ref) -> bool:
-    """Whether something is jaxdyn's own."""
-    return ref.module.partition(".")[0] == PACKAGE.name
 
 
 def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> dict[Program, dict[str, Any]]:
@@ -154,7 +149,7 @@ def traced_facts(program: Program) -> dict[str, Any] | None:
 def direct_key(program: Program) -> str:
     """The key of a program of the package: equal keys, equal texts."""
     facts = (str(program.trial), program.label, identity_of(program), devices().platform, _surroundings())
-    return hashlib.sha256(repr((facts, modules_behind(program.trial.module))).encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *RUNNERS))).encode()).hexdigest()[:20]
 
 
 @functools.cache
@@ -171,9 +166,9 @@ def _is_data(file: Path) -> bool:
 
 
 @functools.cache
-def modules_behind(module: str) -> str:
-    """Hash of the code of a module of the package, of all that it imports from the package, directly or not, and of the runner."""
-    behind, todo = dict[str, str](), [module, *RUNNERS]
+def modules_behind(*modules: str) -> str:
+    """Hash of the code of some modules of the package and of all that they import from the package, directly or not."""
+    behind, todo = dict[str, str](), list(modules)
     while todo:
         name = todo.pop()
         if name in behind or (file := _file(name)) is None:

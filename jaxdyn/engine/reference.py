@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from jaxdyn.engine.failure import PACKAGE, installed, let_through
 from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Ref", "forget_cached", "load_file", "ref_to", "resolve"]
+__all__ = ["Ref", "forget_cached", "load_file", "packaged", "ref_to", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -256,6 +256,11 @@ def resolve(ref: Ref) -> Any:
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
     objects[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
     return objects[ref]
+
+
+def packaged(ref: Ref) -> bool:
+    """Whether something is jaxdyn's own."""
+    return ref.module.partition(".")[0] == PACKAGE.name
 
 
 def forget_cached(ref: Ref) -> None:

@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from jaxdyn.engine.chunk import Chunk, Result, seed_array, seeds_of
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError
 
-__all__ = ["Stored", "open_shard", "read_shard", "stored_shards", "write_shard"]
+__all__ = ["Stored", "mark_used", "open_shard", "read_shard", "stored_shards", "write_shard"]
 
 CURE = "remove it to have its runs computed again"
 LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
@@ -137,8 +139,15 @@ def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tupl
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
     dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
     forms = {str(name): (var.dtype, var.shape[2:]) for name, var in ds.data_vars.items()}
-    facts = json.loads(ds.attrs["facts"]) | {"seeds": seeds_of(ds.seed.values)}
+    how = {"room": ds.attrs["room"].tolist(), "group": int(ds.attrs["group"])}
+    facts = json.loads(ds.attrs["facts"]) | {"seeds": seeds_of(ds.seed.values)} | how
     return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)), forms)
+
+
+def mark_used(path: Path) -> None:
+    """Set the time when a shard was last read, which most systems do not keep by themselves."""
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def stored_shards(store: str | Path, program_id: str) -> list[Path]:

@@ -198,6 +198,7 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         paths = shard.stored_shards(job.chunks[0].store, job.chunks[0].program_id)
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
             cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(path)
+            shard.mark_used(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
         job.chunks = _apart(job.chunks, runs)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]

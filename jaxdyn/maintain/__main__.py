@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +54,16 @@ def build_parser() -> argparse.ArgumentParser:
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
     # compilation ahead of time
+    recheck = tasks.add_parser(
+        "recheck", help="Run a seventh of the stored programs of a verification afresh: the bits must be equal."
+    )
+    recheck.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+    recheck.add_argument("--before", type=float, default=math.inf, metavar="SECONDS", help="Only what was stored before this time.")
+    recheck.add_argument("--day", metavar="DATE", help="The day that decides which seventh (default: today).")
+    recheck.add_argument(
+        "--most", type=float, default=2.0, metavar="GB", help="Then remove what was not used longest (default: 2)."
+    )
+
     ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that this machine lacks; resumes.")
     ahead.add_argument("platform", choices=["cuda", "tpu"], help="The accelerator's platform.")
     ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="Stop after N minutes (default: 60).")
@@ -117,6 +128,20 @@ def _maps(args: argparse.Namespace) -> int:
     return 0
 
 
+def _recheck(args: argparse.Namespace) -> int:
+    from jaxdyn.engine import direct
+    from jaxdyn.engine.store import open_folder
+    from jaxdyn.maintain import recheck
+
+    direct.allow()
+    day = recheck.chosen_day(args.day)
+    with open_folder(args.folder, "verify") as folder:
+        code = recheck.report(recheck.recheck(folder, args.before, day))
+        if gone := recheck.prune(folder, int(args.most * 10**9)):
+            print(f"{gone} shards that were not used for the longest time are removed")
+    return code
+
+
 def _ahead(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import ahead
 
@@ -134,6 +159,7 @@ TASKS = {
     "studies": _studies,
     "maps": _maps,
     "ahead": _ahead,
+    "recheck": _recheck,
 }
 
 

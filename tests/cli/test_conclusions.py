@@ -76,16 +76,29 @@ def test_the_basis_tells_apart_all_that_a_conclusion_follows_from(task, ds):
     assert basis(task, ds.copy(deep=True), {}) == ways[0]
 
 
-def test_the_basis_follows_the_sources(task, ds, tmp_path, monkeypatch):
-    monkeypatch.setattr(conclusions, "PACKAGE", tmp_path)
-    found = []
-    for text in ("x = 1\n", "x = 2\n"):
-        (tmp_path / "judge.py").write_text(text)
-        conclusions.theory_sources.cache_clear()
-        found.append(basis(task, ds, {}))
-    monkeypatch.undo()
-    conclusions.theory_sources.cache_clear()
-    assert len({*found, basis(task, ds, {})}) == 3
+def test_the_basis_follows_the_modules_behind_judge_plot_and_claim(task, ds, monkeypatch):
+    asked = []
+    monkeypatch.setattr(conclusions.direct, "modules_behind", lambda *modules: asked.append(modules) or "some code")
+    before = basis(task, ds, {})
+    assert {task.claim.judge.__module__, "jaxdyn.engine.verdict", "jaxdyn.report.drawing"} <= set(asked[0])
+    assert basis(task, ds, {}) == before
+    monkeypatch.setattr(conclusions.direct, "modules_behind", lambda *modules: "other code")
+    assert basis(task, ds, {}) != before
+
+
+def test_other_theories_are_not_behind_a_claim(task):
+    """An edit in one theory has no claim of another judged again."""
+    other = registry.select(["lyu.*"])[0]
+    judged = conclusions.direct.modules_behind(task.claim.judge.__module__)
+    assert judged != conclusions.direct.modules_behind(other.judge.__module__)
+
+
+def test_what_is_concluded_is_known_before_the_runs(task, ds, tmp_path):
+    assert not conclusions.is_concluded(tmp_path, task.claim)
+    save_conclusion(tmp_path, task.claim.id, basis(task, ds, {}), DECISION)
+    assert conclusions.is_concluded(tmp_path, task.claim)
+    save_conclusion(tmp_path, task.claim.id, "other code", DECISION)
+    assert not conclusions.is_concluded(tmp_path, task.claim)
 
 
 def test_a_users_own_claim_is_judged_each_time(task, ds, tmp_path):
