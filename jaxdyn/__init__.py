@@ -8,6 +8,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jaxdyn.homes import HOMES, MODULES
+
 # Before equinox is imported: diffrax's errors are values of a run then, not calls back into Python, with which no run is stored
 os.environ.setdefault("EQX_ON_ERROR", "nan")
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim, Control
     from jaxdyn.engine.contract import above, below, tuned
     from jaxdyn.engine.edits import initial, need, off, rolled, scaled, swap
+    from jaxdyn.engine.fields import Swept
+    from jaxdyn.engine.grid import Grid, grid
     from jaxdyn.engine.judge import (
         at_least,
         at_most,
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.outcome import Result
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.resource import imports, resource
-    from jaxdyn.engine.setting import Grid, Swept, grid, setting
+    from jaxdyn.engine.setting import setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
     from jaxdyn.engine.switch import Code, code
@@ -61,42 +65,6 @@ if TYPE_CHECKING:
     from jaxdyn.report.probe import probe
 
     __version__: str
-
-_HOMES = {
-    "engine.verdict_map": ("Map",),
-    "engine.check": ("Check", "Reading"),
-    "engine.edits": ("initial", "need", "off", "rolled", "scaled", "swap"),
-    "engine.claim": ("Claim", "Control"),
-    "errors": ("Absent", "Inconclusive", "UsageError", "require"),
-    "engine.contract": ("above", "below", "tuned"),
-    "engine.judge": (
-        "at_least",
-        "at_most",
-        "gate",
-        "interval_within",
-        "mean_reading",
-        "mean_within",
-        "relative_error",
-        "rms_within",
-        "share_reading",
-        "share_within",
-        "within",
-    ),
-    "engine.observables": ("Observables", "named", "observables"),
-    "engine.outcome": ("Result",),
-    "engine.ranges": ("field",),
-    "engine.resource": ("imports", "resource"),
-    "engine.setting": ("Grid", "Swept", "grid", "setting"),
-    "engine.switch": ("Code", "code"),
-    "engine.study": ("Study",),
-    "engine.sweep": ("sweep",),
-    "engine.theory": ("AtlasMap", "Paper", "Theory"),
-    "engine.verify": ("verify", "verify_many"),
-    "explorer.notebook": ("explore",),
-    "report.probe": ("probe",),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = "data experiment flow linalg metrics models nn optim plotting report stats status testing text train".split()
 
 __all__ = [
     "Absent",
@@ -155,24 +123,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in MODULES:
         return import_module(f"jaxdyn.{name}")
     if name == "__version__":
         value: Any = import_module("jaxdyn.version").installed_version()
     elif name == "map":  # inside the engine the builtin keeps its name
         value = import_module("jaxdyn.engine.verdict_map").map_claim
-    elif name in _HOME:
-        value = getattr(import_module(f"jaxdyn.{_HOME[name]}"), name)
+    elif name in HOMES:
+        value = getattr(import_module(f"jaxdyn.{HOMES[name]}"), name)
     else:
         raise AttributeError(f"module 'jaxdyn' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
-def home_of(name: str) -> str:
-    """The module that has a name of this package, such as ``jaxdyn.train`` or, for ``jd.grid``, ``jaxdyn.engine.setting``."""
-    return f"jaxdyn.{name}" if name in _MODULES else f"jaxdyn.{_HOME[name]}" if name in _HOME else "jaxdyn"
-
-
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES, "__version__"])
+    return sorted([*__all__, *MODULES, "__version__"])

@@ -21,6 +21,7 @@ __all__ = [
     "is_traced",
     "missing",
     "number",
+    "one_line",
     "require",
     "shown",
     "whole",
@@ -188,3 +189,14 @@ def _bounds(least: float, most: float, above: float = -math.inf, below: float = 
     lower = f"at least {least}" if least > -math.inf else f"above {above}" if above > -math.inf else ""
     upper = f"at most {most}" if most < math.inf else f"below {below}" if below < math.inf else ""
     return " and ".join(filter(None, (lower, upper)))
+
+
+def one_line(value: Any) -> str:
+    """A value's repr for a message: on one line, cut if it is long; traced values and arrays as dtype and shape."""
+    if is_traced(value) or (getattr(value, "ndim", 0) != 0 and hasattr(value, "dtype") and hasattr(value, "shape")):
+        return shown(value)
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python refuses to print integers of several thousand digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

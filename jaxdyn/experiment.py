@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from jaxdyn.engine.grid import Grid
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.payload import environment
 from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.sweep import MOST_SEEDS
 from jaxdyn.engine.sweep import sweep as run_sweep

@@ -108,7 +108,7 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
     """
     import dataclasses
 
-    from jaxdyn.engine.setting import coerce
+    from jaxdyn.engine.fields import coerce
 
     st = _library("hypothesis.strategies")
     if not isinstance(cls, type) or not hasattr(cls, "swept_fields"):

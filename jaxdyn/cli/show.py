@@ -14,8 +14,8 @@ from jaxdyn.engine import registry
 from jaxdyn.engine.check import bound_text
 from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.digest import digest
+from jaxdyn.engine.grid import field_table
 from jaxdyn.engine.ranges import Range
-from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies, talks

@@ -11,29 +11,24 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
-import numpy as np
 
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.resource import identity_of
+from jaxdyn.engine.seeds import Seeds, seeds_of
 from jaxdyn.engine.syntax import code_hash
 
-__all__ = [
-    *("RUNNER", "Chunk", "Job", "Program", "Result", "Seeds"),
-    *("flags", "in_one_room", "runner", "seed_array", "seeds_of", "switches", "versions"),
-]
-
-Seeds: TypeAlias = "range | tuple[int, ...]"  # a range wherever they are consecutive
+__all__ = ["RUNNER", "Chunk", "Job", "Program", "flags", "in_one_room", "program_name", "runner", "switches", "versions"]
 
 # modules that turn values and seeds into the arguments of a program, and what it returns into what is stored
-RUNNER = ("observables", "program", "sequential", "setting", "shard", "switch", "tracing")
+RUNNER = ("observables", "program", "seeds", "sequential", "setting", "shard", "switch", "tracing")
 
 
 @functools.cache
@@ -89,21 +84,6 @@ class Program:
         """
         facts = self.fingerprint, identity_of(self), self.executor, self.compiler, versions(), flags(), devices().bits, runner()
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
-
-
-def seeds_of(numbers: Sequence[int] | np.ndarray[Any, Any]) -> Seeds:
-    """Seeds as they are kept: a range where they are consecutive, else a tuple."""
-    if isinstance(numbers, range) and numbers.step == 1:
-        return numbers
-    array = np.asarray(numbers, np.int64)
-    if (np.diff(array) == 1).all():
-        return range(int(array[0]), int(array[-1]) + 1) if len(array) else range(0)
-    return tuple(array.tolist())
-
-
-def seed_array(seeds: Seeds, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
-    """Seeds as an array."""
-    return np.arange(seeds.start, seeds.stop, dtype=dtype) if isinstance(seeds, range) else np.asarray(seeds, dtype)
 
 
 @dataclass(frozen=True)
@@ -189,21 +169,6 @@ class Job:
         return sum(c.runs for c in self.chunks)
 
 
-@dataclass(frozen=True)
-class Result:
-    """Arrays of a chunk, their axis names and coordinates, and what it cost.
-
-    Leading axes: seed and cell; if ``zipped``, the run and one of length 1. Arrays of a shard may be read when they are asked for
-    (:class:`jaxdyn.engine.shard.Stored`).
-    """
-
-    arrays: Mapping[str, np.ndarray[Any, Any]]
-    dims: dict[str, tuple[str, ...]]
-    coords: dict[str, tuple[Any, ...]]
-    facts: dict[str, Any] = field(default_factory=dict)
-    zipped: bool = False
-    forms: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]] = field(default_factory=dict)  # of arrays that are not read yet
-
-    def form(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-        """The dtype of an array, and its shape beyond the leading axes."""
-        return self.forms.get(name) or (self.arrays[name].dtype, self.arrays[name].shape[2:])
+def program_name(program: Program) -> str:
+    """The key of a program in the files of times: its trial and its static fields."""
+    return f"{program.trial.title} {program.static}"

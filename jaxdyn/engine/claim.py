@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
-from jaxdyn.engine.chunk import Seeds
 from jaxdyn.engine.contract import (
     EVIDENCE,
     MECHANISM,
@@ -27,8 +26,9 @@ from jaxdyn.engine.contract import (
     counted_as,
 )
 from jaxdyn.engine.edits import Off
+from jaxdyn.engine.grid import Grid
 from jaxdyn.engine.observables import Observables
-from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.seeds import Seeds
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:

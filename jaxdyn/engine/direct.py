@@ -18,12 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jaxdyn
 from jaxdyn.engine import library, tracing
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program, switches
 from jaxdyn.engine.devices import devices
-from jaxdyn.engine.failure import installed, let_through
+from jaxdyn.engine.failure import PACKAGE, installed, let_through
 from jaxdyn.engine.fingerprint import UNKEPT
 from jaxdyn.engine.reference import packaged
 from jaxdyn.engine.resource import identity_of
@@ -42,7 +41,6 @@ __all__ = [
     "untraced",
 ]
 
-PACKAGE = Path(jaxdyn.__file__).parent
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
 SHIPPED = Path(__file__).with_name("programs.json")  # the same of a wheel's own programs
 FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.chunk import Program, program_name
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.timings import program_name
 
 __all__ = ["LACKS", "SHIPPED", "compiler_version", "in_words", "known", "lacking", "obstacle", "write"]
 

@@ -15,9 +15,9 @@ from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.digest import digest
 from jaxdyn.engine.failure import let_through
+from jaxdyn.engine.grid import field_table
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.registry import home, topic
-from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.task import Task
 from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError

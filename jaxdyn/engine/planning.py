@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxdyn.engine.chunk import Chunk, Job, Program, Seeds, in_one_room
+from jaxdyn.engine.chunk import Chunk, Job, Program, in_one_room
 from jaxdyn.engine.devices import Devices, budget, devices
 from jaxdyn.engine.direct import facts_of
 from jaxdyn.engine.fingerprint import UNKEPT
 from jaxdyn.engine.program import MAP_RUNS, check_device
-from jaxdyn.engine.runs import Request, Runs, places
+from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.seeds import Seeds, places
 from jaxdyn.engine.timings import reference_times, runs_within
 
 __all__ = ["each_once", "is_kept", "lists", "not_kept", "plan", "split_items", "suited"]

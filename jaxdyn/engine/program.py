@@ -23,11 +23,13 @@ from jax.sharding import PartitionSpec as P
 from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine import sequential
+from jaxdyn.engine.arrays import Arrays
 from jaxdyn.engine.cache import cache_dir
-from jaxdyn.engine.chunk import Chunk, Program, Result, seed_array
+from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.impossible import lacking, obstacle
 from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.resource import shapes, shared_by
+from jaxdyn.engine.seeds import seed_array
 from jaxdyn.engine.shard import write_shard
 from jaxdyn.engine.tracing import subjaxprs, swept_arrays, swept_shapes, traced
 from jaxdyn.errors import Absent, UsageError
@@ -236,7 +238,7 @@ def _last_repeated(array: Numbers, size: int) -> Numbers:
     return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
 
 
-def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
+def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Arrays:
     """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged.
 
     A status that is no code, which only the run can tell where it is traced, counts as a failure of the solver.
@@ -251,7 +253,7 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
             if prefix in ("predicted", "measured") and np.issubdtype(arrays[label].dtype, np.inexact):
                 finite = np.isfinite(arrays[label]).reshape(n_seeds, n_cells, -1).all(-1)
                 status = np.where((status == OK) & ~finite, DIVERGED, status)
-    return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
+    return Arrays({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
 
 
 def _refuse_clashes(compiled: Any, chunk: Chunk) -> None:
@@ -293,7 +295,7 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     return lambda: sequential.gather(jax.device_get(compiled(*share, shared_by(chunk.program))), share[-1], len(seeds))
 
 
-def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
+def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
 
     Where the memory does not suffice, half as many runs are made at once, and again.
@@ -308,7 +310,9 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     result = dataclasses.replace(_to_host(found, len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)), zipped=chunk.zipped)
     if chunk.store is None:
         return dataclasses.replace(result, facts=facts)
-    return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(chunk.program)}))}
+    about = {**facts, "program": asdict(chunk.program), "room": chunk.room, "group": chunk.group}
+    stored = dataclasses.replace(result, facts=about)
+    return facts | {"shard": str(write_shard(chunk.store, chunk.program_id, chunk.identity(), chunk.cells, chunk.seeds, stored))}
 
 
 def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:

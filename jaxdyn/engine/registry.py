@@ -187,7 +187,7 @@ def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Cla
 
 def _entry(claim: Claim) -> dict[str, Any]:
     from jaxdyn.engine.contract import provenance
-    from jaxdyn.engine.setting import field_table
+    from jaxdyn.engine.grid import field_table
     from jaxdyn.engine.tested import tested
 
     grid = claim.grid("quick")

@@ -15,8 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 import jax
 
+from jaxdyn.engine.grid import Grid
 from jaxdyn.engine.reference import Ref, resolve
-from jaxdyn.engine.setting import Grid, join, split
+from jaxdyn.engine.setting import join, split
 from jaxdyn.engine.switch import Code
 from jaxdyn.errors import Absent, UsageError
 

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.chunk import Chunk, Program, Result, Seeds, seed_array, seeds_of, versions
+from jaxdyn.engine.arrays import Arrays
+from jaxdyn.engine.chunk import Chunk, Program, versions
+from jaxdyn.engine.grid import Grid, field_table
 from jaxdyn.engine.reference import ref_to
-from jaxdyn.engine.setting import Grid, field_table, split
+from jaxdyn.engine.seeds import Places, Seeds, places, seed_array, seeds_of
+from jaxdyn.engine.setting import split
 from jaxdyn.errors import UsageError
 from jaxdyn.version import installed_version
 
-__all__ = ["Request", "Runs", "distinct_runs", "places"]
+__all__ = ["Request", "Runs", "distinct_runs"]
 
 Cell: TypeAlias = "tuple[Any, ...]"  # values of the swept fields
 Key: TypeAlias = "tuple[Any, ...]"  # of a program
-Places: TypeAlias = "slice | np.ndarray[Any, Any]"
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 PART = 2**27  # bytes of an observable in one part of a lazy Dataset, where the chunks are larger
 
@@ -83,7 +85,7 @@ class Block(NamedTuple):
 
     cells: Mapping[Cell, int] | Sequence[Cell]  # places of different cells; of a list the cell of each run
     seeds: Seeds
-    result: Result
+    result: Arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,16 +99,17 @@ class Piece:
         taken: which of them an earlier block has given already; None for none.
     """
 
-    result: Result
+    result: Arrays
     source: tuple[Places, Places]
     target: tuple[Places, Places]
     taken: Numbers | None = None
 
     def of(self, name: str) -> Numbers:
         """An array of the block for these runs: along cells, seeds and its own axes; of a list, along runs and its own axes."""
-        array = self.result.arrays[name]
+        array: Numbers = self.result.arrays[name]
         if self.result.zipped:
-            return array[self.source[0], 0]
+            listed: Numbers = array[self.source[0], 0]
+            return listed
         chosen: Numbers = array[self.source[0]][:, self.source[1]]
         return chosen.swapaxes(0, 1)
 
@@ -165,16 +168,6 @@ def _grid(rows: Places, columns: Places) -> tuple[Any, Any]:
     return one, other
 
 
-def places(own: Seeds, wanted: Seeds) -> tuple[Places, Places]:
-    """Where the common seeds of two collections stand in the one and in the other."""
-    if isinstance(own, range) and isinstance(wanted, range):
-        low, high = max(own.start, wanted.start), min(own.stop, wanted.stop)
-        high = max(low, high)
-        return slice(low - own.start, high - own.start), slice(low - wanted.start, high - wanted.start)
-    _, one, other = np.intersect1d(seed_array(own, np.int64), seed_array(wanted, np.int64), return_indices=True)
-    return one, other
-
-
 def _length(chosen: Places) -> int:
     return chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
 
@@ -218,7 +211,7 @@ class Runs:
         """What distinguishes the runs of different programs, however they are executed."""
         return program.trial, program.setting, program.label
 
-    def add(self, program: Program, cells: Sequence[Cell], seeds: Seeds, result: Result) -> None:
+    def add(self, program: Program, cells: Sequence[Cell], seeds: Seeds, result: Arrays) -> None:
         """Add the runs of one chunk."""
         kept = list(cells) if result.zipped else {cell: i for i, cell in enumerate(cells)}
         self._blocks.setdefault(self.program_key(program), []).append(Block(kept, seeds, result))
@@ -326,7 +319,7 @@ def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Datas
     return xr.Dataset(variables, {**coords, "seed": seed_array(request.seeds, np.int64)}, request.attributes())
 
 
-def _common_dims(trial: str, results: Sequence[Result]) -> dict[str, tuple[str, ...]]:
+def _common_dims(trial: str, results: Sequence[Arrays]) -> dict[str, tuple[str, ...]]:
     """The axes of every observable, which all programs share."""
     first = results[0].dims
     for other in results:
@@ -339,7 +332,7 @@ def _common_dims(trial: str, results: Sequence[Result]) -> dict[str, tuple[str, 
     return first
 
 
-def _common_coords(trial: str, results: Sequence[Result]) -> dict[str, list[Any]]:
+def _common_coords(trial: str, results: Sequence[Arrays]) -> dict[str, list[Any]]:
     """Coordinates of all programs: where an axis has several lengths, the longest, of which the others are beginnings."""
     common: dict[str, list[Any]] = {}
     for axis in {axis: None for r in results for axis in r.coords}:
@@ -358,7 +351,7 @@ def _shown(values: Sequence[Any] | None) -> str:
     return "none" if values is None else f"({', '.join(map(str, values[:3]))}{', …' if len(values) > 3 else ''})"
 
 
-def _common_form(name: str, results: Sequence[Result]) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+def _common_form(name: str, results: Sequence[Arrays]) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     """The dtype of an observable, its shape, and whether it has several, of which that is the largest."""
     forms = [result.form(name) for result in results]
     shapes = {shape for _, shape in forms}

@@ -13,14 +13,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.chunk import Chunk, Result, seed_array, seeds_of
+from jaxdyn.engine.arrays import Arrays
+from jaxdyn.engine.seeds import Seeds, seed_array, seeds_of
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError
 
@@ -33,8 +34,7 @@ BLOCK = 1 << 25  # bytes that are packed at a time: blocks as small as HDF5 woul
 SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
-def _folder(store: str | Path | None, program_id: str) -> Path:
-    assert store is not None, "only chunks with a store are written"
+def _folder(store: str | Path, program_id: str) -> Path:
     return Path(store) / "shards" / program_id
 
 
@@ -44,31 +44,40 @@ def _packing(variable: xr.DataArray) -> dict[str, Any]:
     return {**PACKING, "chunksizes": (max(1, min(rows, rows * BLOCK // variable.nbytes)), *rest)}
 
 
-def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
-    """Write one finished chunk: temporary file in the same folder, fsync, rename."""
+def write_shard(
+    store: str | Path, program_id: str, chunk_id: str, cells: Sequence[tuple[Any, ...]], seeds: Seeds, result: Arrays
+) -> Path:
+    """Write one finished chunk: temporary file in the same folder, fsync, rename.
+
+    Args:
+        store: the output folder.
+        program_id: identity of the program.
+        chunk_id: identity of the chunk.
+        cells: values of the swept fields.
+        seeds: of the runs.
+        result: the arrays, and facts about them.
+    """
     variables = {name: (("seed", "cell", *result.dims[name]), array) for name, array in result.arrays.items()}
-    ds = xr.Dataset(variables, coords={"seed": seed_array(chunk.seeds, np.int64)})
+    ds = xr.Dataset(variables, coords={"seed": seed_array(seeds, np.int64)})
     ds.attrs = {
-        "cells": json.dumps(chunk.cells),
+        "cells": json.dumps(cells),
         "coords": json.dumps(result.coords),
-        "facts": json.dumps(facts, default=str),
-        "program": chunk.program_id,
-        "chunk": chunk.identity(),
+        "facts": json.dumps(result.facts, default=str),
+        "program": program_id,
+        "chunk": chunk_id,
         "zipped": int(result.zipped),
-        "room": list(chunk.room),  # for how many cells and seeds it was compiled
-        "group": chunk.group,
     }
     packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
     with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
         ds.dump_to_store(file, encoding=packed)
     data = buffer.getvalue()
-    target = _folder(chunk.store, chunk.program_id) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
+    target = _folder(store, program_id) / f"{chunk_id}.{hashlib.sha256(data).hexdigest()}.nc"
     atomic_write(target, data)
     return target
 
 
-def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
+def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Arrays]:
     """The cells and the arrays of a shard.
 
     Raises:
@@ -79,7 +88,7 @@ def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
         return _content(ds, {str(name): var.values for name, var in ds.data_vars.items()})
 
 
-def open_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
+def open_shard(path: Path) -> tuple[list[tuple[Any, ...]], Arrays]:
     """The same with arrays that are read, and the file checked, whenever they are asked for; errors as for :func:`read_shard`."""
     with _opened(path, path) as ds:
         return _content(ds, Stored(path))
@@ -133,15 +142,14 @@ def _opened(path: Path, file: Path | io.BytesIO) -> Iterator[xr.Dataset]:
         raise StoreError(f"{path} is damaged: it is not a shard; {CURE}") from error
 
 
-def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[list[tuple[Any, ...]], Result]:
+def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[list[tuple[Any, ...]], Arrays]:
     """The cells and the arrays that :func:`write_shard` put into a shard."""
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
     dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
     forms = {str(name): (var.dtype, var.shape[2:]) for name, var in ds.data_vars.items()}
-    how = {"room": ds.attrs["room"].tolist(), "group": int(ds.attrs["group"])}
-    facts = json.loads(ds.attrs["facts"]) | {"seeds": seeds_of(ds.seed.values)} | how
-    return cells, Result(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)), forms)
+    facts = json.loads(ds.attrs["facts"]) | {"seeds": seeds_of(ds.seed.values)}
+    return cells, Arrays(arrays, dims, coords, facts, bool(ds.attrs.get("zipped", 0)), forms)
 
 
 def mark_used(path: Path) -> None:

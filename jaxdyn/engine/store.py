@@ -18,8 +18,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from jaxdyn.engine.setting import one_line
-from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.errors import StoreError, UsageError, one_line
 
 __all__ = ["atomic_write", "check_writable", "open_folder", "whole_path"]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack
 
 from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Plot, Rival, Shared
 from jaxdyn.engine.contract import Assumption, Bounds, Evidence
-from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.grid import Grid
 from jaxdyn.errors import UsageError
 
 __all__ = ["Own", "Study"]

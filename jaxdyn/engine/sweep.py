@@ -21,18 +21,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import xarray as xr
 
 from jaxdyn.engine import shard, store
-from jaxdyn.engine.chunk import Chunk, Job, Program, Result, Seeds, seeds_of
+from jaxdyn.engine.arrays import Arrays
+from jaxdyn.engine.chunk import Chunk, Job, Program
 from jaxdyn.engine.devices import devices
 from jaxdyn.engine.failure import Failure, let_through
+from jaxdyn.engine.grid import Grid
 from jaxdyn.engine.planning import not_kept, plan
 from jaxdyn.engine.preparing import Preparing
 from jaxdyn.engine.program import prepare, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import Grid, one_line
+from jaxdyn.engine.seeds import Seeds, seeds_of
 from jaxdyn.engine.timings import expected, guessed
 from jaxdyn.engine.watch import Watch
-from jaxdyn.errors import StoreError, UsageError, missing, whole
+from jaxdyn.errors import StoreError, UsageError, missing, one_line, whole
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
@@ -307,9 +309,9 @@ def _longest(jobs: Sequence[Job]) -> float | None:
     return max(map(expected, jobs)) if devices().on_cpu or not any(map(guessed, jobs)) else None
 
 
-def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any]) -> dict[str, Any]:
+def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
     """Add a finished chunk to the runs, from memory or from its shard; returns what it cost."""
-    if isinstance(outcome, Result):
+    if isinstance(outcome, Arrays):
         runs.add(job.program, chunk.cells, chunk.seeds, outcome)
         return outcome.facts
     cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(outcome["shard"]))
@@ -329,7 +331,7 @@ def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str
     cost["runs"] += chunk.runs
 
 
-def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
+def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
     """Run a chunk, here or in a worker; what a trial raises comes back as a value, since not every exception can be unpickled."""
     try:
         return run_chunk(chunk)
@@ -340,10 +342,10 @@ def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
         return Failure.of(error, _trial(chunk))
 
 
-def _credited(outcome: Result | dict[str, Any] | Failure, seconds: float) -> Result | dict[str, Any] | Failure:
+def _credited(outcome: Arrays | dict[str, Any] | Failure, seconds: float) -> Arrays | dict[str, Any] | Failure:
     """The outcome of a chunk whose program was compiled ahead, with the seconds that this took."""
     if not isinstance(outcome, Failure):
-        facts = outcome.facts if isinstance(outcome, Result) else outcome
+        facts = outcome.facts if isinstance(outcome, Arrays) else outcome
         facts["compile_seconds"] += seconds
     return outcome
 
@@ -372,7 +374,7 @@ def _outcomes(
     meanwhile: Callable[[], None] | None,
     until: float,
     running: Callable[[list[Job]], None],
-) -> Iterator[tuple[Job, Chunk, Result | dict[str, Any] | Failure]]:
+) -> Iterator[tuple[Job, Chunk, Arrays | dict[str, Any] | Failure]]:
     """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped.
 
     ``running`` is told what is run whenever that has changed.

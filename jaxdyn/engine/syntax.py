@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import jaxdyn
+from jaxdyn.homes import home_of
 
 __all__ = ["code_hash", "imports_of"]
 
@@ -55,9 +55,9 @@ def imports_of(content: bytes, package: str) -> Iterator[str]:
             outer = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*outer, *filter(None, [node.module])])
             if base == "jaxdyn":
-                yield from (jaxdyn.home_of(alias.name) for alias in node.names)
+                yield from (home_of(alias.name) for alias in node.names)
             elif base.startswith("jaxdyn."):
                 yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in fronts:
-            yield jaxdyn.home_of(node.attr)
+            yield home_of(node.attr)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxdyn.engine.setting import field_table
+from jaxdyn.engine.grid import field_table
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
-    from jaxdyn.engine.setting import Grid
+    from jaxdyn.engine.grid import Grid
 
 __all__ = ["tested", "values_text"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxdyn.engine.cache import read_cached, write_cached
-from jaxdyn.engine.chunk import Job, Program
+from jaxdyn.engine.chunk import Job, Program, program_name
 from jaxdyn.engine.devices import devices
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "calibrate",
     "expected",
     "guessed",
-    "program_name",
     "program_times",
     "read_costs",
     "reference_times",
@@ -148,11 +147,6 @@ def calibrate() -> float:
             total += i * i % 7
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def program_name(program: Program) -> str:
-    """The key of a program in the files of times: its trial and its static fields."""
-    return f"{program.trial.title} {program.static}"
 
 
 def _met() -> dict[str, ProgramTimes]:

@@ -34,7 +34,7 @@ _context = jax.make_user_context(default_value=None)
 _contexts = itertools.count(1)
 _kept: collections.OrderedDict[str, Traced] = collections.OrderedDict()
 _pure: set[tuple[Any, ...]] = set()  # trials, their static fields and fingerprints that came out of them twice
-_keeping = threading.Lock()  # a thread compiles ahead
+_remembering = threading.Lock()  # a thread compiles ahead
 
 
 class Impure(UsageError):
@@ -128,11 +128,11 @@ def trace_pure(program: Program) -> Traced:
             f"setting and its key ({others})"
         )
     _pure.add(own)
-    return _keep(one)
+    return _remember(one)
 
 
-def _keep(one: Traced) -> Traced:
-    with _keeping:
+def _remember(one: Traced) -> Traced:
+    with _remembering:
         _kept[one.fingerprint] = one
         _kept.move_to_end(one.fingerprint)
         while len(_kept) > KEPT:
@@ -146,7 +146,7 @@ def traced(program: Program) -> Traced:
     Raises:
         UsageError: this process imports the trial anew, and it is another program here than where the runs were planned.
     """
-    with _keeping:
+    with _remembering:
         if (one := _kept.get(program.fingerprint)) is not None:
             return one
     if not program.fingerprint:  # it raised where it was planned
@@ -159,7 +159,7 @@ def traced(program: Program) -> Traced:
             f"{program.trial.title} is another program in this process than where its runs were planned: a name that it uses holds "
             "another value here, since a worker imports the module anew; make it a field of the setting"
         )
-    return _keep(one)
+    return _remember(one)
 
 
 def subjaxprs(jaxpr: Any) -> Iterator[Any]:

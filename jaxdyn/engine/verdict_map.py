@@ -25,14 +25,15 @@ import xarray as xr
 from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
-from jaxdyn.engine.chunk import Job, Seeds
+from jaxdyn.engine.chunk import Job
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.fields import coerce
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.planning import plan
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
-from jaxdyn.engine.setting import coerce
+from jaxdyn.engine.seeds import Seeds
 from jaxdyn.engine.sweep import check_cluster, chosen_seeds
 from jaxdyn.errors import UsageError, whole
 

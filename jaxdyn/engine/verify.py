@@ -20,12 +20,12 @@ from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import Decision, Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
+from jaxdyn.engine.grid import Grid
 from jaxdyn.engine.outcome import Cost, Result
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resource import absence
 from jaxdyn.engine.runs import Request, Runs, distinct_runs
 from jaxdyn.engine.selection import Candidate, within
-from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
 from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide

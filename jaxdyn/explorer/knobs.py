@@ -14,8 +14,9 @@ from typing import Any
 
 from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.fields import Swept
+from jaxdyn.engine.grid import field_table
 from jaxdyn.engine.ranges import Range
-from jaxdyn.engine.setting import Swept, field_table
 from jaxdyn.engine.task import value_text
 from jaxdyn.errors import UsageError
 

@@ -24,7 +24,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from jaxdyn.engine import direct, impossible, registry, timings
-from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.chunk import Chunk, Program, program_name
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.planning import plan
 from jaxdyn.engine.program import ACCELERATED, EXHAUSTED, of_list
@@ -146,7 +146,7 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     """
     # what is missing, and what has changed
     topology(platform)
-    chunks, end = {timings.program_name(chunk.program): chunk for chunk in lists(platform)}, time.monotonic() + seconds
+    chunks, end = {program_name(chunk.program): chunk for chunk in lists(platform)}, time.monotonic() + seconds
     kept = {name: result for name, result in read(file).get(platform, {}).items() if name in chunks}
     changed = [name for name, result in kept.items() if result["stamp"] != stamp(platform, chunks[name])]
     todo = [*(name for name in chunks if name not in kept), *changed]
@@ -154,7 +154,7 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     # compile, and write after each program
     for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
         runs, each = chunk.shape[1], direct.facts_of([chunk.program])[chunk.program]["bytes"]
-        kept[timings.program_name(chunk.program)] = result | {
+        kept[program_name(chunk.program)] = result | {
             "runs": runs,
             "estimate": runs * each,
             "stamp": stamp(platform, chunk),

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxdyn.engine import library, registry
+from jaxdyn.engine.chunk import program_name
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.timings import program_name, shipped_costs
+from jaxdyn.engine.timings import shipped_costs
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.maintain import ahead
 from jaxdyn.report import atlas, catalogue, gallery, platforms, studies, talks, theories

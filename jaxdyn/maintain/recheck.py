@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxdyn.cli.pool import processes
 from jaxdyn.engine import direct
-from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.arrays import Arrays
+from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.program import run_chunk
 from jaxdyn.engine.reference import Ref
@@ -36,7 +37,7 @@ def drawn(program_id: str, day: datetime.date) -> bool:
     return int(hashlib.sha256(f"{year} {week} {program_id}".encode()).hexdigest(), 16) % DAYS == weekday - 1
 
 
-def stored_chunk(path: Path) -> tuple[Chunk, Result]:
+def stored_chunk(path: Path) -> tuple[Chunk, Arrays]:
     """The chunk of a shard as it was run, without a store, and what is stored of it."""
     cells, result = read_shard(path)
     facts = result.facts
@@ -83,16 +84,16 @@ def recheck(folder: Path, before: float, day: datetime.date, workers: int = 2) -
             yield f"{chunk.program.trial.title} {chunk.program.label}", chunk.runs, differing(stored, found)
 
 
-def _again(chunk: Chunk) -> Result | Failure:
+def _again(chunk: Chunk) -> Arrays | Failure:
     try:
         found = run_chunk(chunk)
-        assert isinstance(found, Result), "a chunk without a store returns its arrays"
+        assert isinstance(found, Arrays), "a chunk without a store returns its arrays"
         return found
     except Exception as error:
         return Failure.of(error)
 
 
-def differing(stored: Result, found: Result) -> list[str]:
+def differing(stored: Arrays, found: Arrays) -> list[str]:
     """The names of the arrays of two results that are not the same bits, or that only one of them has."""
     names = sorted({*stored.arrays, *found.arrays})
     return [name for name in names if _bits(stored.arrays.get(name)) != _bits(found.arrays.get(name))]

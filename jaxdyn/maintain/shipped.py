@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine import registry
-from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.chunk import Program, program_name
 from jaxdyn.engine.direct import SHIPPED, direct_key, traced_facts
 from jaxdyn.engine.reference import Ref
 from jaxdyn.engine.shard import read_shard
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.timings import REFERENCE, calibrate, program_name, read_costs
+from jaxdyn.engine.timings import REFERENCE, calibrate, read_costs
 from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 

@@ -9,9 +9,9 @@ from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import COUNTED, EVIDENCE, provenance
 from jaxdyn.engine.digest import digest
+from jaxdyn.engine.grid import field_table
 from jaxdyn.engine.payload import counts
 from jaxdyn.engine.registry import home, topic
-from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies, talks

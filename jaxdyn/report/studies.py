@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jaxdyn.engine import library
 from jaxdyn.engine.digest import digest
+from jaxdyn.engine.grid import field_table
 from jaxdyn.engine.registry import all_claims
-from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import read_results

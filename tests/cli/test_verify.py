@@ -314,12 +314,12 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
 
 
 def test_many_programs_are_not_traced_without_a_word(tmp_path, capsys, monkeypatch):
-    """Nothing is said where they were traced before."""
+    """With a file of one's own in the process everything is traced, also the second time."""
     monkeypatch.setattr(verify, "MANY", 1)
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     command = ["verify", "toy.decay", "--load", str(TOYS), "--workers", "1", "--out"]
     assert cli([*command, "out"]) == cli([*command, "again"]) == 0
-    assert capsys.readouterr().err.count("tracing 1 program once, to plan the runs") == 1
+    assert capsys.readouterr().err.count("tracing 1 program once, to plan the runs") == 2
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon", "nan", "inf", ""])

@@ -6,9 +6,9 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import impossible, program, tracing
+from jaxdyn.engine.chunk import program_name
 from jaxdyn.engine.devices import Devices, elsewhere
 from jaxdyn.engine.runs import Request
-from jaxdyn.engine.timings import program_name
 from jaxdyn.engine.verify import make_plan
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.setting import coerce, field_table
+from jaxdyn.engine.fields import coerce
+from jaxdyn.engine.grid import field_table
 
 
 @jd.setting

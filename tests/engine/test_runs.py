@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.chunk import Chunk, Program, Result, versions
+from jaxdyn.engine.arrays import Arrays
+from jaxdyn.engine.chunk import Chunk, Program, versions
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import split
@@ -30,7 +31,7 @@ def filled(toys, grid, seeds, entries=lambda cell: 2, coords=lambda cell: {"entr
             groups.setdefault(split(cell)[0], []).append(cell)
         for cells in groups.values():
             array = np.stack([number(c, seed, entries(c)) for c in cells])[None]
-            result = Result({"measured_x": array}, {"measured_x": ("entry",)}, coords(cells[0]))
+            result = Arrays({"measured_x": array}, {"measured_x": ("entry",)}, coords(cells[0]))
             runs.add(program(toys, cells[0]), [split(c)[1] for c in cells], [seed], result)
     return runs
 
@@ -58,7 +59,7 @@ def recording(toys, *arrays):
     grid, runs = jd.grid(toys.Toy, size=list(range(1, len(arrays) + 1))), Runs()
     for cell, array in zip(grid.cells(), arrays, strict=True):
         dims = {"x": ("entry",)} if array.ndim else {"x": ()}
-        runs.add(program(toys, cell), [split(cell)[1]], [0], Result({"x": array[None, None]}, dims, {}))
+        runs.add(program(toys, cell), [split(cell)[1]], [0], Arrays({"x": array[None, None]}, dims, {}))
     return runs.dataset(Request(toys.decay, grid, (0,)))
 
 
@@ -135,7 +136,7 @@ def test_a_dataset_says_what_was_run(toys):
 def test_names_that_clash_with_the_runs_axes_are_refused(toys, name, dims, words):
     grid, runs = jd.grid(toys.Toy, rate=[1.0]), Runs()
     cell = grid.cells()[0]
-    result = Result({name: np.zeros((1, 1, *[1] * len(dims)))}, {name: dims}, {})
+    result = Arrays({name: np.zeros((1, 1, *[1] * len(dims)))}, {name: dims}, {})
     runs.add(program(toys, cell), [split(cell)[1]], [0], result)
     with pytest.raises(jd.UsageError, match=words):
         runs.dataset(Request(toys.decay, grid, (0,)))
@@ -155,7 +156,7 @@ def test_a_run_that_is_there_stays(toys):
     """What was stored first is used; the same run of a later shard does not replace it."""
     grid = jd.grid(toys.Toy)
     runs, cell = filled(toys, grid, (0,)), grid.cells()[0]
-    other = Result({"measured_x": np.zeros((1, 1, 2))}, {"measured_x": ("entry",)}, {})
+    other = Arrays({"measured_x": np.zeros((1, 1, 2))}, {"measured_x": ("entry",)}, {})
     runs.add(program(toys, cell), [split(cell)[1]], [0], other)
     ds = runs.dataset(Request(toys.decay, grid, (0,)))
     np.testing.assert_array_equal(ds.measured_x.sel(seed=0), number(cell, 0, 2))

@@ -17,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.setting import coerce, columns, field_table, join, split
+from jaxdyn.engine.fields import coerce
+from jaxdyn.engine.grid import field_table
+from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.errors import UsageError
 
 FINITE = st.floats(1e-6, 1e6)

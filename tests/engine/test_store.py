@@ -19,6 +19,7 @@ import jaxdyn as jd
 from jaxdyn.engine import shard, store
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine import verify as verify_module
+from jaxdyn.engine.arrays import Arrays
 from jaxdyn.engine.reference import load_file, ref_to
 from jaxdyn.errors import StoreError
 from tests.engine.conftest import SEEDS
@@ -424,19 +425,10 @@ def test_claims_share_a_folder(toys, tmp_path, monkeypatch):
     "value", [np.array([True, False]), np.arange(3), np.float32([1, 2]), np.array([1 + 2j, 3.0]), np.uint8([1, 255])]
 )
 def test_kinds_of_arrays_survive_storage(value, tmp_path):
-    from jaxdyn.engine.chunk import Chunk, Program, Result
-    from jaxdyn.engine.reference import Ref
-
-    ref = Ref("jaxdyn.status", "NAMES")
-    chunk = Chunk(Program(ref, ref, ()), ((0.5, "gd"),), (7,), str(tmp_path), "abc")
     block = value[None, None]
-    path = shard.write_shard(
-        chunk,
-        Result(
-            {"x": block, "status": np.zeros((1, 1), np.int32)}, {"x": ("entry",), "status": ()}, {"entry": tuple(range(len(value)))}
-        ),
-        {},
-    )
+    dims, coords = {"x": ("entry",), "status": ()}, {"entry": tuple(range(len(value)))}
+    arrays = Arrays({"x": block, "status": np.zeros((1, 1), np.int32)}, dims, coords)
+    path = shard.write_shard(tmp_path, "abc", "c" * 20, [(0.5, "gd")], range(7, 8), arrays)
     assert shard.stored_shards(tmp_path, "abc") == [path]
     cells, result = shard.read_shard(path)
     assert cells == [(0.5, "gd")] and result.facts["seeds"] == range(7, 8) and result.dims["x"] == ("entry",)
@@ -453,15 +445,9 @@ def test_plan_counts_what_is_stored(toys, tmp_path):
 
 
 def test_large_arrays_are_compressed_without_loss(tmp_path):
-    from jaxdyn.engine.chunk import Chunk, Program, Result
-    from jaxdyn.engine.reference import Ref
-
     smooth = np.linspace(0.0, 1.0, 20_000).reshape(1, 2, -1).round(3)
-    result = Result({"curve": smooth, "one": np.ones((1, 2))}, {"curve": ("time",), "one": ()}, {})
-    chunk = Chunk(
-        Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ()), ((0.5,), (1.5,)), (3,), str(tmp_path), "p" * 20
-    )
-    path = shard.write_shard(chunk, result, {})
+    result = Arrays({"curve": smooth, "one": np.ones((1, 2))}, {"curve": ("time",), "one": ()}, {})
+    path = shard.write_shard(tmp_path, "p" * 20, "c" * 20, [(0.5,), (1.5,)], range(3, 4), result)
     assert path.stat().st_size < smooth.nbytes / 4
     _, read = shard.read_shard(path)
     np.testing.assert_array_equal(read.arrays["curve"], smooth)
@@ -472,16 +458,11 @@ def test_an_array_is_packed_in_few_blocks(tmp_path, monkeypatch):
     """As a whole where it is no larger than a block, else some rows at a time; the bits are the same."""
     import h5py
 
-    from jaxdyn.engine.chunk import Chunk, Program, Result
-    from jaxdyn.engine.reference import Ref
-
-    program = Program(Ref("jaxdyn.status", "NAMES"), Ref("jaxdyn.status", "NAMES"), ())
     noise = np.random.default_rng(0).normal(size=(7, 2, 30, 11))
-    result = Result({"noise": noise, "none": np.ones((7, 2, 0))}, {"noise": ("time", "node"), "none": ("empty",)}, {})
+    result = Arrays({"noise": noise, "none": np.ones((7, 2, 0))}, {"noise": ("time", "node"), "none": ("empty",)}, {})
     for block, rows in ((1 << 25, 7), (3 * noise[0].nbytes, 3), (1, 1)):
         monkeypatch.setattr(shard, "BLOCK", block)
-        chunk = Chunk(program, ((0.5,), (1.5,)), tuple(range(7)), str(tmp_path / str(block)), "p" * 20)
-        path = shard.write_shard(chunk, result, {})
+        path = shard.write_shard(tmp_path / str(block), "p" * 20, "c" * 20, [(0.5,), (1.5,)], range(7), result)
         with h5py.File(path) as file:
             assert file["noise"].chunks == (rows, 2, 30, 11)
         np.testing.assert_array_equal(shard.read_shard(path)[1].arrays["noise"], noise)

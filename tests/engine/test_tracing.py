@@ -411,6 +411,7 @@ BETWEEN = {  # module: what it says, and what it might say
     "setting": ("else float(cell[i])", "else 2 * float(cell[i])"),
     "switch": ("return self.index == Code.of(other, self.names).index", "return self.index != Code.of(other, self.names).index"),
     "program": ("np.asarray(item.value)[:n_seeds, :n_cells]", "3 * np.asarray(item.value)[:n_seeds, :n_cells]"),
+    "seeds": ("return np.arange(seeds.start, seeds.stop, dtype", "return 1 + np.arange(seeds.start, seeds.stop, dtype"),
     "sequential": ("result = one({k: v[j]", "result = one({k: 2 * v[j]"),
     "observables": ("return Observables(**groups, status=_status(status)", "return Observables(**groups, status=_status(2)"),
     "shard": ("arrays = {str(name): var.values", "arrays = {str(name): 5 * var.values"),

@@ -70,7 +70,9 @@ def test_what_differs_is_an_error_that_names_the_program(tmp_path):
     first = next(name for name, array in stored.arrays.items() if array.dtype == np.float64)
     stored.arrays[first][0, 0] += 1
     shard.unlink()
-    write_shard(dataclasses.replace(chunk, store=str(tmp_path), program_id=folder.name), stored, stored.facts)
+    facts = {name: fact for name, fact in stored.facts.items() if name != "seeds"}
+    changed = dataclasses.replace(stored, facts=facts)
+    write_shard(tmp_path, folder.name, shard.name.partition(".")[0], chunk.cells, chunk.seeds, changed)
     said = io.StringIO()
     assert recheck.report(recheck.recheck(tmp_path, float("inf"), day, 1), said) == 1
     assert f"{chunk.program.trial.title} {chunk.program.label}: {first} differ from what is stored" in said.getvalue()

@@ -6,9 +6,9 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import direct, registry
+from jaxdyn.engine.chunk import program_name
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.runs import Runs
-from jaxdyn.engine.timings import program_name
 from jaxdyn.engine.verify import make_plan
 from jaxdyn.maintain import shipped
 from jaxdyn.maintain.shipped import theory_programs, write_costs
