@@ -348,8 +348,8 @@ def check_values(claims: list[dict[str, Any]]) -> dict[str, tuple[float, float]]
 
 def _stored_means(claims: tuple[str, ...], folder: str) -> dict[str, tuple[float, float]]:
     """Means of all predicted and measured variables of the claims' stored runs."""
-    from jaxdyn.engine import registry
-    from jaxdyn.engine.verify import make_plan
+    from jaxdyn.engine.catalogue import registry
+    from jaxdyn.engine.verification.verify import make_plan
 
     found, plan = {}, make_plan(registry.select(list(claims)), store=Path(folder))
     for job in plan.jobs:

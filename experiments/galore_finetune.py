@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, models, nn, plotting, train
-from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.base.progress import Progress
 from jaxdyn.models.probe_text import numbered, open_text
 from jaxdyn.optim import memory
 from jaxdyn.optim.methods import Options, method

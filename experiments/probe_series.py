@@ -15,7 +15,7 @@ import optax
 
 import jaxdyn as jd
 from jaxdyn import experiment, models, train
-from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.base.progress import Progress
 from jaxdyn.models.extras import library
 from jaxdyn.models.probe_text import open_text
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer

@@ -17,7 +17,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting, train
-from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.base.progress import Progress
 from jaxdyn.stats import mean_interval, wilson
 from jaxdyn.text import longrun
 from jaxdyn.theories.sln import alignment, model_paths, published

@@ -29,13 +29,20 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
-    from jaxdyn.engine.check import Check, Reading
-    from jaxdyn.engine.claim import Claim, Control
-    from jaxdyn.engine.contract import above, below, tuned
-    from jaxdyn.engine.edits import initial, need, off, rolled, scaled, swap
-    from jaxdyn.engine.fields import Swept
-    from jaxdyn.engine.grid import Grid, grid
-    from jaxdyn.engine.judge import (
+    from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
+    from jaxdyn.engine.claims.claim import Claim, Control
+    from jaxdyn.engine.claims.code_field import Code, code
+    from jaxdyn.engine.claims.contract import above, below, tuned
+    from jaxdyn.engine.claims.edits import initial, need, off, rolled, scaled, swap
+    from jaxdyn.engine.claims.fields import Swept
+    from jaxdyn.engine.claims.grid import Grid, grid
+    from jaxdyn.engine.claims.observables import Observables, named, observables
+    from jaxdyn.engine.claims.ranges import field
+    from jaxdyn.engine.claims.resource import imports, resource
+    from jaxdyn.engine.claims.setting import setting
+    from jaxdyn.engine.claims.study import Study
+    from jaxdyn.engine.judging.check import Check, Reading
+    from jaxdyn.engine.judging.comparisons import (
         at_least,
         at_most,
         gate,
@@ -48,18 +55,11 @@ if TYPE_CHECKING:
         share_within,
         within,
     )
-    from jaxdyn.engine.observables import Observables, named, observables
-    from jaxdyn.engine.outcome import Result
-    from jaxdyn.engine.ranges import field
-    from jaxdyn.engine.resource import imports, resource
-    from jaxdyn.engine.setting import setting
-    from jaxdyn.engine.study import Study
-    from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.switch import Code, code
-    from jaxdyn.engine.theory import AtlasMap, Paper, Theory
-    from jaxdyn.engine.verdict_map import Map
-    from jaxdyn.engine.verdict_map import map_claim as map
-    from jaxdyn.engine.verify import verify, verify_many
+    from jaxdyn.engine.runs.sweep import sweep
+    from jaxdyn.engine.verification.result import Result
+    from jaxdyn.engine.verification.verdict_map import Map
+    from jaxdyn.engine.verification.verdict_map import map_claim as map
+    from jaxdyn.engine.verification.verify import verify, verify_many
     from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
     from jaxdyn.report.probe import probe
@@ -128,7 +128,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = import_module("jaxdyn.version").installed_version()
     elif name == "map":  # inside the engine the builtin keeps its name
-        value = import_module("jaxdyn.engine.verdict_map").map_claim
+        value = import_module("jaxdyn.engine.verification.verdict_map").map_claim
     elif name in HOMES:
         value = getattr(import_module(f"jaxdyn.{HOMES[name]}"), name)
     else:

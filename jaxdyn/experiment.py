@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from jaxdyn.engine.grid import Grid
-from jaxdyn.engine.jsonable import finite
-from jaxdyn.engine.payload import environment
-from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.sweep import MOST_SEEDS
-from jaxdyn.engine.sweep import sweep as run_sweep
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.runs.sweep import MOST_SEEDS
+from jaxdyn.engine.runs.sweep import sweep as run_sweep
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.payload import environment
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import STYLE, finish
 

@@ -13,7 +13,7 @@ import pytest
 from jaxdyn.errors import UsageError, missing, number
 
 if TYPE_CHECKING:
-    from jaxdyn.engine.claim import Claim
+    from jaxdyn.engine.claims.claim import Claim
 
 __all__ = ["assert_claim", "assert_trial", "settings"]
 
@@ -30,7 +30,7 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
     Raises:
         AssertionError: the verdict is not the expected one; the message shows every check and control, or where an error occurred.
     """
-    from jaxdyn.engine.verify import verify
+    from jaxdyn.engine.verification.verify import verify
 
     outcome = verify(claim, **options)
     if outcome.skipped:
@@ -74,8 +74,8 @@ def assert_trial(
     """
     import jax
 
-    from jaxdyn.engine import purity
-    from jaxdyn.engine.sweep import chosen_seeds
+    from jaxdyn.engine.programs import purity
+    from jaxdyn.engine.runs.sweep import chosen_seeds
 
     others, noise = purity.check_request(trial, setting, others, noise)
     seeds = chosen_seeds(seeds)
@@ -108,7 +108,7 @@ def settings(cls: type[Any], **fixed: Any) -> Any:
     """
     import dataclasses
 
-    from jaxdyn.engine.fields import coerce
+    from jaxdyn.engine.claims.fields import coerce
 
     st = _library("hypothesis.strategies")
     if not isinstance(cls, type) or not hasattr(cls, "swept_fields"):
@@ -181,7 +181,7 @@ class ClaimItem(pytest.Item):
 
     def runtest(self) -> None:
         """Verify the claim."""
-        from jaxdyn.engine.verify import verify
+        from jaxdyn.engine.verification.verify import verify
 
         outcome = verify(self.claim, scale=self.scale)
         if outcome.skipped:
@@ -205,7 +205,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     patterns = config.getoption("--jaxdyn")
     if not patterns:
         return
-    from jaxdyn.engine.registry import select
+    from jaxdyn.engine.catalogue.registry import select
 
     try:
         claims = select(patterns, config.getoption("--jaxdyn-load"))

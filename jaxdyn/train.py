@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int, PyTree
 
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError, is_traced, shown, whole
 from jaxdyn.status import DIVERGED, OK
 

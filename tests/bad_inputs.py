@@ -20,8 +20,9 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn.cli.main import main
-from jaxdyn.engine import direct, timings
-from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.programs import direct
+from jaxdyn.engine.runs import costs as timings
 
 LIST = ["list", "--load", "mine.py", "--json"]
 KINDS = ("command", "setting", "claim", "store", "cache", "model")

@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from jaxdyn.engine.program import use_compilation_cache
+from jaxdyn.engine.programs.program import use_compilation_cache
 
 pytest_plugins = ("pytester", "tests.shares")
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

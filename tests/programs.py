@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from jax import export
 
-from jaxdyn.engine import registry
-from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.resource import absence
-from jaxdyn.engine.runs import Request
-from jaxdyn.engine.tracing import subjaxprs
-from jaxdyn.engine.verify import make_tasks
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.resource import absence
+from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.programs.tracing import subjaxprs
+from jaxdyn.engine.runs.blocks import Request
+from jaxdyn.engine.verification.verify import make_tasks
 
 Cell = tuple[Any, ...]
 PLATFORMS = ("cuda", "tpu")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from jax.scipy.linalg import schur
 
-from jaxdyn.engine import program as engine
-from jaxdyn.engine.chunk import Chunk
-from jaxdyn.engine.devices import Devices
-from jaxdyn.engine.planning import suited
+from jaxdyn.engine.base.devices import Devices
+from jaxdyn.engine.programs import program as engine
+from jaxdyn.engine.programs.chunk import Chunk
+from jaxdyn.engine.runs.planning import suited
 from tests.programs import cases, faults
 
 OFF_CPU = suited({}, Devices("gpu"))["executor"]

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 FAKE = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue.registry import all_claims
 
 MEASURED = {name: claim for name, claim in all_claims().items() if claim.expected == "measured"}
 

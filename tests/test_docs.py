@@ -15,7 +15,7 @@ import scipy.optimize
 
 import jaxdyn as jd
 from jaxdyn.cli import main as cli
-from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.base.reference import load_file
 from jaxdyn.maintain import executed
 
 DOCS = Path(__file__).parents[1] / "docs"

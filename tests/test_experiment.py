@@ -10,7 +10,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import experiment
-from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.base.reference import load_file
 
 TOYS = Path(__file__).parent / "engine" / "toys.py"
 
@@ -68,7 +68,7 @@ def test_a_sweep_is_stored_and_resumes(tmp_path, monkeypatch):
     grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
     ds = experiment.sweep(tmp_path, "decay", toys.decay, grid, 3)
     assert list((tmp_path / "decay" / "shards").rglob("*.nc"))
-    monkeypatch.setattr("jaxdyn.engine.sweep.run_chunk", None)
+    monkeypatch.setattr("jaxdyn.engine.runs.sweep.run_chunk", None)
     assert experiment.sweep(tmp_path, "decay", toys.decay, grid, 3).identical(ds)
 
 

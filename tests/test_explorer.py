@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.outcome import Result
-from jaxdyn.engine.ranges import HOLDS, Range
+from jaxdyn.engine.claims.ranges import HOLDS, Range
+from jaxdyn.engine.verification.result import Result
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, stops, text_of, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture, Replaced

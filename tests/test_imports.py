@@ -77,3 +77,27 @@ def test_no_circle():
 def test_nothing_imports_upward(lower):
     upward = [f"{name} imports {other}" for name in graph() if part(name) == lower for other in graph()[name]]
     assert [arrow for arrow in upward if part(arrow.split()[-1]) in ABOVE[lower]] == []
+
+
+WINGS = ("base", "storage", "claims", "catalogue", "programs", "runs", "judging", "verification")  # each imports those before it
+
+
+def wing(module: str) -> str | None:
+    """The part of the engine in which a module lies."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["jaxdyn", "engine"] and len(parts) > 2 else None
+
+
+def test_the_engine_has_wings_of_a_dozen_rooms_that_say_what_they_are():
+    rooms = {name: wing(name) for name in graph() if wing(name) and len(name.split(".")) > 3}
+    assert set(rooms.values()) == set(WINGS) == {page.parent.name for page in (PACKAGE / "engine").glob("*/__init__.py")}
+    assert max(list(rooms.values()).count(name) for name in WINGS) <= 12
+    assert [p.name for p in (PACKAGE / "engine").glob("*.py")] == ["__init__.py"]
+    for name in WINGS:
+        assert ast.get_docstring(ast.parse((PACKAGE / "engine" / name / "__init__.py").read_text())), name
+
+
+def test_wings_import_in_one_direction():
+    arrows = [(name, other) for name in graph() for other in graph()[name] if wing(name) and wing(other)]
+    upward = [arrow for arrow in arrows if WINGS.index(wing(arrow[0])) < WINGS.index(wing(arrow[1]))]
+    assert len(arrows) > 100 and upward == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import jaxdyn
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 
 PACKAGE = Path(jaxdyn.__file__).parent
 THEORIES = PACKAGE / "theories"

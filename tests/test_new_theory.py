@@ -7,7 +7,7 @@ import pytest
 
 from jaxdyn import theories
 from jaxdyn.cli.main import main
-from jaxdyn.engine import library, registry
+from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.maintain import documents
 from jaxdyn.report import atlas
 from tests.engine.conftest import TOYS

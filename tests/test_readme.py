@@ -10,8 +10,8 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.cli.main import build_parser
-from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report.catalogue import catalogue, with_table
 
 README = (Path(__file__).parents[1] / "README.md").read_text()

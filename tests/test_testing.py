@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import jaxdyn.engine.verify  # noqa: F401 - pytest in this process forgets what is first imported inside it
+import jaxdyn.engine.verification.verify  # noqa: F401 - pytest in this process forgets what is first imported inside it
 from jaxdyn import theories
-from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.base.reference import load_file
 from jaxdyn.testing import assert_claim
 
 TOYS = Path(__file__).parent / "engine" / "toys.py"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn import train
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import pytest
 
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 from jaxdyn.testing import assert_trial
 
 

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any, NoReturn
 
-from jaxdyn.engine.typed import typed
+from jaxdyn.engine.base.parsing import typed
 from jaxdyn.errors import UsageError
 
 __all__ = [

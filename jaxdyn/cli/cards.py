@@ -12,7 +12,7 @@ from typing import Literal
 
 import jax
 
-from jaxdyn.engine.program import check_device
+from jaxdyn.engine.programs.program import check_device
 from jaxdyn.errors import UsageError
 from jaxdyn.report.words import plural
 

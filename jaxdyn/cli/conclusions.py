@@ -18,18 +18,19 @@ from typing import Any
 
 import xarray as xr
 
-from jaxdyn.engine import direct, registry
-from jaxdyn.engine.chunk import versions
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.decision import Decision, decision_from
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.task import Task
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.decision import Decision, decision_from
+from jaxdyn.engine.programs import direct
+from jaxdyn.engine.programs.chunk import versions
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import StoreError
 
 __all__ = ["basis", "is_concluded", "judged_by", "load_conclusion", "save_conclusion"]
 
 PACKING = 3  # compression level; figures are text and shrink to a fifth
-DECIDING = ("jaxdyn.engine.verdict", "jaxdyn.report.drawing")  # modules that every conclusion and figure goes through
+DECIDING = ("jaxdyn.engine.judging.verdict", "jaxdyn.report.drawing")  # modules that every conclusion and figure goes through
 JUDGING = ("matplotlib", "pandas", "scipy", "xarray")  # libraries that judges and plots use
 
 

@@ -31,7 +31,7 @@ from jaxdyn.cli.arguments import (
     help_texts,
     minutes_given,
 )
-from jaxdyn.engine.typed import parse_seeds, parse_sets, typed, whole_number
+from jaxdyn.engine.base.parsing import parse_seeds, parse_sets, typed, whole_number
 from jaxdyn.errors import UsageError, missing
 from jaxdyn.report.words import plural
 
@@ -154,8 +154,8 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from jaxdyn.engine import registry
-    from jaxdyn.engine.contract import COUNTED
+    from jaxdyn.engine.catalogue import registry
+    from jaxdyn.engine.claims.contract import COUNTED
 
     # the selected entries
     with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
@@ -227,7 +227,7 @@ def _new(args: argparse.Namespace) -> int:
         raise UsageError(f"{typed(args.file)} is not allowed: the file's name must end in .py")
     if target.exists():
         raise UsageError(f"{target} exists already; nothing is overwritten, choose another name")
-    from jaxdyn.engine.store import atomic_write
+    from jaxdyn.engine.storage.store import atomic_write
 
     atomic_write(target, (Path(__file__).parent / "new_claim.tmpl").read_bytes())
     print(f"{target} written. Try:\n  jaxdyn show --load {target} mine.decay\n  jaxdyn verify --load {target} mine")
@@ -256,7 +256,7 @@ def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
 def _allow_direct(load: Sequence[str]) -> None:
     """Spare this process the tracing of programs that are known, unless files are loaded: their code may change anything."""
     if not load:
-        from jaxdyn.engine import direct
+        from jaxdyn.engine.programs import direct
 
         direct.allow()
 
@@ -423,7 +423,7 @@ def run() -> NoReturn:
     """Run the command line as a process, and exit with its code."""
     streams.obey()
     code = main()
-    if "jaxdyn.engine.preparing" in sys.modules and sys.modules["jaxdyn.engine.preparing"].at_work():
+    if "jaxdyn.engine.runs.preparing" in sys.modules and sys.modules["jaxdyn.engine.runs.preparing"].at_work():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

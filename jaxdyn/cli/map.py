@@ -14,10 +14,10 @@ import xarray as xr
 from jaxdyn import plotting
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
-from jaxdyn.engine.devices import devices
-from jaxdyn.engine.program import check_device
-from jaxdyn.engine.store import atomic_write, open_folder
-from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.programs.program import check_device
+from jaxdyn.engine.storage.store import atomic_write, open_folder
+from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
 from jaxdyn.report.gallery import standalone

@@ -23,8 +23,8 @@ from typing import Any
 import jax
 
 from jaxdyn.cli.cards import VISIBLE, shared_cards, shares
-from jaxdyn.engine.devices import Devices, elsewhere, of_workers, own_devices
-from jaxdyn.engine.failure import let_through
+from jaxdyn.engine.base.devices import Devices, elsewhere, of_workers, own_devices
+from jaxdyn.engine.base.failure import let_through
 from jaxdyn.errors import UsageError, missing
 
 __all__ = [

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxdyn.engine import registry
-from jaxdyn.engine.check import bound_text
-from jaxdyn.engine.contract import EVIDENCE, provenance
-from jaxdyn.engine.digest import digest
-from jaxdyn.engine.grid import field_table
-from jaxdyn.engine.ranges import Range
-from jaxdyn.engine.tested import tested
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.contract import EVIDENCE, provenance
+from jaxdyn.engine.claims.description import tested
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.claims.ranges import Range
+from jaxdyn.engine.judging.check import bound_text
+from jaxdyn.engine.judging.digest import digest
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies, talks
 from jaxdyn.report.plain import plain
@@ -24,7 +24,7 @@ from jaxdyn.report.results import RESULT
 from jaxdyn.report.words import plural
 
 if TYPE_CHECKING:
-    from jaxdyn.engine.claim import Claim
+    from jaxdyn.engine.claims.claim import Claim
 
 __all__ = ["facts", "lines"]
 

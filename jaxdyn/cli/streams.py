@@ -48,7 +48,7 @@ def closed(error: OSError) -> str:
 def obey() -> None:
     """Make Ctrl-C end this process at once, with one sentence, even during a compiled program or inside a broad ``except``.
 
-    No file is left half-written: all writes are atomic (:func:`jaxdyn.engine.store.atomic_write`).
+    No file is left half-written: all writes are atomic (:func:`jaxdyn.engine.storage.store.atomic_write`).
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return

@@ -19,20 +19,20 @@ import xarray as xr
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import executor, reserved, worker_count
-from jaxdyn.engine import registry
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.decision import Decision, Terms
-from jaxdyn.engine.devices import devices
-from jaxdyn.engine.direct import untraced
-from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.jsonable import text
-from jaxdyn.engine.outcome import Result
-from jaxdyn.engine.payload import payload
-from jaxdyn.engine.program import check_device
-from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.store import check_writable, open_folder
-from jaxdyn.engine.task import Plan, Task
-from jaxdyn.engine.verify import (
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.failure import Failure, let_through
+from jaxdyn.engine.base.jsonable import text
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.decision import Decision, Terms
+from jaxdyn.engine.programs.direct import untraced
+from jaxdyn.engine.programs.program import check_device
+from jaxdyn.engine.storage.store import check_writable, open_folder
+from jaxdyn.engine.verification.payload import payload
+from jaxdyn.engine.verification.result import Result
+from jaxdyn.engine.verification.task import Plan, Task
+from jaxdyn.engine.verification.verify import (
     cheapest,
     conclude,
     make_tasks,

@@ -12,12 +12,12 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jaxdyn.engine import library
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.fields import Swept
-from jaxdyn.engine.grid import field_table
-from jaxdyn.engine.ranges import Range
-from jaxdyn.engine.task import value_text
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.fields import Swept
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.claims.ranges import Range
+from jaxdyn.engine.verification.task import value_text
 from jaxdyn.errors import UsageError
 
 __all__ = ["Knob", "Stops", "knobs", "stops", "text_of", "worlds"]

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.errors import missing
 from jaxdyn.explorer.knobs import text_of
 from jaxdyn.explorer.runs import Explorer, Move, one_claim

@@ -16,19 +16,20 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from jaxdyn.engine import registry, timings
-from jaxdyn.engine.chunk import Chunk, Job, Program
-from jaxdyn.engine.claim import Claim, Judge
-from jaxdyn.engine.decision import Decision
-from jaxdyn.engine.failure import Failure, let_through
-from jaxdyn.engine.outcome import Result
-from jaxdyn.engine.planning import plan
-from jaxdyn.engine.runs import Runs
-from jaxdyn.engine.sweep import MOST_SEEDS
-from jaxdyn.engine.task import Plan, Task
-from jaxdyn.engine.typed import parse_seeds, parse_sets
-from jaxdyn.engine.verdict import judge_cell
-from jaxdyn.engine.verify import conclude, make_tasks, run_plan
+from jaxdyn.engine.base.failure import Failure, let_through
+from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.claim import Claim, Judge
+from jaxdyn.engine.judging.decision import Decision
+from jaxdyn.engine.judging.verdict import judge_cell
+from jaxdyn.engine.programs.chunk import Chunk, Job, Program
+from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.blocks import Runs
+from jaxdyn.engine.runs.planning import plan
+from jaxdyn.engine.runs.sweep import MOST_SEEDS
+from jaxdyn.engine.verification.result import Result
+from jaxdyn.engine.verification.task import Plan, Task
+from jaxdyn.engine.verification.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
 from jaxdyn.report.words import duration, plural
@@ -82,7 +83,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """The result to show before the verdict: checks of the claim's own runs (:func:`jaxdyn.engine.verdict.judge_cell`)."""
+    """The result to show before the verdict: checks of the claim's own runs (:func:`jaxdyn.engine.judging.verdict.judge_cell`)."""
 
     cell: Mapping[str, Any]
 
@@ -203,7 +204,7 @@ def draw(plot: Any, data: xr.Dataset, narrowed: bool = False) -> str:
 
 
 class _Listener:
-    """Progress in words, in place of :class:`jaxdyn.engine.progress.Progress`; it calls ``watch`` at every chunk."""
+    """Progress in words, in place of :class:`jaxdyn.engine.base.progress.Progress`; it calls ``watch`` at every chunk."""
 
     def __init__(self, tell: Tell, watch: Callable[[], None]) -> None:
         self._tell, self._watch = tell, watch

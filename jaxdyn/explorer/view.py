@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import escape
 
-from jaxdyn.engine.outcome import Result
+from jaxdyn.engine.verification.result import Result
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture

@@ -100,7 +100,7 @@ def _shipped(args: argparse.Namespace) -> int:
 
 
 def _costs(args: argparse.Namespace) -> int:
-    from jaxdyn.engine.timings import REFERENCE
+    from jaxdyn.engine.runs.costs import REFERENCE
     from jaxdyn.maintain import shipped
 
     print(f"{shipped.write_costs(args.folder)} programs written to {REFERENCE.name}")
@@ -108,7 +108,7 @@ def _costs(args: argparse.Namespace) -> int:
 
 
 def _verdicts(args: argparse.Namespace) -> int:
-    from jaxdyn.engine import recorded
+    from jaxdyn.engine.verification import last_verdicts as recorded
 
     print(f"{recorded.write_verdicts(args.folder)} verdicts written to {recorded.RECORDED.name}")
     return 0
@@ -129,8 +129,8 @@ def _maps(args: argparse.Namespace) -> int:
 
 
 def _recheck(args: argparse.Namespace) -> int:
-    from jaxdyn.engine import direct
-    from jaxdyn.engine.store import open_folder
+    from jaxdyn.engine.programs import direct
+    from jaxdyn.engine.storage.store import open_folder
     from jaxdyn.maintain import recheck
 
     direct.allow()

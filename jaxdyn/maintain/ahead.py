@@ -23,14 +23,16 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jaxdyn.engine import direct, impossible, registry, timings
-from jaxdyn.engine.chunk import Chunk, Program, program_name
-from jaxdyn.engine.devices import Devices, elsewhere
-from jaxdyn.engine.planning import plan
-from jaxdyn.engine.program import ACCELERATED, EXHAUSTED, of_list
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.tracing import subjaxprs
-from jaxdyn.engine.verify import make_tasks
+from jaxdyn.engine.base.devices import Devices, elsewhere
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.programs import direct, impossible
+from jaxdyn.engine.programs.chunk import Chunk, Program, program_name
+from jaxdyn.engine.programs.program import ACCELERATED, EXHAUSTED, of_list
+from jaxdyn.engine.programs.tracing import subjaxprs
+from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.planning import plan
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.platforms import LIMIT, SLOW
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxdyn.cli.map import map_command
-from jaxdyn.engine import library
+from jaxdyn.engine.catalogue import library
 from jaxdyn.errors import UsageError
 from jaxdyn.report.atlas import write_map
 

@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxdyn.engine import library, registry
-from jaxdyn.engine.chunk import program_name
-from jaxdyn.engine.registry import all_claims
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.timings import shipped_costs
-from jaxdyn.engine.verify import make_tasks
+from jaxdyn.engine.catalogue import library, registry
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.programs.chunk import program_name
+from jaxdyn.engine.runs.costs import shipped_costs
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead
 from jaxdyn.report import atlas, catalogue, gallery, platforms, studies, talks, theories
 from jaxdyn.report.results import RESULT

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 
 __all__ = ["as_page", "masked", "notebook", "page", "write"]

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from jaxdyn.cli.pool import processes
-from jaxdyn.engine import direct
-from jaxdyn.engine.arrays import Arrays
-from jaxdyn.engine.chunk import Chunk, Program
-from jaxdyn.engine.failure import Failure
-from jaxdyn.engine.program import run_chunk
-from jaxdyn.engine.reference import Ref
-from jaxdyn.engine.shard import read_shard
+from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.programs import direct
+from jaxdyn.engine.programs.chunk import Chunk, Program
+from jaxdyn.engine.programs.program import run_chunk
+from jaxdyn.engine.storage.arrays import Arrays
+from jaxdyn.engine.storage.shard import read_shard
 from jaxdyn.errors import UsageError
 
 __all__ = ["DAYS", "differing", "drawn", "prune", "recheck", "stored_chunk"]

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine import registry
-from jaxdyn.engine.chunk import Program, program_name
-from jaxdyn.engine.direct import SHIPPED, direct_key, traced_facts
-from jaxdyn.engine.reference import Ref
-from jaxdyn.engine.shard import read_shard
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.timings import REFERENCE, calibrate, read_costs
-from jaxdyn.engine.verify import make_tasks
+from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.programs.chunk import Program, program_name
+from jaxdyn.engine.programs.direct import SHIPPED, direct_key, traced_facts
+from jaxdyn.engine.runs.costs import REFERENCE, calibrate, read_costs
+from jaxdyn.engine.storage.shard import read_shard
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.errors import UsageError
 
 __all__ = ["theory_programs", "write_costs", "write_programs", "write_shipped"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.storage.cache import cache_dir
 from jaxdyn.errors import StoreError, UsageError, shown
 
 __all__ = ["PACKAGES", "Package", "fetch", "fetched"]

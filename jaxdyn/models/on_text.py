@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from jaxdyn.engine.resource import resource
-from jaxdyn.engine.setting import setting
+from jaxdyn.engine.claims.resource import resource
+from jaxdyn.engine.claims.setting import setting
 from jaxdyn.errors import Absent, require
 from jaxdyn.models.checkpoint import place_of
 from jaxdyn.models.extras import library

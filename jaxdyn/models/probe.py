@@ -25,9 +25,9 @@ import xarray as xr
 from jaxtyping import Int
 from threadpoolctl import ThreadpoolController
 
-from jaxdyn.engine.jsonable import finite
-from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.store import atomic_write, open_folder
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models import probe_store
 from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError
 
 if TYPE_CHECKING:

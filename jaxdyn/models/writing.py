@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree, Shaped
 
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.config import Config
 from jaxdyn.models.extras import library

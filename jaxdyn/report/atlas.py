@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine import library
-from jaxdyn.engine.border import has_law
-from jaxdyn.engine.payload import environment
-from jaxdyn.engine.registry import all_claims
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.theory import AtlasMap
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.catalogue.theory import AtlasMap
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.boundary import has_law
+from jaxdyn.engine.verification.payload import environment
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import duration, ended
 from jaxdyn.report.gallery import standalone
@@ -51,7 +51,7 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         stored: the map's entry in the atlas.
-        result: the map in JSON types, from :meth:`jaxdyn.engine.verdict_map.Map.to_json`.
+        result: the map in JSON types, from :meth:`jaxdyn.engine.verification.verdict_map.Map.to_json`.
 
     Raises:
         UsageError: the claim belongs to no theory with a folder.
@@ -77,7 +77,10 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_map(stored: AtlasMap) -> dict[str, Any] | None:
-    """A stored map: ``map`` (as :meth:`jaxdyn.engine.verdict_map.Map.to_json`, without checks), ``environment``, ``figure``."""
+    """A stored map: ``map``, ``environment``, ``figure``.
+
+    ``map`` is as :meth:`jaxdyn.engine.verification.verdict_map.Map.to_json`, without checks.
+    """
     folder = library.recorded_folder(stored.theory, "maps")
     try:
         content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}

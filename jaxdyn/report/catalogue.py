@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxdyn.engine import library
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.contract import COUNTED, EVIDENCE, provenance
-from jaxdyn.engine.digest import digest
-from jaxdyn.engine.grid import field_table
-from jaxdyn.engine.payload import counts
-from jaxdyn.engine.registry import home, topic
-from jaxdyn.engine.tested import tested
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import home, topic
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.contract import COUNTED, EVIDENCE, provenance
+from jaxdyn.engine.claims.description import tested
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.verification.payload import counts
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies, talks
 from jaxdyn.report.chapters import by_chapter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from jaxdyn.engine.theory import Theory
+from jaxdyn.engine.catalogue.theory import Theory
 
 __all__ = ["by_chapter"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from jaxdyn import plotting
-from jaxdyn.engine.contract import EVIDENCE, counted_as
+from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies, talks
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.formatting import breakable, count, duration, number, percent

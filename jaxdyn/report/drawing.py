@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from jaxdyn import plotting
-from jaxdyn.engine.resolution import guarded
+from jaxdyn.engine.judging.resolution import guarded
 from jaxdyn.errors import Inconclusive
 
 if TYPE_CHECKING:
-    from jaxdyn.engine.claim import Plot
+    from jaxdyn.engine.claims.claim import Plot
 
 __all__ = ["drawn"]
 

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine import library
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import read_results
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.engine.claims.contract import EVIDENCE
 
 __all__ = ["GLOSSARY", "VERDICTS"]
 

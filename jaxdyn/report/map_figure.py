@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.spatial import cKDTree
 
-from jaxdyn.engine.border import has_law
+from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.panels import panels
 

@@ -19,10 +19,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from jaxdyn.engine import library
-from jaxdyn.engine.contract import EVIDENCE, counted_as
-from jaxdyn.engine.jsonable import text
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.base.jsonable import text
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.claim import differs, is_blunt, resolution_short, section

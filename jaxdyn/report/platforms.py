@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxdyn.engine.impossible import END
+from jaxdyn.engine.programs.impossible import END
 from jaxdyn.errors import UsageError
 from jaxdyn.report.words import plural
 

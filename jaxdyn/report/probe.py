@@ -16,7 +16,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from jaxdyn import plotting, stats
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.models import probe as models
 from jaxdyn.models.instruments import Number
 from jaxdyn.models.probe import Outcome, Probe

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 
 __all__ = ["FIGURES", "RESULT", "read_results", "write_results"]

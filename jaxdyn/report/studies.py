@@ -15,16 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from jaxdyn.engine import library
-from jaxdyn.engine.digest import digest
-from jaxdyn.engine.grid import field_table
-from jaxdyn.engine.registry import all_claims
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import read_results
 
 if TYPE_CHECKING:
-    from jaxdyn.engine.claim import Claim
+    from jaxdyn.engine.claims.claim import Claim
 
 __all__ = ["STALE", "differs", "figure", "is_stale", "provenance", "read_study", "table", "with_table", "write_studies"]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.recorded import recorded_verdicts
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.verification.last_verdicts import recorded_verdicts
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.check import Check, Reading
-from jaxdyn.engine.decision import Outcome
-from jaxdyn.engine.devices import devices
-from jaxdyn.engine.outcome import Result
-from jaxdyn.engine.payload import by_chance
-from jaxdyn.engine.task import Plan
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.judging.check import Check, Reading
+from jaxdyn.engine.judging.decision import Outcome
+from jaxdyn.engine.verification.payload import by_chance
+from jaxdyn.engine.verification.result import Result
+from jaxdyn.engine.verification.task import Plan
 from jaxdyn.report import studies
 from jaxdyn.report.words import duration, plural
 

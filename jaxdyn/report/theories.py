@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine import library
-from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.registry import topic
-from jaxdyn.engine.theory import AtlasMap
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import topic
+from jaxdyn.engine.catalogue.theory import AtlasMap
+from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.report import atlas, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import ended

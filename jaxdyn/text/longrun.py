@@ -19,8 +19,8 @@ from flax import serialization
 from jaxtyping import Array, Num, PyTree
 
 from jaxdyn import train
-from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError, number, whole
 
 __all__ = ["Run", "run"]

@@ -17,8 +17,8 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import text
-from jaxdyn.engine.ranges import field
-from jaxdyn.engine.setting import setting
+from jaxdyn.engine.claims.ranges import field
+from jaxdyn.engine.claims.setting import setting
 from jaxdyn.errors import UsageError, require, whole
 from jaxdyn.nn import Network
 from jaxdyn.text import language

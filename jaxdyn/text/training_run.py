@@ -20,9 +20,9 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics, nn, text, train
-from jaxdyn.engine.fields import Swept
-from jaxdyn.engine.progress import Progress
-from jaxdyn.engine.setting import setting
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.claims.fields import Swept
+from jaxdyn.engine.claims.setting import setting
 from jaxdyn.errors import UsageError, flag, require, whole
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun, pretraining

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from jaxdyn.cli.arguments import Parser, add_explore, add_models, add_probe, filled
-from jaxdyn.engine.typed import parse_seeds, parse_sets
+from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
 from jaxdyn.errors import UsageError
 
 

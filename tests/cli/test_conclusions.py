@@ -10,10 +10,10 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.cli import conclusions
 from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
-from jaxdyn.engine import registry
-from jaxdyn.engine.check import Check
-from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.judging.check import Check
+from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision
+from jaxdyn.engine.verification.verify import make_plan
 
 CHECKS = [
     Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}),
@@ -80,7 +80,7 @@ def test_the_basis_follows_the_modules_behind_judge_plot_and_claim(task, ds, mon
     asked = []
     monkeypatch.setattr(conclusions.direct, "modules_behind", lambda *modules: asked.append(modules) or "some code")
     before = basis(task, ds, {})
-    assert {task.claim.judge.__module__, "jaxdyn.engine.verdict", "jaxdyn.report.drawing"} <= set(asked[0])
+    assert {task.claim.judge.__module__, "jaxdyn.engine.judging.verdict", "jaxdyn.report.drawing"} <= set(asked[0])
     assert basis(task, ds, {}) == before
     monkeypatch.setattr(conclusions.direct, "modules_behind", lambda *modules: "other code")
     assert basis(task, ds, {}) != before

@@ -184,7 +184,7 @@ def test_where_results_and_report_go(jaxdyn):
 
 def test_verdicts_are_printed_as_they_fall(jaxdyn, monkeypatch):
     """The fast claim's verdict is there before the slow program is run."""
-    import jaxdyn.engine.sweep as sweep
+    import jaxdyn.engine.runs.sweep as sweep
 
     seen, run_chunk = [], sweep.run_chunk
 
@@ -194,7 +194,7 @@ def test_verdicts_are_printed_as_they_fall(jaxdyn, monkeypatch):
 
     said = []
     monkeypatch.setattr(sweep, "run_chunk", spying)
-    monkeypatch.setattr("jaxdyn.engine.progress.Progress.say", lambda self, text: said.append(text))
+    monkeypatch.setattr("jaxdyn.engine.base.progress.Progress.say", lambda self, text: said.append(text))
     assert jaxdyn(*verify("toy.decay", "solver.decay"))[0] == 0
     verdicts = [[line for line in lines if "✓" in line] for lines in (seen[0], seen[-1], said)]
     assert list(map(len, verdicts)) == [0, 1, 2]

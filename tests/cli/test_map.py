@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from jaxdyn.cli.map import parse
-from jaxdyn.engine.verdict_map import Axis
+from jaxdyn.engine.verification.verdict_map import Axis
 from jaxdyn.errors import UsageError
 from tests.cli.test_main import TOYS
 

@@ -18,8 +18,8 @@ import xarray as xr
 from jaxdyn import theories
 from jaxdyn.cli import cards, pool
 from jaxdyn.cli.main import main as cli
-from jaxdyn.engine import devices
-from jaxdyn.engine.devices import Devices
+from jaxdyn.engine.base import devices
+from jaxdyn.engine.base.devices import Devices
 from jaxdyn.errors import UsageError
 
 from ..engine.conftest import TOYS
@@ -229,7 +229,7 @@ def test_a_verification_on_cards(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("EQX_ON_ERROR", "nan")
     monkeypatch.setattr(pool, "shared_cards", lambda workers: ("0", "1"))
     monkeypatch.setattr(pool, "opened", lambda *_: Devices("gpu", 1, 2**30, "Pretended"))
-    monkeypatch.setattr("jaxdyn.engine.sweep.run_chunk", None)  # here
+    monkeypatch.setattr("jaxdyn.engine.runs.sweep.run_chunk", None)  # here
     assert cli(["verify", "toy.decay", "--load", str(TOYS), "--workers", "2", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [claim["verdict"] for claim in result["claims"]] == ["upheld"]

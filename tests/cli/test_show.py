@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library
+from jaxdyn.engine.catalogue import library
 
 from ..engine.conftest import TOYS
 from ..report.handmade import claim

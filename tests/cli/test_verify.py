@@ -63,7 +63,7 @@ def dawdling(chunk):
     time.sleep(60)
     return result
 
-from jaxdyn.engine import sweep
+from jaxdyn.engine.runs import sweep
 run_chunk, sweep.run_chunk = sweep.run_chunk, dawdling
 """
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import jaxdyn as jd
-from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.base.reference import load_file
 
 toys = load_file(Path(__file__).parent / "toys.py")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import sweep as sweep_module
-from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.setting import split
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.claims.setting import split
+from jaxdyn.engine.runs import sweep as sweep_module
 from tests.engine.handmade import doubled, judge, reading
 
 TOYS = Path(__file__).parent / "toys.py"
@@ -38,9 +38,9 @@ def few_runs(monkeypatch):
     """A function that gives the memory budget of ``jd.sweep`` under which a chunk holds that many runs of a trial."""
 
     def budget(trial, setting, runs):
-        from jaxdyn.engine.chunk import Program
-        from jaxdyn.engine.direct import traced_facts
-        from jaxdyn.engine.reference import ref_to
+        from jaxdyn.engine.base.reference import ref_to
+        from jaxdyn.engine.programs.chunk import Program
+        from jaxdyn.engine.programs.direct import traced_facts
 
         static = split(setting)[0]
         return runs * traced_facts(Program(ref_to(trial), ref_to(type(setting)), static))["bytes"]

@@ -13,10 +13,10 @@ from pathlib import Path
 import jax
 import pytest
 
-from jaxdyn.engine import impossible
-from jaxdyn.engine.chunk import Chunk, Program
-from jaxdyn.engine.reference import Ref
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.programs import impossible
+from jaxdyn.engine.programs.chunk import Chunk, Program
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import ahead
 

@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library
+from jaxdyn.engine.catalogue import library
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import atlas
 from jaxdyn.report.atlas import read_map

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.program import run_chunk
-from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.shard import stored_shards, write_shard
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.programs.program import run_chunk
+from jaxdyn.engine.storage.shard import stored_shards, write_shard
 from jaxdyn.maintain import recheck
 from tests.engine.conftest import TOYS
 

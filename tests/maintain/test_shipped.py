@@ -5,11 +5,12 @@ import json
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import direct, registry
-from jaxdyn.engine.chunk import program_name
-from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.runs import Runs
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.programs import direct
+from jaxdyn.engine.programs.chunk import program_name
+from jaxdyn.engine.runs.blocks import Runs
+from jaxdyn.engine.verification.verify import make_plan
 from jaxdyn.maintain import shipped
 from jaxdyn.maintain.shipped import theory_programs, write_costs
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library, registry
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue import library, registry
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report import atlas
 from jaxdyn.report.page import page
 

@@ -4,8 +4,8 @@ import json
 import re
 
 import jaxdyn as jd
-from jaxdyn.engine import library
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report.catalogue import catalogue
 
 EXAMPLE = "lyu"  # a small theory

@@ -9,7 +9,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.engine import library
+from jaxdyn.engine.catalogue import library
 from jaxdyn.report import gallery
 from jaxdyn.report.results import read_results, write_results
 

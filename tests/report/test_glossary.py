@@ -1,6 +1,6 @@
 """The glossary has every verdict and every kind of evidence."""
 
-from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.engine.claims.contract import EVIDENCE
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
 

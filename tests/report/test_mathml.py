@@ -60,7 +60,7 @@ def test_text_around_formulas_is_escaped_and_failures_show_their_source():
 
 @pytest.mark.slow
 def test_every_claim_of_the_suite_can_be_typeset():
-    from jaxdyn.engine.registry import catalogue as known
+    from jaxdyn.engine.catalogue.registry import catalogue as known
 
     for entry in known():
         for text in (entry["statement"], entry["source"], *entry["controls"]):

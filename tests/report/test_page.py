@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library
+from jaxdyn.engine.catalogue import library
 from jaxdyn.report import page as report
 from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate

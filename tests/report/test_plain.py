@@ -55,7 +55,7 @@ def test_text_around_formulas_is_kept_and_failures_show_their_source():
 
 @pytest.mark.slow
 def test_every_text_of_the_suite_can_be_read_in_a_terminal():
-    from jaxdyn.engine.registry import catalogue
+    from jaxdyn.engine.catalogue.registry import catalogue
 
     for entry in catalogue():
         for text in (entry["statement"], entry["source"], *entry["controls"], *entry["rivals"]):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library, registry
-from jaxdyn.engine.digest import digest
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue import library, registry
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.judging.digest import digest
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import write_results
 from jaxdyn.report.studies import STALE, differs, figure, is_stale, provenance, read_study, table, with_table, write_studies

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxdyn.engine.contract import COUNTED
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.claims.contract import COUNTED
 from jaxdyn.report import talks
 
 ROOT = Path(__file__).parents[2]

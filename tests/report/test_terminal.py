@@ -5,13 +5,13 @@ import math
 
 import pytest
 
-from jaxdyn.engine import task as task_module
-from jaxdyn.engine.check import Check
-from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.outcome import Result
-from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.task import Plan
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.judging.check import Check
+from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision
+from jaxdyn.engine.verification import task as task_module
+from jaxdyn.engine.verification.result import Result
+from jaxdyn.engine.verification.task import Plan
+from jaxdyn.engine.verification.verify import make_plan
 from jaxdyn.report.terminal import JUDGING, STARTING, announcement, lines, summary
 
 from ..engine.conftest import TOYS

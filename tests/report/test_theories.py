@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import library
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report import theories
 
 ROOT = Path(__file__).parents[2]

@@ -3,9 +3,9 @@
 import jax
 import pytest
 
-from jaxdyn.engine import registry
-from jaxdyn.engine.resource import absence
-from jaxdyn.engine.sweep import Request, plan
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.resource import absence
+from jaxdyn.engine.runs.sweep import Request, plan
 
 CLAIMS = registry.all_claims()
 KINDS = {"upheld": 1, "refuted": 0, "measured": 0}  # least number of negative controls

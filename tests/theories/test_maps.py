@@ -3,8 +3,8 @@
 import pytest
 
 from jaxdyn.cli.map import parse
-from jaxdyn.engine import library
-from jaxdyn.engine.verdict_map import prepare
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.verification.verdict_map import prepare
 
 
 @pytest.mark.thinned

@@ -11,7 +11,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn.engine import registry, resource
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims import resource
 from jaxdyn.models.instruments import gradients
 from jaxdyn.models.on_text import ModelAndText, OnText, piece
 from jaxdyn.nn import cache

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.engine.edits import Off
+from jaxdyn.engine.claims.edits import Off
 from jaxdyn.plotting import render
 from jaxdyn.theories.prieto import collapse as collapse_topic
 from jaxdyn.theories.prieto import model, orthogonal_stablemax

@@ -9,7 +9,7 @@ import pytest
 import scipy.special
 
 import jaxdyn as jd
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.nn.cache.published import LINEBREAK
 from jaxdyn.theories.assort.order import KINDS
 from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 
 CLASSES = {claim.quick.setting for claim in registry.all_claims().values()}
 MODULES = [module for name, module in sys.modules.items() if name.startswith("jaxdyn.theories.")]  # all, after all_claims

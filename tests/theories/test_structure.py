@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 
 FOLDER = registry.THEORIES
 CLAIMS = registry.all_claims()

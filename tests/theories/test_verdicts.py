@@ -6,7 +6,7 @@ A verification of everything judges the same runs, so these are slow tests but f
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import registry
+from jaxdyn.engine.catalogue import registry
 
 TOPICS = {  # theory.topic -> options of jd.verify_many
     "assort.autoencoder": {},

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
-from jaxdyn.engine.observables import Named
+from jaxdyn.engine.claims.observables import Named
 from jaxdyn.theories.cal.dynamics import steps as theory
 from jaxdyn.theories.cal.model import Linear, linear_loss
 from jaxdyn.theories.cal.orders import distance, error_curve, halvings, order_check, order_checks

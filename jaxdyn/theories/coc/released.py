@@ -31,7 +31,7 @@ from jaxdyn import train
 from jaxdyn.data import prosqa, prosqa_tokens, reachability
 from jaxdyn.data.prosqa_tokens import NAMES, VOCABULARY, Packed
 from jaxdyn.data.reachability import token
-from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.base.progress import Progress
 from jaxdyn.errors import require
 from jaxdyn.nn.decoder import Decoder, init
 from jaxdyn.text import longrun

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, stats, train
 from jaxdyn.data import prompts
-from jaxdyn.engine.observables import Named
+from jaxdyn.engine.claims.observables import Named
 from jaxdyn.theories.icl import model, starts
 from jaxdyn.theories.icl.dynamics import merged
 

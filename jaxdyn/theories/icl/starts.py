@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn import linalg
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.theories.icl import model
 from jaxdyn.theories.icl.dynamics import merged
 

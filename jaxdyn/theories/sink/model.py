@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import rms_norm
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.engine.verdict import decide
+from jaxdyn.engine.judging.verdict import decide
 from jaxdyn.theories.cal import eos_mlp, model
 from tests.theories.cal.helpers import distorted, passed
 

@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.check import all_passed, holds
-from jaxdyn.engine.edits import Off
+from jaxdyn.engine.claims.edits import Off
+from jaxdyn.engine.judging.check import all_passed, holds
 from jaxdyn.theories.coc import latent_thoughts
 from jaxdyn.theories.coc.training import AMONG, EDITS, WAYS
 

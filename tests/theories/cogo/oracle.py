@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from hypothesis import strategies as st
 
-from jaxdyn.engine.edits import Off
+from jaxdyn.engine.claims.edits import Off
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.trained.decomposed import DECAYS

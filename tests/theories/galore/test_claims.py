@@ -2,8 +2,8 @@
 
 import pytest
 
-from jaxdyn.engine.contract import MECHANISM
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.claims.contract import MECHANISM
 from jaxdyn.theories.galore.text import claims
 
 CLAIMS = all_claims(theories={"galore"}).values()

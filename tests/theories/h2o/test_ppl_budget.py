@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn.engine.check import Check
+from jaxdyn.engine.judging.check import Check
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.cache.budgets import POLICIES
 from jaxdyn.theories.h2o.ppl_budget import claims

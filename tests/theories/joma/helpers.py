@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from jaxdyn.engine.check import holds
-from jaxdyn.engine.edits import Off
-from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.engine.claims.edits import Off
+from jaxdyn.engine.claims.setting import columns, join, split
+from jaxdyn.engine.judging.check import holds
 
 
 def inside(setting):

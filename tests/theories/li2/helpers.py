@@ -7,9 +7,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn.engine import agreement
-from jaxdyn.engine.check import holds
-from jaxdyn.engine.edits import Off
+from jaxdyn.engine.claims.edits import Off
+from jaxdyn.engine.judging import agreement
+from jaxdyn.engine.judging.check import holds
 from jaxdyn.theories.li2.dynamics import retention
 
 SHAPES = ((12, 5), (9, 14))  # more samples than nodes, and fewer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.check import Check
+from jaxdyn.engine.judging.check import Check
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.mobile import variants
 from jaxdyn.theories.mobile.model import VARIANTS

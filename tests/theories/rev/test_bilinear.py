@@ -8,7 +8,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.theories.rev.bilinear import claims, model, trial
 from tests.theories.rev.helpers import distorted, numpy_losses, passed
 

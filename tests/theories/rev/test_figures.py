@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.theories.rev.bilinear import trial
 from jaxdyn.theories.rev.mlt import claims
 from tests.theories.rev.helpers import plain

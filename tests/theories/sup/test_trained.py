@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxdyn.engine.check import all_passed, holds
+from jaxdyn.engine.judging.check import all_passed, holds
 from jaxdyn.theories.coc.training import KINDS, ORDERS
 from jaxdyn.theories.sup import trained
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data import trees
-from jaxdyn.engine.observables import Named
+from jaxdyn.engine.claims.observables import Named
 from jaxdyn.plotting import COLORS, order, scatter
 from jaxdyn.stats import loglog_slope
 from jaxdyn.theories.joma.dynamics import hblt as theory

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.engine.judge import by_axis
+from jaxdyn.engine.judging.comparisons import by_axis
 from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, fig2_trial
 
 

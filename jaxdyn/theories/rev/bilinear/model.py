@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn import linalg
-from jaxdyn.engine.switch import Code
+from jaxdyn.engine.claims.code_field import Code
 
 KINDS = ("gaussian", "orthonormal")
 

@@ -1,0 +1,1 @@
+"""What is said: observables, settings, grids, claims and studies."""

@@ -1,0 +1,131 @@
+"""Fields of settings: which values one takes, from Python or as text, and the sentence that refuses all others."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import numbers
+import types
+import typing
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxdyn.engine.claims.code_field import Code
+from jaxdyn.errors import UsageError, is_traced, one_line
+
+__all__ = ["Swept", "allowed_words", "coerce", "plain", "type_name"]
+
+Swept = float | Float[Array, ""]  # a traced number
+
+
+def type_name(hint: Any) -> str:
+    """A type in words."""
+    if hint == Swept:
+        return "a number"
+    if typing.get_origin(hint) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    return {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}.get(hint, str(hint))
+
+
+def allowed_words(cls: type[Any], name: str) -> str:
+    """The values that a field allows, in words, without its range."""
+    return "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else type_name(cls.hints[name])
+
+
+def coerce(cls: type[Any], name: str, value: Any) -> Any:
+    """``value``, from Python or from the command line's text, converted for field ``name`` of setting ``cls``.
+
+    Raises:
+        UsageError: unknown field, wrong type, not a finite number, or outside the field's range; the message lists what is allowed.
+    """
+    if name not in cls.hints:
+        raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
+    try:
+        converted = _convert(cls, name, value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        allowed = allowed_words(cls, name)
+        finite = "finite " if cls.hints[name] in (Swept, float) else ""
+        words = allowed.replace("a number", f"a {finite}number")
+        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}") from None
+    if name in cls.ranges:
+        cls.ranges[name].refuse(name, converted)
+    return converted
+
+
+def _convert(cls: type[Any], name: str, value: Any) -> Any:
+    """``value``, from Python or from text, converted to the type of the field; ``ValueError``/``TypeError`` if that fails."""
+    hint, value = cls.hints[name], plain(value)
+    if name in cls.code_names:
+        value = str(value) if isinstance(value, Code) else value
+        if not isinstance(value, str) or value not in cls.code_names[name]:
+            raise ValueError
+        return value
+    if typing.get_origin(hint) is typing.Literal:
+        return _option(typing.get_args(hint), value)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint != Swept:
+        if value is None or (isinstance(value, str) and value == "none"):
+            return None
+        hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    return _of_type(hint, value)
+
+
+def _option(options: tuple[Any, ...], value: Any) -> Any:
+    """The option that equals a value or is written like it; ``ValueError`` if there is none."""
+    if isinstance(value, bool | int | float | str | None):
+        for option in options:
+            same = value == option and isinstance(value, bool) is isinstance(option, bool)  # to Python, 1 and True are equal
+            if same or (isinstance(value, str) and value == str(option)):
+                return option
+    raise ValueError
+
+
+def plain(value: Any) -> Any:
+    """A NumPy or JAX scalar, or an array without axes, as a Python number; other values, also NumPy's dates, stay unchanged."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "M")
+    scalar = kind not in "mM" and getattr(value, "ndim", 1) == 0 and not is_traced(value)
+    return value.item() if scalar and hasattr(value, "item") else value
+
+
+def _of_type(hint: Any, value: Any) -> Any:
+    """``value`` converted to a type; ``ValueError``, ``TypeError`` or ``KeyError`` if that fails."""
+    value = plain(value)
+    if hint is bool:
+        return value if isinstance(value, bool) else {"true": True, "false": False}[value]
+    if hint is int:
+        whole = int(_number_or_text(value))
+        if not isinstance(value, str) and whole != value:
+            raise ValueError
+        return whole
+    if hint is float or hint == Swept:
+        number = float(_number_or_text(value)) + 0.0  # turns -0.0 into 0.0, since labels do not distinguish them
+        if not math.isfinite(number):
+            raise ValueError
+        return number
+    if hint is str:
+        if not isinstance(value, str):
+            raise TypeError
+        return value
+    if typing.get_origin(hint) is tuple:
+        return _tuple(typing.get_args(hint), value)
+    return value
+
+
+def _number_or_text(value: Any) -> Any:
+    """The value itself if it is a Python number (not a bool) or a str; ``TypeError`` otherwise."""
+    if isinstance(value, bool | np.generic) or not isinstance(value, str | numbers.Real | decimal.Decimal):
+        raise TypeError
+    return value
+
+
+def _tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """A tuple of these types, from a text with colons or from a sequence."""
+    array = isinstance(value, np.ndarray | jax.Array) and value.ndim == 1
+    if not (array or isinstance(value, str | tuple | list | range)):
+        raise TypeError
+    parts = value.split(":") if isinstance(value, str) else tuple(value)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(parts)
+    return tuple(_of_type(kind, part) for kind, part in zip(kinds, parts, strict=True))

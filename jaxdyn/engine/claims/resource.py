@@ -1,0 +1,170 @@
+"""What a trial needs besides its setting and its key, and what becomes of its claims where that is not there.
+
+Libraries of an extra, and arrays that all runs of a program share and that nobody here makes: the weights of a published model, a
+text. Arrays are an argument of the compiled program, not vmapped and no constants of it: a model's weights are in memory once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import jax
+
+from jaxdyn.engine.base.reference import Ref, resolve
+from jaxdyn.engine.claims.code_field import Code
+from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.claims.setting import join, split
+from jaxdyn.errors import Absent, UsageError
+
+__all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes", "shared_by"]
+
+T = TypeVar("T", bound=Callable[..., Any])
+KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
+_reading = threading.Lock()  # a thread that compiles ahead may want the same arrays at the same time
+
+
+class _Described(Protocol):
+    """What is needed of a program: which trial it runs, and with which static fields."""
+
+    @property
+    def trial(self) -> Ref: ...
+
+    @property
+    def setting(self) -> Ref: ...
+
+    @property
+    def static(self) -> tuple[tuple[str, Any], ...]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """What a trial gets besides its setting and its key.
+
+    Args:
+        load: ``setting -> pytree`` of arrays; may read static fields only.
+        identity: ``setting -> str``: which arrays ``load`` gives, without reading them all; raises :class:`Absent`.
+    """
+
+    load: Callable[[Any], Any]
+    identity: Callable[[Any], str]
+
+
+def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Callable[[T], T]:
+    """Decorator of a trial ``(setting, key, shared) -> Observables``; all runs get what ``load(setting)`` returns.
+
+    Args:
+        load: ``setting -> pytree`` of arrays; it may read static fields only.
+        identity: ``setting -> str``: which arrays these are, such as a checksum and what is done to them; stored runs depend on it,
+            and all trials with this ``load`` share the arrays of one identity. It raises :class:`Absent` where they are not on
+            this machine: claims on the trial are then skipped.
+    """
+
+    def decorate(trial: T) -> T:
+        trial.resource = Resource(load, identity)  # type: ignore[attr-defined]
+        return trial
+
+    return decorate
+
+
+def imports(module: str, *, install: str, when: Callable[[Any], bool] | None = None) -> Callable[[T], T]:
+    """Decorator of a trial that imports a library which may not be installed: its claims are then skipped, before any run.
+
+    Args:
+        module: the name under which it is imported.
+        install: what pip installs, e.g. ``jaxdyn[suite]``.
+        when: ``setting -> bool``: which settings need it; by default all. It may read static fields only.
+
+    Raises:
+        UsageError: for names that are none.
+    """
+    if not (isinstance(module, str) and module.strip()) or not (isinstance(install, str) and install.strip()):
+        raise UsageError(f"module={module!r:.60}, install={install!r:.60} are not allowed: they are names")
+
+    def decorate(trial: T) -> T:
+        needed = (*getattr(trial, "imports", ()), (module, install, when))
+        trial.imports = needed  # type: ignore[attr-defined]
+        return trial
+
+    return decorate
+
+
+def _missing_library(trial: Callable[..., Any], cell: Any) -> str | None:
+    """Which library a trial cannot import, in a sentence."""
+    for module, install, when in getattr(trial, "imports", ()):
+        if (when is None or when(cell)) and importlib.util.find_spec(module) is None:
+            return f"the trial needs the library {module}: pip install '{install}'"
+    return None
+
+
+def _of(trial: Callable[..., Any]) -> Resource | None:
+    found: Resource | None = getattr(trial, "resource", None)
+    return found
+
+
+def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
+    """What a trial needs for some cell of these grids and is not there, and how to get it; None where all is there."""
+    needed = _of(trial)
+    if needed is None and not hasattr(trial, "imports"):
+        return None
+    cells = {repr(split(cell)[0]): cell for grid in grids for cell in grid.cells()}
+    try:
+        for cell in cells.values():
+            if (reason := _missing_library(trial, cell)) is not None:
+                return reason
+            if needed is not None:
+                needed.identity(cell)
+    except Absent as reason:
+        return str(reason)
+    return None
+
+
+def _default(program: _Described) -> Any:
+    """A setting with the program's static fields."""
+    cls = resolve(program.setting)
+    swept = {name: getattr(cls(), name) for name in cls.swept_fields}
+    return join(cls, program.static, {name: v.index if isinstance(v, Code) else v for name, v in swept.items()})
+
+
+def identity_of(program: _Described) -> str:
+    """Which arrays a program's runs share; empty for those that share none.
+
+    Raises:
+        Absent: they are not on this machine.
+    """
+    needed = _of(resolve(program.trial))
+    return "" if needed is None else needed.identity(_default(program))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """Arrays to be read: the same ones for all trials and settings that name them so."""
+
+    load: Callable[[Any], Any]
+    identity: str
+    setting: Any = dataclasses.field(compare=False)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _loaded(wanted: _Wanted) -> Any:
+    with jax.enable_x64(True):
+        return jax.device_put(wanted.load(wanted.setting))
+
+
+def shared_by(program: _Described) -> Any:
+    """What all runs of a program share; an empty tuple for those that share nothing. Programs that share the same hold it once."""
+    if (needed := _of(resolve(program.trial))) is None:
+        return ()
+    setting = _default(program)
+    wanted = _Wanted(needed.load, needed.identity(setting), setting)
+    with _reading:
+        return _loaded(wanted)
+
+
+def shapes(program: _Described) -> Any:
+    """The shapes and dtypes of what all runs share."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), shared_by(program))

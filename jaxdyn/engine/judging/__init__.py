@@ -1,0 +1,1 @@
+"""How a claim is decided: checks and readings, opponents, resolution, the verdict."""

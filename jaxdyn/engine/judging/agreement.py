@@ -1,0 +1,76 @@
+r"""What agrees with a measured claim's record, and what is told apart from its readings.
+
+A record is an estimate m from n seeds with its interval, which reaches down by :math:`h_-` and up by :math:`h_+`. Another estimate,
+from n' seeds, differs from it by the errors of both, so that it lies in the prediction interval
+
+.. math:: [m - r h_-,\; m + r h_+], \qquad r = \sqrt{1 + n / n'}
+
+at the level of the record. Intervals narrow with the root of the number of runs. A rerun with so few seeds that its own may be
+expected to be more than :data:`WIDEST` times as wide as the record's cannot agree with it: few seeds would agree too easily. What
+counts is their number, not the width that came out: of two samples of eight normal numbers, one in seven has a standard deviation
+1.5 times as large as the other's.
+
+Source: Hahn and Meeker, Statistical Intervals (1991), section 4.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jaxdyn.engine.judging.check import Reading
+
+__all__ = ["WIDEST", "apart", "differs", "predicted", "too_few"]
+
+WIDEST = 1.5  # times the record's interval
+EXACT = 1e-6  # relative, of numbers that are not estimated
+
+Record = float | tuple[float, float, float]
+
+
+def predicted(record: Record, ratio: float = 1.0) -> tuple[float, float]:
+    """The interval in which another estimate lies; ``ratio`` is the record's number of seeds over the other's."""
+    low, value, high = _ends(record)
+    reach = math.sqrt(1 + ratio)
+    below, above = value - reach * (value - low), value + reach * (high - value)
+    slack = EXACT * abs(value)
+    return below - slack, above + slack
+
+
+def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
+    """Why a reading does not agree with its record; None where it does. ``ratio`` as in :func:`predicted`."""
+    low, value, high = _ends(record)
+    text = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
+    below, above = predicted(record, ratio)
+    if not below <= reading.value <= above or any(map(math.isnan, reading.ends)):
+        return f"{reading}, recorded was {text}, with which values from {below:.4g} to {above:.4g} agree"
+    return None
+
+
+def too_few(seeds: int, recorded: int) -> str | None:
+    """Why a rerun on this number of seeds cannot agree with a record; None where it can."""
+    if seeds * WIDEST**2 >= recorded:
+        return None
+    return f"{seeds} seeds are too few to agree with the record of {recorded}: intervals are more than {WIDEST:g} times as wide"
+
+
+def apart(own: Reading, other: Reading, record: Record | None) -> bool:
+    """Whether a reading of an opponent is another than that of the claim's runs: each value lies outside of the other's interval.
+
+    It lies outside of what was recorded, too. NaN is told apart from nothing.
+    """
+    low, _, high = (own.ends[0], own.value, own.ends[1]) if record is None else _ends(record)
+    sizes = [abs(v) for v in (own.value, other.value) if math.isfinite(v)]
+    slack = EXACT * max(sizes, default=0.0)
+    theirs = other.ends
+    return (
+        _outside(other.value, own.ends, slack) and _outside(other.value, (low, high), slack) and _outside(own.value, theirs, slack)
+    )
+
+
+def _outside(value: float, ends: tuple[float, float], slack: float) -> bool:
+    return value < ends[0] - slack or value > ends[1] + slack
+
+
+def _ends(record: Record) -> tuple[float, float, float]:
+    """Lower end, value, and upper end."""
+    return record if isinstance(record, tuple) else (record, record, record)

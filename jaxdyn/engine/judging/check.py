@@ -1,0 +1,166 @@
+"""What a judge returns: checks, each of which compares a number with bounds, and readings, which are numbers alone.
+
+A check on every run passes or fails. A check on a mean or a share over runs carries the interval in which that mean or share
+lies; it passes when the interval lies inside the bound, fails when it lies outside, and is undecided (``passed`` is None) between.
+NaN decides nothing. A gate is a check of what must be true before the statement speaks at all.
+
+A reading is what a measured claim has: no bound, no mark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.errors import UsageError, shown
+
+__all__ = ["Check", "Reading", "all_passed", "bound_text", "holds"]
+
+Ends = tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One comparison.
+
+    Args:
+        name: what is compared.
+        value: the number compared; of several, the worst.
+        bound: ``(low, high)``, either of which may be infinite.
+        passed: True, False, or None where the interval straddles the bound, or where the value is NaN.
+        worst: coordinates of the worst entry.
+        interval: where the value lies, if it is estimated from runs.
+        gate: whether this is a gate: if it fails, the claim is inconclusive.
+        needed: about how many runs would decide, where the check is undecided.
+        level: probability that all intervals of the check hold together, if it has one.
+    """
+
+    name: str
+    value: float
+    bound: Ends
+    passed: bool | None
+    worst: dict[str, Any] = dataclasses.field(default_factory=dict)
+    interval: Ends | None = None
+    gate: bool = False
+    needed: int | None = None
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        """Python's own numbers and truth values.
+
+        Raises:
+            UsageError: a value, bound or interval that is no number.
+        """
+        _normalise(self)
+        object.__setattr__(self, "bound", _pair(self, "bound", self.bound))
+        if hasattr(self.passed, "dtype"):
+            object.__setattr__(self, "passed", _truth(self.passed))
+        if not isinstance(self.passed, bool | None):
+            raise UsageError(f"check {self.name!r}: passed={self.passed!r:.60} is not allowed: it is True, False or None")
+        if math.isnan(self.value):
+            object.__setattr__(self, "passed", None)
+
+    def __str__(self) -> str:
+        needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
+        return f"{self.name}: {_estimate(self)}, bound {bound_text(self.bound)}{needed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a measured claim has found: a number with its interval, and no mark.
+
+    Args:
+        name: what is read.
+        value: the number.
+        interval: where it lies, if it is estimated from runs.
+        worst: coordinates of the entry, where it is one of several.
+    """
+
+    name: str
+    value: float
+    interval: Ends | None = None
+    worst: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Python's own numbers.
+
+        Raises:
+            UsageError: a value or interval that is no number.
+        """
+        _normalise(self)
+
+    @property
+    def ends(self) -> Ends:
+        """The interval; of a number that is not estimated, itself."""
+        return self.interval or (self.value, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_estimate(self)}"
+
+
+def _normalise(one: Check | Reading) -> None:
+    """Name, value, interval and coordinates in Python's own types."""
+    if not isinstance(one.name, str):
+        raise UsageError(f"a {_kind(one)} is called {one.name!r:.60}: its name is a word")
+    object.__setattr__(one, "value", _number(one, "value", one.value))
+    if one.interval is not None:
+        object.__setattr__(one, "interval", _pair(one, "interval", one.interval))
+    if not isinstance(one.worst, dict):
+        raise UsageError(f"{_kind(one)} {one.name!r}: worst={one.worst!r:.60} is not allowed: it is a dict of coordinates")
+    object.__setattr__(one, "worst", finite(one.worst))
+
+
+def _kind(one: Check | Reading) -> str:
+    return type(one).__name__.lower()
+
+
+def _estimate(one: Check | Reading) -> str:
+    """A value with its interval in words."""
+    return f"{one.value:.4g}" + ("" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]")
+
+
+def _number(one: Check | Reading, name: str, value: Any) -> float:
+    """A number as Python's own; 0-dimensional arrays are numbers, too."""
+    try:
+        if isinstance(value, str | bool | None) or np.size(value) != 1 or np.iscomplexobj(value):
+            raise TypeError
+        number = float(np.asarray(value).reshape(()))
+        return value if type(value) in (int, float) else number
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{_kind(one)} {one.name!r}: {name}={shown(value)} is not allowed: it is a number") from None
+
+
+def _pair(one: Check | Reading, name: str, value: Any) -> Ends:
+    """Two ends."""
+    if not (isinstance(value, tuple | list) and len(value) == 2):
+        raise UsageError(f"{_kind(one)} {one.name!r}: {name}={shown(value)} is not allowed: it is a pair of numbers, (low, high)")
+    low, high = (_number(one, name, end) for end in value)
+    return low, high
+
+
+def _truth(value: Any) -> Any:
+    return bool(value) if np.size(value) == 1 and np.asarray(value).dtype == bool else value
+
+
+def all_passed(checks: Iterable[Check]) -> bool | None:
+    """Whether all checks pass, gates aside: False if one fails, else None if one is undecided."""
+    outcomes = [c.passed for c in checks if not c.gate]
+    return False if False in outcomes else None if None in outcomes else True
+
+
+def holds(bound: Ends, value: float) -> bool | None:
+    """Whether a number lies within a bound; None for NaN."""
+    return None if math.isnan(value) else bound[0] <= value <= bound[1]
+
+
+def bound_text(bound: Ends) -> str:
+    """A bound in words: an interval, or one side of it."""
+    low, high = bound[0] if bound[0] is not None else -math.inf, bound[1] if bound[1] is not None else math.inf
+    if math.isinf(high):
+        return f"at least {low:.6g}"
+    return f"at most {high:.6g}" if math.isinf(low) else f"{low:.6g} to {high:.6g}"

@@ -1,0 +1,355 @@
+"""The checks that a judge puts together, and the readings of a measured claim: of every run, of means, of shares, of intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxdyn.engine.judging.check import Check, Reading, holds
+from jaxdyn.engine.judging.estimate import Ends, Estimate, excess, student, wilson, worst_entry
+from jaxdyn.errors import Inconclusive, UsageError, number, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "at_least",
+    "at_most",
+    "by_axis",
+    "gate",
+    "interval_within",
+    "mean_reading",
+    "mean_within",
+    "relative_error",
+    "rms_within",
+    "share_reading",
+    "share_within",
+    "within",
+]
+
+BLOCK = 2**18  # numbers that are compared at a time
+LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
+
+
+def _floats(name: str, value: Any) -> Any:
+    """Numbers or truth values as floats, in which differences of unsigned and of short whole numbers do not wrap.
+
+    Raises:
+        UsageError: something else, such as complex numbers, which have no order.
+    """
+    kind = getattr(value, "dtype", None) or np.asarray(value).dtype
+    if kind.kind not in "biuf":
+        hint = "; compare their size, abs(...)" if kind.kind == "c" else ""
+        raise UsageError(f"check {name!r}: values of dtype {kind} are not allowed: they are real numbers{hint}")
+    return value.astype(float, copy=False) if hasattr(value, "astype") else np.asarray(value, float)
+
+
+def _bound(name: str, bound: Any) -> float:
+    """One number."""
+    try:
+        if isinstance(bound, str | None) or np.ndim(bound):
+            raise TypeError
+        return float(bound)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"check {name!r}: the bound {shown(bound)} is not allowed: it is one number") from None
+
+
+def _level(level: float) -> float:
+    checked: float = number("level", level, above=0, below=1)
+    return checked
+
+
+def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
+    """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
+    value, bound = _floats(name, value), _bound(name, bound)
+    worst_value, worst = worst_entry(value, value)
+    return Check(name, worst_value, (-math.inf, bound), worst_value <= bound, worst)
+
+
+def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
+    """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
+    value, bound = _floats(name, value), _bound(name, bound)
+    worst_value, worst = worst_entry(value, -value)
+    return Check(name, worst_value, (bound, math.inf), worst_value >= bound, worst)
+
+
+def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
+    """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
+    value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
+    worst_value, worst = worst_entry(value, excess(value, value, low, high))
+    return Check(name, worst_value, (low, high), holds((low, high), worst_value), worst)
+
+
+def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
+    """What must be true of every run before the statement speaks: trained, generalised, converged, within the regime.
+
+    A claim whose gate fails is inconclusive, never refuted. Gates are not asked on controls, rivals and distorted data.
+
+    Raises:
+        UsageError: without any bound.
+    """
+    low, high = _bounds(name, at_least, at_most)
+    return dataclasses.replace(within(name, value, low, high), gate=True)
+
+
+def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, float]:
+    if low is None and high is None:
+        raise UsageError(f"{name}: give a lower bound, an upper bound, or both")
+    return -math.inf if low is None else _bound(name, low), math.inf if high is None else _bound(name, high)
+
+
+def interval_within(
+    name: str,
+    value: float | xr.DataArray,
+    interval: Ends,
+    *,
+    level: float,
+    low: float | None = None,
+    high: float | None = None,
+    runs: Any = None,
+) -> Check:
+    """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, straddling is undecided.
+
+    ``jd.interval_within("median", median, lambda level: (low_end(level), high_end(level)), level=0.997, low=0.9)``
+
+    Args:
+        name: what is estimated.
+        value: the estimate, or an array of estimates, each of which must lie inside.
+        interval: of a level: the lower and the upper ends, shaped as ``value``, of intervals that hold together with that
+            probability. It is asked at ``level``, and closer to 1 where a claim may be judged again on more seeds.
+        level: probability that all the intervals hold together.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        runs: from how many runs, to say how many would decide.
+
+    Raises:
+        UsageError: without any bound, and for an interval that is no function.
+    """
+    if not callable(interval):
+        raise UsageError(f"check {name!r}: interval={shown(interval)} is not allowed: it is a function of the level")
+    bounds = _bounds(name, low, high)
+    return Estimate(_floats(name, value), interval, bounds, runs).check(name, _level(level))
+
+
+def mean_within(
+    name: str,
+    values: xr.DataArray,
+    *,
+    over: str | Sequence[str],
+    low: float | None = None,
+    high: float | None = None,
+    level: float = LEVEL,
+) -> Check:
+    """Whether the mean over runs lies in [low, high], judged by its Student t interval.
+
+    Runs of one seed at several settings are no independent runs: of axes of settings among ``over``, which come before ``seed`` as
+    in a Dataset of runs, the mean is taken first, so that there is one number for each seed.
+
+    Args:
+        name: what is averaged.
+        values: one number per run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
+        over: the axes of the runs.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+    """
+    mean, ends, runs = _means(name, values, over)
+    return interval_within(name, mean, ends, low=low, high=high, runs=runs, level=level)
+
+
+def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
+    """Means over runs with their intervals, and the number of independent runs."""
+    values, over = _by_seed(name, values, over)
+    numbers = values.variable  # named axes alone: coordinates only say which entry is the worst, and take most of the time
+    runs = numbers.count(over)
+    if values.size == 0 or int(runs.min()) < 2:
+        raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
+    mean = numbers.mean(over)
+    return _labelled(mean, values), functools.partial(student, mean, numbers.std(over, ddof=1), runs), runs
+
+
+def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
+    """One number for each seed, a mean over the settings among ``over``; and the axes that are left of these.
+
+    Axes of settings come before ``seed``, as in every Dataset of runs; a run's own axes come after it.
+    """
+    over = [over] if isinstance(over, str) else list(over)
+    if missing := [axis for axis in over if axis not in values.dims]:
+        there = ", ".join(map(str, values.dims)) or "none"
+        raise UsageError(f"check {name!r}: over={missing[0]!r} is not allowed: the values have the axes {there}")
+    settings = [axis for axis in values.dims[: values.dims.index("seed")] if axis in over] if "seed" in over else []
+    if not settings:
+        return values, over
+    return _labelled(values.variable.mean(settings), values), [axis for axis in over if axis not in settings]
+
+
+def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
+    r"""Whether a root mean square over runs is at most ``high``, judged by the Student t interval of its square.
+
+    The squares may be unbiased estimates, :math:`(x - y)^2 - s^2` where ``s`` is the standard error of x - y: sampling error
+    is then taken out, and an estimate may be negative. Value and interval are signed roots, :math:`\pm\sqrt{|m|}`.
+
+    Args:
+        name: what the deviation is of.
+        squares: one number per run, best a mean over several entries; other axes as in :func:`mean_within`.
+        over: the axes of the runs.
+        high: upper bound of the root.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+    """
+    mean, ends, runs = _means(name, squares, over)
+    return Estimate(_floats(name, mean), ends, (-math.inf, _bound(name, high)), runs, root=True).check(name, _level(level))
+
+
+def share_within(
+    name: str,
+    flags: xr.DataArray,
+    *,
+    over: str | Sequence[str],
+    low: float | None = None,
+    high: float | None = None,
+    level: float = LEVEL,
+) -> Check:
+    """Whether the share of runs for which something is true lies in [low, high], judged by Wilson's interval.
+
+    Args:
+        name: what is counted.
+        flags: truth values, NaN where a run is not ok; every other axis holds further shares, as in :func:`mean_within`.
+        over: the axes of the runs.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: no run at all.
+    """
+    share, ends, runs = _shares(name, flags, over)
+    return interval_within(name, share, ends, low=low, high=high, runs=runs, level=level)
+
+
+def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
+    """Shares of runs with their intervals, and the number of independent runs."""
+    flags = _floats(name, flags)
+    if not bool(flags.isin((0, 1)).where(flags.notnull(), True).all()):
+        raise UsageError(f"check {name!r}: a share is of truth values: 0, 1, or NaN where a run is not ok")
+    flags, over = _by_seed(name, flags, over)
+    runs, hits = flags.count(over), flags.sum(over)
+    if flags.size == 0 or int(runs.min()) < 1:
+        raise Inconclusive(f"{name}: a share needs at least one run")
+    return hits / runs, functools.partial(wilson, hits.values, runs.values), runs
+
+
+def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+    """The mean over runs with its Student t interval, as :func:`mean_within` takes it; one number.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+        UsageError: axes besides those of the runs.
+    """
+    mean, ends, _ = _means(name, _floats(name, values), over)
+    return _reading(name, mean, ends(level))
+
+
+def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+    """The share of runs for which something is true with Wilson's interval, as :func:`share_within` takes it; one number.
+
+    Raises:
+        Inconclusive: no run at all.
+        UsageError: axes besides those of the runs.
+    """
+    share, ends, _ = _shares(name, flags, over)
+    return _reading(name, share, ends(level))
+
+
+def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
+    if value.ndim:
+        raise UsageError(f"reading {name!r}: it is one number; there is one for each entry of {', '.join(map(str, value.dims))}")
+    return Reading(name, float(value), (float(ends[0]), float(ends[1])))
+
+
+def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
+    """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty).
+
+    Of a control or rival (``ds.attrs["opponent"]``, set by the engine) the measured side is the unit: a theory in which nothing
+    happens is not refuted by a division by zero.
+    """
+    unit = "measured" if ds.attrs.get("opponent") else "predicted"
+    over = dims.split() if isinstance(dims, str) else list(dims)
+
+    def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
+        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))
+        distance, size = abs(measured - predicted), abs(measured if unit == "measured" else predicted)
+        return _norm(distance, over) / _norm(size, over) if over else distance / size
+
+    def in_blocks(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
+        return _in_blocks(error, predicted, measured, over)
+
+    return by_axis(in_blocks, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+
+
+def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:
+    """``function`` of both, of some entries of an axis at a time: what fits into a cache takes half the time.
+
+    It is the longest axis before those in ``over``, whose sums so have the same terms in the same order.
+    """
+    import xarray as xr
+
+    axes = [dim for dim in itertools.takewhile(lambda dim: dim not in over, measured.dims) if dim in predicted.dims]
+    if not axes or measured.size <= BLOCK:
+        return function(predicted, measured)
+    axis = max(axes, key=measured.sizes.__getitem__)
+    length = max(1, BLOCK * measured.sizes[axis] // measured.size)
+    parts = [slice(i, i + length) for i in range(0, measured.sizes[axis], length)]
+    blocks = [function(predicted.isel({axis: part}), measured.isel({axis: part})) for part in parts]
+    joined: xr.Variable = xr.Variable.concat(blocks, axis)
+    return joined
+
+
+def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
+    """The root of the sum of squares: the largest size, as a power of two, is taken out, so that no square overflows or vanishes.
+
+    NaN is a run that is not ok, or ragged padding: padding is left out, a norm without any number is NaN.
+    """
+    import xarray as xr
+
+    array, axes = sizes.values, sizes.get_axis_num(over)
+    largest = np.fmax.reduce(array, axes, keepdims=True)
+    unit = np.exp2(np.floor(np.log2(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))))
+    squares = array / unit
+    np.square(squares, out=squares)
+    total = squares.sum(axes, keepdims=True)
+    if np.isnan(total).any():
+        squares[np.isnan(squares)] = 0.0
+        total = np.where(np.isnan(largest), np.nan, squares.sum(axes, keepdims=True))
+    return xr.Variable([dim for dim in sizes.dims if dim not in over], np.squeeze(unit * total**0.5, axes))
+
+
+def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:
+    """``function`` of arrays by the names of their axes alone.
+
+    Arrays of one Dataset have the same coordinates; aligning them in every operation takes most of a judge's time.
+    """
+    return _labelled(function(*(array.variable for array in arrays)), *arrays)
+
+
+def _labelled(values: xr.Variable, *sources: xr.DataArray) -> xr.DataArray:
+    """Values with the coordinates that belong to their axes, from where they were computed."""
+    import xarray as xr
+
+    coords: dict[Any, Any] = {}
+    indexes: dict[Any, Any] = {}  # those that are there: made anew they take longer than the numbers
+    for source in sources:
+        coords |= {name: c for name, c in source.coords.variables.items() if set(c.dims) <= set(values.dims)}
+        indexes |= {name: index for name, index in source.xindexes.items() if name in coords}
+    return xr.DataArray(values, xr.Coordinates(coords, indexes))

@@ -1,0 +1,146 @@
+"""The decision on a claim, the outcomes of its controls and rivals, and which check rejects which of them.
+
+A decision is what a judge's answers come to: workers return it, output folders store it. With the data it becomes a
+:class:`jaxdyn.engine.verification.result.Result`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.judging.check import Check, Reading
+from jaxdyn.errors import Absent
+
+__all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """On which terms runs are judged.
+
+    Args:
+        narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
+        recorded: a measured claim's values were recorded on the same grid, so that they are compared.
+        look: the number of this judgement, 1 for the first; before each other one seeds were added (see
+            :mod:`jaxdyn.engine.judging.looks`).
+        seeds: number of seeds of these runs, and of the claim; None: they are equal.
+    """
+
+    narrowed: bool = False
+    recorded: bool = True
+    look: int = 1
+    seeds: tuple[int, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The judge's checks, or readings, on one control or rival; ``reason`` where it was not asked or could not decide.
+
+    ``apart``: the readings of a measured claim that tell it from the claim's own runs.
+    """
+
+    name: str
+    rejected: bool
+    checks: list[Check] = dataclasses.field(default_factory=list)
+    reason: str | None = None
+    readings: list[Reading] = dataclasses.field(default_factory=list)
+    apart: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """A verdict and all that it rests on.
+
+    Args:
+        verdict: one of upheld, refuted, toothless, inconclusive, measured, error, skipped.
+        checks: the judge's checks on the main runs.
+        readings: what a measured claim's judge reads of the main runs.
+        gates: the conditions that the runs must meet before the statement is judged.
+        controls: the outcome of every negative control.
+        rivals: the outcome of every rival.
+        resolution: the smallest distortions that are rejected, of predictions (``scale``) and by a control's data (``mix``); and
+            how many ``seeds`` were distorted, if not all.
+        counterpart_checks: the same judge's checks of the counterpart's form, for a claim expected to be refuted.
+        diverged: number of runs that are not ok.
+        outside: number of runs outside the claim's assumptions.
+        message: why the verdict is not a plain one.
+        failure: the exception that made it ``error``.
+        by: the verdict in each cell of the fields of ``by``.
+        figure: the claim's figure as HTML, if it was drawn.
+    """
+
+    verdict: str
+    checks: list[Check] = dataclasses.field(default_factory=list)
+    readings: list[Reading] = dataclasses.field(default_factory=list)
+    gates: list[Check] = dataclasses.field(default_factory=list)
+    controls: list[Outcome] = dataclasses.field(default_factory=list)
+    rivals: list[Outcome] = dataclasses.field(default_factory=list)
+    resolution: dict[str, Any] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
+    counterpart_checks: list[Check] = dataclasses.field(default_factory=list)
+    diverged: int = 0
+    outside: int = 0
+    message: str | None = None
+    failure: Failure | None = None
+    by: list[dict[str, Any]] | None = None
+    figure: str | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether more runs could decide: a check, all that speaks against a control or rival, or a check's teeth."""
+        own, opponents = [c.passed for c in self.checks], [*self.controls, *self.rivals]
+        if self.verdict != "toothless":
+            return None in own and False not in own
+        harmless = {name for name, rejected in teeth(self.checks, opponents).items() if not rejected}
+        return any(c.passed is None and (not o.rejected or c.name in harmless) for o in opponents for c in o.checks)
+
+
+def teeth(checks: Sequence[Check], opponents: Sequence[Outcome]) -> dict[str, list[str]]:
+    """Which check rejects which control or rival: for every check the names of those that it fails on."""
+    return {c.name: [o.name for o in opponents if any(d.name == c.name and d.passed is False for d in o.checks)] for c in checks}
+
+
+def unmet(gates: Sequence[Check]) -> str | None:
+    """Which gates are not met, in a sentence; None where all are."""
+    failed = [c for c in gates if not c.passed]
+    return f"gate not met: {'; '.join(map(str, failed))}" if failed else None
+
+
+def decision_from(saved: Mapping[str, Any]) -> Decision:
+    """A decision from its fields as JSON gives them back (:func:`dataclasses.asdict`), but for a failure.
+
+    Raises:
+        ValueError: fields that a decision does not have.
+    """
+    try:
+        outcomes = {k: [_outcome_from(o) for o in saved[k]] for k in ("controls", "rivals")}
+        readings = {"readings": _readings_from(saved["readings"])}
+        checks = {name: _checks_from(saved[name]) for name in ("checks", "gates", "counterpart_checks")}
+        return Decision(**{**saved, **checks, **readings, **outcomes, "failure": None})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"no decision: {error}") from None
+
+
+def _outcome_from(saved: dict[str, Any]) -> Outcome:
+    return Outcome(**{**saved, "checks": _checks_from(saved["checks"]), "readings": _readings_from(saved["readings"])})
+
+
+def _checks_from(saved: list[dict[str, Any]]) -> list[Check]:
+    return [Check(**c) for c in saved]
+
+
+def _readings_from(saved: list[dict[str, Any]]) -> list[Reading]:
+    return [Reading(**r) for r in saved]
+
+
+def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
+    """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries.
+
+    Where something is not on this machine that a trial asks for only when it is traced, the claim is skipped.
+    """
+    failure = error if isinstance(error, Failure) else Failure.of(error, author)
+    if isinstance(failure.error, Absent):
+        return Decision("skipped", message=failure.message)
+    return Decision("error", message=str(failure), failure=failure.text_only())

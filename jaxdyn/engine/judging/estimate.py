@@ -1,0 +1,150 @@
+"""Estimates from runs, and how their intervals decide a check at any level.
+
+A judge is a function of its Dataset alone: its checks of means and shares have intervals of the level that the judge asks for.
+They are :class:`Estimated`, with the :class:`Estimate` from which the interval follows at another level: the engine decides them
+again at the level of the look (:mod:`jaxdyn.engine.judging.looks`), and keeps plain checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxdyn import stats
+from jaxdyn.engine.judging.check import Check
+
+__all__ = ["Ends", "Estimate", "Estimated", "excess", "plain", "student", "wilson", "worst_entry"]
+
+Ends: TypeAlias = "Callable[[float], tuple[Any, Any]]"  # of a level: the lower and the upper ends
+
+
+def student(mean: Any, deviation: Any, runs: Any, level: float) -> tuple[Any, Any]:
+    """Student's intervals of several means, which hold together (Bonferroni): standard deviations over so many runs each."""
+    half = stats.bonferroni_t(runs.size, runs.values, level) * deviation / np.sqrt(runs.values)
+    return mean - half, mean + half
+
+
+def wilson(hits: Any, runs: Any, level: float) -> tuple[Any, Any]:
+    """Wilson's intervals of several shares, which hold together (Bonferroni): hits among so many runs each."""
+    low, high = stats.wilson_ends(hits, runs, 1 - (1 - level) / runs.size)
+    return low, high
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a check by intervals rests on.
+
+    Args:
+        value: the estimate, or an array of estimates, each of which must lie within the bound.
+        ends: their intervals at any level; ``functools.partial`` of :func:`student` or :func:`wilson`, or a judge's own.
+        bound: ``(low, high)``, either of which may be infinite.
+        runs: from how many runs each is, to say how many would decide.
+        root: these are squares of what is bounded; the check shows their signed roots.
+    """
+
+    value: Any
+    ends: Ends
+    bound: tuple[float, float]
+    runs: Any = None
+    root: bool = False
+
+    def check(self, name: str, level: float) -> Estimated:
+        """Inside the bound passes, outside fails, straddling it is undecided; one estimate that lies outside is enough to fail."""
+        parts = _parts(self._decided(name, level)) | {"bound": self.bound}
+        if self.root:
+            ends = parts["interval"]
+            parts |= {"value": _root(parts["value"]), "interval": ends and (_root(ends[0]), _root(ends[1]))}
+        return Estimated(**parts, estimate=self)
+
+    def _decided(self, name: str, level: float) -> Check:
+        """The check of the numbers as they are, before any root is taken."""
+        low, high = limits = (_square(self.bound[0]), _square(self.bound[1])) if self.root else self.bound
+        below, above = _ends(np.asarray(self.value), *self.ends(level))
+        possible, certain = excess(below, above, low, high), excess(above, below, low, high)
+        number, worst = worst_entry(self.value, possible)
+        if math.isnan(number):
+            return Check(name, number, limits, None, level=level)
+        if np.nanmax(certain) > 0:
+            at = np.unravel_index(np.nanargmax(certain), below.shape)
+            number, worst = worst_entry(self.value, certain)
+            return Check(name, number, limits, False, worst, (float(below[at]), float(above[at])), level=level)
+        at = np.unravel_index(np.nanargmax(possible), below.shape)
+        ends = float(below[at]), float(above[at])
+        if low <= ends[0] and ends[1] <= high:
+            return Check(name, number, limits, True, worst, ends, level=level)
+        count = None if self.runs is None else float(np.broadcast_to(np.asarray(self.runs, float), below.shape)[at])
+        needed = _needed(number, ends, limits, count)
+        return Check(name, number, limits, None, worst, ends, needed=needed, level=level)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Estimated(Check):
+    """A check with what its interval follows from at another level."""
+
+    estimate: Estimate = dataclasses.field(repr=False, compare=False)
+
+    def at(self, share: float) -> Check:
+        """The plain check that spends this share of the error, under this check's name, as a gate if this is one."""
+        assert self.level is not None, "an interval has a level"
+        again = self if share == 1 else self.estimate.check(self.name, 1 - (1 - self.level) * share)
+        return Check(**_parts(again) | {"gate": self.gate})
+
+
+def _parts(check: Check) -> dict[str, Any]:
+    """The fields of a plain check."""
+    return {field.name: getattr(check, field.name) for field in dataclasses.fields(Check)}
+
+
+def worst_entry(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
+    """The entry with the largest badness and its coordinates; NaN (runs that are not ok, padding) is passed over."""
+    array, bad = np.asarray(values, float), np.asarray(badness, float)
+    if array.size == 0 or np.all(np.isnan(bad)):
+        return math.nan, {}
+    index = np.unravel_index(np.nanargmax(bad), bad.shape)
+    worst = {}
+    for dim, i in zip(getattr(values, "dims", ()), index, strict=False):
+        worst[dim] = plain(values.coords[dim].values[i]) if dim in values.coords else int(i)
+    return float(array[index]), worst
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as a Python value; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def excess(lowest: Any, highest: Any, low: float, high: float) -> Any:
+    """How far numbers lie below ``low`` or above ``high``, negative between; infinite bounds are none."""
+    below = low - lowest if math.isfinite(low) else np.where(np.isnan(lowest), np.nan, -np.inf)
+    above = highest - high if math.isfinite(high) else np.where(np.isnan(highest), np.nan, -np.inf)
+    return np.maximum(below, above)
+
+
+def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Both ends for every estimate: those of an infinite one are itself; one without a finite interval may be anything."""
+    below, above = (np.broadcast_to(np.asarray(end, float), value.shape) for end in (low, high))
+    unknown = ~np.isnan(value) & (np.isnan(below) | np.isnan(above))
+    return (
+        np.where(np.isinf(value), value, np.where(unknown, -np.inf, below)),
+        np.where(np.isinf(value), value, np.where(unknown, np.inf, above)),
+    )
+
+
+def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float], runs: float | None) -> int | None:
+    """Runs after which the interval, which narrows with their square root, would lie on one side of the bound."""
+    distance = min(abs(value - b) for b in bounds if math.isfinite(b))
+    half = max(ends[1] - value, value - ends[0])
+    if runs is None or distance == 0 or not math.isfinite(half):
+        return None
+    return math.ceil(runs * (half / distance) ** 2)
+
+
+def _square(root: float) -> float:
+    return math.copysign(root**2, root)
+
+
+def _root(square: float) -> float:
+    return math.copysign(math.sqrt(abs(square)), square)

@@ -1,0 +1,143 @@
+"""The runs of controls and rivals, and what rivals say: edits of a Dataset, checked before the judge sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.claims.claim import Claim, Control
+from jaxdyn.engine.judging.check import Check
+from jaxdyn.engine.judging.decision import Outcome
+from jaxdyn.engine.judging.judged_runs import select_form
+from jaxdyn.engine.judging.resolution import guarded
+from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.status import NAMES, OK
+
+__all__ = ["asked", "breached", "edited", "not_ok", "numbers_of", "rivalled"]
+
+T = TypeVar("T")
+
+
+def breached(name: str, control: Control, claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset]) -> xr.Dataset:
+    """The runs of a control."""
+    if callable(control.breach):
+        return edited(f"control {name!r}", control.breach, main)
+    return select_form(control_data[name], claim.form)
+
+
+def not_ok(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
+    """The outcome of a control whose runs decide by how they end; None where they are judged."""
+    if bool((data.status != OK).all()):
+        word = NAMES[int(data.status.values.flat[0])]
+        check = Check("share of runs that are not ok", 1.0, (1.0, 1.0), control.diverges)
+        return Outcome(name, control.diverges, [check], f"all runs: {word}")
+    if control.diverges:
+        return Outcome(name, False, [], "declared to diverge, but some runs are ok")
+    return None
+
+
+def numbers_of(
+    name: str, theory: Mapping[str, Any], main: xr.Dataset, known: Sequence[str], narrowed: bool = False
+) -> dict[str, float]:
+    """What a rival says of checks or readings, by their names.
+
+    Raises:
+        Inconclusive: it speaks of others, which the judge leaves out where the caller narrowed the axes.
+        UsageError: it speaks of others, or says no number.
+    """
+    if unknown := [check for check in theory if check not in known]:
+        if narrowed:
+            raise Inconclusive(f"it speaks of {unknown[0]!r}, which is not asked on these runs")
+        raise UsageError(f"rival {name!r} speaks of {unknown[0]!r}; the judge has {', '.join(map(repr, known))}")
+    numbers = {check: value(guarded(main)) if callable(value) else value for check, value in theory.items()}
+    for check, value in numbers.items():
+        if isinstance(value, bool) or np.size(value) != 1 or np.asarray(value).dtype.kind not in "iuf":
+            raise UsageError(f"rival {name!r} says {value!r:.60} of {check!r}, which is not allowed: it is one number")
+    return {check: float(np.asarray(value).reshape(())) for check, value in numbers.items()}
+
+
+def rivalled(name: str, theory: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
+    """The main runs with a rival's predictions.
+
+    Raises:
+        UsageError: as :func:`edited`, or the rival changes what was measured or recorded: then it is no theory of these runs.
+    """
+    ds = edited(f"rival {name!r}", theory, main)
+    for variable, before in main.data_vars.items():
+        if not str(variable).startswith("predicted_") and not (variable in ds and _same(ds[variable], before)):
+            raise _blamed(
+                f"rival {name!r}",
+                theory,
+                f"another {variable}" if variable in ds else f"it without {variable}",
+                "a rival replaces predictions (predicted_…) and leaves what was measured alone; other data are a control's",
+            )
+    return ds
+
+
+def _same(one: xr.DataArray, other: xr.DataArray) -> bool:
+    return one.variable.data is other.variable.data or one.variable.equals(other.variable)
+
+
+def edited(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
+    """What a rival, or a control that is a function, makes of the main runs.
+
+    Raises:
+        UsageError: it returns something else than runs, or predictions or measurements without any number in them.
+    """
+    ds = edit(guarded(main))
+    if (fault := _fault(ds, main)) is not None:
+        raise _blamed(what, edit, fault)
+    return _runs_first(ds, main)
+
+
+def _runs_first(ds: xr.Dataset, main: xr.Dataset) -> xr.Dataset:
+    """The axes of runs before a variable's own, as in the main runs: ``xr.where`` puts those of its condition first."""
+    moved = {}
+    for name, values in ds.data_vars.items():
+        runs = [axis for axis in main.status.dims if axis in values.dims]
+        if list(values.dims[: len(runs)]) != runs:
+            moved[name] = values.transpose(*runs, ...)
+    return ds.assign(moved) if moved else ds
+
+
+def _blamed(what: str, edit: Any, fault: str, allowed: str = "it must return the Dataset with other numbers") -> UsageError:
+    error = UsageError(f"{what} returned {fault}; {allowed}")
+    error.author = edit
+    return error
+
+
+def _fault(ds: Any, main: xr.Dataset) -> str | None:
+    """What makes a Dataset that was made of the main runs useless for any judge."""
+    if not isinstance(ds, xr.Dataset):
+        return f"{type(ds).__name__} {ds!r:.60}"
+    for name in (name for name in main.data_vars if name in ds and str(name).startswith(("predicted_", "measured_"))):
+        if _numbers(main[name]) and not _numbers(ds[name]):
+            return f"{name} without any number, which no check can tell from the truth"
+    if "status" not in ds:
+        return "it without status"
+    known = bool(ds.status.isin(range(len(NAMES))).all())
+    return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"
+
+
+def asked(what: str, edit: Any, main: xr.Dataset, ds: xr.Dataset, ask: Callable[[], list[T]]) -> list[T]:
+    """The judge's answers on edited runs; where it stumbles over what they lack, the edit is named."""
+    try:
+        return ask()
+    except Exception as error:
+        if not callable(edit) or isinstance(error, Inconclusive):
+            raise
+        for name, before in main.data_vars.items():
+            if name not in ds:
+                raise _blamed(what, edit, f"it without {name}") from error
+            if not {*before.dims} <= {*ds[name].dims}:
+                axes, known = (", ".join(map(str, dims)) or "none" for dims in (ds[name].dims, before.dims))
+                raise _blamed(what, edit, f"{name} with the axes {axes}, not {known}") from error
+        raise
+
+
+def _numbers(values: xr.DataArray) -> bool:
+    """Whether there is any number."""
+    return bool(values.notnull().any())

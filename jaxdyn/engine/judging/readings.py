@@ -1,0 +1,90 @@
+"""The decision on a measured claim: its readings, whether they agree with the record, and whom they tell apart."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from jaxdyn.engine.claims.claim import Claim, Rival
+from jaxdyn.engine.claims.edits import Off
+from jaxdyn.engine.judging import agreement
+from jaxdyn.engine.judging.check import Reading
+from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, unmet
+from jaxdyn.engine.judging.judged_runs import ok_runs
+from jaxdyn.engine.judging.opponents import asked, breached, not_ok, numbers_of, rivalled
+from jaxdyn.engine.judging.resolution import read
+from jaxdyn.errors import Inconclusive, UsageError
+
+__all__ = ["decide_measured"]
+
+
+def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
+    """The decision on a claim that has readings."""
+    gates, readings = read(claim.judge, main, narrowed=terms.narrowed)
+    decision = Decision("measured", readings=readings, gates=gates)
+    if (why := unmet(gates)) is not None:
+        return dataclasses.replace(decision, verdict="inconclusive", message=why)
+    _check_recorded(claim, readings)
+    known = claim.recorded or {}
+    controls = []
+    for name, control in claim.controls.items():
+        ds = breached(name, control, claim, main, control_data)
+        if (ended := not_ok(name, control, ds)) is not None:
+            controls.append(ended)
+            continue
+        controls.append(_read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
+    rivals = [_read_rival(name, rival, claim, main, readings, terms.narrowed) for name, rival in claim.rivals.items()]
+    decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
+    seeds, own = terms.seeds or (1, 1)
+    recorded_seeds = own if claim.recorded_seeds is None or terms.seeds is None else claim.recorded_seeds
+    if known and (few := agreement.too_few(seeds, recorded_seeds)) is not None:
+        return dataclasses.replace(decision, verdict="inconclusive", message=few)
+    compared = [agreement.differs(r, known[r.name], recorded_seeds / seeds) for r in readings if r.name in known]
+    if differ := [why for why in compared if why is not None]:
+        return dataclasses.replace(decision, verdict="inconclusive", message=f"not what was recorded: {'; '.join(differ)}")
+    if alike := [o.name for o in (*controls, *rivals) if not o.rejected]:
+        return dataclasses.replace(decision, verdict="toothless", message=f"not told apart by any reading: {', '.join(alike)}")
+    return decision
+
+
+def _check_recorded(claim: Claim, readings: Sequence[Reading]) -> None:
+    """Refuse records of other readings.
+
+    Raises:
+        UsageError: something was recorded, but not of these readings, or not of all.
+    """
+    if claim.recorded is not None and (unlike := {r.name for r in readings} ^ claim.recorded.keys()):
+        raise UsageError(
+            f"{claim.id}: recorded= has each reading by its name; readings and records differ in {', '.join(sorted(unlike))}"
+        )
+
+
+def _read_opponent(
+    name: str, edit: Any, claim: Claim, main: xr.Dataset, ds: xr.Dataset, readings: Sequence[Reading], what: str = "control"
+) -> Outcome:
+    """What is read of an opponent's runs, and which of these readings tell it from the claim's own."""
+    try:
+        own = asked(f"{what} {name!r}", edit, main, ds, lambda: read(claim.judge, ds, opponent=True)[1])
+    except Inconclusive as reason:
+        return Outcome(name, False, reason=str(reason))
+    return _told_apart(name, claim, readings, own)
+
+
+def _told_apart(name: str, claim: Claim, readings: Sequence[Reading], own: Sequence[Reading]) -> Outcome:
+    theirs, known = {r.name: r for r in own}, claim.recorded or {}
+    apart = [r.name for r in readings if r.name in theirs and agreement.apart(r, theirs[r.name], known.get(r.name))]
+    return Outcome(name, bool(apart), readings=list(own), apart=apart)
+
+
+def _read_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, readings: Sequence[Reading], narrowed: bool) -> Outcome:
+    theory = rival.rival if isinstance(rival, Off) else rival
+    if isinstance(theory, Mapping):
+        try:
+            numbers = numbers_of(name, theory, main, [r.name for r in readings], narrowed)
+        except Inconclusive as reason:
+            return Outcome(name, False, reason=str(reason))
+        return _told_apart(name, claim, readings, [Reading(reading, number) for reading, number in numbers.items()])
+    return _read_opponent(name, theory, claim, main, rivalled(name, theory, main), readings, "rival")

@@ -1,0 +1,230 @@
+"""From labelled data to a verdict: the judge on the main runs, on every control and rival, and how sharp it is.
+
+Knows no theory and runs nothing: everything here is a function of Datasets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.claims.claim import Claim, Control, Rival
+from jaxdyn.engine.claims.edits import Off
+from jaxdyn.engine.judging.check import Check, all_passed, holds
+from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
+from jaxdyn.engine.judging.estimate import plain
+from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, too_few
+from jaxdyn.engine.judging.looks import Look, spent
+from jaxdyn.engine.judging.opponents import asked, breached, not_ok, numbers_of, rivalled
+from jaxdyn.engine.judging.readings import decide_measured
+from jaxdyn.engine.judging.resolution import (
+    blend,
+    first_seeds,
+    judged,
+    obstacle,
+    read,
+    rejects,
+    same_seeds,
+    scale,
+    seeds_distorted,
+    smallest,
+)
+from jaxdyn.errors import Inconclusive
+from jaxdyn.status import OK
+
+__all__ = ["by_cells", "decide", "judge_cell"]
+
+USUAL = Terms()
+
+
+def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms = USUAL) -> Decision:
+    """Judge a claim.
+
+    Args:
+        claim: the claim.
+        data: its runs.
+        control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
+        terms: on which they are judged.
+
+    Returns:
+        The decision; an exception of the judge makes it ``error``.
+    """
+    diverged = int((data.status != OK).sum())
+    if not terms.recorded:
+        claim = dataclasses.replace(claim, recorded=None)
+    asked = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
+    try:
+        count = int(outside(claim, data).sum())
+        decision = _decide(asked, data, control_data, terms)
+        return dataclasses.replace(decision, diverged=diverged, outside=count)
+    except BaseException as error:
+        let_through(error)
+        return dataclasses.replace(error_decision(error, getattr(error, "author", None) or claim.judge), diverged=diverged)
+
+
+def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
+    if (obstacle_ := too_few(claim, data)) is not None:
+        return Decision("inconclusive", message=obstacle_)
+    whole = ok_runs(data, outside(claim, data))
+    main = select_form(whole, claim.form)
+    try:
+        if claim.expected == "measured":
+            return decide_measured(claim, main, control_data, terms)
+        return _checked(claim, whole, main, control_data, terms.narrowed)
+    except Inconclusive as reason:
+        return Decision("inconclusive", message=str(reason))
+
+
+# claims with checks
+
+
+def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
+    """The decision on a claim to be upheld or refuted."""
+    everything = judged(claim.judge, main, narrowed=narrowed)
+    checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
+    decision = Decision("upheld", checks, gates=gates)
+    if (why := unmet(gates)) is not None:
+        return dataclasses.replace(decision, verdict="inconclusive", message=why)
+    passed = all_passed(checks)
+    if claim.expected == "refuted":
+        try:
+            counterpart = judged(claim.judge, select_form(whole, claim.counterpart), narrowed=narrowed)
+        except Inconclusive as reason:
+            return dataclasses.replace(decision, verdict="inconclusive", message=f"counterpart: {reason}")
+        decision = dataclasses.replace(decision, counterpart_checks=[c for c in counterpart if not c.gate])
+        if passed is False and all_passed(counterpart) is not True:
+            message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
+            return dataclasses.replace(decision, verdict="inconclusive", message=message)
+    controls, mixes = [], {}
+    distorted = seeds_distorted(claim.judge, main) if passed else None
+    for name, control in claim.controls.items():
+        runs = breached(name, control, claim, main, control_data)
+        outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True, distorted)
+        controls.append(outcome)
+    rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
+    scales = scale(claim.judge, first_seeds(main, distorted)) if passed else {}
+    decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
+    verdict, why = _verdict(passed, decision, [*scales.values(), *mixes.values()])
+    shown: dict[str, Any] = {name: {k: v or None for k, v in part.items()} for name, part in (("scale", scales), ("mix", mixes))}
+    if distorted is not None:
+        shown["seeds"] = distorted
+    return dataclasses.replace(decision, verdict=verdict, message=why, resolution=shown)
+
+
+def _verdict(passed: bool | None, decision: Decision, thresholds: Sequence[float | None]) -> tuple[str, str | None]:
+    """The verdict and, where it is not plain, why."""
+    if passed is None:
+        return "inconclusive", f"undecided: {'; '.join(str(c) for c in decision.checks if c.passed is None)}"
+    if not passed:
+        return "refuted", None
+    blind = _toothless(decision, thresholds)
+    return ("upheld", None) if blind is None else ("toothless", blind)
+
+
+def _toothless(decision: Decision, thresholds: Sequence[float | None]) -> str | None:
+    """Which control or rival nothing rejects, or which check rejects nothing; None if all have teeth."""
+    opponents = [*decision.controls, *decision.rivals]
+    if accepted := [o.name for o in opponents if not o.rejected]:
+        return f"not rejected by any check: {', '.join(accepted)}"
+    if harmless := [name for name, rejected in teeth(decision.checks, opponents).items() if not rejected]:
+        return f"rejects no control and no rival: {', '.join(harmless)}"
+    if not opponents or not any(v is not None and math.isfinite(v) for v in thresholds):
+        return "no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
+    return None
+
+
+# controls and rivals
+
+
+def _judge_control(
+    name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool, distorted: int | None
+) -> tuple[Outcome, Any]:
+    """The control's outcome, and its *mix*: the smallest share of it in the main data, of some seeds, that is rejected."""
+    if (ended := not_ok(name, control, data)) is not None:
+        return ended, None
+    good = ok_runs(data)
+    try:
+        checks = asked(f"control {name!r}", control.breach, main, good, lambda: _opponents_checks(claim, good))
+    except Inconclusive as reason:
+        return Outcome(name, False, [], str(reason)), None
+    outcome = Outcome(name, all_passed(checks) is False, checks)
+    good = first_seeds(good, distorted)
+    main = same_seeds(first_seeds(main, distorted), good)
+    why = obstacle(main, good)
+    if why is not None or not outcome.rejected or not upheld:
+        return dataclasses.replace(outcome, reason=None if why is None else f"not blended: {why}"), None
+    return outcome, smallest(lambda share: rejects(claim.judge, blend(main, good, share)))
+
+
+def _opponents_checks(claim: Claim, ds: xr.Dataset) -> list[Check]:
+    """The judge's checks of an opponent's runs, gates aside."""
+    return [c for c in judged(claim.judge, ds, opponent=True) if not c.gate]
+
+
+def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: Sequence[Check], narrowed: bool = False) -> Outcome:
+    theory = rival.rival if isinstance(rival, Off) else rival
+    if isinstance(theory, Mapping):
+        try:
+            numbers = numbers_of(name, theory, main, [c.name for c in own], narrowed)
+        except Inconclusive as reason:
+            return Outcome(name, False, reason=str(reason))
+        bounds = {c.name: c.bound for c in own}
+        checks = [Check(check, number, bounds[check], holds(bounds[check], number)) for check, number in numbers.items()]
+        return Outcome(name, all_passed(checks) is False, checks)
+    ds = rivalled(name, theory, main)
+    try:
+        checks = asked(f"rival {name!r}", theory, main, ds, lambda: _opponents_checks(claim, ds))
+    except Inconclusive as reason:
+        return Outcome(name, False, [], str(reason))
+    return Outcome(name, all_passed(checks) is False, checks)
+
+
+def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
+    """Judge each cell of the named fields separately: the map of where a claim holds, with the checks where there are any."""
+    sizes = [data.sizes[f] for f in fields]
+    parts = (data.isel({f: [i] for f, i in zip(fields, index, strict=True)}) for index in np.ndindex(*sizes))
+    return [{"at": {f: plain(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
+
+
+def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
+    """The verdict of one cell, without controls; ``failed`` says which checks fail, which rivals pass, or why nothing is judged."""
+    measured = claim.expected == "measured"
+    try:
+        if (obstacle_ := too_few(claim, part)) is not None:
+            return {"verdict": "inconclusive", "failed": obstacle_}
+        main = select_form(ok_runs(part, outside(claim, part)), claim.form)
+        if measured:
+            checks, readings = read(claim.judge, main, narrowed=True)
+        else:
+            checks, readings = judged(claim.judge, main, narrowed=True), []
+    except Inconclusive as reason:
+        return {"verdict": "inconclusive", "failed": str(reason)}
+    except BaseException as error:
+        let_through(error)
+        return {"verdict": "error", "failed": error_decision(error, claim.judge).message}
+    seen = [dataclasses.asdict(c) for c in checks] + [dataclasses.asdict(r) for r in readings]
+    if closed := [c.name for c in checks if c.gate and not c.passed]:
+        return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(closed)}", "checks": seen}
+    if measured:
+        return {"verdict": "measured", "failed": None, "checks": seen}
+    if all_passed(checks) and (
+        alike := [name for name, rival in claim.rivals.items() if _passes(name, rival, claim, main, checks)]
+    ):
+        return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "checks": seen}
+    verdict = {True: "upheld", False: "refuted", None: "inconclusive"}[all_passed(checks)]
+    return {"verdict": verdict, "failed": "; ".join(c.name for c in checks if not c.passed) or None, "checks": seen}
+
+
+def _passes(name: str, rival: Rival, claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> bool:
+    """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
+    try:
+        return all_passed(_judge_rival(name, rival, claim, cell, checks).checks) is True
+    except BaseException as error:
+        let_through(error)
+        return False

@@ -1,0 +1,211 @@
+"""What is known of a program without tracing it: its fingerprint and what suits it, remembered in the user's cache folder.
+
+As compilers' caches do it: a direct key that is cheap stands for the text that is not. The key hashes the code of the modules that
+the trial's module imports, without docstrings, comments and layout, the package's data files, versions, flags and static fields. It
+serves jaxdyn's own trials in a process that has loaded nobody's code (:func:`allow`): everything else is traced. Where a program is
+compiled its text is hashed again, so that a key that misses something ends in an error and not in another program's results.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import functools
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.failure import PACKAGE, installed, let_through
+from jaxdyn.engine.base.reference import packaged
+from jaxdyn.engine.base.syntax import code_hash, imports_of
+from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.claims.resource import identity_of
+from jaxdyn.engine.programs import tracing
+from jaxdyn.engine.programs.chunk import Program, switches
+from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.suiting import needs
+from jaxdyn.engine.storage.cache import read_cached, write_cached
+
+__all__ = [
+    "SHIPPED",
+    "allow",
+    "direct_key",
+    "facts_of",
+    "modules_behind",
+    "packaged",
+    "shipped_programs",
+    "traced_facts",
+    "untraced",
+]
+
+PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
+SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same of a wheel's own programs
+FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}
+UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
+TRACING = ("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "numpy", "optax", "optimistix", "scipy")
+NO_DATA = {"cli", "engine", "explorer", "maintain", "recorded", "report", "__pycache__"}  # folders without data of trials
+RUNNERS = (
+    "jaxdyn.engine.programs.tracing",
+    "jaxdyn.engine.programs.fingerprint",
+    "jaxdyn.engine.programs.suiting",
+)  # what stands around every trial
+
+_allowed = False
+_new: dict[str, tuple[str, list[str]]] = {}  # modules that the cache folder does not have yet
+
+
+def allow() -> None:
+    """Use direct keys in this process; for the command line, where no code but the package's has run."""
+    global _allowed
+    _allowed = True
+
+
+def _alone() -> bool:
+    """Whether direct keys are used: no module of anybody's own is loaded, nor are there packages with claims."""
+    modules = [getattr(m, "__file__", None) for name, m in list(sys.modules.items()) if name not in ("__main__", "__mp_main__")]
+    return _allowed and not any(map(_foreign, {file for file in modules if file})) and not list(library.points())
+
+
+@functools.cache
+def _foreign(file: str) -> bool:
+    path = Path(file)
+    return not (path.is_relative_to(PACKAGE) or installed(path))
+
+
+def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> dict[Program, dict[str, Any]]:
+    """``{"fingerprint", "bytes", "executor", "group", "heavy"}`` for each program; what is not known directly is traced.
+
+    A trial that raises while it is traced raises again when it is run, and is reported then; its fingerprint is empty.
+
+    Args:
+        programs: the programs.
+        pool: where those of the package are traced; None: here.
+    """
+    programs = list(dict.fromkeys(programs))
+    keys = _direct_keys(programs)
+    known = _known() if keys else {}
+    found = {p: known[key] for p, key in keys.items() if key in known}
+    unknown = [p for p in programs if p not in found]
+    elsewhere = [p for p in unknown if packaged(p.trial)] if pool is not None else []
+    if pool is not None and elsewhere:
+        found |= {p: facts for p, facts in zip(elsewhere, pool.map(traced_facts, elsewhere), strict=True) if facts is not None}
+    here = {p: traced_facts(p) for p in unknown if p not in elsewhere}
+    found |= {p: facts for p, facts in here.items() if facts is not None}
+    if new := {keys[p]: found[p] for p in unknown if p in keys and p in found and not found[p]["fingerprint"].startswith(UNKEPT)}:
+        write_cached(PROGRAMS, _checked(read_cached(PROGRAMS)) | new)
+    return {p: found.get(p, UNTRACED) for p in programs}
+
+
+def untraced(programs: Iterable[Program]) -> int:
+    """How many programs are to be traced before runs can be planned."""
+    programs = set(programs)
+    keys = _direct_keys(programs)
+    known = _known() if keys else {}
+    return len(programs) - sum(key in known for key in keys.values())
+
+
+def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:
+    """The direct keys of those programs that have one here; new hashes of modules are kept in the cache folder."""
+    keys = {p: direct_key(p) for p in programs if packaged(p.trial)} if _alone() else {}
+    if _new:
+        write_cached(MODULES, _remembered_modules())
+        _new.clear()
+    return keys
+
+
+def _known() -> dict[str, dict[str, Any]]:
+    """The programs in the shipped file and in the cache folder."""
+    return shipped_programs() | _checked(read_cached(PROGRAMS))
+
+
+@functools.cache
+def shipped_programs() -> dict[str, dict[str, Any]]:
+    """The programs of the theories, as far as a wheel brings them."""
+    try:
+        return _checked(json.loads(SHIPPED.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _checked(read: Any) -> dict[str, dict[str, Any]]:
+    """What a file has of programs; none where it is not what this version writes."""
+    try:
+        return {key: facts for key, facts in read.items() if {n: type(value) for n, value in facts.items()} == FACTS}
+    except AttributeError:
+        return {}
+
+
+def traced_facts(program: Program) -> dict[str, Any] | None:
+    """What tracing reveals; None where the trial raises."""
+    try:
+        one = tracing.trace_pure(program)
+        return {"fingerprint": one.fingerprint, **needs(one.jaxpr.jaxpr)}
+    except BaseException as error:
+        let_through(error)
+        return None
+
+
+def direct_key(program: Program) -> str:
+    """The key of a program of the package: equal keys, equal texts."""
+    facts = (str(program.trial), program.label, identity_of(program), devices().platform, _surroundings())
+    return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *RUNNERS))).encode()).hexdigest()[:20]
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What tracing depends on besides the modules behind a trial."""
+    data = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
+    contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in data]
+    python = sys.version_info[:2]
+    return hashlib.sha256(repr((python, [version(name) for name in TRACING], switches(), contents)).encode()).hexdigest()
+
+
+def _is_data(file: Path) -> bool:
+    return NO_DATA.isdisjoint(file.relative_to(PACKAGE).parts[:-1])
+
+
+@functools.cache
+def modules_behind(*modules: str) -> str:
+    """Hash of the code of some modules of the package and of all that they import from the package, directly or not."""
+    behind, todo = dict[str, str](), list(modules)
+    while todo:
+        name = todo.pop()
+        if name in behind or (file := _file(name)) is None:
+            continue
+        behind[name], imports = _code(file)
+        todo += [outer for one in imports for outer in _prefixes(one)]
+    return hashlib.sha256(repr(sorted(behind.items())).encode()).hexdigest()
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """A module and the packages around it, but for the package itself, which imports nothing by itself."""
+    parts = name.split(".")
+    yield from (".".join(parts[: i + 1]) for i in range(1, len(parts)))
+
+
+def _file(name: str) -> Path | None:
+    """The file of a module of the package; None where a name is of something else, such as a function in a module."""
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    return next((p for p in (path.with_name(f"{path.name}.py"), path / "__init__.py") if p.is_file()), None)
+
+
+@functools.cache
+def _remembered_modules() -> dict[str, tuple[str, list[str]]]:
+    read = read_cached(MODULES)
+    return {key: (code, imports) for key, (code, imports) in read.items()} if isinstance(read, dict) else {}
+
+
+@functools.cache
+def _code(file: Path) -> tuple[str, list[str]]:
+    """Hash of a module's code, and the modules of the package that it imports; remembered by its content."""
+    content = file.read_bytes()
+    package = ".".join(("jaxdyn", *file.relative_to(PACKAGE).parent.parts))
+    key = hashlib.sha256(repr((sys.version_info[:2], package)).encode() + content).hexdigest()[:20]
+    remembered = _remembered_modules()
+    if key not in remembered:
+        remembered[key] = _new[key] = code_hash(content), sorted(set(imports_of(content, package)))
+    return remembered[key]

@@ -1,0 +1,212 @@
+"""What a trial promises, held to it: pure in setting and key, traceable, batchable, in the setting's precision.
+
+Static checks read the program (its jaxpr): nothing is compiled. The others run it. Behind ``jaxdyn.testing.assert_trial``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdyn.engine.claims.observables import Observables
+from jaxdyn.engine.claims.setting import columns, join, split
+from jaxdyn.engine.programs.tracing import subjaxprs
+from jaxdyn.errors import UsageError
+
+__all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "once", "traced"]
+
+Trial = Callable[[Any, jax.Array], Observables]
+Compiled = Callable[[Any, jax.Array], Observables]
+DRAWS = ("random_bits", "random_fold_in", "random_split", "random_unwrap", "threefry2x32")
+SLACK = {"float64": 1e-7, "float32": 1e-2}  # between ways to run one program, of an array's largest entry
+ROUNDING = 64  # units of rounding of 1 that every number may differ by
+
+
+def traced(setting: Any) -> Any:
+    """The setting as a trial gets it: swept fields are arrays of the setting's dtype."""
+    cls, (static, swept) = type(setting), split(setting)
+    return join(cls, static, {name: jnp.asarray(column[0]) for name, column in columns(cls, static, [swept]).items()})
+
+
+def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[list[Any], list[str]]:
+    """The further settings and the fields of noise, as lists.
+
+    Raises:
+        UsageError: no function, no setting, further settings with other static fields, fields that are not swept.
+    """
+    if not callable(trial):
+        raise UsageError(f"trial={trial!r:.60} is not allowed: it is a function (setting, key) -> jd.observables(...)")
+    cls = type(setting)
+    if not hasattr(cls, "swept_fields"):
+        raise UsageError(f"setting={setting!r:.60} is not allowed: it is an instance of a class made by jd.setting")
+    others = [others] if isinstance(others, cls) or not isinstance(others, Iterable) else list(others)
+    for other in others:
+        if not isinstance(other, cls) or split(other)[0] != split(setting)[0]:
+            raise UsageError(f"others={other!r:.200} is not allowed: a further setting has the static fields of {setting!r:.200}")
+    names = [noise] if isinstance(noise, str) or not isinstance(noise, Iterable) else list(noise)
+    if unknown := [name for name in names if name not in cls.swept_fields]:
+        raise UsageError(f"noise={unknown[0]!r} is not allowed: swept fields of {cls.__name__} are {', '.join(cls.swept_fields)}")
+    return others, names
+
+
+def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: bool = False) -> None:
+    """Observables, their precision, and what random numbers depend on, from the trial's program alone.
+
+    Args:
+        trial: the trial.
+        setting: of one run.
+        noise: swept fields on which random numbers may depend.
+        wide: whether arrays of float64 are meant.
+
+    Raises:
+        AssertionError: what is wrong, in one sentence.
+    """
+    key = jax.random.key(0)
+    closed, out = jax.make_jaxpr(trial, return_shape=True)(traced(setting), key)
+    assert isinstance(out, Observables), "the trial does not return jd.observables(...)"
+    if not wide and jnp.dtype(getattr(setting, "dtype", "float64")).itemsize < 8:
+        found = sorted(
+            {
+                str(eqn.primitive)
+                for part in subjaxprs(closed.jaxpr)
+                for eqn in part.eqns
+                if any(_is_wide(v.aval) for v in eqn.outvars)
+            }
+        )
+        assert not found, f"arrays of float64 arise where dtype={setting.dtype}: in {', '.join(found)}"
+    fields = [name for name in type(setting).swept_fields if name not in set(noise)]
+    for name in fields:
+        tainted = [field == name for field in type(setting).swept_fields] + [False]
+        drawn = _flow(closed.jaxpr, tainted)[1]
+        assert not drawn, f"random numbers depend on the field {name}: runs that differ in it are not comparable pair by pair"
+
+
+def _is_wide(aval: Any) -> bool:
+    return getattr(aval, "dtype", None) == jnp.float64 and len(aval.shape) > 0
+
+
+def _inner(eqn: Any) -> list[Any]:
+    """The programs inside an equation."""
+    found = []
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            part = getattr(part, "jaxpr", part)
+            if hasattr(part, "eqns"):
+                found.append(part)
+    return found
+
+
+def _flow(jaxpr: Any, tainted: list[bool]) -> tuple[list[bool], bool]:
+    """Which results depend on tainted inputs, and whether a key of a draw does."""
+    known = {id(v): t for v, t in zip(jaxpr.invars, tainted, strict=True)}
+
+    def of(v: Any) -> bool:
+        return known.get(id(v), False)
+
+    drawn = False
+    for eqn in jaxpr.eqns:
+        inputs, inner = [of(v) for v in eqn.invars], _inner(eqn)
+        if eqn.primitive.name in DRAWS and inputs[0]:
+            drawn = True
+        outputs = [any(inputs)] * len(eqn.outvars)
+        if inner and any(inputs):
+            outputs, inside = _through(eqn, inner, inputs)
+            drawn |= inside
+        known |= {id(v): t for v, t in zip(eqn.outvars, outputs, strict=True)}
+    return [of(v) for v in jaxpr.outvars], drawn
+
+
+def _through(eqn: Any, inner: list[Any], inputs: list[bool]) -> tuple[list[bool], bool]:
+    """The same of an equation with programs inside."""
+    name, p, n = eqn.primitive.name, eqn.params, len(eqn.outvars)
+    if name == "scan":
+        return _loop(inner[0], inputs, p["num_consts"], p["num_carry"])
+    if name == "while":
+        consts, body = p["cond_nconsts"], p["body_nconsts"]
+        return _loop(p["body_jaxpr"].jaxpr, inputs[consts:], body, len(inputs) - consts - body)
+    if name == "cond":
+        found = [_flow(branch, inputs[1:]) for branch in inner]
+        return [inputs[0] or any(column) for column in zip(*(f[0] for f in found), strict=True)], any(f[1] for f in found)
+    if len(inner) == 1 and len(inner[0].invars) == len(inputs) and len(inner[0].outvars) == n:
+        return _flow(inner[0], inputs)
+    drawn = any(_flow(part, [True] * len(part.invars))[1] for part in inner)
+    return [True] * n, drawn
+
+
+def _loop(body: Any, inputs: list[bool], consts: int, carry: int) -> tuple[list[bool], bool]:
+    """The same of a loop: until what it carries stays as it is."""
+    inputs = list(inputs)
+    while True:
+        outputs, drawn = _flow(body, inputs)
+        merged = [a or b for a, b in zip(inputs[consts : consts + carry], outputs[:carry], strict=True)]
+        if merged == inputs[consts : consts + carry]:
+            return merged + outputs[carry:], drawn
+        inputs[consts : consts + carry] = merged
+
+
+def once(trial: Trial) -> Compiled:
+    """The trial, compiled once for all settings with the same static fields; a second trace is an ``AssertionError``."""
+    import chex
+
+    def counted(setting: Any, key: jax.Array) -> Observables:
+        return trial(setting, key)
+
+    chex.clear_trace_counter()
+    return jax.jit(chex.assert_max_traces(counted, n=1))
+
+
+def check_bits(run: Compiled, setting: Any, seed: int) -> None:
+    """The same bits for the same key.
+
+    Raises:
+        AssertionError: an array that differs.
+    """
+    first, second = (jax.device_get(run(traced(setting), jax.random.key(seed))) for _ in range(2))
+    for (path, a), (_, b) in zip(*(jax.tree_util.tree_leaves_with_path(x) for x in (first, second)), strict=True):
+        name = jax.tree_util.keystr(path)
+        assert np.array_equal(a, b, equal_nan=np.issubdtype(np.asarray(a).dtype, np.inexact)), (
+            f"two runs of one key differ in {name}"
+        )
+
+
+def check_loops(trial: Trial, run: Compiled, setting: Any, seeds: Iterable[int], rtol: float | None, eager: bool) -> None:
+    """A batch of seeds against a loop over them, and, if wanted, each without jit.
+
+    Numbers below 64 units of rounding of 1 are zero up to rounding, such as a residual, and are not told apart.
+
+    Raises:
+        AssertionError: an array that differs by more than ``rtol`` times its largest entry.
+    """
+    import chex
+
+    seeds, one = list(seeds), traced(setting)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    batch = jax.jit(jax.vmap(trial, in_axes=(None, 0)))(one, keys)
+    alone = [run(one, key) for key in keys]
+    dtype = str(getattr(setting, "dtype", "float64"))
+    slack = SLACK.get(dtype, 1e-1) if rtol is None else rtol
+    rounding = ROUNDING * float(jnp.finfo(dtype).eps)
+    pairs = [("vmap and a loop", jax.tree.map(lambda x, i=i: x[i], batch), each) for i, each in enumerate(alone)]
+    pairs += [("runs with and without jit", trial(one, keys[0]), alone[0])] if eager else []
+    for what, a, b in pairs:
+        a, b = (jax.tree.map(lambda x: np.asarray(x, np.complex128), jax.device_get(x)) for x in (a, b))
+        allowed = jax.tree.map(lambda x: slack * float(np.max(np.abs(x), where=np.isfinite(x), initial=0.0)) + rounding, b)
+        a, b = (jax.tree.map(lambda x, s: x / s, x, allowed) for x in (a, b))
+        try:
+            chex.assert_trees_all_close(a, b, rtol=0, atol=1.0)
+        except AssertionError as error:
+            raise AssertionError(f"{what} differ by more than {slack:g} of an array's largest entry: {error}") from None
+
+
+def check_traces(run: Compiled, others: Iterable[Any]) -> None:
+    """One trace for all settings of the same static fields.
+
+    Raises:
+        AssertionError: more than one.
+    """
+    for one in others:
+        jax.block_until_ready(run(traced(one), jax.random.key(0)))

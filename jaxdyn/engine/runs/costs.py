@@ -1,0 +1,202 @@
+"""What programs cost: on this machine (remembered in the user's cache folder), else on a reference machine (shipped).
+
+For planning, longest first, and for the announced minutes. What was met here is kept by platform. The reference machine is a CPU:
+elsewhere its costs order programs and announce nothing. ``jaxdyn.maintain costs`` writes the shipped file, ``costs.json``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.programs.chunk import Job, Program, program_name
+from jaxdyn.engine.storage.cache import read_cached, write_cached
+
+__all__ = [
+    "REFERENCE",
+    "cached_name",
+    "calibrate",
+    "expected",
+    "guessed",
+    "program_times",
+    "read_costs",
+    "reference_times",
+    "remember",
+    "runs_within",
+]
+
+COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
+REFERENCE = Path(__file__).parents[1] / "costs.json"
+CACHED = "timings.jsonl"
+TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
+NO_SIZES = ("every",)  # integer static fields that do not lengthen a run
+LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
+
+Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
+
+
+class ProgramTimes(NamedTuple):
+    """What a program cost on this machine."""
+
+    compile_seconds: float
+    run_seconds: float  # of one run
+    compiled: str = ""  # what was compiled last, and is in the compilation cache
+    again: float | None = None  # seconds to get it from there
+
+
+def cached_name(platform: str) -> str:
+    """The file of the cache with what programs cost here on a platform."""
+    return CACHED if platform == "cpu" else f"{platform}-{CACHED}"
+
+
+@functools.cache
+def measured_costs(platform: str = "cpu") -> dict[str, ProgramTimes]:
+    """What programs cost on this machine's devices of a platform."""
+    try:
+        read = read_cached(cached_name(platform)).items()
+        return {name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in read}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+@functools.cache
+def shipped_costs() -> tuple[float, dict[str, Times]]:
+    """:func:`read_costs` of the shipped file."""
+    return read_costs(REFERENCE)
+
+
+def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
+    """Calibration of the reference machine, and what programs cost there in its own seconds; 0 and nothing without such a file."""
+    try:
+        shipped = json.loads(file.read_text())
+        calibration = float(shipped["calibration_seconds"])
+        return calibration, {name: (float(a), float(b)) for name, (a, b) in shipped["programs"].items() if calibration > 0}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return 0.0, {}
+
+
+@functools.cache
+def reference_costs() -> dict[str, Times]:
+    """What programs cost on the reference machine, in seconds of this one."""
+    calibration, programs = shipped_costs()
+    slower = calibrate() / calibration if programs else 1.0
+    return {name: (slower * a, slower * b) for name, (a, b) in programs.items()}
+
+
+def runs_within(seconds: float, program: Program) -> int:
+    """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
+    return max(1, int(seconds / max(reference_times(program)[1], 1e-9)))
+
+
+def reference_times(program: Program) -> Times:
+    """What a program costs on the reference machine, in seconds there; the same on every machine."""
+    programs = shipped_costs()[1]
+    return programs.get(program_name(program)) or cost_alike(program, programs) or (COMPILE, RUN)
+
+
+def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
+    """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
+
+    A rough estimate, too low where the cost grows faster than a size: enough to tell minutes from days.
+    """
+    own = dict(program.static)
+    candidates: list[tuple[int, float, Times]] = []
+    for name, times in costs.items():
+        trial, _, text = name.partition(" ")
+        if trial == program.trial.title and (other := _fields(text)) is not None:
+            changed = [field for field in own if other.get(field) != own[field]]
+            larger = math.prod(value_size(own[f]) / value_size(other.get(f)) for f in changed if f not in NO_SIZES)
+            candidates.append((len(changed), larger, times))
+    if not candidates:
+        return None
+    _, larger, (compile_seconds, per_run) = min(candidates, key=lambda each: (each[0], -each[1] * each[2][1]))
+    return compile_seconds, larger * per_run
+
+
+def _fields(text: str) -> dict[str, Any] | None:
+    """A program's static fields from its name; None where a value is no literal."""
+    try:
+        return dict(ast.literal_eval(text))
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def value_size(value: Any) -> float:
+    """A whole number as itself, a group by its pairs, several as their sum, names by how many there are; anything else is 1."""
+    if isinstance(value, tuple):
+        return sum(map(value_size, value)) or 1.0
+    if isinstance(value, str):
+        return max(float(value), 1.0) ** 2 if value.isdecimal() else 1.0
+    return float(value) if isinstance(value, int) and value > 1 else 1.0
+
+
+def calibrate() -> float:
+    """Seconds of a fixed piece of Python on one core, the best of many: how machines are compared."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        total = 0
+        for i in range(LOOPS):
+            total += i * i % 7
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _met() -> dict[str, ProgramTimes]:
+    """What programs cost on the devices that plans are made for, as far as they ran there."""
+    return measured_costs(devices().platform)
+
+
+def _compiled(job: Job) -> str:
+    """What a job compiles: its program, under ``vmap`` in the shape of its chunks."""
+    cells, seeds = job.chunks[0].shape
+    return job.program.identity() + ("" if job.program.executor == "map" else f" {cells}x{seeds}")
+
+
+def expected(job: Job) -> float:
+    """Expected seconds for the chunks of a job that are not stored."""
+    runs = sum(c.runs for c in job.left)
+    if runs == 0:
+        return 0.0
+    compile_seconds, per_run = program_times(job.program)
+    times = _met().get(program_name(job.program))
+    if times is not None and times.compiled == _compiled(job):
+        compile_seconds = TRACING * compile_seconds if times.again is None else times.again
+    return compile_seconds + per_run * runs
+
+
+def program_times(program: Program) -> Times:
+    """What a program is expected to cost on this machine; needs no more than its name."""
+    name = program_name(program)
+    if (times := _met().get(name)) is not None:
+        return times.compile_seconds, times.run_seconds
+    costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _met().items()}}
+    return reference_costs().get(name) or cost_alike(program, costs) or (COMPILE, RUN)
+
+
+def guessed(job: Job) -> bool:
+    """Whether a program with runs left to do was never timed at its size, here or, on CPU, on the reference machine."""
+    left, name = bool(job.left), program_name(job.program)
+    return left and name not in _met() and not (devices().on_cpu and name in reference_costs())
+
+
+def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
+    """Keep what the programs of this call cost."""
+    times = dict(_met())
+    for job in jobs:
+        cost = costs.get(job.program)
+        if isinstance(cost, dict) and cost["runs"]:
+            name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
+            old = times.get(name, ProgramTimes(0.0, 0.0))
+            again = seconds if old.compiled == compiled else None
+            # a compilation answered by the cache does not measure compilation
+            times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
+    write_cached(cached_name(devices().platform), times)
+    measured_costs.cache_clear()

@@ -1,0 +1,159 @@
+"""Which programs and chunks the runs need that are asked for: equal runs once, by what suits the devices."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jaxdyn.engine.base.devices import Devices, budget, devices
+from jaxdyn.engine.programs.chunk import Chunk, Job, Program, in_one_room
+from jaxdyn.engine.programs.direct import facts_of
+from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.program import MAP_RUNS, check_device
+from jaxdyn.engine.runs.blocks import Request, Runs
+from jaxdyn.engine.runs.costs import reference_times, runs_within
+from jaxdyn.engine.storage.seeds import Seeds, places
+
+__all__ = ["each_once", "is_kept", "lists", "not_kept", "plan", "split_items", "suited"]
+
+Items = TypeVar("Items", tuple[Any, ...], Seeds)
+LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
+
+
+def plan(
+    requests: Iterable[Request],
+    *,
+    store: Path | None,
+    executor: str = "auto",
+    quick: bool = False,
+    memory: int | None = None,
+    chunk: int | None = None,
+    pool: cf.Executor | None = None,
+    lengths: Mapping[Program, int] | None = None,
+    by_seed: bool = False,
+) -> list[Job]:
+    """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
+
+    Args:
+        requests: the runs.
+        store: folder of the shards; None keeps nothing.
+        executor: as in :func:`sweep`.
+        quick: compile faster where the run itself is short.
+        memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.base.devices.budget`.
+        chunk: the largest number of runs in a chunk; None: no limit.
+        pool: processes for the tracing that planning needs; None: it is done here.
+        lengths: of lists of runs for which programs are compiled already.
+        by_seed: cut rectangles along seeds rather than along cells.
+    """
+    check_device()
+    where = devices()
+    room = budget(where) if memory is None else memory
+    wanted: dict[tuple[Program, Seeds], dict[tuple[Any, ...], None]] = {}
+    shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
+    for request in requests:
+        planned = {key: dataclasses.replace(one, executor=executor) for key, one in request.programs.items()}
+        for found, swept in request.cells:
+            program = planned[Runs.program_key(found)]
+            wanted.setdefault((program, request.seeds), {})[swept] = None
+            shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
+    facts_by_program = facts_of([program for program, _ in wanted], pool)
+    jobs: dict[Program, Job] = {}
+    at_once: dict[Program, int] = {}
+    for (program, seeds), cells in each_once(wanted).items():
+        facts, axes = suited(facts_by_program[program], where), tuple(sorted(shared[program]))
+        program = _executed(program, facts, quick, where)
+        mapped, flat = program.executor == "map", program.executor == "flat"
+        most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
+        if flat and most > where.count:
+            most -= most % where.count  # a list is filled up to as many runs for one device as for another
+        most = at_once[program] = most if chunk is None else min(most, chunk)
+        folder, program_id = (str(store), program.identity()) if store is not None and is_kept(program) else (None, "")
+        whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
+        jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most, by_seed)
+    for program, job in jobs.items():
+        if program.executor == "flat":
+            job.chunks = lists(job.chunks, at_once[program], (lengths or {}).get(program, 0))
+        elif program.executor == "vmap":
+            job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
+    return list(jobs.values())
+
+
+def is_kept(program: Program) -> bool:
+    """Whether the runs of a planned program can be stored: not if it calls back into Python, nor if it raised while traced."""
+    return not (program.fingerprint.startswith(UNKEPT) or not program.fingerprint)
+
+
+def not_kept(jobs: Iterable[Job]) -> str | None:
+    """Which trials call back into Python, so that their runs are made anew every time, in a sentence; None for none."""
+    titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(UNKEPT)})
+    if not titles:
+        return None
+    more = f" (and {len(titles) - 1} more)" if len(titles) > 1 else ""
+    cure = "without pure_callback, io_callback and jax.debug, and with EQX_ON_ERROR=nan, they are stored"
+    return f"{titles[0]}{more} calls back into Python, which its program does not tell: its runs are made anew every time; {cure}"
+
+
+def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: Devices) -> Program:
+    """The program with its fingerprint, executor and how hard XLA tries, which is a matter of processors alone."""
+    compiler = "full" if not (quick and where.on_cpu) else "quick" if facts["heavy"] else "light"
+    executor = facts["executor"] if program.executor == "auto" else program.executor
+    return dataclasses.replace(program, executor=executor, compiler=compiler, fingerprint=facts["fingerprint"])
+
+
+def _blocks(whole: Chunk, most: int, by_seed: bool) -> list[Chunk]:
+    """A rectangle in smaller ones with at most so many runs, compiled for one shape."""
+    seeds = max(1, most // len(whole.cells)) if by_seed else max(1, most)
+    seed_parts = split_items(whole.seeds, seeds)
+    cell_parts = split_items(whole.cells, max(1, most // len(seed_parts[0])))
+    room = len(cell_parts[0]), len(seed_parts[0])
+    return [dataclasses.replace(whole, cells=part, seeds=block, room=room) for block in seed_parts for part in cell_parts]
+
+
+def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk]:
+    """The runs of rectangles in equally long lists of at most so many; the last may be shorter, and is compiled as they are.
+
+    Where lists of some length are compiled already these are taken, unless they would be filled by less than half.
+    """
+    pairs = list(dict.fromkeys(pair for rectangle in rectangles for pair in rectangle.pairs))
+    size = -(-len(pairs) // -(-len(pairs) // most))
+    if 0 < length <= most and -(-len(pairs) // length) * length <= 2 * len(pairs):
+        size = length
+    one = dataclasses.replace(rectangles[0], cells=(), seeds=(), room=(size, size), zipped=True)
+    return [one.part(pairs[i : i + size]) for i in range(0, len(pairs), size)]
+
+
+def each_once(wanted: Mapping[tuple[Program, Seeds], Mapping[Any, None]]) -> dict[tuple[Program, Seeds], list[Any]]:
+    """The requested runs without cells that are requested with a larger set of seeds as well."""
+    groups: dict[Program, list[Seeds]] = {}
+    for program, seeds in wanted:
+        groups.setdefault(program, []).append(seeds)
+    left = {}
+    for (program, seeds), cells in wanted.items():
+        larger = [wanted[program, more] for more in groups[program] if len(more) > len(seeds) and _within(seeds, more)]
+        if remaining := [cell for cell in cells if not any(cell in other for other in larger)]:
+            left[program, seeds] = remaining
+    return left
+
+
+def _within(seeds: Seeds, more: Seeds) -> bool:
+    """Whether all of some seeds are among others."""
+    own, _ = places(seeds, more)
+    return (own.stop - own.start if isinstance(own, slice) else len(own)) == len(seeds)
+
+
+def split_items(items: Items, most: int) -> list[Items]:
+    """Consecutive parts of equal size, none larger than ``most``; the last may be smaller."""
+    count = -(-len(items) // most)
+    size = -(-len(items) // count)
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
+    """The facts of a program (:func:`jaxdyn.engine.programs.direct.facts_of`), for these devices.
+
+    Off CPU all runs are made at once, and as a list: rectangles of several shapes would be compiled one by one, or filled up.
+    """
+    return dict(facts) if where.on_cpu else {**facts, "executor": "flat", "group": 0}

@@ -1,0 +1,440 @@
+"""Sweeps: run a trial over a grid of settings x seeds and return one labelled Dataset.
+
+Runs are grouped by static fields into programs and cut into fixed-shape chunks; chunks go to any
+``concurrent.futures.Executor``; finished chunks are shards in a store, so that a killed sweep resumes where it stopped.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures as cf
+import dataclasses
+import math
+import operator
+import os
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import xarray as xr
+
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.failure import Failure, let_through
+from jaxdyn.engine.base.reference import ref_to, resolve
+from jaxdyn.engine.base.watch import Watch
+from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.programs.chunk import Chunk, Job, Program
+from jaxdyn.engine.programs.program import prepare, run_chunk
+from jaxdyn.engine.runs.blocks import Request, Runs
+from jaxdyn.engine.runs.costs import expected, guessed
+from jaxdyn.engine.runs.planning import not_kept, plan
+from jaxdyn.engine.runs.preparing import Preparing
+from jaxdyn.engine.storage import shard, store
+from jaxdyn.engine.storage.arrays import Arrays
+from jaxdyn.engine.storage.seeds import Seeds, seeds_of
+from jaxdyn.errors import StoreError, UsageError, missing, one_line, whole
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.base.progress import Progress
+
+__all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "chosen_seeds", "sweep", "wait_for_first"]
+
+T = TypeVar("T")
+MOST_SEEDS = 10**7
+CORES = os.cpu_count() or 1  # with one of them, compiling the next program while one runs would gain nothing
+EXECUTORS = "auto", "vmap", "map", "flat"
+PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
+POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
+
+
+def sweep(
+    trial: Callable[..., Any],
+    grid: Grid,
+    seeds: int | Sequence[int] = 1,
+    *,
+    out: str | Path | None = None,
+    executor: Literal["auto", "vmap", "map", "flat"] = "auto",
+    cluster: cf.Executor | None = None,
+    progress: Progress | None = None,
+    memory: int | None = None,
+    chunk: int = MOST_SEEDS,
+    lazy: bool = False,
+) -> xr.Dataset:
+    """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
+
+    Args:
+        trial: ``(setting, key) -> Observables``, at the top level of a module.
+        grid: from :func:`jaxdyn.grid`.
+        seeds: how many (0, 1, …), or which.
+        out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
+        executor: ``vmap``, first over seeds and then over cells, ``map`` or ``flat``, one ``vmap`` over a list of runs; ``auto``
+            chooses by what the trial does, and off CPU ``flat``.
+        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder. Plans
+            are made for this process's devices: where its workers have others, do it within
+            ``elsewhere(of_workers(cluster))``, both of :mod:`jaxdyn.engine.base.devices`.
+        progress: see :mod:`jaxdyn.engine.base.progress`.
+        memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
+        chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is
+            found from every grid that contains it.
+
+        lazy: whether the Dataset holds Dask arrays, cut along ``seed``, which read the shards in ``out`` when their values are
+            asked for: for results that are larger than the memory. Needs the library dask.
+
+    Returns:
+        Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
+
+    Raises:
+        UsageError: a trial that workers could not import, an unusable grid, seed list, or output folder, or any other argument
+            that is not allowed; before anything is run.
+    """
+    _refuse_kinds(trial, grid, executor, progress)
+    check_cluster(cluster)
+    memory, chunk = None if memory is None else whole("memory", memory, least=1), whole("chunk", chunk, least=1)
+    _check_lazy(lazy, out)
+    request = Request(trial, grid, chosen_seeds(seeds))
+
+    def run(folder: Path | None) -> xr.Dataset:
+        jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
+        if folder is not None and (sentence := not_kept(jobs)) is not None:
+            if lazy:
+                raise UsageError(f"lazy=True is not allowed: {sentence}")
+            warnings.warn(sentence, stacklevel=3)
+        runs = load_stored(jobs, Runs(lazy))
+        costs = execute(jobs, runs, cluster, progress)
+        for cost in costs.values():
+            if isinstance(cost, Failure):
+                raise cost.exception()
+        return runs.dataset(request)
+
+    if out is None:
+        return run(None)
+    with store.open_folder(out, f"sweep of {ref_to(trial).title}") as folder:
+        return run(folder)
+
+
+def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
+    """Refuse arguments of :func:`sweep` that are of another kind."""
+    if isinstance(trial, type) or not hasattr(trial, "__qualname__"):
+        raise UsageError(f"trial={one_line(trial)} is not allowed: trial is a function at the top level of a module")
+    ref_to(trial)
+    if not isinstance(grid, Grid):
+        raise UsageError(f"grid={one_line(grid)} is not allowed: grid is what jd.grid returns")
+    if not (isinstance(executor, str) and executor in EXECUTORS):
+        raise UsageError(
+            f"executor={one_line(executor)} is not allowed: executor is {', '.join(EXECUTORS[:-1])} or {EXECUTORS[-1]}"
+        )
+    if progress is not None and (isinstance(progress, type) or not _has(progress, "start", "advance")):
+        raise UsageError(f"progress={one_line(progress)} is not allowed: progress is None, or a bar with start and advance")
+
+
+def _check_lazy(lazy: Any, out: Any) -> None:
+    """Refuse a lazy result without shards to read from, or without the library."""
+    if not isinstance(lazy, bool):
+        raise UsageError(f"lazy={one_line(lazy)} is not allowed: lazy is True or False")
+    if lazy and out is None:
+        raise UsageError("lazy=True is not allowed: a lazy result reads shards, so out is the path of a folder")
+    if lazy:
+        try:
+            import dask.array  # noqa: F401
+        except ImportError:
+            raise missing("lazy=True", "dask", "dask") from None
+
+
+def check_cluster(cluster: Any) -> None:
+    """Refuse what chunks cannot be submitted to.
+
+    Raises:
+        UsageError: neither None nor an object with a method ``submit``.
+    """
+    if cluster is not None and (isinstance(cluster, type) or not _has(cluster, "submit")):
+        raise UsageError(f"cluster={one_line(cluster)} is not allowed: cluster is None or a concurrent.futures.Executor")
+
+
+def _has(thing: Any, *methods: str) -> bool:
+    return all(callable(getattr(thing, method, None)) for method in methods)
+
+
+def chosen_seeds(seeds: Any) -> Seeds:
+    """Seeds from their number (0, 1, …) or from a sequence.
+
+    Raises:
+        UsageError: no seeds, too many, or one that is no whole number from 0 to 2**32 - 1.
+    """
+    allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
+    try:
+        if isinstance(seeds, str | bytes | bytearray | memoryview | Mapping):
+            raise TypeError
+        several = isinstance(seeds, Sequence | Set) or getattr(seeds, "ndim", 0) == 1
+        count = len(seeds) if several else _whole(seeds)
+        if not 1 <= count <= MOST_SEEDS:
+            raise ValueError
+        if isinstance(seeds, range):
+            chosen = seeds_of(seeds)
+        else:
+            chosen = seeds_of([_whole(seed) for seed in seeds]) if several else range(count)
+        if min(chosen[0], chosen[-1]) < 0 or max(chosen[0], chosen[-1]) >= 2**32:
+            raise ValueError
+        if not isinstance(chosen, range) and (min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < count):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"seeds={one_line(seeds)} is not allowed: it is {allowed}") from None
+    return chosen
+
+
+def _whole(value: Any) -> int:
+    """Python's int of a whole number; ``TypeError`` for anything else, bool among it."""
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
+    """The stored runs, whichever sweep wrote them, added to those that are there; marks the chunks that need not be run."""
+    runs = Runs() if runs is None else runs
+    for job in jobs:
+        if job.chunks[0].store is None:
+            continue
+        own = {chunk.identity() for chunk in job.chunks}
+        paths = shard.stored_shards(job.chunks[0].store, job.chunks[0].program_id)
+        for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
+            cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(path)
+            shard.mark_used(path)
+            runs.add(job.program, cells, result.facts["seeds"], result)
+        job.chunks = _apart(job.chunks, runs)
+        job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
+    return runs
+
+
+def _apart(chunks: list[Chunk], runs: Runs) -> list[Chunk]:
+    """Lists of which some runs are there as fewer ones: those that are there, and those that are not; any other chunk as it is."""
+    kept, there, lacking = list[Chunk](), list[Any](), list[Any]()
+    for chunk in chunks:
+        left = set(runs.lacking(chunk)) if chunk.zipped else set()
+        if 0 < len(left) < chunk.runs:
+            for pair in chunk.pairs:
+                (lacking if pair in left else there).append(pair)
+        else:
+            kept.append(chunk)
+    size = chunks[0].shape[1]
+    if all(runs.has(chunk) for chunk in kept):  # nothing of this length is compiled: as short as the rest
+        size = -(-len(lacking) // -(-len(lacking) // size)) if lacking else size
+    parts = [pairs[i : i + size] for pairs in (there, lacking) for i in range(0, len(pairs), size)]
+    return kept + [dataclasses.replace(chunks[0].part(part), room=(size, size)) for part in parts]
+
+
+def execute(
+    jobs: list[Job],
+    runs: Runs,
+    pool: cf.Executor | None,
+    progress: Progress | None = None,
+    finished: Callable[[Job, Runs, Any], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
+    at_once: int | None = None,
+    compiled: Collection[Program] = (),
+    until: float = math.inf,
+) -> dict[Program, Any]:
+    """Run what is not stored yet, in the order given.
+
+    The first chunk of every program goes ahead of its others, so that no two workers compile the same program.
+
+    Args:
+        jobs: from :func:`plan`.
+        runs: from :func:`load_stored`; the new runs are added to it.
+        pool: any ``concurrent.futures.Executor``; None runs in this process.
+        progress: a bar, updated after each chunk.
+        finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.
+        meanwhile: called after each chunk, and regularly while none finishes.
+        at_once: upper limit on chunks in the pool at a time, so that other work is not queued behind all of them; None: no limit.
+        compiled: programs that are in the compilation cache: none of their chunks waits for the first.
+        until: the time (:func:`time.monotonic`) after which no chunk is begun: jobs with others left are not finished.
+
+    Returns:
+        For each program what it cost (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended
+        it.
+    """
+    costs: dict[Program, Any] = {}
+    left = {job.program: {id(chunk): chunk for chunk in job.left} for job in jobs}
+    each = {} if progress is None else _begun(progress, jobs, left)
+
+    def settle(job: Job) -> None:
+        if not left[job.program] and finished is not None:
+            finished(job, runs, costs.setdefault(job.program, _no_cost()))
+
+    for job in jobs:
+        settle(job)
+    todo = [
+        item for job in jobs if left[job.program] for item in _starts(job, [*left[job.program].values()], job.program in compiled)
+    ]
+    for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile, until):
+        if isinstance(costs.get(job.program), Failure):
+            continue  # ignore the remaining chunks of a failed program
+        if isinstance(outcome, Failure):
+            costs[job.program] = outcome
+            left[job.program] = {}
+        else:
+            facts = _take_in(runs, job, chunk, outcome)
+            _add_cost(costs, job, chunk, facts)
+            del left[job.program][id(chunk)]
+            if progress is not None:
+                progress.advance(chunk.runs, facts | {"expected_seconds": each[job.program]})
+        settle(job)
+        if meanwhile is not None:
+            meanwhile()
+    return costs
+
+
+def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Collection[Any]]) -> dict[Program, float]:
+    """Tell a bar how much there is to do; returns the seconds that are expected of each chunk of a program."""
+    seconds = {job.program: expected(job) for job in jobs}
+    progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
+    if _has(progress, "expect"):
+        progress.expect(sum(seconds.values()))
+    return {program: seconds[program] / max(1, len(chunks)) for program, chunks in left.items()}
+
+
+def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *args: Any) -> Iterator[T]:
+    """The outcomes; a bar that can speak says when one takes long."""
+    say = getattr(progress, "say", None)
+    if say is None:
+        yield from outcomes(*args, lambda jobs: None)
+        return
+    with Watch(say) as watch:
+        yield from outcomes(*args, lambda jobs: watch.on([j.program.trial.title for j in jobs], _longest(jobs)))
+
+
+def _longest(jobs: Sequence[Job]) -> float | None:
+    """The seconds that some jobs take at most; None where that is unknown, which no processor's time tells of other devices."""
+    return max(map(expected, jobs)) if devices().on_cpu or not any(map(guessed, jobs)) else None
+
+
+def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
+    """Add a finished chunk to the runs, from memory or from its shard; returns what it cost."""
+    if isinstance(outcome, Arrays):
+        runs.add(job.program, chunk.cells, chunk.seeds, outcome)
+        return outcome.facts
+    cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(outcome["shard"]))
+    runs.add(job.program, cells, result.facts["seeds"], result)
+    return outcome
+
+
+def _no_cost() -> dict[str, Any]:
+    return {"compile_seconds": 0.0, "run_seconds": 0.0, "cpu_seconds": 0.0, "runs": 0}
+
+
+def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str, Any]) -> None:
+    cost = costs.setdefault(job.program, _no_cost())
+    cost["compile_seconds"] += facts["compile_seconds"]
+    cost["run_seconds"] += facts["run_seconds"]
+    cost["cpu_seconds"] += facts["cpu_seconds"]
+    cost["runs"] += chunk.runs
+
+
+def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
+    """Run a chunk, here or in a worker; what a trial raises comes back as a value, since not every exception can be unpickled."""
+    try:
+        return run_chunk(chunk)
+    except StoreError:
+        raise
+    except BaseException as error:
+        let_through(error)
+        return Failure.of(error, _trial(chunk))
+
+
+def _credited(outcome: Arrays | dict[str, Any] | Failure, seconds: float) -> Arrays | dict[str, Any] | Failure:
+    """The outcome of a chunk whose program was compiled ahead, with the seconds that this took."""
+    if not isinstance(outcome, Failure):
+        facts = outcome.facts if isinstance(outcome, Arrays) else outcome
+        facts["compile_seconds"] += seconds
+    return outcome
+
+
+def _trial(chunk: Chunk) -> Any:
+    """The trial of a chunk; None where its own file is what raised."""
+    try:
+        return resolve(chunk.program.trial)
+    except BaseException as error:
+        let_through(error)
+        return None
+
+
+Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that follow when it is done
+
+
+def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
+    """The first chunks of a job: all of them where its program is compiled, else one, which the others wait for."""
+    return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, chunks[0], tuple(chunks[1:]))]
+
+
+def _outcomes(
+    todo: list[Todo],
+    pool: cf.Executor | None,
+    at_once: int | None,
+    meanwhile: Callable[[], None] | None,
+    until: float,
+    running: Callable[[list[Job]], None],
+) -> Iterator[tuple[Job, Chunk, Arrays | dict[str, Any] | Failure]]:
+    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped.
+
+    ``running`` is told what is run whenever that has changed.
+    """
+    queue: collections.deque[Todo] = collections.deque(todo)
+    waiting: dict[Any, Todo] = {}
+    changed, preparing = True, Preparing(prepare)
+    while queue or waiting:
+        if time.monotonic() > until:
+            queue.clear()
+            if not waiting:
+                break
+        if pool is None:
+            job, chunk, rest = queue.popleft()
+            running([job])
+            seconds = preparing.taken(chunk)
+            if CORES > 1:
+                preparing.begin(chunk, (item[1] for item in queue))
+            finished = [(job, chunk, rest, _credited(_attempt(chunk), seconds))]
+        else:
+            while queue and (at_once is None or len(waiting) < at_once):
+                item = queue.popleft()
+                waiting[pool.submit(_attempt, item[1])] = item
+            if changed:
+                running([job for job, *_ in waiting.values()])
+            done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
+            finished = [(*waiting.pop(future), _outcome_of(future)) for future in done]
+            changed = bool(finished)
+        for job, chunk, rest, outcome in finished:
+            yield job, chunk, outcome
+            if isinstance(outcome, Failure):
+                queue = collections.deque(item for item in queue if item[0] is not job)
+            else:
+                queue.extendleft((job, c, ()) for c in reversed(rest))
+        if meanwhile is not None:
+            meanwhile()
+
+
+def _outcome_of(future: Any) -> Any:
+    """What a finished future holds; an exception that is not about the output folder or the pool itself ends one program only."""
+    try:
+        return future.result()
+    except (StoreError, cf.BrokenExecutor):
+        raise
+    except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
+        raise cf.BrokenExecutor("the executor has cancelled a chunk") from None
+    except BaseException as error:
+        let_through(error)
+        return Failure.of(error)
+
+
+def wait_for_first(futures: Collection[Any], seconds: float | None = None) -> list[Any]:
+    """Those futures that are done, as soon as there is one; none after the given seconds.
+
+    Futures of some executors (submitit's jobs) are not ``concurrent.futures.Future``: these are polled.
+    """
+    if all(isinstance(future, cf.Future) for future in futures):
+        return list(cf.wait(futures, seconds, cf.FIRST_COMPLETED).done)
+    end, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL[0]
+    while not (done := [future for future in futures if future.done()]) and time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(2 * pause, POLL[1])
+    return done

@@ -1,0 +1,48 @@
+"""The user's cache folder, with files that can be made again; each has a checksum, so that damage is noticed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["cache_dir", "read_cached", "write_cached"]
+
+
+def cache_dir() -> Path:
+    """``$JAXDYN_CACHE``, else the system's folder for caches (``~/.cache/jaxdyn`` on Linux)."""
+    if own := os.environ.get("JAXDYN_CACHE"):
+        return Path(own)
+    return user_cache_path("jaxdyn", appauthor=False)
+
+
+def _seal(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def read_cached(name: str) -> Any:
+    """The content of a file in the cache; None if it is missing or damaged."""
+    try:
+        seal, _, text = (cache_dir() / name).read_text(encoding="utf-8").partition("\n")
+        return json.loads(text) if seal == json.dumps(_seal(text)) else None
+    except (OSError, ValueError):
+        return None
+
+
+def write_cached(name: str, content: Any) -> None:
+    """Write a file in the cache as two lines of JSON: the content's checksum, and the content.
+
+    If the cache cannot be written, that costs only time.
+    """
+    from jaxdyn.engine.storage.store import atomic_write
+
+    text = json.dumps(content)
+    with contextlib.suppress(UsageError, OSError):
+        atomic_write(cache_dir() / name, f"{json.dumps(_seal(text))}\n{text}")

@@ -1,0 +1,70 @@
+"""The last recorded verdict of each claim: what a page shows of claims that were not run.
+
+``python -m jaxdyn.maintain verdicts`` adds those of a verification to the shipped file, ``verdicts.json``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.result import described
+from jaxdyn.errors import UsageError
+
+__all__ = ["RECORDED", "not_run", "recorded_verdicts", "write_verdicts"]
+
+RECORDED = Path(__file__).parents[1] / "verdicts.json"
+WHEN = ("date", "commit", "device")
+
+
+@functools.cache
+def recorded_verdicts() -> dict[str, dict[str, Any]]:
+    """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty where the file is missing or damaged."""
+    try:
+        read = json.loads(RECORDED.read_text())
+        calls = [dict(zip(WHEN, call, strict=True)) for call in read["calls"]]
+        return {name: {"verdict": verdict, "digest": own, **calls[i]} for name, (verdict, own, i) in read["verdicts"].items()}
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+        return {}
+
+
+def not_run(claim: Claim) -> dict[str, Any]:
+    """The entry of a claim that was not run: what it says, and its last recorded verdict, with when and where that was.
+
+    ``last_verdict`` is None for a claim that has none; its ``stale`` says that checks, controls or rivals have changed since.
+    """
+    found = recorded_verdicts().get(claim.id)
+    last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
+    return {**described(claim), "verdict": "not run", "last_verdict": last, "command": f"jaxdyn verify {claim.id}"}
+
+
+def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
+    """Add the verdicts of a verification on the claims' own seeds, given by its output folder; returns how many these are.
+
+    Raises:
+        UsageError: no results, or results on other seeds or settings.
+    """
+    try:
+        result = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
+    claims = [c for c in result["claims"] if c["verdict"] != "skipped"]
+    changed = (" --set ", " --scale ", " --by ", " --fresh ")
+    if other := [c["id"] for c in claims if any(word in c["command"] for word in changed)]:
+        raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
+    environment = result["environment"]
+    now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **{n: environment[n] for n in WHEN}} for c in claims}
+    whole = recorded_verdicts() | now
+    calls = list(dict.fromkeys(tuple(entry[n] for n in WHEN) for entry in whole.values()))
+    rows = [
+        [whole[name]["verdict"], whole[name]["digest"], calls.index(tuple(whole[name][n] for n in WHEN))] for name in sorted(whole)
+    ]
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in zip(sorted(whole), rows, strict=True))
+    atomic_write(target, f'{{\n"calls": {json.dumps(calls)},\n"verdicts": {{\n{lines}\n}}\n}}\n')
+    recorded_verdicts.cache_clear()
+    return len(now)

@@ -1,0 +1,227 @@
+"""The result of a verification: the decision on one claim with its data and the cost of its programs; and its entry in JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.catalogue.registry import home, topic
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.contract import provenance
+from jaxdyn.engine.claims.description import tested
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.judging.check import bound_text
+from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision, teeth
+from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.verification.task import Task
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Cost", "Result", "described", "entry"]
+
+SIGNS = {True: "ok  ", False: "FAIL", None: "?   "}
+OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What one program of a claim cost in this call; zero where all its runs were stored or where it failed."""
+
+    program: Program
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    runs: int = 0
+    cpu_seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Decision):
+    """What ``jd.verify`` returns: the decision on a claim, with its data and what it cost.
+
+    Args:
+        claim: what was verified.
+        task: the runs that it asked for.
+        data: its labelled runs; None where there are none, since the trial raised or the claim was skipped.
+        control_data: the runs of every control that is a setting.
+        costs: of each of its programs.
+    """
+
+    claim: Claim
+    task: Task
+    data: xr.Dataset | None = None
+    control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
+    costs: tuple[Cost, ...] = ()
+
+    @classmethod
+    def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
+        """A decision with what it was made on."""
+        decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
+        return cls(**decided, claim=task.claim, task=task, **rest)
+
+    @property
+    def teeth(self) -> dict[str, list[str]]:
+        """For every check, or reading, the controls and rivals that it rejects."""
+        opponents = [*self.controls, *self.rivals]
+        return {r.name: [o.name for o in opponents if r.name in o.apart] for r in self.readings} or teeth(self.checks, opponents)
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the verdict is the expected one."""
+        return self.verdict == self.claim.expected
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the claim was not asked, since what it needs is not on this machine; it is neither as expected nor different."""
+        return self.verdict == "skipped"
+
+    @property
+    def programs(self) -> int:
+        """How many programs the claim needs."""
+        return len(self.costs)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds of compilation of its programs; one that serves several claims counts in each of them."""
+        return sum(c.compile_seconds for c in self.costs)
+
+    @property
+    def run_seconds(self) -> float:
+        """Seconds of running its programs; one that serves several claims counts in each of them."""
+        return sum(c.run_seconds for c in self.costs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The claim's entry of ``jaxdyn verify --json``: JSON types only, null for numbers that are not finite."""
+        return entry(self)
+
+    def plot(self) -> Figure:
+        """The claim's figure: its own plot, or measurement against prediction.
+
+        Raises:
+            UsageError: there are no data, since the trial raised.
+        """
+        if self.data is None:
+            raise UsageError(f"{self.claim.id} has no data to plot: {self.message}")
+        import matplotlib
+
+        from jaxdyn import plotting
+
+        style: Any = plotting.STYLE
+        with matplotlib.rc_context(style):
+            fig = plotting.Drawn(figsize=(7, 3.5), layout="constrained", facecolor="white")
+            (self.claim.plot or plotting.default_plot)(self.data, fig)
+            plotting.finish(fig)
+        return fig
+
+    def __repr__(self) -> str:
+        lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
+        lines += [f"  {'gate' if c.gate else SIGNS[c.passed]} {c}" for c in (*self.gates, *self.checks)]
+        lines += [f"  ·    {reading}" for reading in self.readings]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
+        return "\n".join([*lines, *([f"  {self.message}"] if self.message else [])])
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: verdict, statement, and a table of checks and controls."""
+        checks = [*self.gates, *self.checks]
+        rows = [
+            (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
+        ]
+        rows += [(r.name, f"{r.value:.4g}", "", "read") for r in self.readings]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
+        note = f"<p>{html.escape(self.message)}</p>" if self.message else ""
+        title = f"<b>{html.escape(self.claim.id)}</b>: {self.verdict} (expected {self.claim.expected})"
+        return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
+
+
+def _why(control: Outcome) -> str:
+    """Why a control was not rejected: its reason, or the values with which its checks pass."""
+    if control.readings:
+        return f": reads {'; '.join(map(str, control.readings))}"
+    return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    return {row["name"]: row["value"] for row in field_table(result.task.main.grid)}
+
+
+def described(claim: Claim) -> dict[str, Any]:
+    """What a claim's entry says of the claim itself, whether it was run or not."""
+    return {
+        "id": claim.id,
+        "theory": claim.theory,
+        "counted": claim.counted,
+        "title": claim.title,
+        "statement": claim.statement,
+        "source": claim.source,
+        "caption": claim.caption,
+        "sibling": claim.sibling,
+        "evidence": claim.evidence,
+        "assumes": [str(a) for a in claim.assumes],
+        "bounds": provenance(claim.bounds),
+        "printed": claim.printed,
+        "talks": list(claim.talks),
+        "recorded": claim.records,
+        "expected": claim.expected,
+        "digest": digest(claim),
+        "home": home(claim),
+        "topic": topic(claim),
+    }
+
+
+def _entry(result: Result) -> dict[str, Any]:
+    claim = result.claim
+    entry = described(claim) | {
+        "tested": tested(claim, result.task.main.grid, len(result.task.main.seeds)),
+        "verdict": result.verdict,
+        "resolution": result.resolution,
+        "programs": result.programs,
+        "runs": len(result.task.main.grid.cells()) * len(result.task.main.seeds),
+        "diverged": result.diverged,
+        "compile_seconds": result.compile_seconds,
+        "run_seconds": result.run_seconds,
+        "outside": result.outside,
+        "checks": [dataclasses.asdict(c) for c in result.checks],
+        "readings": [dataclasses.asdict(r) for r in result.readings],
+        "gates": [dataclasses.asdict(c) for c in result.gates],
+        "controls": [dataclasses.asdict(c) for c in result.controls],
+        "rivals": [dataclasses.asdict(c) for c in result.rivals],
+        "teeth": result.teeth,
+        "scale": result.task.scale,
+        "seeds": len(result.task.main.seeds),
+        "look": result.task.terms.look,
+        "seed_range": result.task.main.seed_range,
+        "settings": _settings(result),
+        "command": result.task.command,
+        "message": result.message,
+    }
+    if (failure := result.failure) is not None:
+        entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
+    if claim.counterpart is not None:
+        entry |= {
+            "counterpart": claim.counterpart,
+            "counterpart_checks": [dataclasses.asdict(c) for c in result.counterpart_checks],
+        }
+    if result.by is not None:
+        entry["by"] = {"fields": list(result.task.by), "cells": result.by}
+    return entry
+
+
+def entry(result: Result) -> dict[str, Any]:
+    """The entry of one claim, in JSON types; of a claim whose outcome cannot be written, an error in one sentence."""
+    try:
+        return dict(finite(_entry(result)))
+    except BaseException as error:
+        let_through(error)
+        failed = Result.of(error_decision(error, result.claim.judge), result.task, costs=result.costs)
+        return dict(finite(_entry(failed)))

@@ -1,0 +1,155 @@
+"""What is verified: the task of one claim, and the plan of all of them."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging import looks
+from jaxdyn.engine.judging.decision import Terms
+from jaxdyn.engine.programs.chunk import Job, Program
+from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.blocks import Request, Runs
+from jaxdyn.engine.runs.planning import not_kept, plan
+
+__all__ = ["Plan", "Task", "planned", "value_text"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One claim and the runs it asks for; ``missing`` says why it cannot be asked here (:mod:`jaxdyn.engine.claims.resource`)."""
+
+    claim: Claim
+    scale: str
+    main: Request
+    controls: dict[str, Request]
+    overrides: Mapping[str, Any]
+    by: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    fresh: bool = False
+    grows: bool = False
+    missing: str | None = None
+
+    @property
+    def requests(self) -> list[Request]:
+        """All runs: the claim's own, then its controls'; none where something is missing."""
+        return [] if self.missing is not None else [self.main, *self.controls.values()]
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the judge may lack data: fields were overridden, or there are fewer seeds than the claim's own."""
+        return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
+
+    @property
+    def terms(self) -> Terms:
+        """On which terms the runs are judged."""
+        seeds = len(self.main.seeds), self.claim.seed_count(self.scale)
+        return Terms(self.narrowed, self.recorded, looks.look(*seeds), seeds)
+
+    def grown(self) -> Task | None:
+        """The same task with twice as many seeds, at most the claim's ``max_seeds``; None where no more are allowed."""
+        own, most = self.main.seeds, self.claim.max_seeds or 0
+        if not self.grows or len(own) >= most:
+            return None
+        more = range(own[0], own[0] + min(2 * len(own), most))
+        controls = {
+            name: dataclasses.replace(request, seeds=self.claim.controls[name].seeds(more))
+            for name, request in self.controls.items()
+        }
+        return dataclasses.replace(self, main=dataclasses.replace(self.main, seeds=more), controls=controls)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether these are the runs on which a measured claim's values were recorded: its own quick grid."""
+        return self.scale == "quick" and not self.overrides
+
+    @property
+    def command(self) -> str:
+        """The command that repeats just this claim."""
+        words = ["jaxdyn verify", self.claim.id]
+        if self.scale != "quick":
+            words.append(f"--scale {self.scale}")
+        seeds = self.main.seeds
+        contiguous = isinstance(seeds, range)  # other choices can only be made from Python
+        if contiguous and self.fresh:
+            words.append(f"--fresh {seeds[0]}")
+        elif contiguous and seeds != range(self.claim.seed_count(self.scale)):
+            words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
+        for name, value in self.overrides.items():
+            words.append(f"--set {shlex.quote(f'{name}={value_text(value)}')}")
+        if self.by:
+            words.append(f"--by {','.join(self.by)}")
+        return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """All tasks of a call and the jobs that they share."""
+
+    tasks: list[Task]
+    jobs: list[Job]
+    stored: Runs
+    store: Path | None = None
+    scale: str = "quick"
+
+    def more(self, grown: Sequence[tuple[Task, Task]]) -> list[Job]:
+        """The jobs of the runs that tasks ask for beyond those that they asked for before: (before, now)."""
+        added = []
+        for before, now in grown:
+            for old, new in zip(before.requests, now.requests, strict=True):
+                if seeds := new.seeds[len(old.seeds) :]:
+                    added.append(dataclasses.replace(new, seeds=seeds))
+        compiled = {job.program: job.chunks[0].shape[1] for job in self.jobs if job.chunks and job.chunks[0].zipped}
+        return planned(added, self.store, self.scale, lengths=compiled)
+
+    @property
+    def runs(self) -> int:
+        """All runs, stored or not."""
+        return sum(job.runs for job in self.jobs)
+
+    @property
+    def done(self) -> int:
+        """Runs whose results are stored."""
+        return sum(c.runs for job in self.jobs for c in job.done)
+
+    def seconds(self) -> float:
+        """Expected seconds of work; see :mod:`jaxdyn.engine.runs.costs`."""
+        return sum(self.job_seconds())
+
+    def guessed(self) -> int:
+        """Number of programs that were never timed at their size, so that their expected seconds are a guess."""
+        return sum(map(timings.guessed, self.jobs))
+
+    def warning(self) -> str | None:
+        """Why some runs are not stored; see :func:`jaxdyn.engine.runs.planning.not_kept`."""
+        return None if self.store is None else not_kept(self.jobs)
+
+    def job_seconds(self) -> list[float]:
+        """Expected seconds of each job."""
+        return [timings.expected(job) for job in self.jobs]
+
+
+def planned(
+    requests: Sequence[Request],
+    store: Path | None,
+    scale: str,
+    pool: cf.Executor | None = None,
+    lengths: Mapping[Program, int] | None = None,
+) -> list[Job]:
+    """The jobs of some requests, the longest first; ``pool`` and ``lengths`` as in :func:`jaxdyn.engine.runs.planning.plan`."""
+    jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths)
+    return sorted(jobs, key=timings.expected, reverse=True)
+
+
+def value_text(value: Any) -> str:
+    """A field's value, or the values of an axis, as the command line takes them."""
+    if isinstance(value, list | range):
+        return ",".join(map(value_text, value))
+    if isinstance(value, tuple):
+        return ":".join(map(value_text, value))
+    return str(value).lower() if isinstance(value, bool | None) else str(value)

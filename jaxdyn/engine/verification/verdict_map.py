@@ -1,0 +1,363 @@
+r"""Maps of where a claim stops holding: its judge at points of a plane of settings, denser where the verdict changes.
+
+A point is judged like a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are other
+settings and are not judged at every point. Runs outside the assumptions are left out; if no run is inside, all are judged:
+this shows where a theorem holds beyond its assumptions, and where it fails within them.
+
+If both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law
+(:mod:`jaxdyn.engine.verification.boundary`).
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.fields import coerce
+from jaxdyn.engine.programs.chunk import Job
+from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.blocks import Request
+from jaxdyn.engine.runs.planning import plan
+from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds
+from jaxdyn.engine.storage import store as storage
+from jaxdyn.engine.storage.seeds import Seeds
+from jaxdyn.engine.verification import refinement as lattice
+from jaxdyn.engine.verification.boundary import FEWEST, Border, fit
+from jaxdyn.engine.verification.rounds import Rounds
+from jaxdyn.errors import UsageError, whole
+
+__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
+
+BORDER = ("upheld", "refuted")
+Values: TypeAlias = "dict[str, Any]"
+Judging: TypeAlias = "Callable[[Sequence[Values]], list[dict[str, Any]]]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """A field with its range or its list of values; on a range, points are denser where the verdict changes."""
+
+    field: str
+    low: float = math.nan
+    high: float = math.nan
+    log: bool = False
+    values: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.values:
+            return
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise UsageError(f"{self.field}={self.low:g}:{self.high:g} is not allowed: a range goes from a number to a larger one")
+        if self.log and self.low <= 0:
+            raise UsageError(f"{self.field}={self.low:g}:{self.high:g}:log is not allowed: a logarithmic range starts above 0")
+
+    @classmethod
+    def of(cls, field: str, given: Any) -> Axis:
+        """The axis of a range ``(low, high)``, ``(low, high, "log")``, or of a list of values.
+
+        Raises:
+            UsageError: anything else.
+        """
+        if isinstance(given, list | range):
+            if not given:
+                raise UsageError(f"{field}=[] is not allowed: an axis needs at least one value")
+            return cls(field, values=tuple(given))
+        match given:
+            case (int() | float() as low, int() | float() as high):
+                return cls(field, float(low), float(high))
+            case (int() | float() as low, int() | float() as high, "log"):
+                return cls(field, float(low), float(high), log=True)
+        raise UsageError(f"{field}={given!r} is not allowed: give (low, high), (low, high, 'log') or a list of values")
+
+    def at(self, place: int) -> float:
+        """The value at a coordinate of the lattice."""
+        t = place / lattice.FINE
+        return self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
+
+    def to_json(self) -> dict[str, Any]:
+        """The axis in JSON."""
+        if self.values:
+            return {"field": self.field, "values": list(self.values)}
+        return {"field": self.field, "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """A claim judged over one or two fields.
+
+    ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
+    assumptions), and ``assumed``, the means of the quantities that the claim bounds by assumption. ``edges`` are pairs of
+    neighbours, one upheld, one refuted. ``seconds`` is the wall time of this call, ``cpu_seconds`` the time of compiling, running
+    and judging on all cores together; ``resumed`` says whether some of its runs were already stored.
+    """
+
+    claim: str
+    axes: tuple[Axis, ...]
+    cells: list[dict[str, Any]]
+    edges: list[tuple[dict[str, Any], dict[str, Any]]]
+    border: Border | None
+    assumes: tuple[dict[str, Any], ...]
+    runs: int
+    programs: int
+    seconds: float
+    cpu_seconds: float
+    resumed: bool
+
+    @property
+    def data(self) -> xr.Dataset:
+        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value, NaN if it was not judged."""
+        names = list(dict.fromkeys(c["name"] for cell in self.cells for c in cell.get("checks", ())))
+        values = {name: [_value(cell, name) for cell in self.cells] for name in names}
+        fields = {a.field: ("cell", [cell["at"][a.field] for cell in self.cells]) for a in self.axes}
+        verdicts = {"verdict": ("cell", [cell["verdict"] for cell in self.cells])}
+        table = {"value": (("check", "cell"), [values[name] for name in names])} if names else {}
+        return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), {"claim": self.claim})
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole map in JSON types, with null for non-finite numbers."""
+        border = None if self.border is None else dataclasses.asdict(self.border)
+        content = {
+            "claim": self.claim,
+            "over": [axis.to_json() for axis in self.axes],
+            "cells": self.cells,
+            "edges": [list(edge) for edge in self.edges],
+            "border": border,
+            "assumes": list(self.assumes),
+            "runs": self.runs,
+            "programs": self.programs,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "resumed": self.resumed,
+        }
+        return cast("dict[str, Any]", finite(content))
+
+
+def _value(cell: Mapping[str, Any], name: str) -> float:
+    """The value of a check in a cell; NaN if it has none."""
+    values = [c["value"] for c in cell.get("checks", ()) if c["name"] == name]
+    return float(values[0]) if values and values[0] is not None else math.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """The request for a map: the claim, its axes, the upper limit on judged cells, and everything that all cells share.
+
+    ``load``: files with claims, so that workers can find this one by its id; None if the ``Claim`` itself was given.
+    """
+
+    claim: Claim
+    axes: tuple[Axis, ...]
+    cells: int
+    scale: str
+    seeds: Seeds
+    overrides: Mapping[str, Any]
+    load: tuple[str, ...] | None = None
+
+    def request(self, values: Values) -> Request:
+        """The runs of one cell."""
+        return Request(self.claim.trial, self.claim.grid(self.scale).replace(**{**self.overrides, **values}), self.seeds)
+
+    @property
+    def listed(self) -> list[Values]:
+        """All combinations of values of those axes that are lists."""
+        lists = [a for a in self.axes if a.values]
+        return [dict(zip((a.field for a in lists), row, strict=True)) for row in itertools.product(*(a.values for a in lists))]
+
+    @property
+    def ranges(self) -> list[Axis]:
+        """Axes that are ranges."""
+        return [a for a in self.axes if not a.values]
+
+    def point(self, place: Sequence[int]) -> Values:
+        """The fields' values at a point of the lattice."""
+        return {a.field: a.at(x) for a, x in zip(self.ranges, place, strict=True)}
+
+    def first(self) -> list[Values]:
+        """The cells of the first round."""
+        _, places = lattice.start(len(self.ranges), self.cells // len(self.listed))
+        return [{**values, **self.point(place)} for values in self.listed for place in places]
+
+    def seconds(self) -> float:
+        """Expected seconds of running all cells, extrapolated from the first round; without judging."""
+        first, jobs = self.first(), self._first_jobs()
+        runs = sum(job.runs for job in jobs)
+        compiling = sum(timings.expected(dataclasses.replace(job, chunks=job.chunks[:1])) for job in jobs)
+        return max(sum(map(timings.expected, jobs)) * self.cells / len(first), compiling) if runs else 0.0
+
+    def guessed(self) -> bool:
+        """Whether a program of the first round was never timed on the devices that plans are made for."""
+        return any(map(timings.guessed, self._first_jobs()))
+
+    def _first_jobs(self) -> list[Job]:
+        return plan([self.request(values) for values in self.first()], store=None, quick=self.scale == "quick")
+
+
+def prepare(
+    claim: str | Claim,
+    over: Mapping[str, Any],
+    *,
+    cells: int = 243,
+    scale: str = "quick",
+    seeds: Any = None,
+    overrides: Mapping[str, Any] | None = None,
+    load: Sequence[str | Path] = (),
+) -> Survey:
+    """Check the request for a map.
+
+    Raises:
+        UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
+    """
+    registry.check_claim(claim)
+    cells = whole("cells", cells, least=1)
+    if not isinstance(over, Mapping):
+        raise UsageError(f"over={over!r:.60} is not allowed: it is a dict of fields and their ranges, {{'lr': (0.01, 1.0, 'log')}}")
+    files = None if isinstance(claim, Claim) else tuple(map(str, load))
+    if isinstance(claim, str):
+        matches = registry.select([claim], load)
+        if len(matches) != 1:
+            raise UsageError(f"{claim!r} matches {len(matches)} claims; a map takes one claim")
+        claim = matches[0]
+    if scale not in ("quick", "paper"):
+        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
+    if not 1 <= len(over) <= 2:
+        raise UsageError(f"a map is over one or two fields, got {len(over)}")
+    setting = claim.grid(scale).setting
+    # the axes
+    axes = []
+    for field, given in over.items():
+        axis = given if isinstance(given, Axis) else Axis.of(field, given)
+        ends = axis.values or (axis.low, axis.high)
+        taken = tuple(coerce(setting, field, v) for v in ends)
+        if len(set(map(str, taken))) < len(taken):
+            raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
+        if not axis.values and field not in setting.swept_fields:
+            raise UsageError(f"{field}: only swept fields ({', '.join(setting.swept_fields)}) have a range; list values for others")
+        axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
+    # the first round, which must fit into the limit
+    chosen = claim.seed_count(scale) if seeds is None else seeds
+    survey = Survey(claim, tuple(axes), cells, scale, chosen_seeds(chosen), dict(overrides or {}), files)
+    least = len(survey.first())
+    if cells < least:
+        raise UsageError(f"cells={cells} is not allowed: this map needs at least {least}")
+    for values in survey.first():
+        survey.request(values)  # raises for values that the setting refuses, before anything runs
+    return survey
+
+
+def map_claim(
+    claim: str | Claim,
+    *,
+    over: Mapping[str, Any],
+    cells: int = 243,
+    scale: str = "quick",
+    seeds: Any = None,
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    load: Sequence[str | Path] = (),
+    **fields: Any,
+) -> Map:
+    """Map where a claim holds: ``jd.map("theory.claim", over={"lr": (1e-2, 1e2, "log")})``.
+
+    Args:
+        claim: an id, or a ``Claim`` of your own.
+        over: one or two fields: ``(low, high)``, ``(low, high, "log")``, or a list of values, one row of the map per value.
+        cells: upper limit on judged cells.
+        scale: ``quick`` or ``paper``: the grid from which all other fields are taken.
+        seeds: number of seeds, or the seeds; default: the claim's own.
+        out: folder for the runs' shards; None: nothing is stored.
+        cluster: any ``concurrent.futures.Executor`` for the chunks.
+        load: files with your own claims.
+        fields: overrides of the setting; a list sweeps the field within every cell.
+
+    Returns:
+        The :class:`Map`: ``.cells``, ``.border``, ``.data``, ``.to_json()``.
+
+    Raises:
+        UsageError: as for :func:`prepare`.
+    """
+    check_cluster(cluster)
+    survey = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, f"map of {survey.claim.id}")
+    with folder as store:
+        return run_survey(survey, store=store, pool=cluster)
+
+
+def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, workers: int = 1) -> Map:
+    """Run and judge a map in rounds; see :func:`map_claim`.
+
+    Args:
+        survey: from :func:`prepare`.
+        store: folder of the shards; None: nothing is stored.
+        pool: executor for the chunks; None: this process.
+        workers: number of processes in ``pool``; the runs of a round are divided among them.
+    """
+    begin, cpu_start = time.perf_counter(), time.process_time()
+    with Progress("mapping") as progress:
+        rounds = Rounds(survey.claim, survey.load, survey.scale == "quick", store, pool, workers, progress)
+
+        def judge(batch: Sequence[Values]) -> list[dict[str, Any]]:
+            return rounds.judge([survey.request(values) for values in batch], batch)
+
+        entries, edges = explore(survey, judge)
+    assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in survey.claim.assumes)
+    return Map(
+        claim=survey.claim.id,
+        axes=survey.axes,
+        cells=entries,
+        edges=edges,
+        border=_border(survey, edges),
+        assumes=assumed,
+        runs=rounds.runs,
+        programs=len(rounds.programs),
+        seconds=time.perf_counter() - begin,
+        cpu_seconds=time.process_time() - cpu_start + rounds.cpu_seconds,
+        resumed=rounds.stored > 0,
+    )
+
+
+def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
+    """The cells of all rounds, and the pairs of neighbours between which the border lies.
+
+    Every round has as many cells as the first, so that they share programs; a round that would exceed the limit is left out.
+    """
+    rows, dims = survey.listed, len(survey.ranges)
+    leaves, places = lattice.start(dims, survey.cells // len(rows))
+    row_leaves, labels = [leaves for _ in rows], [dict[tuple[int, ...], str]() for _ in rows]
+    entries: list[dict[str, Any]] = []
+    # judge a round, and refine where the verdict changes
+    todo = [(i, place) for i in range(len(rows)) for place in places]
+    while todo:
+        judged = judge([{**rows[i], **survey.point(place)} for i, place in todo])
+        entries += judged
+        for (i, place), entry in zip(todo, judged, strict=True):
+            labels[i][place] = entry["verdict"]
+        todo = []
+        if dims and len(entries) + len(rows) * len(places) <= survey.cells:
+            for i in range(len(rows)):
+                row_leaves[i], new = lattice.more(row_leaves[i], labels[i], len(places), BORDER)
+                todo += [(i, place) for place in new]
+    pairs = [(i, pair) for i in range(len(rows)) for pair in lattice.edges(row_leaves[i], labels[i], BORDER)]
+    return entries, [({**rows[i], **survey.point(a)}, {**rows[i], **survey.point(b)}) for i, (a, b) in pairs]
+
+
+def _border(survey: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | None:
+    """The power law of the border's points, if both axes are logarithmic ranges and there are enough points."""
+    if len(survey.ranges) != 2 or not all(a.log for a in survey.ranges) or len(edges) < FEWEST:
+        return None
+    names = [a.field for a in survey.ranges]
+    middle = np.array([[math.sqrt(a[n] * b[n]) for n in names] for a, b in edges])
+    return fit(np.log(middle[:, 0]), np.log(middle[:, 1]))

@@ -1,0 +1,440 @@
+"""Verify claims: plan all their runs together, run them, judge them."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import dataclasses
+import math
+import time
+import warnings
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import xarray as xr
+
+from jaxdyn.engine.base.failure import Failure, let_through
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.catalogue import library, registry
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.claims.resource import absence
+from jaxdyn.engine.judging.decision import Decision, Terms, error_decision
+from jaxdyn.engine.judging.verdict import by_cells, decide
+from jaxdyn.engine.programs.chunk import Job, Program
+from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.blocks import Request, Runs, distinct_runs
+from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
+from jaxdyn.engine.storage import store as storage
+from jaxdyn.engine.verification.result import Cost, Result
+from jaxdyn.engine.verification.selection import Candidate, within
+from jaxdyn.engine.verification.task import Plan, Task, planned
+from jaxdyn.errors import UsageError
+
+__all__ = ["conclude", "distinct_runs", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
+
+THEORIES = "jaxdyn.theories."
+
+Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Decision | cf.Future[Decision]]"
+
+
+def verify(
+    claim: str | Claim,
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    by: str | Sequence[str] = (),
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    load: Sequence[str | Path] = (),
+    **fields: Any,
+) -> Result:
+    """Verify one claim in this process.
+
+    ``jd.verify("theory.claim", seeds=64, lr=[0.1, 1.0, 10.0])``
+
+    Args:
+        claim: an id, or a ``Claim`` of your own.
+        scale: ``quick`` or ``paper``.
+        seeds: how many, or which; default: the claim's own.
+        by: swept fields: judge each of their cells separately (``.by``).
+        out: folder for the runs' shards; None keeps nothing.
+        cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
+        load: files with claims of your own.
+        fields: overrides of the setting; a list sweeps the field.
+
+    Returns:
+        ``.verdict``, ``.checks``, ``.controls``, ``.resolution``, ``.data`` (an ``xarray.Dataset``), ``.plot()``, ``.to_json()``.
+
+    Raises:
+        UsageError: unknown claim, field or value.
+    """
+    registry.check_claim(claim)
+    if isinstance(claim, str):
+        matches = registry.select([claim], load)
+        if len(matches) != 1:
+            raise UsageError(f"{claim!r} matches {len(matches)} claims; jd.verify takes one, jd.verify_many takes patterns")
+        claim = matches[0]
+    options = {"scale": scale, "seeds": seeds, "by": by, "out": out, "cluster": cluster, "load": load}
+    return verify_many([claim], **options, **fields)[0]
+
+
+def verify_many(
+    claims: str | Claim | Sequence[str | Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    by: str | Sequence[str] = (),
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    load: Sequence[str | Path] = (),
+    **fields: Any,
+) -> list[Result]:
+    """Verify several claims in this process, planned together: claims on the same runs share programs and runs.
+
+    ``jd.verify_many("theory.*")``, ``jd.verify_many(["theory.claim", my_claim], seeds=4)``
+
+    Args:
+        claims: patterns as on the command line, claims of your own, or a list of either.
+        scale: ``quick`` or ``paper``.
+        seeds: how many, or which; default: each claim's own.
+        by: swept fields: judge each of their cells separately (``.by``).
+        out: folder for the runs' shards; None keeps nothing.
+        cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
+        load: files with claims of your own.
+        fields: overrides of the setting; every selected claim must have them.
+
+    Returns:
+        One :class:`Result` per claim, in the order given.
+
+    Raises:
+        UsageError: a pattern that matches nothing, an unknown field or value.
+    """
+    check_cluster(cluster)
+    chosen: dict[str, Claim] = {}
+    for item in [claims] if isinstance(claims, str | Claim) or not isinstance(claims, Iterable) else claims:
+        registry.check_claim(item)
+        matches = [item] if isinstance(item, Claim) else registry.select([item], load)
+        for claim in matches:
+            if chosen.setdefault(claim.id, claim) is not claim:
+                raise UsageError(f"two claims are called {claim.id}")
+    if not chosen:
+        raise UsageError("claims=[] is not allowed: at least one pattern or claim is needed")
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, "verify")
+    with folder as store:
+        whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
+        if (sentence := whole_plan.warning()) is not None:
+            warnings.warn(sentence, stacklevel=2)
+        title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
+        with Progress(title) as progress:
+            return run_plan(whole_plan, cluster, progress)
+
+
+def make_plan(
+    claims: Sequence[Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    fresh: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] = (),
+    load: Sequence[str | Path] = (),
+    store: Path | None = None,
+) -> Plan:
+    """Plan all runs of all claims together, so that they share programs, chunks and shards.
+
+    Args:
+        claims: the claims.
+        scale: ``quick`` or ``paper``.
+        seeds: how many, or which; None: each claim's own.
+        fresh: the first seed of each claim's own number of seeds, to repeat them all on seeds not used before.
+        overrides: fields of the settings.
+        by: swept fields, each cell of which is judged separately.
+        load: files with a user's own claims.
+        store: folder of the shards.
+
+    Raises:
+        UsageError: an unknown scale or field, a value that is not allowed, no seeds.
+    """
+    tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=overrides, by=by, load=load)
+    return plan_tasks(tasks, scale=scale, store=store)
+
+
+def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
+    """Expected seconds of each program that some tasks ask for, with all the runs that they ask for; nothing is traced for it."""
+    requests = [request for task in tasks for request in task.requests]
+    programs = {key: program for request in requests for key, program in request.programs.items()}
+    times = {key: timings.program_times(program) for key, program in programs.items()}
+    return {key: times[key][0] + times[key][1] * count for key, count in distinct_runs(requests).items()}
+
+
+def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
+    """Those tasks that a time is enough for: see :func:`jaxdyn.engine.verification.selection.within`.
+
+    Args:
+        tasks: all tasks.
+        seconds: for all of them together.
+        each: seconds of each task besides its runs.
+        done: ids of claims whose runs are stored.
+    """
+    cost = task_costs(tasks) | {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
+    shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
+    candidates = [Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory]) for t in tasks]
+    return [tasks[i] for i in sorted(within(candidates, cost, each, seconds))]
+
+
+def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
+    """The task with the fewest expected seconds, and how many these are."""
+    cost = task_costs(tasks)
+    seconds = [sum(cost[key] for key in _keys(task.requests)) for task in tasks]
+    best = min(range(len(tasks)), key=seconds.__getitem__)
+    return tasks[best], seconds[best]
+
+
+def quickest_theory() -> str | None:
+    """The theory with the program that costs least on the reference machine; None without a file of costs."""
+    costs = {name: sum(times) for name, times in timings.shipped_costs()[1].items() if name.startswith(THEORIES)}
+    return min(costs, key=costs.__getitem__).removeprefix(THEORIES).partition(".")[0] if costs else None
+
+
+def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
+    """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.runs.planning.plan`."""
+    jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
+    return Plan(tasks, jobs, load_stored(jobs), store, scale)
+
+
+def program_count(tasks: Sequence[Task]) -> int:
+    """How many programs some tasks ask for."""
+    return len({key for task in tasks for key in _keys(task.requests)})
+
+
+def make_tasks(
+    claims: Sequence[Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    fresh: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] = (),
+    load: Sequence[str | Path] = (),
+) -> list[Task]:
+    """Which runs each claim asks for; arguments and errors as for :func:`make_plan`."""
+    if scale not in ("quick", "paper"):
+        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
+    overrides = overrides or {}
+    registry.check_load(load)
+    by = _names(by)
+    lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
+    if lacking and len(lacking) < len(claims):
+        raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
+    if fresh is not None and seeds is not None:
+        raise UsageError("fresh and seeds are not allowed together: fresh takes each claim's own number of seeds")
+    tasks = [_task(claim, scale, _own_seeds(claim, scale, seeds, fresh), overrides, by, load) for claim in claims]
+    tasks = [dataclasses.replace(task, grows=seeds is None and not by) for task in tasks]
+    return tasks if fresh is None else [dataclasses.replace(task, fresh=True) for task in tasks]
+
+
+def run_plan(
+    plan_: Plan,
+    pool: cf.Executor | None,
+    progress: Progress | None = None,
+    conclude: Concluding | None = None,
+    concluded: Callable[[Result], None] | None = None,
+    at_once: int | None = None,
+    until: float = math.inf,
+) -> list[Result]:
+    """Run a plan and judge each claim as soon as its runs are done.
+
+    Args:
+        plan_: from :func:`make_plan`.
+        pool: executor for the chunks; None runs in this process.
+        progress: a bar, updated after each chunk.
+        conclude: judges one claim; may hand the work to other processes and return a future.
+        concluded: called with every outcome as it is reached; what it raises ends the call.
+        at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.runs.sweep.execute`.
+        until: the time (:func:`time.monotonic`) after which nothing more is begun.
+
+    A claim with a check that is undecided is judged again with twice as many seeds, as long as it allows more (``most``).
+
+    Returns:
+        One :class:`Result` per claim, in the plan's order; none for those that were not reached in time.
+    """
+    tasks, runs = list(plan_.tasks), plan_.stored
+    jobs: dict[Program, Job] = {}
+    costs: dict[Program, Any] = {}
+    results: dict[int, Result] = {}
+    growing: dict[int, Task] = {}
+
+    def settle(i: int, decision: Decision, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
+        task = tasks[i]
+        if decision.undecided and time.monotonic() < until and (grown := task.grown()) is not None:
+            tasks[i], growing[i] = grown, task
+            return
+        keys = _keys(task.requests)
+        own = tuple(_cost(program, costs) for program in jobs if Runs.program_key(program) in keys)
+        results[i] = Result.of(decision, task, data=data, control_data=controls, costs=own)
+        if concluded is not None:
+            concluded(results[i])
+
+    todo, next_jobs = list(range(len(tasks))), plan_.jobs
+    for i in (i for i in todo if tasks[i].missing is not None):
+        settle(i, Decision("skipped", message=tasks[i].missing), None, {})
+    todo = [i for i in todo if i not in results]
+    try:
+        while todo:
+            growing.clear()
+            jobs |= {job.program: job for job in next_jobs if job.program not in jobs}
+            how = pool, progress, conclude or _conclude_here, settle, at_once, until
+            _run_round(next_jobs, {i: tasks[i] for i in todo}, runs, costs, *how)
+            todo = sorted(growing)
+            next_jobs = plan_.more([(growing[i], tasks[i]) for i in todo])
+            load_stored(next_jobs, runs)
+    finally:
+        timings.remember(list(jobs.values()), costs)
+    return [results[i] for i in sorted(results)]
+
+
+def _keys(requests: Sequence[Request]) -> set[tuple[Any, ...]]:
+    """The programs of some requests."""
+    return set().union(*(request.programs for request in requests))
+
+
+def _run_round(
+    jobs: list[Job],
+    tasks: Mapping[int, Task],
+    runs: Runs,
+    costs: dict[Program, Any],
+    pool: cf.Executor | None,
+    progress: Progress | None,
+    conclude: Concluding,
+    settle: Callable[[int, Decision, xr.Dataset | None, dict[str, xr.Dataset]], None],
+    at_once: int | None,
+    until: float,
+) -> None:
+    """Run some jobs, and judge each of the tasks as soon as its runs are done; ``costs`` are added to."""
+    waiting = {i: _keys(task.requests) for i, task in tasks.items()}
+    judging: dict[cf.Future[Decision], tuple[int, Any, Any]] = {}
+
+    def finished(job: Job, runs: Runs, cost: Any) -> None:
+        before = costs.get(job.program)
+        costs[job.program] = _sum(before, cost) if isinstance(before, dict) and isinstance(cost, dict) else cost
+        arrived(Runs.program_key(job.program), cost)
+
+    def arrived(key: tuple[Any, ...], cost: Any) -> None:
+        for i in [i for i, left in waiting.items() if key in left]:
+            waiting[i].discard(key)
+            if isinstance(cost, Failure):
+                del waiting[i]
+                settle(i, error_decision(cost), None, {})
+            elif not waiting[i]:
+                del waiting[i]
+                decision, data, controls = _outcome(tasks[i], runs, conclude)
+                if isinstance(decision, cf.Future):
+                    judging[decision] = i, data, controls
+                else:
+                    settle(i, decision, data, controls)
+
+    def meanwhile() -> None:
+        for future in [f for f in judging if f.done()]:
+            i, data, controls = judging.pop(future)
+            settle(i, _judged_elsewhere(future), data, controls)
+
+    planned = {Runs.program_key(job.program) for job in jobs}
+    for key in set().union(*waiting.values()) - planned:
+        arrived(key, None)  # of earlier rounds
+    execute(jobs, runs, pool, progress, finished, meanwhile, at_once, until=until)
+    while judging:
+        wait_for_first(judging)
+        meanwhile()
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value + other[name] for name, value in one.items()}
+
+
+def conclude(
+    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), terms: Terms | None = None
+) -> Decision:
+    """Judge one claim on its data, and each cell of the fields of ``by``; see :func:`jaxdyn.engine.judging.verdict.decide`."""
+    cells = by_cells(claim, data, list(by)) if by else None
+    return dataclasses.replace(decide(claim, data, control_data, terms or Terms()), by=cells)
+
+
+def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
+    return conclude(task.claim, data, control_data, task.by, task.terms)
+
+
+def _names(by: Any) -> list[str]:
+    """The fields of ``by``: a name, or several different ones."""
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else None
+    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
+        raise UsageError(f"by={by!r:.60} is not allowed: it is the name of a field, or a list of names")
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UsageError(f"--by {','.join(names)} is not allowed: {twice[0]} is given twice")
+    return names
+
+
+def _own_seeds(claim: Claim, scale: str, seeds: Any, fresh: int | None) -> Any:
+    if seeds is not None:
+        return seeds
+    count = claim.seed_count(scale)
+    return count if fresh is None else range(fresh, fresh + count)
+
+
+def _task(
+    claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
+) -> Task:
+    grid = claim.grid(scale).replace(**overrides)
+    chosen = chosen_seeds(seeds)
+    for name in by:
+        if name != "seed" and name not in grid.axes:
+            axes = ", ".join([*grid.axes, "seed"])
+            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}; it sweeps {axes} (add --set {name}=v1,v2,…)")
+    controls = {}
+    for name, control in claim.controls.items():
+        if not callable(control.breach):
+            own = chosen if "seed" in by else control.seeds(chosen)
+            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), own)
+    main = Request(claim.trial, grid, chosen)
+    missing = absence(claim.trial, [main.grid, *(request.grid for request in controls.values())])
+    return Task(claim, scale, main, controls, overrides, tuple(by), tuple(map(str, load)), missing=missing)
+
+
+def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:
+    try:
+        return grid.replace(**breach)
+    except UsageError as error:
+        raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
+
+
+def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
+    cost = costs.get(program)
+    return Cost(program, **cost) if isinstance(cost, dict) else Cost(program)
+
+
+def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
+    """The decision of another process; one that cannot be pickled (a value in a check, say) is an error of the claim."""
+    try:
+        return future.result()
+    except cf.BrokenExecutor:
+        raise
+    except BaseException as error:
+        let_through(error)
+        return error_decision(error)
+
+
+def _outcome(
+    task: Task, runs: Runs, conclude: Concluding
+) -> tuple[Decision | cf.Future[Decision], xr.Dataset | None, dict[str, xr.Dataset]]:
+    """The decision (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
+    try:
+        data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
+    except BaseException as error:
+        let_through(error)
+        return error_decision(error, task.claim.trial), None, {}
+    about = {"claim": task.claim.id, "statement": task.claim.statement, "source": task.claim.source, "scale": task.scale}
+    data.attrs |= about
+    for name, ds in controls.items():
+        ds.attrs |= about | {"control": name}
+    return conclude(task, data, controls), data, controls

@@ -1,0 +1,229 @@
+"""Functions of users' files and notebooks: found again, run anew when they change."""
+
+import functools
+import itertools
+import linecache
+import sys
+import types
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.base import reference
+from jaxdyn.engine.base.reference import load_file, ref_to, resolve
+
+NOTEBOOK = """
+import jaxdyn as jd
+import jax.numpy as jnp
+
+@jd.setting
+class Cell:
+    rate: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(measured={{"x": s.rate * {factor}}})
+"""
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A module without a file, as notebooks have, in which cells are run again."""
+    module = types.ModuleType("a_notebook")
+    monkeypatch.setitem(sys.modules, "a_notebook", module)
+
+    number = itertools.count()
+
+    def run_cell(text):
+        name = f"<cell {next(number)}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        exec(compile(text, name, "exec"), module.__dict__)
+        return module
+
+    return run_cell
+
+
+@pytest.mark.slow
+def test_a_trial_defined_again_in_a_notebook_is_run_anew(notebook):
+    for factor in (2, 3):
+        cell = notebook(NOTEBOOK.format(factor=factor))
+        assert jd.sweep(cell.trial, jd.grid(cell.Cell)).measured_x.item() == factor
+
+
+@pytest.mark.slow
+def test_a_trial_of_a_notebook_can_be_stored(notebook, tmp_path):
+    for factor in (2, 3):
+        cell = notebook(NOTEBOOK.format(factor=factor))
+        assert jd.sweep(cell.trial, jd.grid(cell.Cell), out=tmp_path / "out").measured_x.item() == factor
+
+
+def test_a_trial_without_source_is_run_and_run_anew_when_it_changes(monkeypatch, tmp_path):
+    """Typed at a prompt or read from a pipe: no file, and no source that could be read back."""
+    module = types.ModuleType("a_prompt")
+    monkeypatch.setitem(sys.modules, "a_prompt", module)
+    for factor in (2, 3):
+        exec(compile(NOTEBOOK.format(factor=factor), "<stdin>", "exec"), module.__dict__)
+        grid = jd.grid(module.Cell)
+        assert jd.sweep(module.trial, grid).measured_x.item() == factor
+        assert jd.sweep(module.trial, grid, out=tmp_path / "out").measured_x.item() == factor
+
+
+def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):
+    """The reference of a function that is not installed carries its file."""
+    (tmp_path / "trials_beside.py").write_text("def trial(s, key): ...\n")
+    (tmp_path / "claims_here.py").write_text("from trials_beside import trial\n")
+    module = load_file(tmp_path / "claims_here.py")
+    ref = ref_to(module.trial)
+    sys.modules.pop("trials_beside")
+    assert ref.path is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(:\n", "bad.py, line 1: invalid syntax"),
+        ("x = 1\nraise RuntimeError('boom')\n", "bad.py cannot be imported: RuntimeError: boom"),
+        ("import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
+        ("import sys\nsys.exit(3)\n", "bad.py cannot be imported"),
+        ("x = '\x00'\n", "bad.py"),
+    ],
+)
+def test_files_that_cannot_be_imported_are_named(tmp_path, text, message):
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(jd.UsageError, match=message):
+        load_file(file)
+
+
+def test_an_error_in_an_imported_helper_is_placed_there(tmp_path):
+    (tmp_path / "wrong_helper.py").write_text("\n\ndef f(:\n")
+    (tmp_path / "good.py").write_text("import wrong_helper\n")
+    with pytest.raises(jd.UsageError, match="wrong_helper.py, line 3"):
+        load_file(tmp_path / "good.py")
+
+
+def test_missing_files_and_files_of_another_kind_are_refused(tmp_path):
+    with pytest.raises(jd.UsageError, match="no such file"):
+        load_file(tmp_path / "missing.py")
+    with pytest.raises(jd.UsageError, match="no such file"):
+        load_file(tmp_path)
+    (tmp_path / "claims.txt").write_text("CLAIMS = []")
+    with pytest.raises(jd.UsageError, match=r"must end in .py"):
+        load_file(tmp_path / "claims.txt")
+
+
+HELPERS = ("hlp", "outer", "common", "hlp_later", "hlp_first", "lib_a", "other_helper", "numbers_here")
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Modules that a test imports are forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.setattr(reference, "own_modules", dict(reference.own_modules))
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(("jaxdyn_user_f", "jaxdyn_user_g")) or name.partition(".")[0] in {*HELPERS, "colorsys"}:
+            del sys.modules[name]
+
+
+def write(folder, **files):
+    """Files of these names in a folder; ``a__b`` is the module b of the package a, ``a__`` the package itself."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/') if name[-2:] != '__' else name[:-2] + '/__init__'}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+SHARED = {
+    "imported": {"f": "from hlp import X", "hlp": "X = {}"},
+    "imported by a helper": {"f": "import outer", "outer": "import hlp", "hlp": "X = {}"},
+    "imported in a function": {"f": "def g():\n    import hlp", "hlp": "X = {}"},
+    "in a folder": {"f": "from hlp.numbers import X", "hlp__numbers": "X = {}"},
+    "in a package": {"f": "from hlp import X", "hlp__": "from .numbers import X", "hlp__numbers": "X = {}"},
+}
+
+
+@pytest.mark.parametrize("files", SHARED.values(), ids=SHARED)
+def test_a_helper_whose_name_another_file_has_is_refused(tmp_path, apart, files):
+    """Python would give the second file the first one's helper."""
+    folders = [write(tmp_path / name, **{n: text.format(name) for n, text in files.items()}) for name in "12"]
+    first = load_file(folders[0] / "f.py")
+    with pytest.raises(jd.UsageError) as error:
+        load_file(folders[1] / "f.py")
+    message = str(error.value)
+    assert str(folders[0]) in message and str(folders[1]) in message and ("'hlp" in message or "'outer'" in message)
+    assert "rename one of them" in message and "\n" not in message
+    assert load_file(folders[0] / "f.py") is first, "the first file is left alone"
+
+
+def test_other_modules_of_a_helpers_name_are_refused(tmp_path, apart, monkeypatch):
+    """Python's own, one on the path that is imported later, and the helper of another file that is not next to this one."""
+    write(tmp_path / "own", f="import colorsys", colorsys="X = 1")
+    write(tmp_path / "later", f="def g():\n    import hlp_later", hlp_later="X = 1")
+    write(tmp_path / "path", hlp_later="X = 2", hlp_first="X = 2")
+    write(tmp_path / "first", f="import hlp_first", hlp_first="X = 1")
+    write(tmp_path / "lone", f="import hlp_first")
+    import colorsys  # noqa: F401
+
+    load_file(tmp_path / "first" / "f.py")
+    with pytest.raises(jd.UsageError, match="lone/f.py imports 'hlp_first', which is not next to it: this process has .*first/hlp"):
+        load_file(tmp_path / "lone" / "f.py")
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+    for name, words in (("own", "'colorsys'"), ("later", "path/hlp_later.py"), ("lone", "path/hlp_first.py")):
+        with pytest.raises(jd.UsageError, match=f"{words}.*rename one of them"):
+            load_file(tmp_path / name / "f.py")
+
+
+def test_files_of_one_folder_share_their_helpers(tmp_path, apart):
+    write(tmp_path, f="from common import X\nimport jaxdyn", g="import common, json", common="X = object()")
+    write(tmp_path / "elsewhere", f="import json\nX = 3", common="raise RuntimeError")
+    f, g = load_file(tmp_path / "f.py"), load_file(tmp_path / "g.py")
+    assert f.X is g.common.X
+    assert load_file(tmp_path / "elsewhere" / "f.py").X == 3, "a module that it does not import is no helper"
+
+
+def test_a_changed_helper_is_imported_anew(tmp_path, apart):
+    """With the files that import it, directly or not; the other helpers stay."""
+    write(tmp_path, f="from lib_a.near import X, other", lib_a__far="X = 1", other_helper="Y = object()")
+    write(tmp_path, lib_a__="", lib_a__near="from .far import X\nimport other_helper as other")
+    first = load_file(tmp_path / "f.py")
+    assert load_file(tmp_path / "f.py") is first and first.X == 1
+    for number in (2, 3, 4):  # as fast as a person cannot: compiled files know whole seconds
+        write(tmp_path, lib_a__far=f"X = {number}")
+        assert load_file(tmp_path / "f.py").X == number
+    assert load_file(tmp_path / "f.py").other is first.other
+
+
+def test_a_worker_imports_a_changed_helper_anew(tmp_path, apart):
+    """What a trial refers to is another trial when its helper has changed, though the trial's own text is the same."""
+    refs = []
+    for number in (1, 2):
+        write(tmp_path, f="from numbers_here import X\ndef trial(s, key):\n    return X", numbers_here=f"X = {number}")
+        refs.append(ref_to(load_file(tmp_path / "f.py").trial))
+        reference.objects.pop(refs[-1])  # a worker has met no function
+        assert resolve(refs[-1])(None, None) == number
+    assert refs[0] != refs[1] and str(refs[0]) == str(refs[1])
+
+
+def test_a_changed_file_of_the_same_length_is_run_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for number in (1, 2, 3):
+        assert load_file(write(tmp_path, f=f"X = {number}") / "f.py").X == number
+
+
+class Callable:
+    """An object that can be called."""
+
+    def __call__(self, s, key):
+        """Nothing."""
+
+    def method(self, s, key):
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    "thing", [None, "x", 5, functools.partial(print), Callable(), Callable().method], ids=lambda thing: type(thing).__name__
+)
+def test_only_functions_and_classes_have_a_reference(thing):
+    with pytest.raises(jd.UsageError, match="is not allowed: it must be a function at the top level of a module"):
+        ref_to(thing)

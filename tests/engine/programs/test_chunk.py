@@ -1,0 +1,83 @@
+"""Descriptions of what is run: their identities follow all that can change a run's bits, and nothing else."""
+
+import dataclasses
+import pickle
+from importlib import metadata
+
+import pytest
+
+from jaxdyn.engine.base.devices import Devices
+from jaxdyn.engine.base.reference import ref_to
+from jaxdyn.engine.claims.setting import split
+from jaxdyn.engine.programs import chunk as module
+from jaxdyn.engine.programs.chunk import Chunk, Program
+
+
+@pytest.fixture(scope="module")
+def program(toys):
+    return Program(ref_to(toys.decay), ref_to(toys.Toy), split(toys.Toy())[0], "vmap")
+
+
+@pytest.fixture
+def chunk(program):
+    return Chunk(program, ((1.0, 0.01), (2.0, 0.01)), (0, 1, 5), "there", "an id")
+
+
+def test_a_program_is_told_from_every_other(program, toys, monkeypatch):
+    others = [
+        dataclasses.replace(program, fingerprint="another"),
+        dataclasses.replace(program, executor="map"),
+        dataclasses.replace(program, compiler="light"),
+    ]
+    found = [p.identity() for p in (program, *others)]
+    monkeypatch.setattr(module, "versions", lambda: {"jax": "another"})
+    found.append(program.identity())
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7))
+    found.append(program.identity())
+    monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7, instructions="x86_64 avx512"))
+    found.append(program.identity())
+    monkeypatch.setenv("XLA_FLAGS", "--another")
+    found.append(program.identity())
+    monkeypatch.setattr(module, "runner", lambda: ["other code"])
+    found.append(program.identity())
+    assert len(set(found)) == len(found)
+    monkeypatch.undo()
+    assert dataclasses.replace(program).identity() == found[0]
+
+
+def test_a_chunk_is_addressed_by_its_content_wherever_it_is_kept(chunk):
+    others = [
+        dataclasses.replace(chunk, cells=chunk.cells[::-1]),
+        dataclasses.replace(chunk, cells=((1.0, 0.01), (2.0, 0.01 + 1e-17 * 2))),
+        dataclasses.replace(chunk, seeds=(0, 1, 6)),
+        dataclasses.replace(chunk, program_id="another id"),
+    ]
+    assert len({c.identity() for c in (chunk, *others)}) == 5
+    assert dataclasses.replace(chunk, store="elsewhere").identity() == chunk.identity()
+
+
+def test_a_chunk_travels(chunk):
+    there = pickle.loads(pickle.dumps(chunk))
+    assert there == chunk and there.identity() == chunk.identity() and hash(there) == hash(chunk)
+    assert there.runs == len([(cell, seed) for cell in chunk.cells for seed in chunk.seeds]) == 6
+
+
+def test_versions_are_those_that_are_installed():
+    assert all(metadata.version(name) == number for name, number in module.versions().items())
+    assert {"jax", "jaxlib", "scipy"} <= set(module.versions())
+
+
+@pytest.mark.parametrize(
+    ("run_seconds", "most", "shapes"),
+    [
+        (0.1, 100, {(2, 6)}),  # twelve more runs of 0.1 s instead of half of 2.5 s
+        (0.2, 100, {(2, 3), (1, 6)}),  # of 0.2 s they cost more
+        (0.1, 11, {(2, 3), (1, 6)}),  # twelve runs do not fit into the memory
+    ],
+)
+def test_chunks_share_a_compiled_shape_where_that_pays(chunk, run_seconds, most, shapes):
+    chunks = [chunk, dataclasses.replace(chunk, cells=chunk.cells[:1], seeds=tuple(range(6)))]
+    found = module.in_one_room(chunks, 2.5, run_seconds, most)
+    assert {c.shape for c in found} == shapes
+    assert [(c.cells, c.seeds, c.identity()) for c in found] == [(c.cells, c.seeds, c.identity()) for c in chunks]

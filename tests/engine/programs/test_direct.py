@@ -1,0 +1,167 @@
+"""Programs of the package that are known without tracing them: when, and what makes them unknown again."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.base.devices import Devices, elsewhere
+from jaxdyn.engine.base.reference import ref_to
+from jaxdyn.engine.claims.setting import split
+from jaxdyn.engine.programs import direct
+from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.storage.cache import read_cached, write_cached
+from jaxdyn.maintain.shipped import theory_programs
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """As if the command line had started this process, with an empty cache; what is traced."""
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(direct, "_alone", lambda: True)
+    seen, trace = [], direct.tracing.trace_pure
+    monkeypatch.setattr(direct.tracing, "trace_pure", lambda program: seen.append(program) or trace(program))
+    return seen
+
+
+@pytest.fixture(scope="module")
+def own():
+    return theory_programs(["lyu", "morwani"])[:2]
+
+
+@pytest.fixture(scope="module")
+def programs(toys):
+    toy = Program(ref_to(toys.decay), ref_to(toys.Toy), split(toys.Toy())[0])
+    return [toy, Program(ref_to(toys.solved), ref_to(toys.Flow), split(toys.Flow())[0])]
+
+
+def test_known_programs_of_the_package_are_not_traced_again(alone, own, programs):
+    assert direct.untraced([*own, *programs]) == 4
+    first = direct.facts_of([*own, *programs])
+    assert set(alone) == {*own, *programs} and [f["executor"] for f in first.values()][2:] == ["vmap", "map"]
+    assert len({f["fingerprint"] for f in first.values()}) == 4
+    del alone[:]
+    assert direct.untraced([*own, *programs]) == 2
+    assert direct.facts_of([*own, *programs]) == first and alone == programs, "what is anybody's own is traced every time"
+
+
+def test_elsewhere_everything_is_traced(alone, own, monkeypatch):
+    first = direct.facts_of(own)
+    monkeypatch.setattr(direct, "_alone", lambda: False)
+    del alone[:]
+    assert direct.facts_of(own) == first and alone == own
+
+
+def test_each_platform_has_fingerprints_of_its_own(alone, own):
+    here = direct.facts_of(own)
+    with elsewhere(Devices("gpu", 8)):
+        assert direct.untraced(own) == 2
+        there = direct.facts_of(own)
+    assert all(here[p]["fingerprint"] != there[p]["fingerprint"] for p in own)
+    assert all(here[p]["bytes"] == there[p]["bytes"] for p in own)
+
+
+@pytest.mark.parametrize("content", [[], None, 3, {"a": 1}, {"a": {"bytes": 1, "executor": "map"}}])
+def test_the_memory_of_another_version_costs_tracing_only(alone, own, content):
+    first = direct.facts_of(own)
+    write_cached(direct.PROGRAMS, content)
+    assert direct.facts_of(own) == first
+    assert read_cached(direct.PROGRAMS).keys() == {direct.direct_key(p) for p in own}
+
+
+def test_a_memory_that_cannot_be_written_costs_tracing_only(alone, own, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "file"))
+    assert len(direct.facts_of(own)) == 2
+
+
+def test_a_trial_that_raises_is_not_remembered(alone, toys, programs):
+    bad = Program(ref_to(toys.broken), ref_to(toys.Toy), programs[0].static)
+    assert direct.facts_of([bad, programs[0]])[bad]["fingerprint"] == ""
+    with pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy))
+
+
+def test_a_pool_traces_what_belongs_to_the_package(alone, own, programs, monkeypatch):
+    here = direct.facts_of(own)
+    write_cached(direct.PROGRAMS, {})
+    sent = []
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(pool, "map", lambda f, some: sent.extend(some) or ThreadPoolExecutor.map(pool, f, some))
+        found = direct.facts_of([*programs, *own], pool)
+    assert sent == own and {p: found[p] for p in own} == here
+
+
+@pytest.fixture
+def copied(monkeypatch, tmp_path):
+    """A package of four modules in place of jaxdyn's, and a function that writes one of them."""
+    files = {
+        "theories/toy/topic.py": "from jaxdyn.nn import layer\nfrom jaxdyn.theories.toy import model\n",
+        "theories/toy/model.py": "SIZE = 3\n",
+        "nn/layer.py": "def f(x):\n    return x\n",
+        "nn/other.py": "def g(x):\n    return x\n",
+        "theories/toy/__init__.py": "",
+        "theories/__init__.py": "",
+        "nn/__init__.py": "",
+    }
+    monkeypatch.setattr(direct, "PACKAGE", tmp_path)
+    monkeypatch.setattr(direct, "RUNNERS", ())
+
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        direct.modules_behind.cache_clear()
+        direct._code.cache_clear()
+
+    for name, text in files.items():
+        write(name, text)
+    yield write
+    direct.modules_behind.cache_clear()
+    direct._code.cache_clear()
+
+
+def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):
+    def now():
+        return direct.modules_behind("jaxdyn.theories.toy.topic")
+
+    before = now()
+    copied("nn/other.py", "def g(x):\n    return 2 * x\n")
+    copied("nn/layer.py", 'def f(x):\n    """A layer."""\n    return x  # a comment\n')
+    assert now() == before
+    for name, text in (
+        ("nn/layer.py", "def f(x):\n    return 2 * x\n"),
+        ("theories/toy/model.py", "SIZE = 4\n"),
+        ("nn/__init__.py", "a = 1"),
+    ):
+        copied(name, text)
+        assert now() != before, name
+        before = now()
+
+
+def test_modules_of_anybodys_own_end_it(monkeypatch):
+    assert not direct._alone(), "nobody allowed it"
+    monkeypatch.setattr(direct, "_allowed", True)
+    assert not direct._alone(), "the tests are loaded"
+
+
+ASKED = """
+import sys
+from jaxdyn.engine.programs import direct
+import jaxdyn.engine.runs.sweep
+direct.allow()
+print(direct._alone())
+sys.path.insert(0, sys.argv[1])
+import foreign
+print(direct._alone())
+"""
+
+
+def test_a_process_that_loads_a_file_traces_everything(tmp_path):
+    (tmp_path / "foreign.py").write_text("")
+    env = {**os.environ, "PYTHONPATH": str(Path(jd.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", ASKED, str(tmp_path)], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]

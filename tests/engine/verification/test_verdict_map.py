@@ -1,0 +1,126 @@
+"""Maps of where a claim holds."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.verification import verdict_map
+from jaxdyn.engine.verification.rounds import judged_cell
+
+FINE = (1e-3, 1.0, "log")
+OVER = {"rate": (0.1, 10.0, "log"), "lr": (1e-3, 0.1, "log")}
+EDGE = 1 - math.exp(-1 / 20)  # lr · rate at which twenty steps shrink x by e
+
+
+def shrinks(ds):
+    """After twenty steps x is at most 1/e of its start."""
+    return [jd.at_most("what is left", ds.measured_x / ds.start, math.exp(-1))]
+
+
+STILL = {"nothing moves": {"what is left": 1.0}}
+
+
+@pytest.fixture
+def halved(claim):
+    return claim(judge=shrinks, rivals=STILL, form="derived")
+
+
+@pytest.mark.slow
+def test_the_border_is_where_theory_puts_it(halved):
+    found = jd.map(halved, over=OVER, cells=243, seeds=1)
+    assert isinstance(found, jd.Map) and len(found.cells) == 243 and found.runs == 243
+    for cell in found.cells:
+        assert cell["verdict"] == ("upheld" if cell["at"]["lr"] * cell["at"]["rate"] >= EDGE else "refuted")
+    assert found.border.exponent == pytest.approx(-1, abs=0.03) and found.border.factor == pytest.approx(
+        EDGE, rel=0.08
+    )  # half a step of the finest lattice
+    assert found.border.interval[0] < -0.97 and found.border.interval[1] > -1.03
+    for a, b in found.edges:
+        assert min(a["lr"] * a["rate"], b["lr"] * b["rate"]) < EDGE <= max(a["lr"] * a["rate"], b["lr"] * b["rate"])
+
+
+@pytest.mark.slow
+def test_over_one_field_the_border_is_bracketed(halved):
+    found = jd.map(halved, over={"lr": FINE}, cells=51, seeds=1, rate=1.0)
+    ((a, b),) = found.edges
+    assert len(found.cells) == 51, "every round asks for as many cells as the first, so that its program serves"
+    assert found.border is None and a["lr"] < EDGE < b["lr"] < 1.04 * a["lr"]
+
+
+@pytest.mark.slow
+def test_values_make_rows_of_their_own(halved):
+    found = jd.map(halved, over={"optimizer": ["gd", "sign"], "lr": (1e-3, 0.09, "log")}, cells=34, seeds=1, rate=1.0)
+    assert {cell["at"]["optimizer"] for cell in found.cells} == {"gd", "sign"} and found.border is None
+    assert {a["optimizer"] for a, _ in found.edges} >= {"gd"}
+    whole = jd.map(halved, over={"size": range(1, 4), "lr": [0.01, 0.09]}, seeds=1, rate=1.0)
+    assert [c["verdict"] for c in whole.cells] == ["refuted", "upheld"] * 3 and whole.programs == 3
+
+
+def test_a_cell_in_which_a_rival_passes_is_toothless(claim):
+    lax = claim(judge=lambda ds: [jd.at_most("what is left", ds.measured_x / ds.start, 2.0)], rivals=STILL, form="derived")
+    found = jd.map(lax, over={"lr": [0.01]}, seeds=1)
+    assert [(c["verdict"], c["failed"]) for c in found.cells] == [("toothless", "not rejected: nothing moves")]
+
+
+def test_outside_of_the_assumptions_all_runs_are_judged_and_said_to_be_outside(halved):
+    ds = jd.sweep(halved.trial, halved.quick.replace(lr=0.09, rate=1.0), 2).assign(assumed_pace=("seed", [0.5, 0.6]))
+    narrow = dataclasses.replace(halved, assumes=(jd.above("pace", 1.0),))
+    entry = judged_cell(narrow, ds.transpose(..., "seed"), {"lr": 0.09})
+    assert entry["verdict"] == "upheld" and entry["inside"] is False and entry["assumed"]["pace"] == pytest.approx(0.55)
+    wide = dataclasses.replace(halved, assumes=(jd.above("pace", 0.55),))
+    assert judged_cell(wide, ds, {"lr": 0.09})["inside"] is True
+
+
+@pytest.mark.slow
+def test_the_same_command_takes_stored_runs(halved, tmp_path, toys):
+    first = jd.map(halved, over=OVER, cells=27, seeds=2, out=tmp_path)
+    traced = len(toys.TRACES)
+    again = jd.map(halved, over=OVER, cells=27, seeds=2, out=tmp_path)
+    assert len(toys.TRACES) == traced and again.cells == first.cells and again.resumed and not first.resumed
+
+
+def test_a_map_is_a_labelled_dataset_and_json(halved):
+    found = jd.map(halved, over=OVER, cells=9, seeds=1)
+    ds = found.data
+    assert ds.sizes == {"cell": 9, "check": 1} and set(ds.coords) >= {"rate", "lr", "check"}
+    assert float(ds.value[0, 0]) == found.cells[0]["checks"][0]["value"]
+    told = json.loads(json.dumps(found.to_json()))
+    assert told["over"][0] == {"field": "rate", "low": 0.1, "high": 10.0, "log": True} and len(told["cells"]) == 9
+
+
+def test_the_cost_is_known_beforehand(halved):
+    asked = verdict_map.prepare(halved, OVER, cells=243, seeds=1)
+    assert len(asked.first()) == 81 and asked.seconds() > 0
+
+
+@pytest.mark.parametrize(
+    ("over", "options", "message"),
+    [
+        ({}, {}, "a map is over one or two fields, got 0"),
+        (dict.fromkeys(("rate", "lr", "size"), (0.1, 1.0)), {}, "one or two fields, got 3"),
+        ({"speed": (0.1, 1.0)}, {}, "Toy has no field 'speed'"),
+        ({"size": (1, 5)}, {}, "size: only swept fields .rate, lr, optimizer. have a range; list values for others"),
+        ({"lr": (1.0, 0.1)}, {}, "lr=1:0.1 is not allowed: a range goes from a number to a larger one"),
+        ({"lr": (0.0, 0.1, "log")}, {}, "a logarithmic range starts above 0"),
+        ({"lr": (0.1, 0.2, "lin")}, {}, "lr=.* is not allowed: give .low, high., .low, high, 'log'. or a list"),
+        ({"lr": [0.1, 0.1]}, {}, "lr: the values of an axis must differ, got 0.1, 0.1"),
+        ("lr", {}, "over='lr' is not allowed: it is a dict of fields and their ranges"),
+        ({"lr": (0.1, 1.0)}, {"cells": float("nan")}, "cells=nan is not allowed: cells is a whole number, at least 1"),
+        ({"lr": []}, {}, "an axis needs at least one value"),
+        ({"rate": (-1.0, 1.0)}, {}, "rate is positive"),
+        ({"lr": (0.1, 1.0)}, {"cells": 2}, "cells=2 is not allowed: this map needs at least 3"),
+        ({"lr": (0.1, 1.0)}, {"scale": "huge"}, "scale='huge' is not allowed"),
+    ],
+)
+def test_wrong_use_is_one_sentence(halved, over, options, message):
+    with pytest.raises(jd.UsageError, match=message) as error:
+        jd.map(halved, over=over, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_map_is_of_one_claim():
+    with pytest.raises(jd.UsageError, match="matches 18 claims; a map takes one claim"):
+        jd.map("cal.*", over={"lr": (0.1, 1.0)})
