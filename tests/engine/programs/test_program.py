@@ -13,7 +13,8 @@ from jaxdyn.engine.base.reference import Ref, ref_to
 from jaxdyn.engine.claims.setting import split
 from jaxdyn.engine.programs import program
 from jaxdyn.engine.programs.chunk import Chunk, Program
-from jaxdyn.engine.runs.blocks import Request, planning
+from jaxdyn.engine.runs import planning
+from jaxdyn.engine.runs.blocks import Request
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.runs import planning
 from jaxdyn.engine.runs import sweep as sweep_module
-from jaxdyn.engine.runs.blocks import Request, Runs, planning
+from jaxdyn.engine.runs.blocks import Request, Runs
 
 SPAWN = multiprocessing.get_context("spawn")
 

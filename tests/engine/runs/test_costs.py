@@ -12,7 +12,8 @@ from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.setting import split
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.runs import costs as timings
-from jaxdyn.engine.runs.blocks import Request, planning
+from jaxdyn.engine.runs import planning
+from jaxdyn.engine.runs.blocks import Request
 from jaxdyn.engine.verification.verify import make_plan
 from jaxdyn.report.terminal import announcement
 

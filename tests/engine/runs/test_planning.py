@@ -8,7 +8,8 @@ import jaxdyn as jd
 from jaxdyn.engine.base.devices import Devices, elsewhere
 from jaxdyn.engine.base.reference import Ref
 from jaxdyn.engine.programs.chunk import Chunk, Program
-from jaxdyn.engine.runs.blocks import Request, planning
+from jaxdyn.engine.runs import planning
+from jaxdyn.engine.runs.blocks import Request
 
 CHOICES = [
     ("solved", "Flow", {}, "map"),
