@@ -141,6 +141,10 @@ REPLACED = (  # of the claim's own source
     *('"mine.decay"', '"textbook"', '{"sign": {"kind": "sign"}}', "jd.scaled(predicted_x=1.1)", '"entry"', "1e-5", "ds", "return"),
     *('jd.named(x, "entry")', "s.lr", '{"step": s.lr}', "(s.size,)", "key", "jd.Swept", "jd.setting", "CLAIMS", "9", "0.1", "Toy"),
 )
+ADDED = (  # fields that the claim leaves at their defaults
+    *("paper", "paper_seeds", "max_seeds", "tested", "form", "min_ok", "plot", "caption", "expected", "counterpart", "sibling"),
+    *("printed", "talks", "recorded", "recorded_seeds"),
+)
 BY = (
     *(
         "None",
@@ -348,6 +352,9 @@ class Campaign:
             if places:
                 at = rng.choice(places)
                 text, changes = text[:at] + new + text[at + len(old) :], [*changes, f"{old} -> {new}"]
+        if rng.random() < 0.4:
+            added = f"{rng.choice(ADDED)}={rng.choice(BY)}"
+            text, changes = text.replace("seeds=2,", f"seeds=2, {added},"), [*changes, added]
         Path("changed.py").write_text(text)
         words = ["verify", "--load", "changed.py", "mine", "--workers", "1", "--out", "changed"]
         shutil.rmtree("changed", ignore_errors=True)

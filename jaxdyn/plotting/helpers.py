@@ -198,33 +198,36 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     ax.set_ylabel(ax.get_ylabel() or "error")
 
 
-def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name: str = "", **line: Any) -> None:
+def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name: str = "", label: str = "", **line: Any) -> None:
     """One line per row, coloured by a number (a ramp, with a colour bar beyond six) or by a name.
 
     Args:
         ax: where to draw.
-        x: (n,) positions, or a one-dimensional DataArray.
+        x: (n,) positions, a one-dimensional DataArray, or (k, n) where each row has positions of its own.
         ys: (k, n), or a DataArray whose other dimensions make the rows.
         color_by: (k,) numbers or names; without it all lines are thin and of the measured colour.
         name: what ``color_by`` is, for the legend or the colour bar.
+        label: of all lines together, for the legend, where ``color_by`` is missing.
         **line: passed to every line.
     """
-    x, rows = _flat(x, ys)
+    own = np.asarray(x, float) if np.ndim(x) > 1 else None
+    shared, rows = _flat(x if own is None else own[0], ys)
+    xs = np.broadcast_to(shared if own is None else own, rows.shape)
     if color_by is None:
-        drawn, label = _some(len(rows), LINES, "", "runs")
-        ax.plot(x, rows[drawn].T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
-        if label:
-            ax.lines[-1].set_label(label)
+        drawn, label = _some(len(rows), LINES, label, "runs")
+        added = ax.plot(xs[drawn].T, rows[drawn].T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
+        if label and added:
+            added[0].set_label(label)
         return
     values = list(np.asarray(color_by).ravel())
     if any(isinstance(v, str) for v in values):
-        for i, (value, y) in enumerate(zip(values, rows, strict=True)):
+        for i, (value, x, y) in enumerate(zip(values, xs, rows, strict=True)):
             ax.plot(x, y, **{"color": CYCLE[i % len(CYCLE)], "label": str(value), **line})
         return
     numbers = np.asarray(values, float)
     norm_kind = matplotlib.colors.LogNorm if _wide(numbers, 1.0) else matplotlib.colors.Normalize
     norm = norm_kind(numbers.min(), numbers.max())
-    for value, y in zip(numbers, rows, strict=True):
+    for value, x, y in zip(numbers, xs, rows, strict=True):
         text = (f"{name} = {value:g}" if name else f"{value:g}") if len(numbers) <= 6 else None
         ax.plot(x, y, **{"color": RAMP(norm(value)), "label": text, **line})
     if len(numbers) > 6:

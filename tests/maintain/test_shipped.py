@@ -66,7 +66,7 @@ def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     catalogue = json.loads((tmp_path / "catalogue.json").read_text())
     assert len(catalogue["claims"]) == claims == len(registry.catalogue()) and catalogue["claims"] == registry.catalogue()
     monkeypatch.setattr(direct, "SHIPPED", tmp_path / "programs.json")
-    monkeypatch.setattr(direct, "_alone", lambda: True)
+    monkeypatch.setattr(direct, "in_use", lambda: True)
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     direct.shipped_programs.cache_clear()
     assert direct.untraced(theory_programs(["lyu"])) == 0

@@ -99,6 +99,15 @@ def test_of_very_many_runs_a_fixed_number_of_lines_is_drawn(ax):
     assert ax.get_legend_handles_labels()[1] == ["200 of 1,000 runs"]
 
 
+def test_lines_with_positions_of_their_own_and_a_label(ax):
+    xs, ys = np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4) ** 2
+    plotting.lines(ax, xs, ys, label="all runs")
+    for line, x, y in zip(ax.lines, xs, ys, strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), np.column_stack([x, y]))
+    plotting.lines(ax, np.ones((900, 4)), np.ones((900, 4)), label="many")
+    assert ax.get_legend_handles_labels()[1] == ["all runs", "many, 200 of 900 runs"]
+
+
 def test_many_numbers_get_a_colour_bar():
     fig = Figure()
     plotting.lines(fig.subplots(), np.arange(4), np.ones((9, 4)), np.logspace(-3, 0, 9), name="rate")

@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 import jaxdyn as jd
-from jaxdyn.theories.margin import factored, model, sequences
+from jaxdyn.theories.margin import factored, model, select, sequences
 from jaxdyn.theories.margin.dynamics import nuclear, svm
 from jaxdyn.theories.margin.factored import Factored, trial
 from jaxdyn.theories.margin.select import Select
@@ -205,3 +206,32 @@ def test_breaches(x64):
     data, best = sequences.sample(Select(blended=1.0), KEY, False)
     first = np.delete(data.features[0], int(best[0]), 0)
     np.testing.assert_allclose(data.features[0, best[0]], jnp.mean(first, 0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("topic", [select, factored])
+def test_figures_of_many_runs_have_few_lines(topic):
+    """Of 4,096 runs at most 200 lines of a kind are drawn."""
+    rng, runs = np.random.default_rng(0), ("spread", "seed")
+    size = np.sort(rng.uniform(1, 300, (2, 2048, 8)), -1)
+    cosine = 1 - 3 / size**2
+    direction = np.stack([cosine, np.sqrt(1 - np.clip(cosine, -1, 1) ** 2)], -1)
+    ds = xr.Dataset(
+        {
+            "status": (runs, np.zeros((2, 2048), int)),
+            "assumed_selected": (runs, np.where(np.arange(2048) % 2, 1.0, 0.5) * np.ones((2, 1))),
+            "size": ((*runs, "record"), size),
+            "norm": ((*runs, "record"), size),
+            "away": ((*runs, "record"), 1 - cosine),
+            "to_frobenius": ((*runs, "record"), cosine - 0.1),
+            "measured_direction": ((*runs, "record", "row", "column"), direction[..., None, :]),
+            "predicted_direction": ((*runs, "row", "column"), np.ones((2, 2048, 1, 1)) * [1.0, 0.0]),
+            "singular": ((*runs, "rank"), np.ones((2, 2048, 2)) / 2),
+            "least": ((*runs, "rank"), np.ones((2, 2048, 2)) / 2),
+        }
+    )
+    fig = Figure()
+    topic.plot(ds, fig)
+    left = fig.axes[0]
+    assert len(left.lines) <= 401 and left.get_xscale() == left.get_yscale() == "log"
+    said = [text for text in left.get_legend_handles_labels()[1] if "200 of" in text]
+    assert len(said) == 2, said

@@ -346,7 +346,7 @@ def test_claims_name_the_model_and_are_registered(claim):
 
 def test_without_the_model_claims_are_skipped(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    resource._loaded.cache_clear()
+    resource.loaded.cache_clear()
     results = [jd.verify(claim) for claim in sink.CLAIMS]
     assert [r.verdict for r in results] == ["skipped", "skipped"]
     assert "jaxdyn models get smollm2" in results[0].message

@@ -29,7 +29,7 @@ from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.storage.seeds import Seeds
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, flag, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,19 +65,64 @@ class Control:
     diverges: bool = False
     every_seed: bool = False
 
+    def __post_init__(self) -> None:
+        flag("diverges", self.diverges)
+        flag("every_seed", self.every_seed)
+
     def seeds(self, own: Seeds) -> Seeds:
         """Which of the claim's own seeds the control is run with."""
         return own if self.every_seed else own[: max(LEAST_SEEDS, -(-len(own) // 2))]
 
 
+def _brief(value: Any) -> str:
+    """A value as a refusal shows it, on one line."""
+    return shown(value if getattr(value, "ndim", 0) or isinstance(value, int) else repr(value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_record(record: Any) -> bool:
     """Whether this is a recorded value, with its interval or alone."""
     numbers = record if isinstance(record, tuple) else (record,) * 3
-    return (
-        len(numbers) == 3
-        and all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
-        and numbers[0] <= numbers[1] <= numbers[2]
-    )
+    return len(numbers) == 3 and all(map(_is_number, numbers)) and numbers[0] <= numbers[1] <= numbers[2]
+
+
+def _are_assumptions(value: Any) -> bool:
+    return isinstance(value, Assumption) or (isinstance(value, tuple | list) and all(isinstance(a, Assumption) for a in value))
+
+
+def _or_none(is_allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or is_allowed(value)
+
+
+EXPECTED = ("upheld", "refuted", "measured")
+ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # fields of a claim, what they may be, in words
+    (("id", "title", "statement", "source"), _is_text, "a text"),
+    (("form", "counterpart", "sibling", "caption", "printed", "tested"), _or_none(_is_text), "a text or None"),
+    (("controls", "rivals"), lambda value: isinstance(value, Mapping), "a dict"),
+    (("recorded",), _or_none(lambda value: isinstance(value, Mapping)), "a dict or None"),
+    (("quick",), lambda value: isinstance(value, Grid), "a grid, jd.grid(...)"),
+    (("paper",), _or_none(lambda value: isinstance(value, Grid)), "a grid, jd.grid(...), or None"),
+    (("trial", "judge"), callable, "a function"),
+    (("plot",), _or_none(callable), "a function or None"),
+    (("seeds",), _is_count, "a whole number of at least 1"),
+    (("paper_seeds", "max_seeds", "recorded_seeds"), _or_none(_is_count), "a whole number of at least 1, or None"),
+    (("min_ok",), lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    (("assumes",), _are_assumptions, "jd.above(...) or jd.below(...), or a tuple of them"),
+    (("talks",), lambda value: isinstance(value, tuple) and all(map(_is_text, value)), "a tuple of texts, ('talk:row',)"),
+    (("expected",), lambda value: _is_text(value) and value in EXPECTED, "upheld, refuted or measured"),
+    (("evidence",), lambda value: _is_text(value) and value in EVIDENCE, f"one of {', '.join(EVIDENCE)}"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,16 +204,16 @@ class Claim(Shared):
     def __post_init__(self) -> None:
         self._check_types()
         if not re.fullmatch(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", self.id):
-            raise UsageError(f"id={self.id!r} is not allowed: it is theory.claim, of letters, digits, underscores and hyphens")
-        if self.expected not in ("upheld", "refuted", "measured"):
-            raise UsageError(f"{self.id}: expected={self.expected!r} is not allowed: it is upheld, refuted or measured")
+            raise UsageError(
+                f"id={_brief(self.id)} is not allowed: it is theory.claim, of letters, digits, underscores and hyphens"
+            )
         if self.expected == "refuted" and self.counterpart is None:
             raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
         if self.expected == "upheld" and not self.controls:
             raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
         if not 0 < len(self.title) <= TITLE or self.title != " ".join(self.title.split()) or "$" in self.title:
             raise UsageError(
-                f"{self.id}: title={self.title!r} is not allowed: it is one line of 1 to {TITLE} characters without LaTeX"
+                f"{self.id}: title={_brief(self.title)} is not allowed: it is one line of 1 to {TITLE} characters without LaTeX"
                 f" ({len(self.title)} given)"
             )
         self._check_contract()
@@ -177,38 +222,24 @@ class Claim(Shared):
 
     def _check_types(self) -> None:
         """Every part is of its kind, so that nothing fails after the runs."""
-        texts, dicts = ("id", "title", "statement", "source"), ("controls", "rivals")
-        kinds: dict[str, Any] = dict.fromkeys(texts, (str, "a text")) | dict.fromkeys(dicts, (Mapping, "a dict"))
-        kinds |= dict.fromkeys(("form", "counterpart", "caption", "printed", "tested"), (str | None, "a text or None"))
-        kinds |= {"quick": (Grid, "a grid, jd.grid(...)"), "paper": (Grid | None, "a grid, jd.grid(...), or None")}
-        for name, (kind, words) in kinds.items():
-            if not isinstance(value := getattr(self, name), kind):
-                raise UsageError(f"{self.id}: {name}={value!r:.60} is not allowed: it is {words}")
-        for name in ("trial", "judge", "plot"):
-            if not (callable(function := getattr(self, name)) or (name == "plot" and function is None)):
-                raise UsageError(f"{self.id}: {name}={function!r:.60} is not allowed: it is a function")
-        for name in ("seeds", "paper_seeds", "max_seeds", "recorded_seeds"):
-            count = getattr(self, name)
-            if not (name != "seeds" and count is None) and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-                raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
-        if not (isinstance(self.talks, tuple) and all(isinstance(row, str) for row in self.talks)):
-            raise UsageError(f"{self.id}: talks={self.talks!r:.60} is not allowed: it is a tuple of texts, ('talk:row',)")
+        of = f"{self.id}: " if isinstance(self.id, str) else ""
+        for names, is_allowed, what in ALLOWED:
+            for name in names:
+                if not is_allowed(value := getattr(self, name)):
+                    raise UsageError(f"{of}{name}={_brief(value)} is not allowed: it is {what}")
         for kind in ("controls", "rivals"):
-            if odd := [key for key in getattr(self, kind) if not isinstance(key, str)]:
-                raise UsageError(f"{self.id}: {kind} have names; {odd[0]!r:.60} is none")
+            if odd := [key for key in getattr(self, kind) if not (isinstance(key, str) and key)]:
+                raise UsageError(f"{self.id}: {kind} have names; {_brief(odd[0])} is none")
 
     def _check_contract(self) -> None:
         """What the claim rests on is stated, and rightly."""
-        if self.evidence not in EVIDENCE:
-            raise UsageError(f"{self.id}: evidence={self.evidence!r} is not allowed: it is one of {', '.join(EVIDENCE)}")
         if self.evidence in MECHANISM and self.expected == "upheld" and not any(isinstance(r, Off) for r in self.rivals.values()):
             raise UsageError(
                 f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off: "
                 'rivals={"nothing moves": jd.off(predicted_z="initial_z")}'
             )
         self._check_opponents()
-        if isinstance(self.assumes, Assumption):
-            object.__setattr__(self, "assumes", (self.assumes,))
+        object.__setattr__(self, "assumes", (self.assumes,) if isinstance(self.assumes, Assumption) else tuple(self.assumes))
         if self.recorded is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: recorded= is of claims that are expected to be measured")
         if self.recorded_seeds is not None and self.recorded is None:
@@ -216,7 +247,7 @@ class Claim(Shared):
         for name, record in (self.recorded or {}).items():
             if not _is_record(record):
                 raise UsageError(
-                    f"{self.id}: recorded={{{name!r}: {record!r:.60}}} is not allowed: it records (low, value, high), in "
+                    f"{self.id}: recorded={{{_brief(name)}: {_brief(record)}}} is not allowed: it records (low, value, high), in "
                     "this order, or the number alone"
                 )
         self._check_bounds()
@@ -231,19 +262,24 @@ class Claim(Shared):
         for name, rival in rivals.items():
             if not callable(rival) and not (isinstance(rival, Mapping) and rival):
                 raise UsageError(
-                    f"{self.id}: rival {name!r} is {rival!r:.60}, which is not allowed: a rival is a function "
+                    f"{self.id}: rival {name!r} is {_brief(rival)}, which is not allowed: a rival is a function "
                     "Dataset -> Dataset, or what it says of checks, {check: number}; a setting to run is a control"
                 )
         for name, control in self.controls.items():
             breach = control.breach if isinstance(control, Control) else control
+            if not callable(breach) and not (isinstance(breach, Mapping) and all(map(_is_text, breach))):
+                raise UsageError(
+                    f"{self.id}: control {name!r} is {_brief(breach)}, which is not allowed: a control is a dict of fields that it "
+                    "sets, or a function Dataset -> Dataset"
+                )
             if same := [other for other, rival in rivals.items() if rival is breach]:
                 raise UsageError(f"{self.id}: control {name!r} and rival {same[0]!r} are one function: it is one opponent, not two")
 
     def _check_bounds(self) -> None:
         """A claim to be upheld says where its bounds come from."""
-        allowed = self.bounds in PROVENANCE or isinstance(self.bounds, TunedBounds)
+        allowed = isinstance(self.bounds, TunedBounds) or (isinstance(self.bounds, str) and self.bounds in PROVENANCE)
         if not (allowed or (self.bounds is None and self.expected != "upheld")):
-            raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.tuned(...)")
+            raise UsageError(f"{self.id}: bounds={_brief(self.bounds)} is not allowed: it is 'paper', 'derived' or jd.tuned(...)")
 
     def _check_name(self) -> None:
         """The name of a form that fails says whether it was printed; refuting a paper takes its words."""

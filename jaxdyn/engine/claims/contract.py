@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Literal, TypeAlias, get_args
 
-from jaxdyn.errors import UsageError, number
+from jaxdyn.errors import UsageError, number, shown
 
 __all__ = [
     "COUNTED",
@@ -49,6 +49,10 @@ class Assumption:
     name: str
     low: float = -math.inf
     high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name):
+            raise UsageError(f"name={shown(self.name)} is not allowed: it is what the trial calls a scalar under assumed")
 
     def __str__(self) -> str:
         return f"{self.name} > {self.low:g}" if math.isinf(self.high) else f"{self.name} < {self.high:g}"

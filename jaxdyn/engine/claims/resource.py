@@ -21,7 +21,7 @@ from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.setting import join, split
 from jaxdyn.errors import Absent, UsageError
 
-__all__ = ["Resource", "absence", "identity_of", "imports", "resource", "shapes", "shared_by"]
+__all__ = ["Resource", "absence", "identity_of", "imports", "loaded", "resource", "shapes", "shared_by"]
 
 T = TypeVar("T", bound=Callable[..., Any])
 KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
@@ -150,7 +150,8 @@ class _Wanted:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _loaded(wanted: _Wanted) -> Any:
+def loaded(wanted: _Wanted) -> Any:
+    """The arrays on the device; the last ones that were read stay in memory."""
     with jax.enable_x64(True):
         return jax.device_put(wanted.load(wanted.setting))
 
@@ -162,7 +163,7 @@ def shared_by(program: _Described) -> Any:
     setting = _default(program)
     wanted = _Wanted(needed.load, needed.identity(setting), setting)
     with _reading:
-        return _loaded(wanted)
+        return loaded(wanted)
 
 
 def shapes(program: _Described) -> Any:

@@ -33,8 +33,10 @@ from jaxdyn.engine.storage.cache import read_cached, write_cached
 __all__ = [
     "SHIPPED",
     "allow",
+    "code_of",
     "direct_key",
     "facts_of",
+    "in_use",
     "modules_behind",
     "packaged",
     "shipped_programs",
@@ -64,7 +66,7 @@ def allow() -> None:
     _allowed = True
 
 
-def _alone() -> bool:
+def in_use() -> bool:
     """Whether direct keys are used: no module of anybody's own is loaded, nor are there packages with claims."""
     modules = [getattr(m, "__file__", None) for name, m in list(sys.modules.items()) if name not in ("__main__", "__mp_main__")]
     return _allowed and not any(map(_foreign, {file for file in modules if file})) and not list(library.points())
@@ -110,7 +112,7 @@ def untraced(programs: Iterable[Program]) -> int:
 
 def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:
     """The direct keys of those programs that have one here; new hashes of modules are kept in the cache folder."""
-    keys = {p: direct_key(p) for p in programs if packaged(p.trial)} if _alone() else {}
+    keys = {p: direct_key(p) for p in programs if packaged(p.trial)} if in_use() else {}
     if _new:
         write_cached(MODULES, _remembered_modules())
         _new.clear()
@@ -176,7 +178,7 @@ def modules_behind(*modules: str) -> str:
         name = todo.pop()
         if name in behind or (file := _file(name)) is None:
             continue
-        behind[name], imports = _code(file)
+        behind[name], imports = code_of(file)
         todo += [outer for one in imports for outer in _prefixes(one)]
     return hashlib.sha256(repr(sorted(behind.items())).encode()).hexdigest()
 
@@ -200,7 +202,7 @@ def _remembered_modules() -> dict[str, tuple[str, list[str]]]:
 
 
 @functools.cache
-def _code(file: Path) -> tuple[str, list[str]]:
+def code_of(file: Path) -> tuple[str, list[str]]:
     """Hash of a module's code, and the modules of the package that it imports; remembered by its content."""
     content = file.read_bytes()
     package = ".".join(("jaxdyn", *file.relative_to(PACKAGE).parent.parts))

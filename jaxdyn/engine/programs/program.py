@@ -73,6 +73,7 @@ __all__ = [
     "compiled_list",
     "compiled_map",
     "compiled_rectangle",
+    "halved",
     "of_list",
     "prepare",
     "run_chunk",
@@ -305,7 +306,7 @@ def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
     """
     use_compilation_cache()
     while (observed := _run(chunk)) is None:
-        GROUPS[chunk.program] = _half(chunk, _group(chunk))
+        GROUPS[chunk.program] = halved(chunk, _group(chunk))
     found, facts = observed
     result = dataclasses.replace(_to_host(found, len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)), zipped=chunk.zipped)
     if chunk.store is None:
@@ -353,7 +354,7 @@ def prepare(chunk: Chunk) -> Callable[[], Observables]:
         return ready(dataclasses.replace(chunk, group=_group(chunk)))
 
 
-def _half(chunk: Chunk, group: int) -> int:
+def halved(chunk: Chunk, group: int) -> int:
     """Half as many runs at once on each device as before.
 
     Raises:

@@ -54,7 +54,8 @@ class Varying:
         jd.require(self, self.rank < self.size, "rank is below size", "rank", "size")
 
 
-def _unit(x: Float[Array, "N d d"]) -> Float[Array, "N d d"]:
+def unit(x: Float[Array, "N d d"]) -> Float[Array, "N d d"]:
+    """Matrices of Frobenius norm 1."""
     return x / jnp.linalg.norm(x, axis=(1, 2), keepdims=True)
 
 
@@ -72,7 +73,7 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     steep, n = s.kind == "steep", s.size
     p, q = (linalg.qr(jax.random.normal(k, (n, s.rank), jnp.float64))[0] for k in (k_p, k_q))
     first_of = (jnp.outer(x[:, 0], x[:, 0]) for x in (p, q))
-    b0, c0 = (jnp.where(steep, one, _unit(positive(k, s.terms, n))) for k, one in zip((k_b, k_c), first_of, strict=True))
+    b0, c0 = (jnp.where(steep, one, unit(positive(k, s.terms, n))) for k, one in zip((k_b, k_c), first_of, strict=True))
     line = jnp.outer(p[:, 0], q[:, 0])  # the direction along which the steep coefficients fall, inside the subspaces
     directions = jax.random.normal(k_e, (2, s.terms, n, n), jnp.float64)
     waves = directions / jnp.linalg.norm(directions, axis=(2, 3), keepdims=True)

@@ -131,14 +131,14 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """1 - cosine with both solutions against the norm; singular values against those of the solution."""
     left, right = fig.subplots(1, 2)
     runs = ds.stack(every=ds.status.dims)
-    x = runs["norm"].transpose("record", "every").values
+    x = runs["norm"].transpose("every", "record").values
     for values, color, label in (
         (cosine(runs), "measured", "least nuclear norm"),
         (runs.to_frobenius, "third", "least Frobenius norm"),
     ):
-        lines = left.loglog(x, 1 - values.transpose("record", "every").values, color=plotting.COLORS[color], linewidth=1, alpha=0.6)
-        lines[0].set_label(label)
-    left.set(xlabel="nuclear norm of W", ylabel="1 - cosine with the matrix of")
+        away = 1 - values.transpose("every", "record").values
+        plotting.lines(left, x, away, label=label, color=plotting.COLORS[color], linewidth=1, alpha=0.6)
+    left.set(xlabel="nuclear norm of W", ylabel="1 - cosine with the matrix of", xscale="log", yscale="log")
     plotting.scatter(right, runs.least, runs.singular, label="runs, all ranks", color="measured", log=False)
     right.set(xlabel="share of a singular value, solution", ylabel="share, network")
 

@@ -110,15 +110,12 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """1 - cosine of every run against the norm."""
     ax = fig.subplots()
     inside = (ds.assumed_selected > 0.99).values.ravel()
-    size, away = (ds[name].stack(every=ds.status.dims).transpose("record", "every").values for name in ("size", "away"))
+    size, away = (ds[name].stack(every=ds.status.dims).transpose("every", "record").values for name in ("size", "away"))
     for picked, color, label in ((True, "measured", "every optimal token is picked"), (False, "failed", "some are not")):
-        if (inside == picked).any():
-            lines = ax.loglog(
-                size[:, inside == picked], away[:, inside == picked], color=plotting.COLORS[color], linewidth=1, alpha=0.7
-            )
-            lines[0].set_label(label)
-    ax.loglog(size[:, :1].mean(1), 3 / size[:, :1].mean(1) ** 2, "--", color=plotting.COLORS["theory"], label="slope -2")
-    ax.set(xlabel="norm of the weights", ylabel="1 - cosine with the largest margin")
+        if (runs := inside == picked).any():
+            plotting.lines(ax, size[runs], away[runs], label=label, color=plotting.COLORS[color], linewidth=1, alpha=0.7)
+    ax.plot(size[0], 3 / size[0] ** 2, "--", color=plotting.COLORS["theory"], label="slope -2")
+    ax.set(xlabel="norm of the weights", ylabel="1 - cosine with the largest margin", xscale="log", yscale="log")
 
 
 TESTED = (

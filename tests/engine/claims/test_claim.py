@@ -1,5 +1,8 @@
 """Claims as they are written down: defaults, what is refused."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 import jaxdyn as jd
@@ -14,11 +17,47 @@ from tests.engine.handmade import doubled
         ({"expected": "true"}, "it is upheld, refuted or measured"),
         ({"expected": "refuted"}, "names the counterpart form"),
         ({"controls": {}}, "at least one negative control"),
+        ({"assumes": print}, r"toy.made: assumes=<built-in function print> is not allowed: it is jd.above\(...\) or jd.below"),
+        ({"assumes": None}, "assumes=None is not allowed"),
+        ({"assumes": "step"}, "assumes='step' is not allowed"),
+        ({"assumes": (jd.below("step", 1.0), 0.5)}, "or a tuple of them"),
+        ({"min_ok": float("nan")}, "min_ok=nan is not allowed: it is a number from 0 to 1"),
+        ({"min_ok": 2}, "min_ok=2 is not allowed: it is a number from 0 to 1"),
+        ({"min_ok": None}, "min_ok=None is not allowed: it is a number from 0 to 1"),
+        ({"sibling": print}, "it is a text or None"),
+        ({"bounds": ["derived"]}, r"bounds=\['derived'\] is not allowed: it is 'paper', 'derived' or jd.tuned"),
+        ({"evidence": ["flow"]}, r"evidence=\['flow'\] is not allowed: it is one of model, network"),
+        ({"expected": ["refuted"]}, r"expected=\['refuted'\] is not allowed: it is upheld, refuted or measured"),
+        ({"recorded": 1.0, "expected": "measured"}, "recorded=1.0 is not allowed: it is a dict or None"),
+        ({"controls": {"off": 1}}, "control 'off' is 1, which is not allowed: a control is a dict of fields"),
+        ({"controls": {"off": {1: 2}}}, r"control 'off' is {1: 2}, which is not allowed: a control is a dict of fields"),
+        ({"controls": {"": {"lr": 1.0}}}, "controls have names; '' is none"),
     ],
 )
 def test_claims_that_nothing_could_decide_are_refused(claim, fields, message):
     with pytest.raises(jd.UsageError, match=message):
         claim(**fields)
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 2)), {1: np.eye(3)}, object(), 10**5000, "two\nlines" * 99], ids=type)
+@pytest.mark.parametrize("field", ["id", "title", "quick", "trial", "plot", "assumes", "min_ok", "expected", "bounds", "evidence"])
+def test_a_refusal_is_one_short_line(claim, field, value):
+    made = claim()
+    with pytest.raises(jd.UsageError) as refusal:
+        dataclasses.replace(made, **{field: value})
+    assert len(str(refusal.value).splitlines()) == 1 and len(str(refusal.value)) < 250
+
+
+def test_assumptions_are_a_tuple(claim):
+    one, other = jd.below("step", 1.0), jd.above("step", 0.1)
+    assert claim(assumes=one).assumes == (one,) and claim(assumes=[one, other]).assumes == (one, other)
+    with pytest.raises(jd.UsageError, match="name=3 is not allowed"):
+        jd.below(3, 1.0)
+
+
+def test_what_a_control_says_of_itself_is_true_or_false():
+    with pytest.raises(jd.UsageError, match="diverges=x is not allowed: diverges is True or False"):
+        jd.Control({"lr": 1e3}, diverges="x")
 
 
 def test_breaches_become_controls(claim):

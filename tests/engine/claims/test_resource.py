@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch, held):
     monkeypatch.setenv("SHARED_ARRAYS", str(tmp_path))
     for name, value in (("ones", 1.0), ("twos", 2.0)):
         np.save(tmp_path / f"{name}.npy", np.full(held.SIZE, value))
-    resource._loaded.cache_clear()
+    resource.loaded.cache_clear()
     return tmp_path
 
 
@@ -76,7 +76,7 @@ def test_programs_that_are_compiled_at_the_same_time_hold_it_once(held, folder, 
     monkeypatch.setattr(held.mean, "resource", held.total.resource)
     with elsewhere(Devices("gpu")):
         jobs = plan([Request(trial, jd.grid(held.Held), (0,)) for trial in (held.total, held.mean)], store=None)
-        resource._loaded.cache_clear()
+        resource.loaded.cache_clear()
         held.LOADED.clear()
         costs = execute(jobs, load_stored(jobs), None)
     assert [cost["runs"] for cost in costs.values()] == [1, 1] and held.LOADED == ["ones"]

@@ -22,7 +22,7 @@ from jaxdyn.maintain.shipped import theory_programs
 def alone(tmp_path, monkeypatch):
     """As if the command line had started this process, with an empty cache; what is traced."""
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(direct, "_alone", lambda: True)
+    monkeypatch.setattr(direct, "in_use", lambda: True)
     seen, trace = [], direct.tracing.trace_pure
     monkeypatch.setattr(direct.tracing, "trace_pure", lambda program: seen.append(program) or trace(program))
     return seen
@@ -51,7 +51,7 @@ def test_known_programs_of_the_package_are_not_traced_again(alone, own, programs
 
 def test_elsewhere_everything_is_traced(alone, own, monkeypatch):
     first = direct.facts_of(own)
-    monkeypatch.setattr(direct, "_alone", lambda: False)
+    monkeypatch.setattr(direct, "in_use", lambda: False)
     del alone[:]
     assert direct.facts_of(own) == first and alone == own
 
@@ -115,13 +115,13 @@ def copied(monkeypatch, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         direct.modules_behind.cache_clear()
-        direct._code.cache_clear()
+        direct.code_of.cache_clear()
 
     for name, text in files.items():
         write(name, text)
     yield write
     direct.modules_behind.cache_clear()
-    direct._code.cache_clear()
+    direct.code_of.cache_clear()
 
 
 def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):
@@ -143,9 +143,9 @@ def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):
 
 
 def test_modules_of_anybodys_own_end_it(monkeypatch):
-    assert not direct._alone(), "nobody allowed it"
+    assert not direct.in_use(), "nobody allowed it"
     monkeypatch.setattr(direct, "_allowed", True)
-    assert not direct._alone(), "the tests are loaded"
+    assert not direct.in_use(), "the tests are loaded"
 
 
 ASKED = """
@@ -153,10 +153,10 @@ import sys
 from jaxdyn.engine.programs import direct
 import jaxdyn.engine.runs.sweep
 direct.allow()
-print(direct._alone())
+print(direct.in_use())
 sys.path.insert(0, sys.argv[1])
 import foreign
-print(direct._alone())
+print(direct.in_use())
 """
 
 

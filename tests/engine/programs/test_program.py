@@ -163,9 +163,9 @@ def test_runs_that_are_made_at_once_are_counted_as_devices_divide_them(monkeypat
     """A rectangle along its longer side: of 3 x 2 runs each of 8 devices has one of three and all of two."""
     monkeypatch.setattr(program.jax, "local_device_count", lambda: 8)
     one = Chunk(Program(Ref("m", "f"), Ref("m", "S"), (), "vmap"), ((1,), (2,), (3,)), (0, 1))
-    assert program._half(one, 0) == 1
+    assert program.halved(one, 0) == 1
     with pytest.raises(jd.UsageError, match="more memory than there is"):
-        program._half(dataclasses.replace(one, seeds=(0, 1, 2), zipped=True), 0)
+        program.halved(dataclasses.replace(one, seeds=(0, 1, 2), zipped=True), 0)
 
 
 def test_a_claim_whose_run_does_not_fit_is_skipped(toys, memory):

@@ -104,3 +104,21 @@ def test_modes_judge():
     assert not passed(sgd_noise.judge_modes(ds.sel(momentum=0.5)))
     for name in ("amplitude", "rate"):
         assert not passed(sgd_noise.judge_modes(distorted(ds.sel(momentum=0.0), name)))
+
+
+def test_modes_on_both_edges_are_judged_by_what_rounding_leaves_of_them():
+    """At eta lambda = 1 an amplitude vanishes and its rate is rounding; at eta lambda = 2 rounding decides what grows."""
+    curvatures = (2.0, 1.25 + 1e-15, 1.25, 0.625 + 1e-9, 0.625, 0.1)
+    ds = jd.sweep(sgd_noise.modes_trial, jd.grid(sgd_noise.Modes, eta=[1.6], curvatures=curvatures), 2)
+    miss = np.abs(ds.measured_rate - ds.predicted_rate)
+    assert (miss.isel(mode=[1, 2]) > 1e-3).any() or not np.isfinite(miss).all(), "the rates themselves are lost"
+    assert passed(sgd_noise.judge_modes(ds))
+    assert not passed(sgd_noise.judge_modes(ds.assign(predicted_rate=ds.predicted_rate * (1 + 1e-11))))
+
+
+@pytest.mark.slow
+def test_the_rate_of_modes_holds_among_many_seeds():
+    """Of 600,000 modes some are so near to eta lambda = 1 that two steps leave a share of 1e-11 of them."""
+    verified = jd.verify("cal.quadratic_rate", seeds=20000)
+    assert verified.verdict == "upheld"
+    assert verified.resolution["scale"]["rate"] < 1e-11

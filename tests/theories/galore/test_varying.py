@@ -46,6 +46,6 @@ def test_every_step_is_below_its_bound_and_steep_ones_near_it():
 
 
 def test_parts_that_wave_have_frobenius_norm_one(x64):
-    found = np.asarray(varying._unit(varying.positive(jax.random.key(0), 3, 5)))
+    found = np.asarray(varying.unit(varying.positive(jax.random.key(0), 3, 5)))
     np.testing.assert_allclose((found**2).sum((1, 2)), 1, rtol=1e-12)
     assert (np.linalg.norm(found, 2, (1, 2)) < 1).all()
