@@ -23,7 +23,7 @@ from typing import Any
 import jax
 
 from jaxdyn.cli.cards import VISIBLE, shared_cards, shares
-from jaxdyn.engine.base.devices import Devices, elsewhere, of_workers, own_devices
+from jaxdyn.engine.base.devices import Devices, elsewhere, of_workers, own_devices, xla_threads
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.errors import UsageError, missing
 
@@ -77,7 +77,7 @@ def worker_setup(workers: int, card_sets: Any = None, reports: Any = None) -> No
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         jax.config.update("jax_platforms", "cuda,cpu")  # a card that cannot be opened is an error, not a run on CPU
     # XLA reads its number of threads when JAX first uses the CPU; one per core in every worker would compete for the cores
-    os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
+    os.environ.setdefault("PJRT_NPROC", str(xla_threads(workers)))
     gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects; the default thresholds would scan them all the time
     os.dup2(2, 1)  # prints of a user's file or judge must not end up in the JSON on standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
@@ -143,10 +143,15 @@ def executor(workers: int, cluster: str | None, cards: Sequence[str] = ()) -> It
         with processes(workers, card_sets, reports) as pool, elsewhere(opened(pool, reports, workers)):
             yield pool, workers
     elif workers > 1:
-        with processes(workers) as pool:
+        with processes(workers) as pool, elsewhere(of_processes(workers)):
             yield pool, workers
     else:
         yield None, 1
+
+
+def of_processes(workers: int) -> Devices:
+    """The devices of each of so many worker processes on this machine's processor."""
+    return dataclasses.replace(own_devices(), threads=xla_threads(workers))
 
 
 def opened(pool: cf.Executor, reports: Any, workers: int) -> Devices:

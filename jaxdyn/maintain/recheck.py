@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxdyn.cli.pool import processes
+from jaxdyn.cli.pool import of_processes, processes
+from jaxdyn.engine.base.devices import elsewhere
 from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.reference import Ref
 from jaxdyn.engine.programs import direct
@@ -70,11 +71,12 @@ def recheck(folder: Path, before: float, day: datetime.date, workers: int = 2) -
     chosen = [stored_chunk(path) for path in shards if drawn(path.parent.name, day)]
     ids = [path.parent.name for path in shards if drawn(path.parent.name, day)]
     facts = direct.facts_of([chunk.program for chunk, _ in chosen])
-    current = [
-        (chunk, result)
-        for (chunk, result), name in zip(chosen, ids, strict=True)
-        if dataclasses.replace(chunk.program, fingerprint=facts[chunk.program]["fingerprint"]).identity() == name
-    ]
+    with elsewhere(of_processes(workers)):
+        current = [
+            (chunk, result)
+            for (chunk, result), name in zip(chosen, ids, strict=True)
+            if dataclasses.replace(chunk.program, fingerprint=facts[chunk.program]["fingerprint"]).identity() == name
+        ]
     with processes(workers) as pool:
         runs = [pool.submit(_again, chunk) for chunk, _ in current]
         for (chunk, stored), again in zip(current, runs, strict=True):

@@ -87,9 +87,9 @@ def test_what_was_not_used_longest_goes_first(toys, tmp_path):
     assert recheck.prune(tmp_path, size) == 0
     assert recheck.prune(tmp_path, size - 1) == 1 and [path.exists() for path in shards] == [True, True, False]
     jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01]), 2, out=tmp_path, chunk=2)
-    used = [path for path in shards[:2] if path.stat().st_atime_ns > 10**18]
-    assert len(used) == 2, "all shards of the program were read"
-    assert recheck.prune(tmp_path, 0) == 2 and not list(tmp_path.glob("shards/*/*.nc"))
+    assert all(path.stat().st_atime_ns > 10**18 for path in shards[:2]), "all shards of the program were read"
+    left = list(tmp_path.glob("shards/*/*.nc"))
+    assert recheck.prune(tmp_path, 0) == len(left) >= 2 and not list(tmp_path.glob("shards/*/*.nc"))
     assert (tmp_path / "jaxdyn.json").exists()
 
 

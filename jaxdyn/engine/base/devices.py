@@ -10,6 +10,7 @@ import concurrent.futures as cf
 import contextlib
 import dataclasses
 import functools
+import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Devices:
         memory: bytes that JAX may use on each, 0 if unknown.
         kind: name of their model.
         instructions: of a processor, :func:`instruction_set`.
+        threads: of a processor, among which XLA divides an operation; 0 elsewhere.
     """
 
     platform: str
@@ -44,11 +46,12 @@ class Devices:
     memory: int = 0
     kind: str = field(default="", compare=False)
     instructions: str = field(default="", compare=False)
+    threads: int = field(default=0, compare=False)
 
     @property
     def bits(self) -> tuple[str | int, ...]:
-        """What the bits of a run depend on; not on the number of a processor's threads, as a test shows."""
-        return self.platform, self.count, self.kind, self.instructions
+        """What the bits of a run depend on: a sum over many numbers is divided among the threads of a processor."""
+        return self.platform, self.count, self.kind, self.instructions, self.threads
 
     @property
     def on_cpu(self) -> bool:
@@ -64,7 +67,7 @@ def own_devices() -> Devices:
     local = jax.local_devices()
     limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in local]
     where = Devices(jax.default_backend(), len(local), min(limits), str(getattr(local[0], "device_kind", "")))
-    return dataclasses.replace(where, instructions=instruction_set()) if where.on_cpu else where
+    return dataclasses.replace(where, instructions=instruction_set(), threads=xla_threads()) if where.on_cpu else where
 
 
 @functools.cache
@@ -78,6 +81,11 @@ def instruction_set() -> str:
     found = [facts[name] for name in MODEL if name in facts]
     names = facts.get("flags", facts.get("Features", "")).split()
     return " ".join([platform.machine(), *found, *sorted(name for name in names if name.startswith(ARITHMETIC))])
+
+
+def xla_threads(processes: int = 1) -> int:
+    """Among how many threads XLA divides an operation, in each of so many processes that share this machine's processor."""
+    return int(os.environ.get("PJRT_NPROC") or max(1, (os.cpu_count() or 1) // processes))
 
 
 def of_workers(pool: cf.Executor) -> Devices:

@@ -88,20 +88,26 @@ def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
     return one
 
 
-def trace(program: Program) -> Traced:
-    """Run the Python code of a program's trial, once; nothing that was traced before is used."""
+def trace(program: Program, platform: str = "") -> Traced:
+    """Run the Python code of a program's trial, once; nothing that was traced before is used.
+
+    Args:
+        program: the program.
+        platform: for which its text is written; by default that of the devices that plans are made for.
+    """
+    platform = platform or devices().platform
     swept, seed, shared = swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)
     forget_cached(program.trial)
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         with _context(next(_contexts)):
             staged = jax.jit(run_one(program)).trace(swept, seed, shared)
-        text = _lowered(staged, devices().platform).as_text()
+        text = _lowered(staged, platform).as_text()
     results = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), staged.out_info)
     if calls_back(text):
         return Traced(staged.jaxpr, results, f"{UNKEPT}{secrets.token_hex(8)}")
     cls = resolve(program.setting)
     named = [(name, cls.code_names.get(name)) for name in cls.swept_fields]
-    return Traced(staged.jaxpr, results, fingerprint(text, staged.jaxpr.consts, named, results))
+    return Traced(staged.jaxpr, results, f"{platform}-{fingerprint(text, staged.jaxpr.consts, named, results)}")
 
 
 def _lowered(staged: Any, platform: str) -> Any:
@@ -151,10 +157,10 @@ def traced(program: Program) -> Traced:
             return one
     if not program.fingerprint:  # it raised where it was planned
         return trace_pure(program)
-    one = trace(program)
     if program.fingerprint.startswith(UNKEPT):
-        one = one._replace(fingerprint=program.fingerprint)
-    elif program.fingerprint != one.fingerprint:
+        return _remember(trace(program)._replace(fingerprint=program.fingerprint))
+    one = trace(program, program.fingerprint.partition("-")[0])  # a fingerprint begins with its platform
+    if program.fingerprint != one.fingerprint:
         raise UsageError(
             f"{program.trial.title} is another program in this process than where its runs were planned: a name that it uses holds "
             "another value here, since a worker imports the module anew; make it a field of the setting"

@@ -173,3 +173,32 @@ def test_more_devices_than_runs(toys, tmp_path, devices):
     for name in ("wide", "map, wide"):  # one seed
         there = xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf")
         np.testing.assert_allclose(there.measured_x.transpose(*here.measured_x.dims), here.measured_x, rtol=1e-13)
+
+
+SUMS = """
+import hashlib
+import jax
+import numpy as np
+x = jax.random.normal(jax.random.key(0), (4, 100_000), "float32")
+found = jax.jit(lambda x: (x.sum(), x.sum(1), jax.nn.softmax(x)))(x)
+print(hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in found)).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_bits_depend_on_the_number_of_threads():
+    """Why it is in a program's identity: long sums are divided among the threads of a processor."""
+    found = {}
+    for threads in ("1", "1", "4"):
+        env = {**os.environ, "PJRT_NPROC": threads, "XLA_FLAGS": ""}
+        done = subprocess.run([sys.executable, "-c", SUMS], env=env, capture_output=True, text=True, check=True)
+        found.setdefault(threads, set()).add(done.stdout)
+    assert all(len(same) == 1 for same in found.values()) and found["1"] != found["4"]
+
+
+def test_the_threads_of_each_process(monkeypatch):
+    monkeypatch.delenv("PJRT_NPROC")
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 8)
+    assert [module.xla_threads(n) for n in (1, 2, 3, 8, 9)] == [8, 4, 2, 1, 1]
+    monkeypatch.setenv("PJRT_NPROC", "3")
+    assert [module.xla_threads(n) for n in (1, 8)] == [3, 3]

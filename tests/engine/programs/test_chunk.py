@@ -35,7 +35,7 @@ def test_a_program_is_told_from_every_other(program, toys, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7))
     found.append(program.identity())
-    monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7, instructions="x86_64 avx512"))
+    monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7, instructions="x86_64 avx512", threads=4))
     found.append(program.identity())
     monkeypatch.setenv("XLA_FLAGS", "--another")
     found.append(program.identity())

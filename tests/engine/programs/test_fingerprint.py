@@ -111,4 +111,4 @@ def test_two_processes_find_the_same_fingerprints():
             [sys.executable, "-c", PRINTED.format(step=step)], env=env, capture_output=True, text=True, check=True
         )
         found.append(sorted(done.stdout.splitlines()))
-    assert found[0] == found[1] and len(found[0]) > 1 and all(re.search(r" [0-9a-f]{20}$", line) for line in found[0])
+    assert found[0] == found[1] and len(found[0]) > 1 and all(re.search(r" cpu-[0-9a-f]{20}$", line) for line in found[0])
