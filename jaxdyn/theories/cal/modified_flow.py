@@ -21,7 +21,7 @@ from jaxdyn import flow, plotting, train
 from jaxdyn.engine.claims.observables import Named
 from jaxdyn.theories.cal.dynamics import steps as theory
 from jaxdyn.theories.cal.model import Linear, linear_loss
-from jaxdyn.theories.cal.orders import distance, error_curve, halvings, order_check, order_checks
+from jaxdyn.theories.cal.orders import LIMIT, distance, error_curve, halvings, limit_order, order_checks
 
 
 @jd.setting
@@ -162,7 +162,7 @@ def judge_invariant(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("relative change along gradient flow", jd.relative_error(ds, "balance", axes), 1e-9),
         jd.at_most("relative error of the drift summed from its exact steps", jd.relative_error(ds, "drift", axes), 1e-9),
-        order_check("fitted order of the drift", distance(halvings(ds).measured_drift), 1, 0.1),
+        jd.within(f"drift: {LIMIT}", limit_order(distance(halvings(ds).measured_drift)), 0.9, 1.1),
         *(dataclasses.replace(c, name=f"leading drift: {c.name}") for c in order_checks(ds, "lead_drift", 2, 0.1)),
     ]
 
@@ -188,7 +188,7 @@ def caption(what: str, order: int) -> str:
 study = jd.Study(
     trial=trial,
     evidence="network",
-    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="45000000:45000008"),
     quick=jd.grid(Steps, eta=HALVINGS, start=["random", "uv"]),
     seeds=8,
     paper_seeds=64,

@@ -95,7 +95,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 study = jd.Study(
     evidence="network",
-    bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
+    bounds=jd.tuned(on="0:8", confirmed_on="45000000:45000008"),
     trial=trial,
     quick=jd.grid(Pair, eta=[0.025, 0.0125, 0.00625, 0.003125, 0.1, 0.2, 0.3], start=["reference", "random"]),
     seeds=8,

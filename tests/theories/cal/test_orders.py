@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.stats import loglog_slope
 from jaxdyn.theories.cal import orders
 from tests.theories.cal.helpers import steps_data
 
@@ -23,3 +24,23 @@ def test_richardson_limit_is_measured_in_its_own_error():
     law = (eta + 0.3 * eta**2) * xr.DataArray([1.0, -2.0], dims="entry")
     assert float(orders.limit_ratio(law, 1)) == pytest.approx(1.0)
     assert float(orders.limit_ratio(law + 0.5, 1)) > 3
+
+
+def test_the_order_in_the_limit_is_free_of_the_part_of_first_order():
+    eta = xr.DataArray(0.1 / 2 ** np.arange(5.0), dims="eta", coords={"eta": 0.1 / 2 ** np.arange(5.0)})
+    error = eta**2 * (1 + 6 * eta)
+    assert float(loglog_slope(eta, error, "eta")) > 2.1
+    second = 3 * (6 * float(eta[-1])) ** 2 / np.log(2)
+    assert 0 < float(orders.limit_order(error)) - 2 < second, "a series of falling terms with alternating signs"
+
+
+def test_errors_of_zero_have_no_order():
+    assert np.isnan(orders.limit_order(xr.DataArray(np.zeros(3), dims="eta")))
+
+
+@pytest.mark.slow
+def test_orders_hold_where_a_slope_through_all_step_sizes_is_above_its_bound():
+    """At seed 262 that slope is 2.101."""
+    verified = jd.verify("cal.lead_error", seeds=[262, 519])
+    assert verified.verdict == "upheld"
+    assert verified.checks[0].value == pytest.approx(2, abs=0.01)
