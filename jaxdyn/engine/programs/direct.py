@@ -68,8 +68,10 @@ def allow() -> None:
 
 def in_use() -> bool:
     """Whether direct keys are used: no module of anybody's own is loaded, nor are there packages with claims."""
+    if not _allowed:
+        return False
     modules = [getattr(m, "__file__", None) for name, m in list(sys.modules.items()) if name not in ("__main__", "__mp_main__")]
-    return _allowed and not any(map(_foreign, {file for file in modules if file})) and not list(library.points())
+    return not any(map(_foreign, {file for file in modules if file})) and not list(library.points())
 
 
 @functools.cache

@@ -120,6 +120,7 @@ def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     return compile_seconds, larger * per_run
 
 
+@functools.cache
 def _fields(text: str) -> dict[str, Any] | None:
     """A program's static fields from its name; None where a value is no literal."""
     try:
