@@ -20,7 +20,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from jaxdyn.maintain.tables import made_by
+
 RESULTS = Path(__file__).parent / "results"
+BEGAN = time.monotonic()
 FOLDERS = r"(?<![\w.:/])/(?:[\w.+-]+/)+"  # of this machine, in what a process has said
 
 
@@ -181,12 +184,14 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Write a result with its date; its ``machine`` is :func:`machine`, perhaps with an ``accelerator``.
+    """Write a result with its date and what it was made from; its ``machine`` is :func:`machine`, perhaps with an ``accelerator``.
 
     What the file holds of other hardware is kept, under ``elsewhere``; names of folders are left out.
     """
     path.parent.mkdir(exist_ok=True, parents=True)
-    content = {"date": time.strftime("%Y-%m-%d"), **content}
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    origin = {"made_from": made_by(Path(script), time.monotonic() - BEGAN)} if script else {}
+    content = {"date": time.strftime("%Y-%m-%d"), **content, **origin}
     if path.exists():
         before = json.loads(path.read_text())
         known = [before, *before.pop("elsewhere", [])]

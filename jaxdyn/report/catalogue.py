@@ -8,7 +8,6 @@ from typing import Any
 from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import COUNTED, EVIDENCE, provenance
-from jaxdyn.engine.digest import digest
 from jaxdyn.engine.payload import counts
 from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
@@ -120,8 +119,8 @@ def _entry(claim: Claim, level: int) -> str:
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
-        stale = f" {studies.STALE}" if studies.is_stale(study, digest(claim)) else ""
-        lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)}).{stale}")
+        sentence = f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})."
+        lines.append(" ".join(filter(None, (sentence, studies.note(study, claim)))))
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
