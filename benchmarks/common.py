@@ -20,8 +20,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from jaxdyn.maintain.tables import made_by
-
 RESULTS = Path(__file__).parent / "results"
 BEGAN = time.monotonic()
 FOLDERS = r"(?<![\w.:/])/(?:[\w.+-]+/)+"  # of this machine, in what a process has said
@@ -189,9 +187,13 @@ def write(path: Path, content: dict[str, Any]) -> None:
     What the file holds of other hardware is kept, under ``elsewhere``; names of folders are left out.
     """
     path.parent.mkdir(exist_ok=True, parents=True)
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    origin = {"made_from": made_by(Path(script), time.monotonic() - BEGAN)} if script else {}
-    content = {"date": time.strftime("%Y-%m-%d"), **content, **origin}
+    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
+    own = script.parent.name in ("benchmarks", "experiments")
+    content = {"date": time.strftime("%Y-%m-%d"), **content}
+    if own:
+        from jaxdyn.maintain.renew import made_by  # not above: contestants in processes of their own have no JAX
+
+        content["made_from"] = made_by(script, time.monotonic() - BEGAN)
     if path.exists():
         before = json.loads(path.read_text())
         known = [before, *before.pop("elsewhere", [])]

@@ -26,7 +26,7 @@ from jaxdyn.engine.runs import distinct_runs
 __all__ = ["by_chance", "counts", "environment", "payload", "result_origin"]
 
 PACKAGE = Path(__file__).parents[1]
-RECORDS = ":(exclude)theories/*/recorded"  # results, which change nothing that is run
+RECORDS = ":(exclude,glob)theories/*/recorded/**"  # results, which change nothing that is run
 
 
 def _version(package: str) -> str | None:

@@ -36,6 +36,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.platforms import LIMIT, SLOW
 
 __all__ = [
+    "NEVER",
     "RESULTS",
     "TARGETS",
     "Target",
@@ -43,6 +44,7 @@ __all__ = [
     "compile_list",
     "compiled",
     "lists",
+    "made_from",
     "read",
     "stamp",
     "start",

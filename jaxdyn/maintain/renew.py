@@ -8,10 +8,14 @@ they belong.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
+import importlib.util
 import io
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -29,21 +33,30 @@ from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.outcome import Result, entry
 from jaxdyn.engine.payload import environment, payload
 from jaxdyn.engine.program import check_device
+from jaxdyn.engine.runs import Runs
+from jaxdyn.engine.shard import stored_shards
 from jaxdyn.engine.store import open_folder
-from jaxdyn.engine.task import Task
+from jaxdyn.engine.syntax import code_hash, imports_of
+from jaxdyn.engine.task import Task, planned
 from jaxdyn.engine.verify import conclude, make_tasks, plan_tasks, run_plan, task_costs
 from jaxdyn.errors import UsageError
-from jaxdyn.maintain import ahead, atlas, tables
+from jaxdyn.maintain import ahead, atlas
 from jaxdyn.report import gallery, probe, studies
 from jaxdyn.report.atlas import read_map
 from jaxdyn.report.terminal import JUDGING
 from jaxdyn.report.words import duration
 
-__all__ = ["KINDS", "Record", "check", "records", "renew"]
+__all__ = [
+    *("BENCHMARK", "JUDGING", "KINDS", "RESULTS", "Record", "check", "lacks", "made_by", "records", "renew", "script_of"),
+    *("scripts_behind", "stored_tables", "table_changes"),
+]
 
 FOLDER = "renew"  # in the cache folder
 UNKNOWN = 900.0  # expected seconds of what was never timed
 NICE = 10
+RESULTS = Path("benchmarks", "results")  # in a checkout
+BENCHMARK = "the code of the benchmark"
+TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.M)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +124,24 @@ def _with_runs(record: Record, claim: Claim, study: Mapping[str, Any]) -> Record
     def renewed(until: float) -> str | None:
         return (_judge_again(claim, study) if judged else None) or _run_study(claim, task, until)
 
-    return dataclasses.replace(record, costs={} if judged else task_costs([task]), renew=renewed)
+    return dataclasses.replace(record, costs={} if judged else _costs(record, task), renew=renewed)
+
+
+def _costs(record: Record, task: Task) -> dict[Hashable, float]:
+    """Expected seconds of the programs of a study; none for those whose runs an earlier call has left in the cache folder."""
+    costs = task_costs([task])
+    if not {origin.PROGRAM, origin.UNRECORDED}.isdisjoint(record.changed.reasons) or record.changed.versions:
+        return costs  # they are not looked for, since planning would trace them
+    for job in planned(task.requests, _folder("studies"), "paper"):
+        here = {path.name.partition(".")[0] for path in stored_shards(_folder("studies"), job.chunks[0].program_id)}
+        if here.issuperset(chunk.identity() for chunk in job.chunks):
+            costs[Runs.program_key(job.program)] = 0.0
+    return costs
+
+
+def _folder(kind: str) -> Path:
+    """Where the runs of records of a kind are stored."""
+    return cache_dir() / FOLDER / kind
 
 
 def _judge_again(claim: Claim, study: Mapping[str, Any]) -> str | None:
@@ -136,7 +166,7 @@ def _judge_again(claim: Claim, study: Mapping[str, Any]) -> str | None:
 def _run_study(claim: Claim, task: Task, until: float) -> str | None:
     """Make the runs of a study, as far as they are not in the cache folder, judge them, and store the study."""
     begin = time.monotonic()
-    with open_folder(cache_dir() / FOLDER / "studies", "renew") as folder:
+    with open_folder(_folder("studies"), "renew") as folder:
         results = run_plan(plan_tasks([task], scale="paper", store=folder), None, until=until)
     if not results:
         return None
@@ -167,7 +197,7 @@ def _maps(root: Path, whole: bool) -> Iterator[Record]:
 
         def renewed(until: float, name: str = stored.name) -> str:
             with contextlib.redirect_stderr(io.StringIO()):
-                atlas.make_maps(cache_dir() / FOLDER / "maps", [name], workers=1)
+                atlas.make_maps(_folder("maps"), [name], workers=1)
             return "stored"
 
         changed, when = atlas.changes(stored, content, whole=whole), _date(content["environment"])
@@ -193,7 +223,7 @@ def _gallery(root: Path, whole: bool) -> Iterator[Record]:
 
 def _draw_figure(docs: Path, claim: Claim, task: Task, until: float) -> str | None:
     """Verify a claim at quick scale, and write its figure for the documents."""
-    with open_folder(cache_dir() / FOLDER / "gallery", "renew") as folder:
+    with open_folder(_folder("gallery"), "renew") as folder:
         results = run_plan(plan_tasks([task], scale="quick", store=folder), None, until=until)
     if not results:
         return None
@@ -214,22 +244,95 @@ def _probes(root: Path, whole: bool) -> Iterator[Record]:
 
 
 def _benchmarks(root: Path, whole: bool) -> Iterator[Record]:
-    for name, content in tables.tables(root).items():
-        script = tables.script_of(root, name, content)
-        record = Record("benchmarks", name, tables.changes(content, script), str(content.get("date") or ""))
+    for name, content in stored_tables(root).items():
+        script = script_of(root, name, content)
+        record = Record("benchmarks", name, table_changes(content, script), str(content.get("date") or ""))
         if script is None or script.parent.name != "benchmarks":
-            yield dataclasses.replace(record, obstacle="no script in benchmarks makes it")
+            by_hand = "no benchmark makes it" if script is None else f"`python {script.relative_to(root)}` makes it"
+            yield dataclasses.replace(record, obstacle=by_hand)
             continue
-        seconds = content.get("made_from", {}).get("seconds") or UNKNOWN
+        seconds = (content.get("made_from") or {}).get("seconds") or UNKNOWN
 
         def renewed(until: float, script: Path = script) -> str:
-            done = subprocess.run(tables.command(script), cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = subprocess.run([sys.executable, str(script)], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             if done.returncode:
                 raise UsageError(f"{script.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1][:200]}")
             return "stored"
 
         costs: Mapping[Hashable, float] = {script.name: float(seconds)}
-        yield dataclasses.replace(record, costs=costs, renew=renewed, unit=script.name, obstacle=tables.lacks(script))
+        yield dataclasses.replace(record, costs=costs, renew=renewed, unit=script.name, obstacle=lacks(script))
+
+
+# which script makes a table, and by which code: its own, that of the files next to it that it imports, and all that these import
+
+
+def scripts_behind(script: Path) -> list[Path]:
+    """A script and the files next to it that it imports, directly or not."""
+    found, todo = list[Path](), [script]
+    while todo:
+        file = todo.pop()
+        if file not in found:
+            found.append(file)
+            todo += [near for name in _imported(file) if (near := file.with_name(f"{name}.py")).is_file()]
+    return sorted(found)
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def _code(script: Path) -> str:
+    """Hash of the code of a benchmark, but for this module, which the benchmark asks for that hash."""
+    files = scripts_behind(script)
+    contents = [file.read_bytes() for file in files]
+    modules = {name for content in contents for name in imports_of(content, "") if not name.startswith(__name__)}
+    return origin.code_of(modules, *(code_hash(content) for content in contents))
+
+
+def made_by(script: Path, seconds: float) -> dict[str, Any]:
+    """What a table is made from, to be stored with it.
+
+    Args:
+        script: that writes it, in a folder of a checkout.
+        seconds: that it took.
+    """
+    script = script.resolve()
+    place = f"{script.parent.name}/{script.name}"
+    return {"script": place, "seconds": round(seconds), **origin.made_from((), "", _code(script))}
+
+
+def table_changes(content: dict[str, Any], script: Path | None) -> origin.Changes:
+    """What has changed since a table was made: the code of its benchmark, or the versions."""
+    recorded = content.get("made_from")
+    found = origin.what_changed(recorded, (), "", "" if script is None else _code(script))
+    return found if recorded is None else found._replace(reasons=tuple(BENCHMARK for _ in found.reasons))
+
+
+def stored_tables(root: Path) -> dict[str, dict[str, Any]]:
+    """The stored tables by name."""
+    files = [file for file in sorted((root / RESULTS).glob("*.json")) if file.name != ahead.RESULTS.name]
+    return {file.stem: json.loads(file.read_text()) for file in files}
+
+
+def script_of(root: Path, name: str, content: dict[str, Any]) -> Path | None:
+    """The script that makes a table; of an older table, by its name or by what the scripts write; None where it is not known."""
+    if made_from := content.get("made_from"):
+        script = root / made_from["script"]
+        return script if script.is_file() else None
+    scripts = sorted((root / "benchmarks").glob("*.py"))
+    named = [script for script in scripts if name == script.stem or name.startswith(f"{script.stem}_")]
+    writing = [script for script in scripts if f'"{name}"' in script.read_text()]
+    return next(iter([*sorted(named, key=lambda script: -len(script.stem)), *writing]), None)
+
+
+def lacks(script: Path) -> str:
+    """What a script needs and this machine lacks; empty where nothing is known to be missing."""
+    needs_torch = any(TORCH.search(file.read_text()) for file in scripts_behind(script))
+    return "it needs torch, which is not installed" if needs_torch and importlib.util.find_spec("torch") is None else ""
 
 
 def _ahead(root: Path, whole: bool) -> Iterator[Record]:

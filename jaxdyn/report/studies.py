@@ -4,7 +4,7 @@
 ``python -m jaxdyn.maintain studies paper`` stores the results: one file per claim in its theory's folder, in ``recorded/studies``,
 with the verdict and its basis, what it was made from, the date, the versions and the machine, and with the figure if the paper's
 grid has more settings than the quick one. The data that were judged are kept next to it where they are small
-(:mod:`jaxdyn.report.kept`). ``python -m jaxdyn.maintain renew`` makes studies that are not current anew, and ``make docs`` renews
+(:func:`pack`). ``python -m jaxdyn.maintain renew`` makes studies that are not current anew, and ``make docs`` renews
 their table.
 """
 
@@ -12,13 +12,18 @@ from __future__ import annotations
 
 import base64
 import collections
+import io
 import itertools
 import json
 import shlex
+import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import xarray as xr
 
 from jaxdyn.engine import library
 from jaxdyn.engine.origin import RUNS, UNRECORDED, Changes, judge_code, programs_of, runs_of, what_changed
@@ -28,32 +33,33 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.typed import parse_seeds, parse_sets
 from jaxdyn.engine.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
-from jaxdyn.report.kept import pack, unpack
 from jaxdyn.report.results import read_results
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from jaxdyn.engine.claim import Claim
     from jaxdyn.engine.task import Task
 
 __all__ = [
+    "LARGEST",
     "changes",
     "differs",
     "figure",
     "is_stale",
     "known_claim",
     "note",
+    "pack",
     "provenance",
     "read_data",
     "read_study",
     "table",
     "task_of",
+    "unpack",
     "with_table",
     "write_studies",
     "write_study",
 ]
 
+LARGEST = 200_000  # bytes of the file with a study's data
 MARKS = ("<!-- table:", "<!-- end of table -->")
 STORED = (  # entries of a claim that may differ from those of the quick run
     "id",
@@ -262,6 +268,46 @@ def known_claim(claim_id: str) -> Claim | None:
     """A claim of the package; None for any other."""
     theory = claim_id.split(".")[0]
     return all_claims(theories={theory}).get(claim_id) if library.is_shipped(theory) else None
+
+
+# data that are kept: arrays with their dtypes, and an index of names, axes and attributes; what needs pickle is not kept
+
+
+def pack(data: xr.Dataset, controls: Mapping[str, xr.Dataset]) -> bytes | None:
+    """A file with the data; None where it would be larger than :data:`LARGEST`, or cannot be written."""
+    index, arrays = list[Any](), dict[str, Any]()
+    for name, ds in ((None, data), *controls.items()):
+        variables = list[Any]()
+        for label, variable in ds.variables.items():
+            array = f"{len(index)}.{len(variables)}"
+            arrays[array] = variable.values
+            variables.append([label, variable.dims, label in ds.coords, variable.attrs, array])
+        index.append([name, ds.attrs, variables])
+    buffer = io.BytesIO()
+    try:
+        if any(array.dtype.hasobject for array in arrays.values()):
+            return None
+        np.savez_compressed(buffer, index=np.array(json.dumps(index)), **arrays)
+    except (TypeError, ValueError):  # an attribute that is no JSON
+        return None
+    return buffer.getvalue() if buffer.tell() <= LARGEST else None
+
+
+def unpack(content: bytes) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
+    """The data and those of the controls; None where the file is damaged."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            read = {name: _dataset(attrs, variables, file) for name, attrs, variables in json.loads(str(file["index"]))}
+        return read.pop(None), read
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _dataset(attrs: Any, variables: Any, file: Any) -> xr.Dataset:
+    found: dict[bool, dict[str, xr.Variable]] = {True: {}, False: {}}
+    for label, dims, is_coordinate, own, array in variables:
+        found[is_coordinate][label] = xr.Variable(dims, file[array], own)
+    return xr.Dataset(found[False], found[True], attrs)
 
 
 def provenance(study: Mapping[str, Any]) -> str:
