@@ -26,9 +26,11 @@ from typing import Any
 
 import jax
 
-from jaxdyn.cli.verify import draw
-from jaxdyn.engine import library, origin, registry, timings
+from jaxdyn.cli.pool import processes, worker_count
+from jaxdyn.cli.verify import MANY, draw
+from jaxdyn.engine import direct, library, origin, registry, timings
 from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.outcome import Result, entry
 from jaxdyn.engine.payload import environment, payload
@@ -44,7 +46,7 @@ from jaxdyn.maintain import ahead, atlas
 from jaxdyn.report import gallery, probe, studies
 from jaxdyn.report.atlas import read_map
 from jaxdyn.report.terminal import JUDGING
-from jaxdyn.report.words import duration
+from jaxdyn.report.words import duration, plural
 
 __all__ = [
     *("BENCHMARK", "JUDGING", "KINDS", "RESULTS", "Record", "check", "lacks", "made_by", "records", "renew", "script_of"),
@@ -385,10 +387,29 @@ def records(root: Path, kinds: Sequence[str] = (), *, whole: bool = True) -> dic
 
 def check(root: Path, kinds: Sequence[str] = (), verbose: bool = False) -> Iterator[str]:
     """How many recorded results of each kind are current, and, if ``verbose``, what has changed since the others were recorded."""
+    if verbose and "studies" in (kinds or KINDS):
+        _trace_moved()
     for kind, own in records(root, kinds, whole=verbose).items():
         yield _count(kind, own)
         if verbose:
             yield from (f"  {record.name}: {record.changed}" for record in own if record.changed)
+
+
+def _trace_moved() -> None:
+    """Trace the programs of studies whose code has changed on all cores, if these are many; most are what they were."""
+    moved: dict[Program, None] = {}
+    for claim in registry.all_claims().values():
+        study = studies.read_study(claim.id)
+        recorded = study and study["claim"].get("made_from")
+        if not recorded or recorded | origin.versions_now() != recorded:
+            continue
+        with contextlib.suppress(UsageError):  # reported with its record
+            programs = origin.programs_of(studies.task_of(claim, study).requests)
+            moved |= dict.fromkeys(programs if origin.keys_of(programs) != recorded["keys"] else ())
+    if (unknown := direct.untraced(moved)) >= MANY:
+        print(f"tracing {plural(unknown, 'program')} whose code has changed", file=sys.stderr, flush=True)
+        with processes(worker_count(None, unknown)) as pool:
+            direct.facts_of(moved, pool)
 
 
 def _count(kind: str, own: Sequence[Record]) -> str:

@@ -1,11 +1,13 @@
 """Which recorded results are current, and what renewal makes of the others: toy results in a folder of the test."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
 import os
 import time
 
+import jax
 import pytest
 
 import jaxdyn as jd
@@ -100,6 +102,19 @@ def test_what_has_changed_decides_what_is_done(root, law, monkeypatch):
         assert counted(root)[1:] == [f"  toy.decay: {words}"]
         ran = len(plans)
         assert "upheld; " in next(renew.renew(root, 5, ["studies"])) and len(plans) == ran + 1
+
+
+def test_many_programs_are_traced_together(root, monkeypatch, capsys):
+    """Those whose code has changed since."""
+    traced = []
+    monkeypatch.setattr(renew, "MANY", 1)
+    monkeypatch.setattr(renew, "processes", lambda count: contextlib.nullcontext("a pool"))
+    monkeypatch.setattr(renew.direct, "facts_of", lambda programs, pool: traced.append((len(programs), pool)))
+    list(renew.renew(root, 5, ["studies"]))
+    for parts in ({}, {"keys": ["another"], "jax": "0.1"}, {"keys": ["another"], "jax": jax.__version__}):
+        change(root, **parts)
+        assert traced == [] and counted(root)
+    assert traced == [(1, "a pool")] and "tracing 1 program whose" in capsys.readouterr().err
 
 
 def test_other_versions_are_counted_apart(root):
