@@ -45,8 +45,9 @@ from jaxdyn.errors import UsageError
 from jaxdyn.maintain import ahead, atlas
 from jaxdyn.report import gallery, probe, studies
 from jaxdyn.report.atlas import read_map
+from jaxdyn.report.formatting import duration
 from jaxdyn.report.terminal import JUDGING
-from jaxdyn.report.words import duration, plural
+from jaxdyn.report.words import plural
 
 __all__ = [
     *("BENCHMARK", "JUDGING", "KINDS", "RESULTS", "Record", "check", "lacks", "made_by", "records", "renew", "script_of"),

@@ -231,7 +231,7 @@ def test_what_does_not_fit_is_begun_only_if_nothing_else_is_left(tmp_path, monke
     monkeypatch.setattr(os, "nice", lambda more: 0)
     pretend(monkeypatch, [record("long", 7200.0), record("longer", 72000.0), record("short", 30.0)])
     lines = list(renew.renew(tmp_path, 1, ["studies"]))
-    assert begun == ["short", "long"] and lines[-1] == "takes longer than 1 min: longer, about 20 h"
+    assert begun == ["short", "long"] and lines[-1] == "takes longer than 1 min: longer, 20 h 0 min"
 
 
 def test_a_map_is_made_anew(root, monkeypatch):
