@@ -44,7 +44,6 @@ __all__ = [
     "changes",
     "differs",
     "figure",
-    "is_stale",
     "known_claim",
     "note",
     "pack",
@@ -251,11 +250,6 @@ def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True
         return Changes((RUNS,))
     requests = [task.main, *task.controls.values()]
     return what_changed(recorded, programs_of(requests), runs_of(requests), judge_code(claim), whole=whole)
-
-
-def is_stale(study: Mapping[str, Any], claim: Claim | None) -> bool:
-    """Whether a study speaks of other programs, runs or judges than today's; one made with other versions is used, and marked."""
-    return bool(changes(study, claim, whole=False).reasons)
 
 
 def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) -> str:
