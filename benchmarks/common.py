@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
+BEGAN = time.monotonic()
 FOLDERS = r"(?<![\w.:/])/(?:[\w.+-]+/)+"  # of this machine, in what a process has said
 
 
@@ -181,12 +182,18 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Write a result with its date; its ``machine`` is :func:`machine`, perhaps with an ``accelerator``.
+    """Write a result with its date and what it was made from; its ``machine`` is :func:`machine`, perhaps with an ``accelerator``.
 
     What the file holds of other hardware is kept, under ``elsewhere``; names of folders are left out.
     """
     path.parent.mkdir(exist_ok=True, parents=True)
+    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
+    own = script.parent.name in ("benchmarks", "experiments")
     content = {"date": time.strftime("%Y-%m-%d"), **content}
+    if own:
+        from jaxdyn.maintain.renew import made_by  # not above: contestants in processes of their own have no JAX
+
+        content["made_from"] = made_by(script, time.monotonic() - BEGAN)
     if path.exists():
         before = json.loads(path.read_text())
         known = [before, *before.pop("elsewhere", [])]

@@ -76,7 +76,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
-        "study": _stored_study(claim.id),
+        "study": _stored_study(claim),
         "maps": [{"title": p.title, "finding": p.finding, "command": atlas.command(p)} for p in atlas.of_claim(claim.id)],
     }
 
@@ -110,10 +110,12 @@ def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
         return None
 
 
-def _stored_study(claim_id: str) -> dict[str, Any] | None:
-    """The claim's study at paper scale, without its figure."""
-    study = studies.read_study(claim_id)
-    return study and {name: value for name, value in study.items() if name != "figure"}
+def _stored_study(claim: Claim) -> dict[str, Any] | None:
+    """The claim's study at paper scale, without its figure; ``changed`` says what is no longer as it was then."""
+    study = studies.read_study(claim.id)
+    if study is None:
+        return None
+    return {name: value for name, value in study.items() if name != "figure"} | {"changed": studies.note(study, claim, whole=True)}
 
 
 # text
@@ -134,7 +136,7 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield ""
     yield from _verdict(claim, width, out)
     if claim["study"]:
-        yield from _study(claim["study"], claim["digest"], width)
+        yield from _study(claim["study"], width)
     for one in claim["maps"]:
         yield ""
         yield from _wrapped(f"in the atlas: {one['title']} ({one['command']})", width, "")
@@ -244,14 +246,14 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield from _outcome(last, width)
 
 
-def _study(study: Mapping[str, Any], today: str, width: int) -> Iterator[str]:
+def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
     """The result at paper scale, from the study that ships with the package."""
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
     yield from _wrapped(f"at paper scale: {verdict} ({studies.provenance(study)}, seeds {entry.get('seed_range')})", width, "")
-    if studies.is_stale(study, today):
-        yield from _wrapped(studies.STALE, width, "  ")
+    if study["changed"]:
+        yield from _wrapped(study["changed"], width, "  ")
     yield from _outcome(entry, width)
 
 

@@ -1,4 +1,7 @@
-"""``python -m jaxdyn.maintain TASK``: writes generated files. Exit codes: 0 done, 1 a document is stale, 2 wrong use."""
+"""``python -m jaxdyn.maintain TASK``: writes generated files.
+
+Exit codes: 0 done, 1 a document is stale, 2 wrong use, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 from jaxdyn.errors import UsageError
 
 __all__ = ["main"]
+
+KINDS = ("studies", "maps", "gallery", "probes", "benchmarks", "ahead")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -53,6 +58,15 @@ def build_parser() -> argparse.ArgumentParser:
     maps.add_argument("folder", type=Path, metavar="DIR", help="Write runs and maps to this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
+    # what is recorded, and no longer current
+    renew = tasks.add_parser("renew", help="Make recorded results that are not current anew: studies, maps, benchmarks, ...")
+    renew.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
+    renew.add_argument("--only", choices=KINDS, action="append", default=[], help="This kind only; may be repeated.")
+    how = renew.add_mutually_exclusive_group(required=True)
+    how.add_argument("--minutes", type=_minutes, metavar="N", help="Begin nothing after N minutes; commits nothing.")
+    how.add_argument("--check", action="store_true", help="Run nothing; say how many of each kind are current.")
+    renew.add_argument("-v", "--verbose", action="store_true", help="With --check: name those that are not, and what has changed.")
+
     # compilation ahead of time
     recheck = tasks.add_parser(
         "recheck", help="Run a seventh of the stored programs of a verification afresh: the bits must be equal."
@@ -70,9 +84,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not 0 < minutes < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed: it is a number above 0")
+    return minutes
+
+
 def _docs(args: argparse.Namespace) -> int:
+    from jaxdyn.engine.programs import direct
     from jaxdyn.maintain import documents
 
+    direct.allow()
     if args.check:
         stale = documents.stale(args.root)
         print("\n".join(f"{path} is stale" for path in stale) or "no document is stale")
@@ -142,6 +165,17 @@ def _recheck(args: argparse.Namespace) -> int:
     return code
 
 
+def _renew(args: argparse.Namespace) -> int:
+    from jaxdyn.engine.programs import direct
+    from jaxdyn.maintain import renew
+
+    direct.allow()
+    lines = renew.check(args.root, args.only, args.verbose) if args.check else renew.renew(args.root, args.minutes, args.only)
+    for line in lines:
+        print(line, flush=True)
+    return 0
+
+
 def _ahead(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import ahead
 
@@ -158,6 +192,7 @@ TASKS = {
     "verdicts": _verdicts,
     "studies": _studies,
     "maps": _maps,
+    "renew": _renew,
     "ahead": _ahead,
     "recheck": _recheck,
 }
@@ -171,6 +206,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"jaxdyn.maintain: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted: what is finished is stored, and the same command resumes the rest", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -30,19 +30,24 @@ from jaxdyn.engine.programs.chunk import Chunk, Program, program_name
 from jaxdyn.engine.programs.program import ACCELERATED, EXHAUSTED, of_list
 from jaxdyn.engine.programs.tracing import subjaxprs
 from jaxdyn.engine.runs import costs as timings
+from jaxdyn.engine.runs.blocks import distinct_runs
 from jaxdyn.engine.runs.planning import plan
 from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification import origin
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.platforms import LIMIT, SLOW
 
 __all__ = [
+    "NEVER",
     "RESULTS",
     "TARGETS",
     "Target",
+    "changes",
     "compile_list",
     "compiled",
     "lists",
+    "made_from",
     "read",
     "stamp",
     "start",
@@ -52,6 +57,7 @@ __all__ = [
 ]
 
 RESULTS = Path("benchmarks", "results", "ahead.json")  # in a checkout
+NEVER = "never compiled"
 STARTING = 60.0  # additional seconds for the first program in a process, which imports everything
 
 
@@ -152,6 +158,11 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     kept = {name: result for name, result in read(file).get(platform, {}).items() if name in chunks}
     changed = [name for name, result in kept.items() if result["stamp"] != stamp(platform, chunks[name])]
     todo = [*(name for name in chunks if name not in kept), *changed]
+    about = str(read(file).get("about", {}).get(platform, ""))
+    if about.startswith(f"JAX {version('jax')}, "):  # what is the same is not compiled again
+        for name in kept.keys() - set(changed):
+            kept[name]["made_from"] = made_from(platform, chunks[name])
+        _store(file, platform, about, kept)
     about = f"JAX {version('jax')}, {TARGETS[platform].package} {version(TARGETS[platform].package)}, {datetime.date.today()}"
     # compile, and write after each program
     for chunk, result in compiled(platform, [chunks[name] for name in todo], end):
@@ -160,10 +171,9 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
             "runs": runs,
             "estimate": runs * each,
             "stamp": stamp(platform, chunk),
+            "made_from": made_from(platform, chunk),
         }
-        whole = read(file)
-        whole |= {"about": whole.get("about", {}) | {platform: about}, platform: kept}
-        atomic_write(file, json.dumps(whole, indent=1) + "\n")
+        _store(file, platform, about, kept)
     # failures that ship with the package: without slow programs, and without those that are recognised by their operations
     others = (SLOW, impossible.END)
     failed = {
@@ -171,6 +181,35 @@ def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int
     }
     impossible.write(TARGETS[platform].devices.platform, failed)
     return sum(result["stamp"] == stamp(platform, chunks[name]) for name, result in kept.items()), len(chunks)
+
+
+def _store(file: Path, platform: str, about: str, results: dict[str, dict[str, Any]]) -> None:
+    whole = read(file)
+    whole |= {"about": whole.get("about", {}) | {platform: about}, platform: results}
+    atomic_write(file, json.dumps(whole, indent=1) + "\n")
+
+
+def made_from(platform: str, chunk: Chunk) -> dict[str, Any]:
+    """What the result of a list of runs is made from (:mod:`jaxdyn.engine.verification.origin`)."""
+    with elsewhere(TARGETS[platform].devices):
+        return origin.made_from([chunk.program], str(chunk.shape[1]), "")
+
+
+def changes(platform: str, file: Path = RESULTS) -> dict[str, origin.Changes]:
+    """For each program of today, what has changed since it was compiled; most are known without tracing."""
+    results = read(file).get(platform, {})
+    with elsewhere(TARGETS[platform].devices):
+        requests = [request for task in make_tasks(registry.select([])) for request in task.requests]
+        counts, programs = distinct_runs(requests), dict[Any, Program]()
+        for request in requests:
+            programs |= request.programs
+        found = {}
+        for key, program in programs.items():
+            name = program_name(program)
+            recorded = results.get(name, {}).get("made_from")
+            known = name in results
+            found[name] = origin.what_changed(recorded, [program], str(counts[key]), "") if known else origin.Changes((NEVER,))
+        return found
 
 
 def compiled(platform: str, chunks: list[Chunk], end: float) -> Iterator[tuple[Chunk, dict[str, Any]]]:

@@ -35,7 +35,7 @@ Dashed line: the power law fitted to the border, if both axes are logarithmic. R
 are inside. All maps are at quick scale. Processor time covers compiling, running and judging, on all cores together; a map without
 it has wall time on two cores. This page and its figures are written by `make docs`.
 """
-PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
+PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds", "made_from")
 
 
 def command(stored: AtlasMap) -> str:
@@ -51,7 +51,8 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         stored: the map's entry in the atlas.
-        result: the map in JSON types, from :meth:`jaxdyn.engine.verification.verdict_map.Map.to_json`.
+        result: the map in JSON types, from :meth:`jaxdyn.engine.verification.verdict_map.Map.to_json`, with what it was
+            ``made_from`` (:mod:`jaxdyn.engine.verification.origin`).
 
     Raises:
         UsageError: the claim belongs to no theory with a folder.
@@ -68,7 +69,7 @@ def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
     svg = plotting.render(lambda _, fig: map_figure.draw(result, fig), xr.Dataset(), label)
     cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in result["cells"]]
     packed = base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
-    slim = {name: result[name] for name in PARTS} | {"cells": cells}
+    slim = {name: result[name] for name in PARTS if name in result} | {"cells": cells}
     if result["resumed"]:
         slim |= {"seconds": None, "cpu_seconds": None}  # measured for a part of the runs only
     content = {"map": slim, "environment": environment(), "figure": packed}

@@ -11,7 +11,6 @@ from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import COUNTED, EVIDENCE, provenance
 from jaxdyn.engine.claims.description import tested
 from jaxdyn.engine.claims.grid import field_table
-from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.verification.payload import counts
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies, talks
@@ -120,8 +119,8 @@ def _entry(claim: Claim, level: int) -> str:
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
-        stale = f" {studies.STALE}" if studies.is_stale(study, digest(claim)) else ""
-        lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)}).{stale}")
+        sentence = f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})."
+        lines.append(" ".join(filter(None, (sentence, studies.note(study, claim)))))
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):

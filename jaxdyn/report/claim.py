@@ -139,7 +139,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "checks": [checks.row(c) for c in claim.get("checks") or []],
         "readings": [checks.reading(r, {}) for r in claim.get("readings") or []],
         "differs": studies.differs(claim),
-        "stale": studies.STALE if studies.is_stale(study, quick.get("digest")) else "",
+        "stale": studies.note(study, studies.known_claim(str(quick["id"]))),
         "opponents": _rejections(claim),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),

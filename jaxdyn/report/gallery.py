@@ -1,11 +1,14 @@
 """Figures of a verification as files for the documents, written by ``make docs``.
 
-The files are ``gallery.md``, with one figure per theory, and ``figures/<claim>.svg``, which the findings show, too.
+The files are ``gallery.md``, with one figure per theory, and ``figures/<claim>.svg``, which the findings show, too. What each
+figure was made from is in ``figures/made_from.json``.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,9 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import read_results
 
-__all__ = ["entry", "standalone", "write"]
+__all__ = ["entry", "names", "read_origins", "standalone", "write", "write_figures"]
+
+ORIGINS = "made_from.json"  # in the folder of the figures
 
 INTRO = """# Gallery
 
@@ -59,12 +64,33 @@ def write(folder: Path, docs: Path) -> None:
         UsageError: a figure that the documents show is not among the results.
     """
     whole, figures = read_results(folder)
-    claims = {c["id"]: c for c in whole["claims"]}
-    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
-    shown = library.shown()
-    missing = [name for name in (*shown, *named) if name not in figures]
+    claims, wanted = {c["id"]: c for c in whole["claims"]}, names(docs)
+    missing = [name for name in wanted if name not in figures]
     if missing:
         raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
-    for name in dict.fromkeys((*shown, *named)):
-        atomic_write(docs / "figures" / f"{name}.svg", standalone(figures[name]))
-    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in shown)]) + "\n")
+    write_figures(docs, {name: figures[name] for name in wanted}, {name: claims[name].get("made_from") for name in wanted})
+    texts = (entry(claims[name]) for name in library.shown())
+    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *texts]) + "\n")
+
+
+def names(docs: Path) -> list[str]:
+    """The claims whose figures the documents show: those of the gallery, and those that ``findings.md`` names."""
+    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
+    return list(dict.fromkeys((*library.shown(), *named)))
+
+
+def write_figures(docs: Path, figures: Mapping[str, str], origins: Mapping[str, Any]) -> None:
+    """Write figures by claim, and add what they were made from to the record of all figures."""
+    for name, svg in figures.items():
+        atomic_write(docs / "figures" / f"{name}.svg", standalone(svg))
+    whole = {**read_origins(docs), **origins}
+    atomic_write(docs / "figures" / ORIGINS, json.dumps(dict(sorted(whole.items())), indent=1) + "\n")
+
+
+def read_origins(docs: Path) -> dict[str, Any]:
+    """What the documents' figures were made from, by claim; empty where the record is missing or damaged."""
+    try:
+        read = json.loads((docs / "figures" / ORIGINS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}

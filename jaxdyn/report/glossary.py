@@ -37,7 +37,7 @@ GLOSSARY = {
     "a network or a flow rejects one.",
     "look": "One judgement of a claim; while a check is undecided, the claim may be judged again with twice the seeds. The k-th "
     "look spends 2⁻ᵏ of the error probability that its intervals are allowed, so that all looks together stay within it.",
-    "stale": "A study whose judge, controls or rivals have changed since it was made.",
+    "not current": "Of a study at paper scale: its programs, its runs or the code of its judge have changed since it was made.",
     "false by chance": "How many of the upheld claims that rest on intervals could be upheld by chance, if all were false.",
     "control": "Another world: a setting or data in which one assumption is broken on purpose. The same checks must reject it.",
     "rival": "Another theory of the same data, first of all the mechanism switched off. The same checks must reject it.",

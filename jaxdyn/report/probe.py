@@ -6,8 +6,12 @@ along training, followed by the figure of the last checkpoint.
 
 from __future__ import annotations
 
+import json
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from html import unescape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +21,24 @@ from markupsafe import Markup
 
 from jaxdyn import plotting, stats
 from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification import origin
 from jaxdyn.models import probe as models
 from jaxdyn.models.instruments import Number
 from jaxdyn.models.probe import Outcome, Probe
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report import formatting
 from jaxdyn.report.page import POLICY, asset, environment
+from jaxdyn.version import installed_version
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PAGE", "along", "page", "probe", "traces"]
+__all__ = ["PAGE", "along", "changes", "page", "probe", "traces"]
 
 PAGE = "index.html"
+MADE_FROM = re.compile(r'<meta name="made-from" content="([^"]*)">')
+INSTRUMENTS = "the code of the instruments"
 WRAP = 30  # characters per line of an axis label
 
 
@@ -64,13 +72,34 @@ def page(probe: Probe) -> str:
         ("Text", Path(probe.text).name),
         ("Tokens", f"{probe.tokens:,} in pieces of {probe.length}"),
         ("Steps", f"{probe.checkpoints[0].step:,} to {last.step:,}" if series else ""),
+        ("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"),
         ("Wall time", formatting.duration(sum(o.seconds for one in probe.checkpoints for o in one.outcomes))),
     ]
     template = environment().get_template("probe.html")
     style = Markup(asset("report.css"))
     return template.render(
-        policy=POLICY, style=style, title=title, facts=[f for f in facts if f[1]], lines=_pairs(last.lines), sections=sections
+        policy=POLICY,
+        style=style,
+        title=title,
+        facts=[f for f in facts if f[1]],
+        lines=_pairs(last.lines),
+        sections=sections,
+        made_from=json.dumps(origin.made_from((), "", _code())),
     )
+
+
+def _code() -> str:
+    """Hash of the code of all instruments and of the page."""
+    return origin.code_of((models.__name__, __name__))
+
+
+def changes(html: str) -> origin.Changes | None:
+    """What has changed since a page was made: the code of the instruments, or the versions; None for any other page."""
+    found = MADE_FROM.search(html)
+    if found is None:
+        return None
+    changed = origin.what_changed(json.loads(unescape(found[1])), (), "", _code())
+    return changed._replace(reasons=tuple(INSTRUMENTS for _ in changed.reasons))
 
 
 def _short(name: str) -> str:

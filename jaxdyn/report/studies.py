@@ -2,33 +2,63 @@
 
 ``jaxdyn verify --scale paper --out paper`` runs them, and resumes after an interruption; then
 ``python -m jaxdyn.maintain studies paper`` stores the results: one file per claim in its theory's folder, in ``recorded/studies``,
-with the verdict and its basis, the date, the versions and the machine, and with the figure if the paper's grid has more
-settings than the quick one. ``make docs`` renews the table of studies.
+with the verdict and its basis, what it was made from, the date, the versions and the machine, and with the figure if the paper's
+grid has more settings than the quick one. The data that were judged are kept next to it where they are small
+(:func:`pack`). ``python -m jaxdyn.maintain renew`` makes studies that are not current anew, and ``make docs`` renews
+their table.
 """
 
 from __future__ import annotations
 
 import base64
+import collections
+import io
+import itertools
 import json
+import shlex
+import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.grid import field_table
-from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, programs_of, runs_of, what_changed
+from jaxdyn.engine.verification.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.results import read_results
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
+    from jaxdyn.engine.verification.task import Task
 
-__all__ = ["STALE", "differs", "figure", "is_stale", "provenance", "read_study", "table", "with_table", "write_studies"]
+__all__ = [
+    "LARGEST",
+    "changes",
+    "differs",
+    "figure",
+    "known_claim",
+    "note",
+    "pack",
+    "provenance",
+    "read_data",
+    "read_study",
+    "table",
+    "task_of",
+    "unpack",
+    "with_table",
+    "write_studies",
+    "write_study",
+]
 
-STALE = "Its judge, controls or rivals have changed since."
+LARGEST = 200_000  # bytes of the file with a study's data
 MARKS = ("<!-- table:", "<!-- end of table -->")
 STORED = (  # entries of a claim that may differ from those of the quick run
     "id",
@@ -51,7 +81,7 @@ STORED = (  # entries of a claim that may differ from those of the quick run
     "compile_seconds",
     "run_seconds",
     "command",
-    "digest",
+    "made_from",
 )
 
 
@@ -78,14 +108,81 @@ def write_studies(folder: Path) -> list[str]:
     # one file per claim
     claims = all_claims(theories=set(filter(library.is_shipped, (entry["id"].split(".")[0] for entry in entries))))
     stored: set[str] = set()
-    for entry, file in zip(entries, files, strict=True):
-        svg = figures.get(entry["id"])
-        new = svg if svg and svg.lstrip().startswith("<svg") and svg not in stored else None
-        shown = new if _shows_more(entry, claims.get(entry["id"])) else None
+    for entry in entries:
+        claim, svg = claims.get(entry["id"]), figures.get(entry["id"])
+        data = None if claim is None else _stored_data(folder, task_of(claim, {"claim": entry}))
+        shown = write_study(entry, whole["environment"], claim, None if svg in stored else svg, data)
         stored |= {shown} if shown else set()
-        content = {"claim": _slim(entry), "environment": whole["environment"], "figure": _packed(shown)}
-        atomic_write(cast(Path, file), json.dumps(content, ensure_ascii=False) + "\n")
     return [entry["id"] for entry in entries]
+
+
+def write_study(
+    entry: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    claim: Claim | None,
+    svg: str | None,
+    data: tuple[xr.Dataset, Mapping[str, xr.Dataset]] | None,
+) -> str | None:
+    """Store the study of a claim that belongs to a theory with a folder; returns the figure, if it is stored.
+
+    Args:
+        entry: of the claim, in the JSON of a verification.
+        environment: date, commit, versions and machine.
+        claim: the claim; None if it is not known.
+        svg: its figure; stored if it shows more than that of the quick run.
+        data: its runs, and those of its controls, if they are at hand.
+    """
+    file = cast(Path, _file(entry["id"]))
+    drawing = svg if svg and svg.lstrip().startswith("<svg") else None
+    shown = drawing if _shows_more(entry, claim) else None
+    content = {"claim": _slim(entry), "environment": environment, "figure": _packed(shown)}
+    packed = None if data is None else pack(*data)
+    if packed is None:
+        _data_file(file).unlink(missing_ok=True)  # of an earlier study
+    else:
+        atomic_write(_data_file(file), packed)
+    atomic_write(file, json.dumps(content, ensure_ascii=False) + "\n")
+    return shown
+
+
+def task_of(claim: Claim, study: Mapping[str, Any] | None = None, *, again: bool = False) -> Task:
+    """The runs of a claim's study, as its command says; without a study, those of the claim at paper scale.
+
+    Args:
+        claim: the claim.
+        study: its study.
+        again: the runs are to be made anew: seeds may be added as long as checks are undecided, as the claim allows.
+
+    Raises:
+        UsageError: the claim has lost a field that the study's command sets.
+    """
+    words = shlex.split(str(study["claim"].get("command") or "")) if study else []
+    given = collections.defaultdict[str, list[str]](list)
+    for option, value in itertools.pairwise(words):
+        given[option].append(value)
+    seeds = None if again and claim.max_seeds else parse_seeds(next(iter(given["--seeds"]), None))
+    return make_tasks([claim], scale="paper", seeds=seeds, overrides=parse_sets(given["--set"]))[0]
+
+
+def _stored_data(folder: Path, task: Task) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
+    """The runs of a study from the shards of its verification; None where some are missing or belong to another version."""
+    plan = plan_tasks([task], scale="paper", store=folder)
+    if plan.done < plan.runs:
+        return None
+    return plan.stored.dataset(task.main), {name: plan.stored.dataset(one) for name, one in task.controls.items()}
+
+
+def read_data(claim_id: str) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
+    """The runs that a claim's study was judged on, and those of its controls; None if they are not kept."""
+    file = _file(claim_id)
+    try:
+        return None if file is None else unpack(_data_file(file).read_bytes())
+    except OSError:
+        return None
+
+
+def _data_file(file: Path) -> Path:
+    return file.with_suffix(".npz")
 
 
 def _file(claim_id: str) -> Path | None:
@@ -134,12 +231,77 @@ def differs(entry: Mapping[str, Any]) -> bool:
     return entry.get("verdict") != entry.get("expected")
 
 
-def is_stale(study: Mapping[str, Any], today: str | None) -> bool:
-    """Whether a study was judged by other checks, controls or rivals than today's, which have the digest ``today``.
+def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True) -> Changes:
+    """What has changed since a study was made; nothing of a claim that is not known.
 
-    Studies stored without a digest count as stale.
+    Args:
+        study: of the claim.
+        claim: as it is now.
+        whole: look for all that has changed; otherwise stop at the first, so that a program is traced only if nothing else has.
     """
-    return bool(study["claim"].get("digest") != today)
+    recorded = study["claim"].get("made_from")
+    if recorded is None:
+        return what_changed(None, (), "", "")
+    if claim is None:
+        return Changes()
+    try:
+        task = task_of(claim, study)
+    except UsageError:
+        return Changes((RUNS,))
+    requests = [task.main, *task.controls.values()]
+    return what_changed(recorded, programs_of(requests), runs_of(requests), judge_code(claim), whole=whole)
+
+
+def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) -> str:
+    """A sentence on a study that is not current; empty for one that is. Arguments as for :func:`changes`."""
+    found = str(changes(study, claim, whole=whole))
+    return f"Not current: {found}." if found else ""
+
+
+def known_claim(claim_id: str) -> Claim | None:
+    """A claim of the package; None for any other."""
+    theory = claim_id.split(".")[0]
+    return all_claims(theories={theory}).get(claim_id) if library.is_shipped(theory) else None
+
+
+# data that are kept: arrays with their dtypes, and an index of names, axes and attributes; what needs pickle is not kept
+
+
+def pack(data: xr.Dataset, controls: Mapping[str, xr.Dataset]) -> bytes | None:
+    """A file with the data; None where it would be larger than :data:`LARGEST`, or cannot be written."""
+    index, arrays = list[Any](), dict[str, Any]()
+    for name, ds in ((None, data), *controls.items()):
+        variables = list[Any]()
+        for label, variable in ds.variables.items():
+            array = f"{len(index)}.{len(variables)}"
+            arrays[array] = variable.values
+            variables.append([label, variable.dims, label in ds.coords, variable.attrs, array])
+        index.append([name, ds.attrs, variables])
+    buffer = io.BytesIO()
+    try:
+        if any(array.dtype.hasobject for array in arrays.values()):
+            return None
+        np.savez_compressed(buffer, index=np.array(json.dumps(index)), **arrays)
+    except (TypeError, ValueError):  # an attribute that is no JSON
+        return None
+    return buffer.getvalue() if buffer.tell() <= LARGEST else None
+
+
+def unpack(content: bytes) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
+    """The data and those of the controls; None where the file is damaged."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            read = {name: _dataset(attrs, variables, file) for name, attrs, variables in json.loads(str(file["index"]))}
+        return read.pop(None), read
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _dataset(attrs: Any, variables: Any, file: Any) -> xr.Dataset:
+    found: dict[bool, dict[str, xr.Variable]] = {True: {}, False: {}}
+    for label, dims, is_coordinate, own, array in variables:
+        found[is_coordinate][label] = xr.Variable(dims, file[array], own)
+    return xr.Dataset(found[False], found[True], attrs)
 
 
 def provenance(study: Mapping[str, Any]) -> str:
@@ -155,10 +317,10 @@ def provenance(study: Mapping[str, Any]) -> str:
 
 def table(claims: Sequence[Claim]) -> str:
     """A Markdown table of all studies, and lists of the claims without one."""
-    # studies, and those that differ, are stale or missing
+    # studies, those that differ, and what has changed since
     studies = {claim.id: one for claim in claims if (one := read_study(claim.id)) is not None}
     differing = [i for i, one in studies.items() if differs(one["claim"])]
-    stale = [claim.id for claim in claims if claim.id in studies and is_stale(studies[claim.id], digest(claim))]
+    changed = {claim.id: changes(studies[claim.id], claim, whole=False) for claim in claims if claim.id in studies}
     without = [claim for claim in claims if claim.id not in studies]
     same, larger = [c for c in without if not _grows(c)], [c for c in without if _grows(c)]
     # sentences and table
@@ -166,15 +328,24 @@ def table(claims: Sequence[Claim]) -> str:
         f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
     )
     parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
-    if stale:
-        what = "1 study that is stale" if len(stale) == 1 else f"{len(stale)} studies that are stale"
-        parts.append(f"Marked *: {what}, since the judge, controls or rivals have changed.")
+    parts += _marked(changed)
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
-    rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id]) for c in claims if c.id in studies)]
+    rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id], changed[c.id]) for c in claims if c.id in studies)]
     parts += ["\n".join(rows)] if studies else []
     parts += [f"Both scales have the same runs ({len(same)}): {_ids(c.id for c in same)}."] if same else []
     parts += [f"Not yet run at paper scale ({len(larger)}): {_ids(c.id for c in larger)}."] if larger else []
     return "\n\n".join(parts) + "\n"
+
+
+def _marked(changed: Mapping[str, Changes]) -> list[str]:
+    """Sentences on the marks of studies that are not current."""
+    reasons = [one.reasons for one in changed.values() if one.reasons]
+    older = reasons.count((UNRECORDED,))
+    parts = [f"{older:,} {UNRECORDED}, so that what has changed is not known"] if older else []
+    parts += [f"{len(reasons) - older:,} whose program, settings or judge have changed"] if len(reasons) > older else []
+    sentences = [f"Marked *: not current, {'; '.join(parts)}."] if reasons else []
+    other = sum(bool(one.versions) for one in changed.values())
+    return [*sentences, *([f"Marked †: {other:,} made with another version of JAX or Python."] if other else [])]
 
 
 def _ids(ids: Iterable[str]) -> str:
@@ -187,10 +358,10 @@ def _grows(claim: Claim) -> bool:
     return quick != paper
 
 
-def _row(claim: Claim, study: Mapping[str, Any]) -> str:
+def _row(claim: Claim, study: Mapping[str, Any], changed: Changes) -> str:
     entry, environment = study["claim"], study["environment"]
     verdict = f"**{entry['verdict']}**" if differs(entry) else entry["verdict"]
-    verdict += " *" if is_stale(study, digest(claim)) else ""
+    verdict += " *" if changed.reasons else " †" if changed.versions else ""
     minutes = ((entry.get("compile_seconds") or 0) + (entry.get("run_seconds") or 0)) / 60
     quick = len(claim.quick.cells()) * claim.seed_count("quick")
     date, commit = str(environment.get("date") or "").split(" ")[0], str(environment.get("commit") or "")

@@ -120,12 +120,12 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
     made = "4,096 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970, seeds 0:64"
-    stale = "Its judge, controls or rivals have changed since."
+    stale = "Not current: recorded before fingerprints were kept."
     assert (
         code == 0 and f"at paper scale: refuted, expected upheld ({made})\n  {stale}\n  at scale\n  ✓ relative error: 1e-12" in out
     )
     shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
-    assert shown["study"].keys() == {"claim", "environment"} and shown["study"]["claim"]["verdict"] == "refuted"
+    assert shown["study"].keys() == {"claim", "environment", "changed"} and shown["study"]["claim"]["verdict"] == "refuted"
 
 
 def test_show_names_the_maps_of_a_claim(jaxdyn, monkeypatch):

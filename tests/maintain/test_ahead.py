@@ -153,15 +153,41 @@ def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
     assert ahead.write("tpu", 100, file) == (4, 4)
     assert ahead.read(file)["about"]["tpu"].startswith("JAX 1.2, libtpu 1.2, 2")
     (a, *_) = ahead.read(file)["tpu"].values()
+    made_from = a.pop("made_from")
     assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "text 1"}
+    assert made_from["programs"] == ["text"] and made_from["platform"] == "tpu" and made_from["runs"] == "1"
     assert json.loads(impossible.SHIPPED.read_text()) == {
         "tpu": {"m:b ()": "makes the compiler crash", "m:d ()": "needs complex128, which this platform lacks"}
     }
     del workers[:]
+    older = ahead.read(file)
+    del older["tpu"]["m:a ()"]["made_from"]
+    file.write_text(json.dumps(older))
     assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"
+    assert ahead.read(file)["tpu"]["m:a ()"]["made_from"] == made_from, "an older result of the same program is as good"
     monkeypatch.setattr(ahead, "lists", lambda platform: [chunk("a", "another text"), *(chunk(n) for n in "bcd")])
     assert ahead.write("tpu", -1, file) == (3, 4) and len(ahead.read(file)["tpu"]) == 4, "what has changed stays until it is done"
     assert ahead.write("tpu", 100, file) == (4, 4) and [pipe.sent for pipe in workers] == [["a"]]
+
+
+def test_what_has_changed_since_programs_were_compiled(tmp_path, monkeypatch):
+    claim = all_claims(theories={"cal"})["cal.quadratic_rate"]
+    monkeypatch.setattr(ahead.registry, "select", lambda patterns: [claim])
+    file = tmp_path / "ahead.json"
+    (name,) = ahead.changes("tpu", file)
+    assert str(ahead.changes("tpu", file)[name]) == "never compiled"
+    file.write_text(json.dumps({"tpu": {name: {"stamp": "older"}}}))
+    assert str(ahead.changes("tpu", file)[name]) == "recorded before fingerprints were kept"
+    (one,) = ahead.lists("tpu", [claim.id])
+    made_from = ahead.made_from("tpu", one)
+    for parts, words in (
+        ({}, ""),
+        ({"programs": [], "keys": []}, "the program changed"),
+        ({"runs": "another"}, "the settings or seeds changed"),
+        ({"jax": "0.1"}, "made with JAX 0.1"),
+    ):
+        file.write_text(json.dumps({"tpu": {name: {"stamp": "", "made_from": made_from | parts}}}))
+        assert str(ahead.changes("tpu", file)[name]) == words
 
 
 def test_without_the_compiler_one_sentence_says_what_to_install(monkeypatch):

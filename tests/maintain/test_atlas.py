@@ -17,5 +17,6 @@ def test_the_atlas_is_made_by_name_and_stored(tmp_path, monkeypatch, workers):
     monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: tmp_path / prefix / kind)
     atlas.make_maps(tmp_path / "out", ["law"], workers)
     assert len(read_map(law)["map"]["cells"]) == 9 and (tmp_path / "cal" / "maps" / "law.json").is_file()
+    assert not atlas.changes(law, read_map(law))
     with pytest.raises(UsageError, match="lore is not in the atlas; it has law"):
         atlas.make_maps(tmp_path / "out", ["lore"])

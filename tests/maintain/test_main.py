@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jaxdyn.maintain import __main__ as command
-from jaxdyn.maintain import atlas, documents, executed, shipped
+from jaxdyn.maintain import atlas, documents, executed, renew, shipped
 from jaxdyn.report import studies
 
 
@@ -40,8 +40,18 @@ def test_stale_documents_make_the_exit_code_1(monkeypatch, capsys, tmp_path):
         (["costs", "out"], shipped, "write_costs", 5, "5 programs written to costs.json\n"),
         (["studies", "a", "b"], studies, "write_studies", ["x.one"], "2 studies stored\n"),
         (["maps", "out", "law"], atlas, "make_maps", None, ""),
+        (["renew", "--check", "-v"], renew, "check", ["1 of 2 studies are current"], "1 of 2 studies are current\n"),
+        (["renew", "--minutes", "2", "--only", "maps"], renew, "renew", ["law: stored"], "law: stored\n"),
     ],
 )
 def test_each_task_calls_its_writer(monkeypatch, capsys, words, module, name, result, text):
     monkeypatch.setattr(module, name, lambda *_: result)
     assert command.main(words) == 0 and capsys.readouterr().out == text
+
+
+def test_renewal_takes_minutes_or_checks(capsys):
+    assert tuple(renew.KINDS) == command.KINDS
+    for words in (["renew"], ["renew", "--check", "--minutes", "2"], ["renew", "--minutes", "0"], ["renew", "--minutes", "soon"]):
+        with pytest.raises(SystemExit):
+            command.main(words)
+        assert "--minutes" in capsys.readouterr().err

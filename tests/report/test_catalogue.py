@@ -80,7 +80,7 @@ def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
     text = catalogue([jd.Claim(id=f"a.{name}", **common) for name in ("law", "other")])
     assert text.count("- At paper scale:") == 1
-    sentence = "Its judge, controls or rivals have changed since."
+    sentence = "Not current: recorded before fingerprints were kept."
     assert f"- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0). {sentence}\n" in text
 
 

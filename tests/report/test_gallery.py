@@ -22,9 +22,8 @@ def folder(tmp_path):
     svg = plotting.render(None, ds, label="a < b")
     named = re.findall(r"\(figures/([^)]+)\.svg\)", (DOCS / "findings.md").read_text())
     names = [*library.shown(), *named]
-    claims = [
-        {"id": n, "title": "A law", "statement": "It holds.", "caption": "Axes.", "command": f"jaxdyn verify {n}"} for n in names
-    ]
+    common = {"title": "A law", "statement": "It holds.", "caption": "Axes.", "made_from": {"code": "of the judge"}}
+    claims = [common | {"id": n, "command": f"jaxdyn verify {n}"} for n in names]
     write_results(tmp_path, {"claims": claims}, dict.fromkeys(names, svg))
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -40,6 +39,12 @@ def test_files_are_drawings_by_themselves(folder):
     assert root.tag == "{http://www.w3.org/2000/svg}svg" and float(root.get("width")) > 100
     page = (folder / "docs" / "gallery.md").read_text()
     assert all(f"`jaxdyn verify {name}`" in page for name in library.shown())
+    origins = gallery.read_origins(folder / "docs")
+    assert set(origins) == set(gallery.names(folder / "docs")) == {file.stem for file in files}
+    gallery.write_figures(folder / "docs", {}, {files[0].stem: None})
+    assert gallery.read_origins(folder / "docs") == origins | {files[0].stem: None}, "those of the others are kept"
+    (folder / "docs" / "figures" / "made_from.json").write_text("[1")
+    assert gallery.read_origins(folder / "docs") == {}
 
 
 def test_a_figure_that_is_missing_is_named(folder):

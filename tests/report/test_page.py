@@ -353,7 +353,7 @@ def test_the_words_of_the_contract_are_explained(payload):
         "outside",
         "reading",
         "look",
-        "stale",
+        "not current",
         "told apart",
     ):
         assert re.search(rf"(^| ){word} [A-Z]", glossary), word

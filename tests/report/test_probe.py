@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+import jax
 import numpy as np
 import pytest
 
@@ -57,6 +58,13 @@ def test_what_it_shows(results):
 def test_the_same_probe_gives_the_same_figures(results):
     figures = [re.findall(r"<svg.*?</svg>", pages.page(results[0]), re.S) for _ in range(2)]
     assert figures[0] == figures[1]
+
+
+def test_it_says_what_made_it(results, monkeypatch):
+    page = pages.page(results[0])
+    assert f"JAX {jax.__version__}" in page and not pages.changes(page) and pages.changes("<p>") is None
+    monkeypatch.setattr(pages.origin, "code_of", lambda modules: "another")
+    assert str(pages.changes(page)) == "the code of the instruments changed"
 
 
 def test_traces_along_training(results):

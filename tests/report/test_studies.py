@@ -1,18 +1,39 @@
 """Runs at paper scale are stored, and shown wherever their claim is."""
 
+import dataclasses
+import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.catalogue.registry import all_claims
-from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.verification.origin import judge_code, made_from, programs_of, runs_of, traced_programs
+from jaxdyn.engine.verification.payload import payload
 from jaxdyn.errors import UsageError
+from jaxdyn.report import studies
 from jaxdyn.report.results import write_results
-from jaxdyn.report.studies import STALE, differs, figure, is_stale, provenance, read_study, table, with_table, write_studies
+from jaxdyn.report.studies import (
+    changes,
+    differs,
+    figure,
+    note,
+    provenance,
+    read_data,
+    read_study,
+    table,
+    task_of,
+    with_table,
+    write_studies,
+)
+from tests.engine.conftest import TOYS
 from tests.report.handmade import DRAWING
 
 CLAIM = {"id": "toy.law", "scale": "paper", "verdict": "upheld", "expected": "upheld", "checks": [{"name": "c"}], "statement": "s"}
@@ -115,18 +136,65 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     assert "Expected upheld, got inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
-def test_a_study_by_other_checks_than_todays_is_stale(tmp_path, stored):
-    """The digest decides: of the judge, the controls and the rivals."""
+def test_the_page_says_that_a_study_is_not_current(tmp_path, stored, monkeypatch):
     from jaxdyn.report import page
 
     from .handmade import FIGURES, claim
 
-    write_studies(verified(tmp_path / "out", claim("toy.law", digest="a1") | {"scale": "paper"}))
-    for today, stale in (("a1", False), ("b2", True), (None, True)):
-        html = page.page({"claims": [claim("toy.law", digest=today)]}, FIGURES)
-        assert (STALE in html) is stale
-        assert is_stale(read_study("toy.law"), today) is stale
-    assert is_stale({"claim": {}}, "a1"), "one from before digests were kept"
+    (law,) = toys()[:1]
+    monkeypatch.setattr(studies, "known_claim", lambda name: law)
+    for found, sentence in ((None, "Not current: recorded before fingerprints were kept."), (origin_of(law), "")):
+        write_studies(verified(tmp_path / "out", claim("toy.law", made_from=found) | {"scale": "paper"}))
+        html = page.page({"claims": [claim("toy.law")]}, FIGURES)
+        assert ("Not current" in html) is bool(sentence) and sentence in html
+
+
+def test_what_has_changed_since_a_study_was_made(tmp_path, stored):
+    law = toys()[0]
+    now = origin_of(law)
+    cases = {
+        "": {},
+        "the program changed": {"programs": ["another"], "keys": ["another"]},
+        "the judge changed": {"code": "another"},
+        "the settings or seeds changed": {"runs": "another"},
+        "the judge, the settings or seeds and the program changed": {"code": "", "runs": "", "keys": [], "programs": []},
+        "made with JAX 0.1": {"jax": "0.1", "code": "another"},
+    }
+    for sentence, other in cases.items():
+        write_studies(verified(tmp_path / "out", CLAIM | {"made_from": now | other}))
+        study = read_study("toy.law")
+        assert str(changes(study, law)) == sentence
+        assert bool(changes(study, law).reasons) is ("changed" in sentence), "other versions are used, and marked"
+    assert note(study, law) == "Not current: made with JAX 0.1."
+    assert not changes(study, None), "of a claim that is not known nothing can be said"
+    lost = {"claim": CLAIM | {"made_from": now, "command": "jaxdyn verify toy.law --scale paper --set gone=1"}}
+    assert str(changes(lost, law)) == "the settings or seeds changed"
+
+
+def test_the_runs_of_a_study_are_those_of_its_command():
+    law = dataclasses.replace(toys()[0], max_seeds=64)
+    study = {"claim": {"command": "jaxdyn verify toy.law --scale paper --seeds 16 --set rate=3"}}
+    task = task_of(law, study)
+    assert task.main.seeds == range(16) and [cell[1] for cell in task.main.cells] == [(3.0,)]
+    assert task.command == study["claim"]["command"]
+    assert task_of(law, study, again=True).main.seeds == range(8), "its seeds may have been added while it was undecided"
+    assert task_of(law).main.seeds == range(8) and len(task_of(law).main.cells) == 2
+
+
+def test_small_data_are_stored_with_a_study(tmp_path, stored, monkeypatch):
+    """From the shards of the verification; they go with it."""
+    law = load_file(TOYS).CLAIMS[0]
+    monkeypatch.setattr(studies, "all_claims", lambda theories: {law.id: law})
+    (result,) = jd.verify_many([law], scale="paper", out=tmp_path / "out")
+    whole = json.loads(json.dumps(payload([result], 1.0), default=str))
+    write_results(tmp_path / "out", whole, {})
+    assert write_studies(tmp_path / "out") == [law.id]
+    data, controls = read_data(law.id)
+    assert data.equals(result.data) and controls.keys() == result.control_data.keys()
+    assert not changes(read_study(law.id), law)
+    shutil.rmtree(tmp_path / "out" / "shards")
+    write_studies(tmp_path / "out")
+    assert read_data(law.id) is None and read_study(law.id)["claim"]["verdict"] == result.verdict
 
 
 def test_a_study_that_contradicts_its_claim_is_shown_wherever_the_verdict_is(tmp_path, stored):
@@ -146,9 +214,20 @@ class Law:
     rate: jd.Swept = 1.0
 
 
+def trial(s, key):
+    return jd.observables(measured={"x": s.rate})
+
+
+def origin_of(law):
+    """What a study of a claim is made from today."""
+    task = task_of(law)
+    programs = traced_programs(programs_of(task.requests))
+    return made_from(programs, runs_of(task.requests), judge_code(law))
+
+
 def toys():
     """Claims with a study, with a larger paper grid, and with the same grid at both scales."""
-    common = dict(title="t", statement="s", source="a", trial=print, judge=print, controls={"other": {"rate": 2.0}}, seeds=8)
+    common = dict(title="t", statement="s", source="a", trial=trial, judge=print, controls={"other": {"rate": 2.0}}, seeds=8)
     common |= dict(evidence="algebra", bounds="derived")
     quick = jd.grid(Law, rate=[1.0])
     return [
@@ -164,11 +243,18 @@ def test_the_table_of_all_studies(tmp_path, stored):
     text = table(toys())
     assert "1 of 3 claims have a study; all verdicts are as expected." in text
     assert (
-        "| `toy.law` | upheld | upheld * | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text and "1 study that is stale" in text
+        "| `toy.law` | upheld | upheld * | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
+        and "Marked *: not current, 1 recorded before fingerprints were kept, so that what has changed is not known." in text
     )
-    write_studies(verified(tmp_path / "out", CLAIM | spent | {"digest": digest(toys()[0])}))
-    text = table(toys())
-    assert "| `toy.law` | upheld | upheld | 8 |" in text and "stale" not in text
+    now = origin_of(toys()[0])
+    for other, mark, sentence in (
+        ({}, "", ""),
+        ({"code": "b"}, " *", "Marked *: not current, 1 whose program, settings or judge have changed."),
+        ({"jax": "0.1"}, " †", "Marked †: 1 made with another version of JAX or Python."),
+    ):
+        write_studies(verified(tmp_path / "out", CLAIM | spent | {"made_from": now | other}))
+        text = table(toys())
+        assert f"| `toy.law` | upheld | upheld{mark} | 8 |" in text and sentence in text and ("Marked" in text) is bool(mark)
     assert "Both scales have the same runs (1): `toy.same`." in text
     assert "Not yet run at paper scale (1): `toy.large`." in text
     write_studies(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}))
@@ -205,3 +291,36 @@ def test_an_installed_package_has_them():
     folders = {f.parent.relative_to(root) for f in registry.THEORIES.glob("*/recorded/*/*.json")}
     assert len(folders) > 30 and {".".join(folder.parts) for folder in folders} <= set(packages)
     assert "*.json" in options["package-data"]["*"]
+
+
+def runs(size=3):
+    values = np.random.default_rng(0).normal(size=(size, 2))
+    coords = {"seed": np.arange(size), "kind": ["a", "bcd"], "flag": ("kind", [True, False])}
+    ds = xr.Dataset({"measured_x": (("seed", "kind"), values), "status": ("seed", np.zeros(size, np.int32))}, coords)
+    ds["measured_x"].attrs["of"] = "loss"
+    return ds.assign_attrs(claim="toy.law")
+
+
+def test_data_are_kept_to_the_bit():
+    data, control = runs(), runs().assign(measured_x=lambda ds: ds.measured_x.where(ds.seed > 0).astype("float32"))
+    found, controls = studies.unpack(studies.pack(data, {"main": control, "nothing": xr.Dataset()}))
+    assert found.identical(data) and controls["main"].identical(control) and not controls["nothing"].variables
+    for name, variable in data.variables.items():
+        assert found[name].dtype == variable.dtype
+    assert set(found.coords) == set(data.coords) and "kind" in found.indexes
+
+
+def test_large_data_are_not_kept():
+    assert studies.pack(runs(100_000), {}) is None
+
+
+@pytest.mark.parametrize("odd", [xr.Dataset({"x": ("a", np.array([None, "b"], object))}), xr.Dataset(attrs={"x": object()})])
+def test_what_cannot_be_written_is_not_kept(odd):
+    assert studies.pack(odd, {}) is None and studies.pack(runs(), {"odd": odd}) is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"PK", b"text"])
+def test_a_damaged_file_is_none(damaged):
+    assert studies.unpack(damaged) is None
+    content = studies.pack(runs(), {})
+    assert studies.unpack(content[: len(content) // 2]) is None

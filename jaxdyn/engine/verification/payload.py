@@ -20,11 +20,13 @@ from jaxdyn.engine.claims.contract import COUNTED
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.runs.blocks import distinct_runs
 from jaxdyn.engine.verification.last_verdicts import not_run
+from jaxdyn.engine.verification.origin import judge_code, made_from, runs_of
 from jaxdyn.engine.verification.result import Cost, Result, entry
 
-__all__ = ["by_chance", "counts", "environment", "payload"]
+__all__ = ["by_chance", "counts", "environment", "payload", "result_origin"]
 
 PACKAGE = Path(__file__).parents[2]
+RECORDS = ":(exclude,glob)theories/*/recorded/**"  # results, which change nothing that is run
 
 
 def _version(package: str) -> str | None:
@@ -39,7 +41,7 @@ def _commit() -> str | None:
     try:
         run = functools.partial(subprocess.run, cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True)
         head = run(["git", "rev-parse", "--short=10", "HEAD"]).stdout.strip()
-        return head + ("+" if run(["git", "status", "--porcelain", "--untracked-files=no", "."]).stdout.strip() else "")
+        return head + ("+" if run(["git", "status", "--porcelain", "--untracked-files=no", ".", RECORDS]).stdout.strip() else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -73,7 +75,7 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
             costs[cost.program] = max(cost, costs.get(cost.program, cost), key=lambda c: c.runs)
             users.setdefault(cost.program, []).append(verified.claim.id)
     whole = {
-        "claims": [entry(v) for v in results],
+        "claims": [entry(v) | {"made_from": result_origin(v)} for v in results],
         "not_run": [not_run(claim) for claim in others],
         "counts": counts([v.claim for v in results]),
         "programs": len(costs),
@@ -84,6 +86,12 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
         "environment": environment(),
     }
     return dict(finite(whole))
+
+
+def result_origin(result: Result) -> dict[str, Any] | None:
+    """What the result of a claim was made from; None where it was skipped."""
+    programs = [cost.program for cost in result.costs]
+    return made_from(programs, runs_of(result.task.requests), judge_code(result.claim)) if programs else None
 
 
 def counts(claims: Sequence[Claim]) -> dict[str, int]:

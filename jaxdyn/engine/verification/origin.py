@@ -1,0 +1,161 @@
+"""What a recorded result was made from, and what of that has changed since: its programs, its runs, its judge, or the versions.
+
+Programs count by their fingerprints. Next to these stand their direct keys: where they are still the same, nothing has to be traced
+to know that the programs are. A judge counts by the code of its module and of all that this imports from the package, and by what
+it was built with (:mod:`jaxdyn.engine.judging.digest`). Under other versions of JAX or Python, and on another platform, neither can
+be compared, so that only the versions are named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.failure import PACKAGE
+from jaxdyn.engine.base.reference import packaged
+from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.programs.direct import direct_key, facts_of, modules_behind
+from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.runs.blocks import Request
+from jaxdyn.errors import Absent
+
+__all__ = [
+    *("JUDGE", "PROGRAM", "RUNS", "UNRECORDED", "Changes"),
+    *("code_of", "judge_code", "keys_of", "made_from", "programs_of", "runs_of", "traced_programs", "versions_now", "what_changed"),
+]
+
+UNRECORDED = "recorded before fingerprints were kept"
+JUDGE, RUNS, PROGRAM = "the judge", "the settings or seeds", "the program"
+TITLES = {"jax": "JAX", "python": "Python", "platform": "platform"}
+
+
+class Changes(NamedTuple):
+    """What has changed since a result was recorded; false where nothing has.
+
+    Args:
+        reasons: what the result can no longer be relied on for: the program, its runs, the judge.
+        versions: the versions that it was made with, if they are not those of now; such a result is used, and marked.
+    """
+
+    reasons: tuple[str, ...] = ()
+    versions: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reasons or self.versions)
+
+    def __str__(self) -> str:
+        if self.reasons and not self.reasons[0].startswith("the "):  # a sentence by itself
+            return self.reasons[0]
+        changed = [*self.reasons[:-2], " and ".join(self.reasons[-2:])]
+        parts = [f"{', '.join(changed)} changed"] if self.reasons else []
+        return "; ".join([*parts, *([f"made with {self.versions}"] if self.versions else [])])
+
+
+def versions_now() -> dict[str, str]:
+    """The versions under which fingerprints and hashes of code can be compared."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return {"jax": version("jax"), "python": python, "platform": devices().platform}
+
+
+def programs_of(requests: Iterable[Request]) -> list[Program]:
+    """The distinct programs of some requests."""
+    return list({key: program for request in requests for key, program in request.programs.items()}.values())
+
+
+def runs_of(requests: Iterable[Request]) -> str:
+    """Hash of which runs are asked for: the values of all swept fields, and the seeds."""
+    facts = [(program.label, str(swept), str(request.seeds)) for request in requests for program, swept in request.cells]
+    return _hash(*facts)
+
+
+def judge_code(claim: Claim, *, drawn: bool = True) -> str:
+    """Hash of the code that judges a claim and, if ``drawn``, draws its figure."""
+    modules = [_module(function) for function in (claim.judge, claim.plot if drawn else None) if function is not None]
+    return code_of(modules, digest(claim))
+
+
+def code_of(modules: Iterable[str], *more: str) -> str:
+    """Hash of the code behind some modules of the package, and of anything more; other people's modules are left out."""
+    own = sorted({name for name in modules if name.partition(".")[0] == PACKAGE.name})
+    return _hash(*map(modules_behind, own), *more)
+
+
+def made_from(programs: Iterable[Program], runs: str, code: str) -> dict[str, Any]:
+    """What a result is made from, in JSON types, to be stored with it.
+
+    Args:
+        programs: as they were planned, with their fingerprints.
+        runs: which runs of them, from :func:`runs_of`.
+        code: of the judge, from :func:`judge_code`.
+    """
+    programs = list(programs)
+    fingerprints = sorted({UNKEPT if p.fingerprint.startswith(UNKEPT) else p.fingerprint for p in programs})
+    return {"programs": fingerprints, "keys": keys_of(programs), "runs": runs, "code": code, **versions_now()}
+
+
+def traced_programs(programs: Iterable[Program]) -> list[Program]:
+    """Programs with their fingerprints, for :func:`made_from`."""
+    return [dataclasses.replace(program, fingerprint=facts["fingerprint"]) for program, facts in facts_of(programs).items()]
+
+
+def what_changed(recorded: Any, programs: Iterable[Program], runs: str, code: str, *, whole: bool = True) -> Changes:
+    """What has changed since a result was recorded.
+
+    Args:
+        recorded: what :func:`made_from` returned then; None or anything else for older results.
+        programs: those of now; they are traced if their direct keys have changed.
+        runs: of now.
+        code: of the judge of now.
+        whole: name all that has changed; otherwise the first, so that a program is traced only where nothing else has changed.
+    """
+    now = versions_now()
+    if not (isinstance(recorded, Mapping) and recorded.keys() >= {"programs", "keys", "runs", "code", *now}):
+        return Changes((UNRECORDED,))
+    if others := [name for name in now if recorded[name] != now[name]]:
+        return Changes(versions=", ".join(f"{TITLES[name]} {recorded[name]}" for name in others))
+    checks = {
+        JUDGE: lambda: recorded["code"] != code,
+        RUNS: lambda: recorded["runs"] != runs,
+        PROGRAM: lambda: not _same_programs(recorded, list(programs)),
+    }
+    reasons = (name for name, changed in checks.items() if changed())
+    return Changes(tuple(reasons if whole else itertools.islice(reasons, 1)))
+
+
+def _same_programs(recorded: Mapping[str, Any], programs: list[Program]) -> bool:
+    """Whether the programs are those that were recorded; nothing is traced where their direct keys say so."""
+    keys = keys_of(programs)
+    if keys == recorded["keys"] and (keys or not programs):
+        return True
+    return bool(sorted({facts["fingerprint"] for facts in facts_of(programs).values()}) == recorded["programs"])
+
+
+def keys_of(programs: Iterable[Program]) -> list[str]:
+    """The direct keys of programs; none where one of them is not the package's own, or lacks what its runs share."""
+    programs = list(programs)
+    if not all(packaged(program.trial) for program in programs):
+        return []
+    try:
+        return sorted({direct_key(program) for program in programs})
+    except Absent:
+        return []
+
+
+def _module(function: Any) -> str:
+    """Where a function is defined; of a partial one, the inner function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__module__", ""))
+
+
+def _hash(*facts: Any) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
