@@ -1,9 +1,9 @@
 """Recorded results, which of them are current, and renewal of those that are not.
 
 Recorded are studies at paper scale, maps, the figures of the documents, pages of probes, tables of benchmarks and results of
-compiling ahead of time. Each says what it was made from (:mod:`jaxdyn.engine.verification.origin`). Renewal takes those that are not
-current, cheap and old ones first, runs them into a folder in the user's cache, where an interrupted call is resumed, and stores them where
-they belong.
+compiling ahead of time. Each says what it was made from (:mod:`jaxdyn.engine.verification.origin`). Renewal takes those that are
+not current, cheap and old ones first, runs them into a folder in the user's cache, where an interrupted call is resumed, and
+stores them where they belong.
 """
 
 from __future__ import annotations
