@@ -46,7 +46,7 @@ Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset] | Mapping[str, float | Ca
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
 
 
-TITLE = 70  # characters of a title
+TITLE = 70  # most characters of a title
 LEAST_SEEDS = 6  # least seeds of a control, if the claim has as many
 
 

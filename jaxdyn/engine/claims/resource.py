@@ -108,7 +108,7 @@ def _of(trial: Callable[..., Any]) -> Resource | None:
 
 
 def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
-    """What a trial needs on these grids and this machine lacks, and how to get it; None if nothing is missing."""
+    """A sentence that names what a trial needs on these grids and this machine lacks; None if nothing is missing."""
     needed = _of(trial)
     if needed is None and not hasattr(trial, "imports"):
         return None

@@ -34,7 +34,7 @@ class Check:
         bound: ``(low, high)``, either of which may be infinite.
         passed: True, False, or None if the interval straddles the bound or the value is NaN.
         worst: coordinates of the worst entry.
-        interval: where the value lies, if it is estimated from runs.
+        interval: of the value, if it is estimated from runs.
         gate: whether this is a gate: if it fails, the claim is inconclusive.
         needed: about how many runs would decide an undecided check.
         level: probability that all intervals of the check hold together, if it has any.
@@ -77,7 +77,7 @@ class Reading:
     Args:
         name: what is measured.
         value: the number.
-        interval: where it lies, if it is estimated from runs.
+        interval: of the value, if it is estimated from runs.
         worst: coordinates of the entry, if it is one of several.
     """
 

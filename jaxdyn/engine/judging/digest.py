@@ -45,7 +45,7 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
         case types.FunctionType():
             return _function(value, seen)
         case Mapping() | list() | tuple() if id(value) in seen:
-            return "..."  # it holds itself
+            return "..."  # it contains itself
         case Mapping() | list() | tuple():
             return _items(value, seen)
         case set() | frozenset():

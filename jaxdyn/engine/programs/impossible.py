@@ -61,7 +61,7 @@ def compiler_version() -> tuple[int, ...]:
 
 
 def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
-    """What a traced program needs and a platform lacks, as the end of a sentence; None if nothing.
+    """The end of a sentence that names what a traced program needs and a platform lacks; None if it lacks nothing.
 
     Args:
         jaxprs: the program's jaxprs, at any depth.

@@ -1,4 +1,4 @@
-"""What suits a program, by its jaxpr: the memory of a run, how many runs at once, and which executor."""
+"""Needs of a program, by its jaxpr: the memory of a run, the best number of runs at once, and the best executor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["needs", "step_bytes"]
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
 STEP_BYTES = 24 * 2**20  # of a step's values, fused or not, over the runs at once; with more, intermediate values leave the cache
-FEWEST = 8  # runs at once under ``vmap``, however large
+FEWEST = 8  # least runs at once under ``vmap``, however large they are
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 

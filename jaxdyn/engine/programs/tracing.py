@@ -34,7 +34,7 @@ _context = jax.make_user_context(default_value=None)
 _contexts = itertools.count(1)
 _kept: collections.OrderedDict[str, Traced] = collections.OrderedDict()
 _pure: set[tuple[Any, ...]] = set()  # trials, their static fields, and fingerprints that two traces agreed on
-_remembering = threading.Lock()  # a thread compiles ahead
+_remembering = threading.Lock()  # a lock, since a thread compiles ahead
 
 
 class Impure(UsageError):
@@ -155,7 +155,7 @@ def traced(program: Program) -> Traced:
     with _remembering:
         if (one := _kept.get(program.fingerprint)) is not None:
             return one
-    if not program.fingerprint:  # it raised where it was planned
+    if not program.fingerprint:  # its trial raised in the planner
         return trace_pure(program)
     if program.fingerprint.startswith(UNKEPT):
         return _remember(trace(program)._replace(fingerprint=program.fingerprint))

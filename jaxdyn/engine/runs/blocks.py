@@ -27,7 +27,7 @@ __all__ = ["Request", "Runs", "distinct_runs"]
 Cell: TypeAlias = "tuple[Any, ...]"  # values of the swept fields
 Key: TypeAlias = "tuple[Any, ...]"  # of a program
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-PART = 2**27  # bytes of an observable in one part of a lazy Dataset, where the chunks are larger
+PART = 2**27  # most bytes of an observable in one part of a lazy Dataset
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ __all__ = [
     "runs_within",
 ]
 
-COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
+COMPILE, RUN = 4.0, 0.05  # seconds to compile a program and to make a run, for programs that were never timed
 REFERENCE = Path(__file__).parents[1] / "costs.json"
 CACHED = "timings.jsonl"
 TRACING = 0.3  # share of a program's compile time that the compilation cache cannot save
@@ -44,7 +44,7 @@ Times = tuple[float, float]  # seconds to compile a program, and to make one of 
 
 
 class ProgramTimes(NamedTuple):
-    """What a program cost on this machine."""
+    """Cost of a program on this machine."""
 
     compile_seconds: float
     run_seconds: float  # of one run
@@ -199,7 +199,7 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
             old = times.get(name, ProgramTimes(0.0, 0.0))
             again = seconds if old.compiled == compiled else None
-            # a compilation answered by the cache does not measure compilation
+            # a compilation that the cache answers does not measure compilation
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     write_cached(cached_name(devices().platform), times)
     measured_costs.cache_clear()

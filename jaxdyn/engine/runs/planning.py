@@ -41,7 +41,7 @@ def plan(
         requests: the runs.
         store: folder of the shards; None keeps nothing.
         executor: as in :func:`sweep`.
-        quick: compile faster where the run itself is short.
+        quick: compile faster, for runs that are short.
         memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.base.devices.budget`.
         chunk: the largest number of runs in a chunk; None: no limit.
         pool: processes that trace programs; None: this process does.

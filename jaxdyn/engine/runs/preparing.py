@@ -70,7 +70,7 @@ class Preparing:
 
     def _compile(self, chunk: Chunk, done: threading.Event) -> None:
         start = time.perf_counter()
-        with contextlib.suppress(BaseException):  # it is raised again, and reported, where the chunk is run
+        with contextlib.suppress(BaseException):  # raised again, and reported, when the chunk is run
             self.prepare(chunk)
         self.seconds[chunk.program] = time.perf_counter() - start
         _end(done)

@@ -69,7 +69,7 @@ def write_shard(
     }
     packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
-    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # no one else uses it
+    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # used here only
         ds.dump_to_store(file, encoding=packed)
     data = buffer.getvalue()
     target = _folder(store, program_id) / f"{chunk_id}.{hashlib.sha256(data).hexdigest()}.nc"
