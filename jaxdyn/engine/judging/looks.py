@@ -21,7 +21,7 @@ __all__ = ["Look", "look", "spent"]
 
 
 def look(seeds: int, first: int) -> int:
-    """The number of the look at this number of seeds, 1 for the ``first`` and below."""
+    """Number of the look of a judgement on ``seeds`` seeds, for a claim that began with ``first``; 1 up to that number."""
     return 1 + max(0, math.ceil(math.log2(seeds / first)))
 
 
