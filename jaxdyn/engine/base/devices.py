@@ -1,7 +1,7 @@
-"""The devices on which runs are made: those of this process, or those of its workers.
+"""The devices for which plans are made: those of this process, or those of its workers.
 
-Plans depend on them. A process that only distributes work opens no card: a worker reports its devices (:func:`of_workers`), and
-plans are made for those (:func:`elsewhere`).
+A process that only distributes work opens no card: a worker reports its devices (:func:`of_workers`), and plans are made for those
+(:func:`elsewhere`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CPU_BUDGET = 2 * 2**30  # bytes of working memory for one chunk on CPU: fixed, s
 SHARE = 0.5  # share of a card's memory for one chunk: XLA's own allocations and unforeseen values need room, too
 
 
-MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")  # lines of Linux's description of a processor
+MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")  # lines of Linux's /proc/cpuinfo that name a processor
 ARITHMETIC = ("adx", "amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "fphp", "pclmul", "sse", "ssse", "sve")
 
 
@@ -37,8 +37,8 @@ class Devices:
         count: number of devices.
         memory: bytes that JAX may use on each, 0 if unknown.
         kind: name of their model.
-        instructions: of a processor, :func:`instruction_set`.
-        threads: of a processor, among which XLA divides an operation; 0 elsewhere.
+        instructions: :func:`instruction_set` of a CPU; empty on other platforms.
+        threads: number of threads among which XLA divides an operation on CPU; 0 on other platforms.
     """
 
     platform: str
@@ -50,7 +50,7 @@ class Devices:
 
     @property
     def bits(self) -> tuple[str | int, ...]:
-        """What the bits of a run depend on: a sum over many numbers is divided among the threads of a processor."""
+        """The facts that a run's bits depend on; threads, because they share the terms of a long sum."""
         return self.platform, self.count, self.kind, self.instructions, self.threads
 
     @property
@@ -72,7 +72,7 @@ def own_devices() -> Devices:
 
 @functools.cache
 def instruction_set() -> str:
-    """The model of this machine's processor and its instructions for arithmetic, for which compilers choose."""
+    """The model of this machine's processor and its arithmetic instructions, on which compiled code depends."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
@@ -84,7 +84,7 @@ def instruction_set() -> str:
 
 
 def xla_threads(processes: int = 1) -> int:
-    """Among how many threads XLA divides an operation, in each of so many processes that share this machine's processor."""
+    """Number of threads among which XLA divides an operation, in each of ``processes`` that share this machine's processor."""
     return int(os.environ.get("PJRT_NPROC") or max(1, (os.cpu_count() or 1) // processes))
 
 
@@ -92,7 +92,7 @@ def of_workers(pool: cf.Executor) -> Devices:
     """The devices that JAX finds in one worker of an executor (all workers are assumed equal); opens them there, none here."""
     try:
         where: Devices = pool.submit(own_devices).result()
-    except cf.CancelledError:  # nothing is cancelled here: the executor has lost the call
+    except cf.CancelledError:  # jaxdyn cancels nothing: the executor has lost the call
         raise cf.BrokenExecutor("the executor has cancelled a call") from None
     return where
 

@@ -1,8 +1,8 @@
 """References to functions and classes that travel to other processes.
 
-A user's own file is imported under a name of its own, but the modules next to it that it imports, its helpers, have the names that
-it gives them, of which a process holds one module each. So a helper whose name another file has already is refused, and a helper
-that has changed is imported anew.
+A user's own file is imported under a unique name. Its helpers, the modules next to it that it imports, keep their names, and a
+process has one module per name. So a helper is refused if another file is already imported under its name, and imported anew if it
+has changed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["Ref", "forget_cached", "load_file", "packaged", "ref_to", "resolve"]
 
 @dataclass(frozen=True)
 class Ref:
-    """``module:qualname``, and the file of a module that is not installed (a user's own).
+    """A reference ``module:qualname``; ``path`` is the module's file if it is a user's own, not installed.
 
-    ``version`` is that of such a file: workers that have met another import it anew.
+    ``version`` identifies the content of such a file: workers that have imported another version import it anew.
     """
 
     module: str
@@ -40,7 +40,7 @@ class Ref:
 
     @property
     def title(self) -> str:
-        """What people call it: a user's own file goes by its name, whatever its content."""
+        """A readable name; a user's own file is named without a hash of its content."""
         return f"{Path(self.path).stem if self.path else self.module}:{self.qualname}"
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Ref:
 
 
 class Own(NamedTuple):
-    """A user's own file, or a helper: where it is, and a hash of its content and of what it imports from its folder."""
+    """A user's own file, or a helper: its path, and a hash of its content and of its imports from its folder."""
 
     file: Path
     version: str
@@ -57,7 +57,7 @@ class Own(NamedTuple):
 CACHED = type(functools.cache(len))
 
 objects: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
-_folders: set[Path] = set()  # of user files: modules next to them are found by path, since workers lack them on sys.path
+_folders: set[Path] = set()  # of user files: modules in them are found by path, since workers lack the folders on sys.path
 own_modules: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
 
 
@@ -65,8 +65,8 @@ def load_file(path: str | Path) -> Any:
     """Import a user's own file as a module (once per path and content, that of its helpers included).
 
     Raises:
-        UsageError: the file is missing, no Python, or raises while it is imported; or one of its helpers has the name of another
-            module.
+        UsageError: the file is missing, is not Python, or raises while it is imported; or one of its helpers has the name of
+            another module.
     """
     file = Path(path).resolve()
     if not file.is_file():
@@ -91,7 +91,7 @@ def load_file(path: str | Path) -> Any:
 
 
 def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
-    """The module of a user's file with this content, whatever was compiled before; its helpers are found by their folder."""
+    """Execute a user's file with this content, not an older compiled one, with its folder on the path; returns the module."""
     module, folder = importlib.util.module_from_spec(spec), Path(spec.origin).parent
     sys.modules[spec.name] = module
     _folders.add(folder)
@@ -112,7 +112,7 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
 
 
 def _helpers_of(file: Path) -> dict[str, Own]:
-    """A file, under the name "", and its helpers: what it imports from its folder, directly or not, inside functions as well."""
+    """A file, under the name "", and its helpers: modules of its folder that it imports, also indirectly or inside functions."""
     places, direct, todo = {"": file}, dict[str, dict[str, Path]](), [""]
     while todo:
         name = todo.pop()
@@ -126,7 +126,7 @@ def _helpers_of(file: Path) -> dict[str, Own]:
 
 
 def _direct(file: Path, name: str, folder: Path) -> dict[str, Path]:
-    """The modules in a folder that a file imports itself, and the packages around them."""
+    """The modules in a folder that a file imports directly, and the packages around them."""
     found: dict[str, Path] = {}
     for parts in (imported.split(".") for imported in _imports(file, name) if imported.split(".")[0] != "jaxdyn"):
         for prefix in (parts[: i + 1] for i in range(len(parts))):
@@ -147,14 +147,14 @@ def _reached(direct: dict[str, dict[str, Path]], name: str) -> set[str]:
 
 
 def _imports(file: Path, name: str) -> tuple[str, ...]:
-    """Names of the modules that a file of this name imports; none where it is no Python, which importing it will say."""
+    """Names of the modules that the file of a module imports; none if it is not Python, which importing it will report."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     return _imported(_content(file), tuple(package))
 
 
 @functools.lru_cache(1000)
 def _imported(content: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
-    """The same of a file's content, for a module of this package."""
+    """Names of the modules that code imports, as a module of this package."""
     try:
         nodes = list(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError):
@@ -168,7 +168,7 @@ def _imported(content: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _content(file: Path) -> bytes:
-    """The content of a file, nothing where it cannot be read, which importing it will say."""
+    """The content of a file; empty if it cannot be read, which importing it will report."""
     try:
         return file.read_bytes()
     except OSError:
@@ -176,7 +176,7 @@ def _content(file: Path) -> bytes:
 
 
 def _refuse_shared(helpers: dict[str, Own]) -> None:
-    """Refuse helpers whose names other modules have: Python would give the file those, without a word."""
+    """Refuse helpers whose names other modules have: Python would silently import those."""
     for name, own in helpers.items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
         others = [own_modules[name].file] if name in own_modules else []
@@ -186,7 +186,7 @@ def _refuse_shared(helpers: dict[str, Own]) -> None:
 
 
 def _refuse_borrowed(file: Path, helpers: dict[str, Own]) -> None:
-    """Refuse a file that imports from elsewhere what has the name of another file's helper: it would be given that."""
+    """Refuse a file that imports a module from elsewhere under the name of another file's helper: it would get the helper."""
     sources = {"": file} | {name: own.file for name, own in helpers.items()}
     imported = {top.split(".")[0] for name, place in sources.items() for top in _imports(place, name)}
     for name in sorted(imported & own_modules.keys() - helpers.keys()):
@@ -198,7 +198,7 @@ def _refuse_borrowed(file: Path, helpers: dict[str, Own]) -> None:
 
 
 def _refuse_hidden(helpers: dict[str, Own], module: str) -> None:
-    """Refuse helpers that are imported later, inside a function, if Python would then find another module of that name."""
+    """Refuse helpers that are imported later, inside a function, if Python would find another module of that name then."""
     for name in (name for name in helpers if name not in sys.modules and "." not in name):
         if (place := _on_path(name)) not in (None, helpers[name].file):
             del sys.modules[module]
@@ -206,7 +206,7 @@ def _refuse_hidden(helpers: dict[str, Own], module: str) -> None:
 
 
 def _on_path(name: str) -> Path | None:
-    """The file that Python finds for the name of a module, wherever it is imported."""
+    """The file that Python finds for a module's name on ``sys.path``; None if there is none."""
     spec = PathFinder.find_spec(name)
     return None if spec is None or spec.origin is None else Path(spec.origin).resolve()
 
@@ -216,14 +216,14 @@ def _both(name: str, own: Path, other: Path | None) -> str:
 
 
 def _drop_changed(found: dict[str, Own]) -> None:
-    """Forget modules that were imported in another version, so that they are imported anew."""
+    """Forget modules that were imported in another version, so that they are imported again."""
     for name, own in found.items():
         if own_modules.get(name, own) != own:
             for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
-                del sys.modules[known]  # of a package all modules: without it they would be found as they were
+                del sys.modules[known]  # with all its modules, if it is a package: they would stay in the old version
             outer, _, last = name.rpartition(".")
             vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
-            with contextlib.suppress(OSError):  # a compiled file is told from its source by the second only
+            with contextlib.suppress(OSError):  # compiled files have the time of their source to the second only
                 Path(importlib.util.cache_from_source(str(own.file))).unlink()
 
 
@@ -231,7 +231,7 @@ def ref_to(thing: Any) -> Ref:
     """The reference of a module-level function or class.
 
     Raises:
-        UsageError: a nested function, lambda or method, or what is no function: other processes could not find it.
+        UsageError: it is a nested function, lambda or method, or not a function: other processes could not find it.
     """
     name, home = getattr(thing, "__qualname__", None), getattr(thing, "__module__", None)
     if not (callable(thing) and isinstance(name, str) and isinstance(home, str)) or isinstance(thing, types.MethodType):
@@ -250,7 +250,7 @@ def ref_to(thing: Any) -> Ref:
 
 
 def resolve(ref: Ref) -> Any:
-    """The object behind a reference, imported if this process has not met it."""
+    """The object behind a reference, imported if need be."""
     if ref in objects:
         return objects[ref]
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
@@ -259,14 +259,14 @@ def resolve(ref: Ref) -> Any:
 
 
 def packaged(ref: Ref) -> bool:
-    """Whether something is jaxdyn's own."""
+    """Whether a reference is to a module of jaxdyn itself."""
     return ref.module.partition(".")[0] == PACKAGE.name
 
 
 def forget_cached(ref: Ref) -> None:
-    """Empty the ``functools.cache`` of the functions in a module and in those of people's own that it uses.
+    """Empty every ``functools.cache`` in a user's module and in the users' modules that it uses.
 
-    What they hold may be older than a global that was set since; a worker, which imports the modules anew, would not have it.
+    Cached values may be older than a global that was set since; a worker, which imports the modules anew, would not have them.
     """
     met, todo = set[str](), [ref.module]
     while todo:
@@ -283,7 +283,7 @@ def forget_cached(ref: Ref) -> None:
 
 
 def _is_own(module: types.ModuleType) -> bool:
-    """Whether a module is neither jaxdyn's nor installed nor Python's own."""
+    """Whether a module is a user's own: not of jaxdyn, not installed, and not of Python."""
     file, top = getattr(module, "__file__", None), module.__name__.partition(".")[0]
     if top == PACKAGE.name or top in sys.stdlib_module_names - {"__main__"}:
         return False

@@ -1,6 +1,6 @@
-"""What Python code does, without its docstrings, comments and layout; and what it imports.
+"""A hash of Python code without its docstrings, comments and layout, and the modules that it imports.
 
-By the instructions that Python compiles it to.
+The hash is of the instructions to which Python compiles the code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["code_hash", "imports_of"]
 
 
 def code_hash(content: bytes) -> str:
-    """Twenty hexadecimal digits that stand for the code of a module with this content."""
+    """Hash of the code of a module with this content: twenty hexadecimal digits."""
     tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module) and _is_text(node.body[:1]):
@@ -31,21 +31,21 @@ def _is_text(statements: list[ast.stmt]) -> bool:
 
 
 def _facts(code: types.CodeType) -> tuple[Any, ...]:
-    """Instructions, names and constants of compiled code, without the lines where they stand."""
+    """Instructions, names and constants of compiled code, without line numbers."""
     constants = tuple(_facts(c) if isinstance(c, types.CodeType) else _constant(c) for c in code.co_consts)
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return code.co_code, code.co_exceptiontable, code.co_flags, code.co_argcount, code.co_kwonlyargcount, names, constants
 
 
 def _constant(value: Any) -> str:
-    """A constant as text; sets are in another order in every process."""
+    """A constant as text; sets are sorted, since their order differs between processes."""
     if isinstance(value, frozenset):
         return f"set {sorted(map(_constant, value))}"
     return f"({', '.join(map(_constant, value))})" if isinstance(value, tuple) else repr(value)
 
 
 def imports_of(content: bytes, package: str) -> Iterator[str]:
-    """Names within jaxdyn that a module imports, at any depth; of ``import jaxdyn as jd`` the homes of what it asks for."""
+    """Modules and names of jaxdyn that code imports, at any depth; for ``import jaxdyn as jd``, the homes of ``jd.…``."""
     tree, fronts = ast.parse(content), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

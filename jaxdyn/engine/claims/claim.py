@@ -1,8 +1,9 @@
-"""What a claim is: a trial, grids of settings, a judge, negative controls, and the outcome that is expected.
+"""Claims: a trial, grids of settings, a judge, negative controls, rivals, and the expected verdict.
 
-The engine runs ``trial(setting, key) -> Observables`` over a grid (``sweep.py``) and hands the labelled Dataset to the
-judge (``verify.py``). In that Dataset a predicted array ``z`` is ``predicted_z``, its measurement ``measured_z``; recorded
-arrays keep their names; ``status`` tells how each run ended. Dimensions: the grid's axes, ``seed``, then the arrays' own axes.
+The engine runs ``trial(setting, key) -> Observables`` over a grid (:mod:`jaxdyn.engine.runs.sweep`) and gives the labelled Dataset
+to the judge (:mod:`jaxdyn.engine.judging.verdict`). In that Dataset a predicted array ``z`` is ``predicted_z``, its measurement
+``measured_z``; recorded arrays keep their names; ``status`` says how each run ended. Dimensions: the grid's axes, ``seed``, then
+the arrays' own axes.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset] | Mapping[str, float | Ca
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
 
 
-TITLE = 70  # characters of a title
-LEAST_SEEDS = 6  # of a control's runs, if the claim has as many
+TITLE = 70  # most characters of a title
+LEAST_SEEDS = 6  # least seeds of a control, if the claim has as many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Control:
     Args:
         breach: setting fields to override (a run of its own; swept fields share the main program), or a function
             Dataset -> Dataset that distorts the prediction or the data (costs no run).
-        diverges: the breach shows itself by runs that diverge; otherwise diverged runs do not count as rejection.
-        every_seed: a run of its own for every seed of the claim; by default for half of them, at least six, which is enough to
+        diverges: whether the breach makes runs diverge; otherwise diverged runs do not count as rejection.
+        every_seed: whether it is run with every seed of the claim; by default with half of them, at least six, which is enough to
             reject what is far off.
     """
 
@@ -70,12 +71,12 @@ class Control:
         flag("every_seed", self.every_seed)
 
     def seeds(self, own: Seeds) -> Seeds:
-        """Which of the claim's own seeds the control is run with."""
+        """The seeds of the control, chosen from the claim's own."""
         return own if self.every_seed else own[: max(LEAST_SEEDS, -(-len(own) // 2))]
 
 
 def _brief(value: Any) -> str:
-    """A value as a refusal shows it, on one line."""
+    """A value on one line, for a refusal."""
     return shown(value if getattr(value, "ndim", 0) or isinstance(value, int) else repr(value))
 
 
@@ -92,7 +93,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_record(record: Any) -> bool:
-    """Whether this is a recorded value, with its interval or alone."""
+    """Whether this can be a recorded value: a number, or (low, value, high)."""
     numbers = record if isinstance(record, tuple) else (record,) * 3
     return len(numbers) == 3 and all(map(_is_number, numbers)) and numbers[0] <= numbers[1] <= numbers[2]
 
@@ -106,7 +107,7 @@ def _or_none(is_allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 EXPECTED = ("upheld", "refuted", "measured")
-ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # fields of a claim, what they may be, in words
+ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # fields of a claim, a test of a value, in words
     (("id", "title", "statement", "source"), _is_text, "a text"),
     (("form", "counterpart", "sibling", "caption", "printed", "tested"), _or_none(_is_text), "a text or None"),
     (("controls", "rivals"), lambda value: isinstance(value, Mapping), "a dict"),
@@ -127,7 +128,7 @@ ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # f
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What claims on the same runs may share, as a :class:`~jaxdyn.engine.claims.study.Study`; fields as in :class:`Claim`."""
+    """Fields that claims on the same runs may share (:class:`~jaxdyn.engine.claims.study.Study`), as in :class:`Claim`."""
 
     trial: Callable[[Any, jax.Array], Observables]
     quick: Grid
@@ -152,7 +153,7 @@ class Claim(Shared):
 
     Args:
         id: ``theory.claim``; the name in code, tests, command line and report.
-        title: what is claimed, in at most 70 characters that a colleague understands without the paper.
+        title: the claim in at most 70 characters that a colleague understands without the paper.
         statement: one or two sentences; mathematics in LaTeX between dollar signs.
         tested: how it is tested: model, data, optimiser, sizes, times. ``{field}`` stands for a field's values, ``{seeds}`` for the
             number of seeds.
@@ -162,36 +163,35 @@ class Claim(Shared):
         seeds, paper_seeds: number of seeds at either scale (1 where nothing is random).
         max_seeds: number of seeds up to which they are doubled while a check is undecided; None: none are added.
         judge: ``Dataset -> list[Check]``, deterministic; of a measured claim ``Dataset -> list[Reading]``, gates aside.
-        controls: other worlds, in which the theory must fail: name -> breach (a dict of fields, a function on the Dataset, or a
-            ``Control``).
+        controls: breaches of an assumption, for which the theory must fail: name -> breach (a dict of fields, a function on the
+            Dataset, or a ``Control``).
         rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces predictions
-            (``predicted_…``), or what the rival says of checks, ``{check: number}``, where the theory predicts nothing but a
-            bound. A claim on a model, a network or a flow has the mechanism switched off among them, ``jd.off(...)``.
-        evidence: what the measured side is: "model", "network", "flow", "reduced", "algebra" or "numbers"
+            (``predicted_…``) or, where the theory predicts a bound only, the rival's values of checks, ``{check: number}``. A
+            claim on a model, a network or a flow needs one with the mechanism switched off, ``jd.off(...)``.
+        evidence: the kind of measurement: "model", "network", "flow", "reduced", "algebra" or "numbers"
             (``jaxdyn.engine.claims.contract``).
-        assumes: bounds on scalars that the trial gives under ``assumed``; runs outside are not judged.
+        assumes: bounds on scalars that the trial returns under ``assumed``; runs outside them are not judged.
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
-        form: which form of the prediction is judged, when the trial returns several.
+        form: the form of the prediction that is judged, if the trial returns several.
         counterpart: for ``expected="refuted"``: the form that the same judge must uphold on the same data.
         sibling: the claim whose runs, judge and figure this one shares; set by :meth:`as_printed`.
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
-        bounds: where bounds come from: "paper", "derived", or ``jd.tuned(on="0:8", confirmed_on="4000:4010")``; a claim to be
-            upheld says so.
+        bounds: where bounds come from: "paper", "derived", or ``jd.tuned(on="0:8", confirmed_on="4000:4010")``; required for a
+            claim to be upheld.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
-        talks: what of the talks this decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
-        recorded: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
-            recorded on the quick grid, for every reading; a run of that grid that disagrees makes the claim inconclusive. None:
-            nothing was recorded yet.
-        recorded_seeds: on how many seeds that was recorded; None: on as many as the claim has.
+        talks: rows of talks that this claim decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
+        recorded: for ``expected="measured"``: every reading on the quick grid, name -> ``(low, value, high)``, or a number if it
+            is not estimated; a rerun of that grid that disagrees makes the claim inconclusive. None: nothing was recorded yet.
+        recorded_seeds: number of seeds on which they were recorded; None: the claim's own.
     """
 
     id: str
     title: str
     statement: str
     judge: Judge
-    evidence: Evidence = None  # type: ignore[assignment]  # no claim goes without: refused below, with what is allowed
+    evidence: Evidence = None  # type: ignore[assignment]  # required; checked below, for a message that lists what is allowed
     controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
     counterpart: str | None = None
@@ -221,7 +221,7 @@ class Claim(Shared):
         object.__setattr__(self, "controls", controls)
 
     def _check_types(self) -> None:
-        """Every part is of its kind, so that nothing fails after the runs."""
+        """Refuse fields of the wrong type, so that nothing fails after the runs."""
         of = f"{self.id}: " if isinstance(self.id, str) else ""
         for names, is_allowed, what in ALLOWED:
             for name in names:
@@ -232,7 +232,7 @@ class Claim(Shared):
                 raise UsageError(f"{self.id}: {kind} have names; {_brief(odd[0])} is none")
 
     def _check_contract(self) -> None:
-        """What the claim rests on is stated, and rightly."""
+        """Refuse a claim whose rivals, controls, records, bounds or name do not fit its evidence and expected verdict."""
         if self.evidence in MECHANISM and self.expected == "upheld" and not any(isinstance(r, Off) for r in self.rivals.values()):
             raise UsageError(
                 f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off: "
@@ -255,7 +255,7 @@ class Claim(Shared):
             self._check_name()
 
     def _check_opponents(self) -> None:
-        """Controls and rivals are different things, and rivals theories."""
+        """Refuse controls and rivals that are not such, or that share a name or a function."""
         if twins := set(self.rivals) & set(self.controls):
             raise UsageError(f"{self.id}: {twins.pop()!r} names a control and a rival; their names must differ")
         rivals = {name: rival.rival if isinstance(rival, Off) else rival for name, rival in self.rivals.items()}
@@ -276,13 +276,13 @@ class Claim(Shared):
                 raise UsageError(f"{self.id}: control {name!r} and rival {same[0]!r} are one function: it is one opponent, not two")
 
     def _check_bounds(self) -> None:
-        """A claim to be upheld says where its bounds come from."""
+        """Refuse a claim to be upheld that does not say where its bounds come from."""
         allowed = isinstance(self.bounds, TunedBounds) or (isinstance(self.bounds, str) and self.bounds in PROVENANCE)
         if not (allowed or (self.bounds is None and self.expected != "upheld")):
             raise UsageError(f"{self.id}: bounds={_brief(self.bounds)} is not allowed: it is 'paper', 'derived' or jd.tuned(...)")
 
     def _check_name(self) -> None:
-        """The name of a form that fails says whether it was printed; refuting a paper takes its words."""
+        """Refuse a form expected to fail whose name does not say whether it was printed, or a printed one without its formula."""
         if not self.id.endswith(REFUTED):
             raise UsageError(
                 f"{self.id}: a claim expected to be refuted is called …_as_printed (as it stands in a paper), …_naive (printed by "
@@ -306,19 +306,19 @@ class Claim(Shared):
     ) -> Claim:
         """The same runs and the same judge for another form of the prediction, expected to be refuted.
 
-        It has no controls and rivals of its own: the same judge must uphold this claim's form on the same runs.
+        It has no controls or rivals; instead the same judge must uphold this claim's form on the same runs.
 
         Args:
             id: ``…_as_printed`` where a paper has this form, ``…_naive`` where nobody printed it, ``…_beyond`` where the paper's
                 statement is taken beyond its assumptions.
-            title: of the form as a claim.
-            statement: the form as a claim.
+            title: of the new claim.
+            statement: of the new claim.
             form: its name in the trial's observables.
             printed: the formula as it stands in print, and where.
-            talks: what of the talks this form is.
-            source: if it is not this claim's.
-            plot: if it is not this claim's.
-            caption: if it is not this claim's.
+            talks: rows of talks that state this form.
+            source: None: this claim's.
+            plot: None: this claim's.
+            caption: None: this claim's.
         """
         return dataclasses.replace(
             self,
@@ -345,21 +345,21 @@ class Claim(Shared):
 
     @property
     def counted(self) -> str:
-        """What the claim is counted as: upheld, a misprint, beyond print, or measured."""
+        """The kind in which the claim is counted: upheld, misprint, beyond print, or measured."""
         return counted_as(self.id, self.expected)
 
     @property
     def records(self) -> dict[str, dict[str, Any]] | None:
-        """What a measured claim's readings were, as in JSON: value and interval of each."""
+        """The recorded value and interval of each reading, as in JSON; None if nothing was recorded."""
         if self.recorded is None:
             return None
         whole = {name: record if isinstance(record, tuple) else (record,) * 3 for name, record in self.recorded.items()}
         return {n: {"value": value, "interval": None if low == high else [low, high]} for n, (low, value, high) in whole.items()}
 
     def grid(self, scale: str) -> Grid:
-        """The settings to run at ``quick`` or ``paper`` scale."""
+        """The grid at ``quick`` or ``paper`` scale."""
         return self.paper if scale == "paper" and self.paper is not None else self.quick
 
     def seed_count(self, scale: str) -> int:
-        """How many seeds to run at ``quick`` or ``paper`` scale."""
+        """Number of seeds at ``quick`` or ``paper`` scale."""
         return self.paper_seeds if scale == "paper" and self.paper_seeds is not None else self.seeds

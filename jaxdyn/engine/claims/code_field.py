@@ -1,4 +1,4 @@
-"""Switches: swept fields that choose among names, so that one compiled program serves all choices."""
+"""Switches: swept fields that choose among names; one compiled program serves all choices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Code:
     """The value of a field declared by :func:`code`: one of several names, possibly traced.
 
     ``s.optimizer == "adam"`` is a truth value, traced inside a trial; ``s.optimizer.index`` is for ``lax.switch``.
-    Comparing with a number, or with a name that the switch does not have, raises, so that typing errors are noticed.
+    Comparing it with a number, or with a name that the switch does not have, raises an error, so that typos are noticed.
     """
 
     __slots__ = ("index", "names")
@@ -33,7 +33,7 @@ class Code:
         """The switch with this name as its value.
 
         Raises:
-            UsageError: if it is not one of the names.
+            UsageError: the name is not one of the switch's.
         """
         if name not in tuple(names):
             raise UsageError(f"{name!r} is not allowed: it is one of {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""What a verdict rests on besides the data: evidence, assumptions, and where bounds come from."""
+"""Evidence, assumptions, and provenance of bounds, on which a verdict rests besides the data."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ EVIDENCE: dict[str, str] = {
     "algebra": "an identity, construction or bound, evaluated at given numbers",
     "numbers": "published figures against each other",
 }
-PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody tuned
-REFUTED = ("_as_printed", "_naive", "_beyond")  # how the names of forms end that are expected to fail
-COUNTED = ("upheld", "misprint", "beyond print", "measured")  # what claims are counted as
+PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # origins of bounds that were not tuned
+REFUTED = ("_as_printed", "_naive", "_beyond")  # suffixes of claims on forms that are expected to fail
+COUNTED = ("upheld", "misprint", "beyond print", "measured")  # kinds in which claims are counted
 MECHANISM = ("model", "network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
 assert tuple(EVIDENCE) == get_args(Evidence)
 
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """A hypothesis of the theorem: a scalar that the trial gives under ``assumed`` lies strictly between two bounds."""
+    """A hypothesis of the theorem: a scalar that the trial returns under ``assumed`` lies strictly between two bounds."""
 
     name: str
     low: float = -math.inf
@@ -59,18 +59,18 @@ class Assumption:
 
 
 def below(name: str, bound: float) -> Assumption:
-    """``assumes=jd.below("overlap", 1.0)``: runs with a larger recorded value are outside, and not judged."""
+    """The assumption that a scalar is below a bound: with ``assumes=jd.below("overlap", 1.0)`` other runs are not judged."""
     return Assumption(name, high=number(name, bound))
 
 
 def above(name: str, bound: float) -> Assumption:
-    """``assumes=jd.above("rate_ratio", 10.0)``: runs with a smaller recorded value are outside, and not judged."""
+    """The assumption that a scalar is above a bound: with ``assumes=jd.above("rate_ratio", 10.0)`` other runs are not judged."""
     return Assumption(name, low=number(name, bound))
 
 
 @dataclasses.dataclass(frozen=True)
 class TunedBounds:
-    """Bounds tuned on some seeds, and confirmed on others; made by :func:`tuned`."""
+    """Provenance of bounds that were tuned on some seeds and confirmed on others; made by :func:`tuned`."""
 
     on: str
     confirmed_on: str
@@ -83,14 +83,14 @@ Bounds: TypeAlias = "Literal['paper', 'derived'] | TunedBounds"
 
 
 def tuned(on: str, confirmed_on: str) -> TunedBounds:
-    """Where bounds come from that are neither published nor derived: ``jd.tuned(on="0:8", confirmed_on="4000:4010")``.
+    """Provenance of bounds that are neither published nor derived: ``jd.tuned(on="0:8", confirmed_on="4000:4010")``.
 
     Args:
-        on: the seeds that were looked at when the bounds were chosen, FROM:TO.
-        confirmed_on: seeds not used before, on which the claim was upheld then.
+        on: seeds on which the bounds were chosen, FROM:TO.
+        confirmed_on: seeds not used before, on which the claim was upheld afterwards.
 
     Raises:
-        UsageError: anything but two ranges of seeds that have none in common.
+        UsageError: these are not two ranges of seeds without a common one.
     """
     first, second = _range(on), _range(confirmed_on)
     if first.start < second.stop and second.start < first.stop:
@@ -106,10 +106,10 @@ def _range(text: str) -> range:
 
 
 def counted_as(claim_id: str, expected: str) -> str:
-    """One of :data:`COUNTED`: what is expected of a claim, and of a form expected to fail whether a paper or a talk prints it.
+    """The kind in which a claim is counted, one of :data:`COUNTED`.
 
-    A form ``…_as_printed`` is a misprint. One that nobody printed (``…_naive``), or that a paper's assumptions exclude
-    (``…_beyond``), is beyond print, and refutes no paper.
+    It is the expected verdict, except for forms that are expected to be refuted. A form ``…_as_printed`` is a misprint. One that
+    nobody printed (``…_naive``), or that a paper's assumptions exclude (``…_beyond``), is beyond print, and refutes no paper.
     """
     if expected != "refuted":
         return expected
@@ -117,5 +117,5 @@ def counted_as(claim_id: str, expected: str) -> str:
 
 
 def provenance(bounds: Any) -> str | None:
-    """Where bounds come from, in words."""
+    """Where bounds come from, in words; None if that is not stated."""
     return PROVENANCE.get(bounds, str(bounds)) if bounds is not None else None

@@ -1,4 +1,4 @@
-"""The set-up of a claim's test in words: the author's text with the values of fields filled in."""
+"""The set-up of a claim's test: the author's text, filled in with the values of fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTED = 5  # up to this many values of a field are listed
 
 
 def tested(claim: Claim, grid: Grid, seeds: int) -> str | None:
-    """The set-up of a claim's test: ``{field}`` is replaced by the values of a field, ``{seeds}`` by the number of seeds.
+    """The set-up of a claim's test, with ``{field}`` replaced by a field's values and ``{seeds}`` by the number of seeds.
 
     Other braces, such as LaTeX's, stay. None if the author wrote no text.
     """
@@ -41,7 +41,7 @@ def values_text(values: Sequence[Any]) -> str:
 
 def _word(value: Any) -> str:
     if isinstance(value, tuple | list):
-        return ":".join(map(_word, value))  # one of several, as the command line takes it
+        return ":".join(map(_word, value))  # as on the command line
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -1,6 +1,6 @@
-"""Edits of a Dataset for controls and rivals, and what a judge needs to decide.
+"""Edits of a Dataset for controls and rivals, and a guard for judges that need some values.
 
-An edit is a function Dataset -> Dataset that changes some variables and leaves the Dataset it is given alone; a changed variable
+An edit is a function Dataset -> Dataset that returns changed variables and does not modify its argument; a changed variable
 keeps its dimensions and their order. ``name=…`` is a variable of the Dataset, such as ``predicted_z`` or ``measured_z``.
 """
 
@@ -25,19 +25,19 @@ __all__ = ["Off", "initial", "need", "off", "rolled", "scaled", "swap"]
 
 @dataclasses.dataclass(frozen=True)
 class Off:
-    """A rival: the theory without its mechanism; ``rival`` is what a rival may be."""
+    """Marks a rival as the theory without its mechanism; made by :func:`off`."""
 
     rival: Any
 
 
 def off(rival: Edit | Mapping[str, Any] | None = None, /, **replaced: Replacement) -> Off:
-    """The mechanism switched off: the rival that every claim on a model, a network or a flow has.
+    """The rival with the mechanism switched off, which every claim on a model, a network or a flow needs.
 
     ``jd.off(predicted_z="initial_z")`` replaces predictions as :func:`swap` does; ``jd.off(jd.initial("record", "predicted_z"))``
-    takes any edit; ``jd.off({"gain in accuracy": 0.0})`` says what a check would find without the mechanism.
+    takes any edit; ``jd.off({"gain in accuracy": 0.0})`` gives the value of a check without the mechanism.
 
     Raises:
-        UsageError: both an edit and replacements, or neither.
+        UsageError: both an edit and replacements are given, or neither.
     """
     if (rival is None) == (not replaced):
         raise UsageError("jd.off(...) takes one rival, or the predictions that it replaces, as in jd.off(predicted_z=0.0)")
@@ -45,15 +45,15 @@ def off(rival: Edit | Mapping[str, Any] | None = None, /, **replaced: Replacemen
 
 
 def swap(**replaced: Replacement) -> Edit:
-    """Replace variables: by another variable, by a number, or by what a function makes of the Dataset.
+    """An edit that replaces variables: by another variable, by a number, or by the result of a function of the Dataset.
 
     ``jd.swap(predicted_z="instant")``, ``jd.swap(predicted_z=0.0)``, or
-    ``jd.swap(predicted_z=lambda ds: ds.predicted_z.isel(alpha=0))``. What replaces a variable is spread over the axes it lacks and
-    brought into the variable's order of axes; an array keeps its dtype, a number takes the variable's if that holds it. All
-    replacements are read from the Dataset as it was before the edit.
+    ``jd.swap(predicted_z=lambda ds: ds.predicted_z.isel(alpha=0))``. A replacement is broadcast to the axes of the variable
+    and takes their order; an array keeps its dtype, a number takes the variable's if that can represent it. All replacements are
+    read from the Dataset before the edit.
 
     Raises:
-        UsageError: when the edit is made: what replaces a variable has an axis that the variable lacks, or other values on an axis.
+        UsageError: when the edit is applied: a replacement has an axis that the variable lacks, or other values on an axis.
     """
 
     def edit(ds: xr.Dataset) -> xr.Dataset:
@@ -63,13 +63,15 @@ def swap(**replaced: Replacement) -> Edit:
 
 
 def initial(axis: str, /, *names: str, **replaced: Replacement) -> Edit:
-    """Nothing moves: each named variable keeps its first value along ``axis``: ``jd.initial("record", "predicted_z")``.
+    """An edit in which nothing moves: each named variable keeps its first value along ``axis``.
 
-    Other variables can be replaced in the same edit, as by :func:`swap`:
+    ``jd.initial("record", "predicted_z")``
+
+    Other variables can be replaced in the same edit, as in :func:`swap`:
     ``jd.initial("record", "predicted_z", predicted_end="start", predicted_rate=0.0)``.
 
     Raises:
-        UsageError: when the edit is made: a named variable has no such axis, or as for :func:`swap`.
+        UsageError: when the edit is applied: a named variable lacks the axis, or as for :func:`swap`.
     """
 
     def first(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
@@ -84,7 +86,7 @@ def initial(axis: str, /, *names: str, **replaced: Replacement) -> Edit:
 
 
 def scaled(**factors: float | str) -> Edit:
-    """A variable times a number, or times another variable: ``jd.scaled(predicted_u=1.05)``."""
+    """An edit that multiplies variables by a number or by another variable: ``jd.scaled(predicted_u=1.05)``."""
 
     def edit(ds: xr.Dataset) -> xr.Dataset:
         return ds.assign(
@@ -95,7 +97,7 @@ def scaled(**factors: float | str) -> Edit:
 
 
 def rolled(**axes: str) -> Edit:
-    """A variable moved by one place along an axis, cyclically: ``jd.rolled(predicted_z="token")``."""
+    """An edit that shifts variables by one place along an axis, cyclically: ``jd.rolled(predicted_z="token")``."""
 
     def edit(ds: xr.Dataset) -> xr.Dataset:
         return ds.assign({name: ds[name].roll({axis: 1}, roll_coords=False) for name, axis in axes.items()})
@@ -104,14 +106,14 @@ def rolled(**axes: str) -> Edit:
 
 
 def _value(ds: xr.Dataset, by: Replacement) -> xr.DataArray | float:
-    """What replaces a variable, in its own shape."""
+    """The values that replace a variable, before they are broadcast."""
     if isinstance(by, str):
         return ds[by]
     return by(ds) if callable(by) else by
 
 
 def _like(pattern: xr.DataArray, values: xr.DataArray | float) -> xr.DataArray:
-    """The values with the dimensions of the pattern, in its order."""
+    """The values broadcast to the pattern's dimensions, in its order."""
     import xarray as xr
 
     if not isinstance(values, xr.DataArray):
@@ -130,7 +132,7 @@ def _like(pattern: xr.DataArray, values: xr.DataArray | float) -> xr.DataArray:
 
 
 def _dtype(pattern: xr.DataArray, value: float) -> np.dtype[Any]:
-    """The variable's dtype where it holds the number, to rounding if it holds fractions; else one that holds both."""
+    """The variable's dtype if it can represent the number (up to rounding, for floating point); else one for both."""
     wider: np.dtype[Any] = np.result_type(pattern.dtype, np.asarray(value).dtype)
     if np.iscomplexobj(value):
         return wider
@@ -141,7 +143,7 @@ def _dtype(pattern: xr.DataArray, value: float) -> np.dtype[Any]:
 
 
 def _wide(values: xr.DataArray) -> xr.DataArray:
-    """Short whole numbers as long ones, in which products do not wrap."""
+    """Short whole numbers as 64-bit ones, so that products do not wrap; other values unchanged."""
     return values.astype(np.int64) if values.dtype.kind in "biu" and values.dtype.itemsize < 8 else values
 
 
@@ -150,10 +152,10 @@ def _axes(array: xr.DataArray) -> str:
 
 
 def need(ds: xr.Dataset, **axes: int | Sequence[float | str]) -> None:
-    """Refuse to decide on too few data: ``jd.need(ds, seed=8)`` or, for values that must be there, ``jd.need(ds, decay=(0.0,))``.
+    """Refuse to decide on too few data: ``jd.need(ds, seed=8)`` or, for particular values, ``jd.need(ds, decay=(0.0,))``.
 
     Raises:
-        Inconclusive: an axis with fewer values than its number, or without one of its values; the message names them.
+        Inconclusive: an axis has fewer values than needed, or lacks one of them; the message names it.
     """
     for axis, wanted in axes.items():
         if not isinstance(wanted, Sequence):

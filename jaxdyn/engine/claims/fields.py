@@ -1,4 +1,4 @@
-"""Fields of settings: which values one takes, from Python or as text, and the sentence that refuses all others."""
+"""Fields of settings: values from Python or text are converted to the field's type, or refused in a sentence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
     """``value``, from Python or from the command line's text, converted for field ``name`` of setting ``cls``.
 
     Raises:
-        UsageError: unknown field, wrong type, not a finite number, or outside the field's range; the message lists what is allowed.
+        UsageError: the field is unknown, or the value has the wrong type, is not finite, or lies outside the field's range.
     """
     if name not in cls.hints:
         raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
@@ -73,7 +73,7 @@ def _convert(cls: type[Any], name: str, value: Any) -> Any:
 
 
 def _option(options: tuple[Any, ...], value: Any) -> Any:
-    """The option that equals a value or is written like it; ``ValueError`` if there is none."""
+    """The option that equals a value or its text; ``ValueError`` if there is none."""
     if isinstance(value, bool | int | float | str | None):
         for option in options:
             same = value == option and isinstance(value, bool) is isinstance(option, bool)  # to Python, 1 and True are equal

@@ -1,4 +1,4 @@
-"""Grids of settings: the cells of a sweep, which differ in some fields."""
+"""Grids of settings, the cells of a sweep, which differ in some fields."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class Grid:
 
     def replace(self, /, **fields: Any) -> Grid:
         """The same grid with some fields overridden: a list (or range or array) makes an axis, anything else a fixed value."""
+        # values, as axes or fixed
         axes, fixed = dict(self.axes), {}
         for name, value in fields.items():
             if isinstance(value, jax.Array) and not is_traced(value):
@@ -69,6 +70,7 @@ class Grid:
                 fixed[name] = coerce(self.setting, name, value)
                 if name in axes:  # judges expect their axes: an overridden axis stays, with one value
                     axes[name] = (fixed[name],)
+        # the grid, with its base in the first cell
         first = {name: values[0] for name, values in axes.items()}
         try:
             return Grid(dataclasses.replace(self.base, **{**first, **fixed}), axes)
@@ -84,7 +86,7 @@ def grid(cls: type[Any], /, **fields: Any) -> Grid:
     ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.
 
     Raises:
-        UsageError: a class that is not decorated, an unknown field, or a value that is not allowed.
+        UsageError: the class is not decorated, a field is unknown, or a value is not allowed.
     """
     if not isinstance(cls, type) or "hints" not in vars(cls):
         name = cls.__name__ if isinstance(cls, type) else one_line(cls)
@@ -95,7 +97,7 @@ def grid(cls: type[Any], /, **fields: Any) -> Grid:
 def field_table(grid: Grid) -> list[dict[str, Any]]:
     """A row for every field: name, kind (swept or static), type in words, range, and value or values in this grid.
 
-    A range is a dict such as ``{"above": 0, "at_most": 1}``, empty if every number is allowed.
+    The range is a dict such as ``{"above": 0, "at_most": 1}``, empty if every number is allowed.
     """
     cls = grid.setting
     rows = []

@@ -69,8 +69,8 @@ def field(
 ) -> Any:
     """A number, or a tuple of numbers, with a range: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
 
-    A setting refuses values outside the range when it is made, in grids and on the command line. Relations between fields are
-    checked by :func:`jaxdyn.require` in ``__post_init__``, which runs afterwards.
+    A setting refuses values outside the range when it is made, in grids and on the command line. :func:`jaxdyn.require` in
+    ``__post_init__``, which runs afterwards, checks relations between fields.
 
     Args:
         default: the field's default, inside the range; None is allowed if the field's type allows it.
@@ -80,7 +80,7 @@ def field(
         at_most: the number is this or less.
 
     Raises:
-        UsageError: no bound, two lower or two upper bounds, or bounds that no number satisfies.
+        UsageError: there is no bound, two lower or two upper ones, or no number satisfies them.
     """
     given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     bounds = {word: bound for word, bound in given.items() if bound is not None}

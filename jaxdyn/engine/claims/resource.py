@@ -1,7 +1,8 @@
-"""What a trial needs besides its setting and its key, and what becomes of its claims where that is not there.
+"""Resources of a trial besides its setting and its key; claims are skipped where one is missing.
 
-Libraries of an extra, and arrays that all runs of a program share and that nobody here makes: the weights of a published model, a
-text. Arrays are an argument of the compiled program, not vmapped and no constants of it: a model's weights are in memory once.
+Resources are optional libraries, and arrays that all runs of a program share and that no trial makes: the weights of a published
+model, a text. Arrays are an argument of the compiled program, neither vmapped nor constants, so that a model's weights are in
+memory once.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from jaxdyn.errors import Absent, UsageError
 __all__ = ["Resource", "absence", "identity_of", "imports", "loaded", "resource", "shapes", "shared_by"]
 
 T = TypeVar("T", bound=Callable[..., Any])
-KEPT = 2  # resources in memory at a time: a model and, for a control, another one of the same size
+KEPT = 2  # resources in memory at a time: a model and, for a control, another of the same size
 _reading = threading.Lock()  # a thread that compiles ahead may want the same arrays at the same time
 
 
 class _Described(Protocol):
-    """What is needed of a program: which trial it runs, and with which static fields."""
+    """The parts of a program that resources depend on: its trial, its setting and its static fields."""
 
     @property
     def trial(self) -> Ref: ...
@@ -43,11 +44,11 @@ class _Described(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Resource:
-    """What a trial gets besides its setting and its key.
+    """Arrays that a trial gets besides its setting and its key.
 
     Args:
         load: ``setting -> pytree`` of arrays; may read static fields only.
-        identity: ``setting -> str``: which arrays ``load`` gives, without reading them all; raises :class:`Absent`.
+        identity: ``setting -> str``: names the arrays that ``load`` returns, without reading them all; raises :class:`Absent`.
     """
 
     load: Callable[[Any], Any]
@@ -59,9 +60,9 @@ def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Call
 
     Args:
         load: ``setting -> pytree`` of arrays; it may read static fields only.
-        identity: ``setting -> str``: which arrays these are, such as a checksum and what is done to them; stored runs depend on it,
-            and all trials with this ``load`` share the arrays of one identity. It raises :class:`Absent` where they are not on
-            this machine: claims on the trial are then skipped.
+        identity: ``setting -> str``: names these arrays, by a checksum and how they are processed, say; stored runs depend on it,
+            and all trials with this ``load`` share the arrays of one identity. It raises :class:`Absent` if they are not on this
+            machine: claims on the trial are then skipped.
     """
 
     def decorate(trial: T) -> T:
@@ -80,7 +81,7 @@ def imports(module: str, *, install: str, when: Callable[[Any], bool] | None = N
         when: ``setting -> bool``: which settings need it; by default all. It may read static fields only.
 
     Raises:
-        UsageError: for names that are none.
+        UsageError: ``module`` or ``install`` is not a name.
     """
     if not (isinstance(module, str) and module.strip()) or not (isinstance(install, str) and install.strip()):
         raise UsageError(f"module={module!r:.60}, install={install!r:.60} are not allowed: they are names")
@@ -94,7 +95,7 @@ def imports(module: str, *, install: str, when: Callable[[Any], bool] | None = N
 
 
 def _missing_library(trial: Callable[..., Any], cell: Any) -> str | None:
-    """Which library a trial cannot import, in a sentence."""
+    """A sentence that names a library that a trial cannot import; None if there is none."""
     for module, install, when in getattr(trial, "imports", ()):
         if (when is None or when(cell)) and importlib.util.find_spec(module) is None:
             return f"the trial needs the library {module}: pip install '{install}'"
@@ -107,7 +108,7 @@ def _of(trial: Callable[..., Any]) -> Resource | None:
 
 
 def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
-    """What a trial needs for some cell of these grids and is not there, and how to get it; None where all is there."""
+    """A sentence that names what a trial needs on these grids and this machine lacks; None if nothing is missing."""
     needed = _of(trial)
     if needed is None and not hasattr(trial, "imports"):
         return None
@@ -124,14 +125,14 @@ def absence(trial: Callable[..., Any], grids: list[Grid]) -> str | None:
 
 
 def _default(program: _Described) -> Any:
-    """A setting with the program's static fields."""
+    """A setting with the program's static fields and default swept fields."""
     cls = resolve(program.setting)
     swept = {name: getattr(cls(), name) for name in cls.swept_fields}
     return join(cls, program.static, {name: v.index if isinstance(v, Code) else v for name, v in swept.items()})
 
 
 def identity_of(program: _Described) -> str:
-    """Which arrays a program's runs share; empty for those that share none.
+    """The identity of the arrays that a program's runs share; empty if they share none.
 
     Raises:
         Absent: they are not on this machine.
@@ -142,7 +143,7 @@ def identity_of(program: _Described) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
-    """Arrays to be read: the same ones for all trials and settings that name them so."""
+    """Arrays to be read: equal ``load`` and ``identity`` mean the same arrays, for all trials and settings."""
 
     load: Callable[[Any], Any]
     identity: str
@@ -151,13 +152,13 @@ class _Wanted:
 
 @functools.lru_cache(maxsize=KEPT)
 def loaded(wanted: _Wanted) -> Any:
-    """The arrays on the device; the last ones that were read stay in memory."""
+    """The arrays, on the device; those that were read last stay in memory."""
     with jax.enable_x64(True):
         return jax.device_put(wanted.load(wanted.setting))
 
 
 def shared_by(program: _Described) -> Any:
-    """What all runs of a program share; an empty tuple for those that share nothing. Programs that share the same hold it once."""
+    """The arrays that all runs of a program share, or an empty tuple; equal arrays of several programs are in memory once."""
     if (needed := _of(resolve(program.trial))) is None:
         return ()
     setting = _default(program)
@@ -167,5 +168,5 @@ def shared_by(program: _Described) -> Any:
 
 
 def shapes(program: _Described) -> Any:
-    """The shapes and dtypes of what all runs share."""
+    """The shapes and dtypes of the arrays that all runs share."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), shared_by(program))

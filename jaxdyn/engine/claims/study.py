@@ -1,4 +1,4 @@
-"""Studies: what several claims on the same runs share."""
+"""Studies: the fields that several claims on the same runs share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Own", "Study"]
 
 
 class Own(TypedDict, total=False):
-    """What a claim names itself; what it does not name, or names None, the study says."""
+    """Fields that a claim of a study may set; the study gives those that it leaves out or sets to None."""
 
     id: Required[str]
     title: Required[str]
@@ -49,7 +49,7 @@ class Own(TypedDict, total=False):
 class Study(Shared):
     """Runs that several claims share: a trial, its grids and seeds, and where the statements come from.
 
-    ``study.claim(id=…, statement=…, judge=…)`` makes a claim; what it names itself goes before what the study says.
+    ``study.claim(id=…, statement=…, judge=…)`` makes a claim; its own fields take precedence over the study's.
     Fields as in :class:`~jaxdyn.engine.claims.claim.Claim`.
     """
 
@@ -57,10 +57,10 @@ class Study(Shared):
     evidence: Evidence | None = None
 
     def claim(self, **own: Unpack[Own]) -> Claim:
-        """A claim on this study's runs. One that is expected to be measured does not take the study's bounds: it has none.
+        """A claim on this study's runs. One that is expected to be measured has no bounds, not even the study's.
 
         Raises:
-            UsageError: an argument that claims do not have, neither the study nor the claim has a judge or evidence, or the claim
+            UsageError: claims do not have this argument, neither the study nor the claim has a judge or evidence, or the claim
                 itself is not allowed.
         """
         if odd := own.keys() - Own.__annotations__.keys():

@@ -1,1 +1,1 @@
-"""How a claim is decided: checks and readings, opponents, resolution, the verdict."""
+"""Decisions on claims: checks and readings, opponents, resolution, and the verdict."""

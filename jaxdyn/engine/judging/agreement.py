@@ -1,14 +1,14 @@
-r"""What agrees with a measured claim's record, and what is told apart from its readings.
+r"""Agreement of a measured claim's readings with their record, and their difference from opponents' readings.
 
-A record is an estimate m from n seeds with its interval, which reaches down by :math:`h_-` and up by :math:`h_+`. Another estimate,
-from n' seeds, differs from it by the errors of both, so that it lies in the prediction interval
+A record is an estimate m from n seeds with an interval from :math:`m - h_-` to :math:`m + h_+`. Another estimate, from n' seeds,
+differs from it by the errors of both, so that it lies in the prediction interval
 
 .. math:: [m - r h_-,\; m + r h_+], \qquad r = \sqrt{1 + n / n'}
 
-at the level of the record. Intervals narrow with the root of the number of runs. A rerun with so few seeds that its own may be
-expected to be more than :data:`WIDEST` times as wide as the record's cannot agree with it: few seeds would agree too easily. What
-counts is their number, not the width that came out: of two samples of eight normal numbers, one in seven has a standard deviation
-1.5 times as large as the other's.
+at the level of the record. Intervals narrow with the root of the number of runs. A rerun with so few seeds that its interval is
+expected to be more than :data:`WIDEST` times as wide as the record's cannot agree with it: few seeds would agree too easily. The
+number of seeds decides, not the width that came out: the second of two samples of eight normal numbers has a standard deviation
+1.5 times as large as the first's in one case of seven.
 
 Source: Hahn and Meeker, Statistical Intervals (1991), section 4.
 """
@@ -22,13 +22,13 @@ from jaxdyn.engine.judging.check import Reading
 __all__ = ["WIDEST", "apart", "differs", "predicted", "too_few"]
 
 WIDEST = 1.5  # times the record's interval
-EXACT = 1e-6  # relative, of numbers that are not estimated
+EXACT = 1e-6  # relative difference allowed between numbers that are not estimated
 
 Record = float | tuple[float, float, float]
 
 
 def predicted(record: Record, ratio: float = 1.0) -> tuple[float, float]:
-    """The interval in which another estimate lies; ``ratio`` is the record's number of seeds over the other's."""
+    """The prediction interval of another estimate; ``ratio`` is the record's number of seeds over the other's."""
     low, value, high = _ends(record)
     reach = math.sqrt(1 + ratio)
     below, above = value - reach * (value - low), value + reach * (high - value)
@@ -37,7 +37,7 @@ def predicted(record: Record, ratio: float = 1.0) -> tuple[float, float]:
 
 
 def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
-    """Why a reading does not agree with its record; None where it does. ``ratio`` as in :func:`predicted`."""
+    """Why a reading does not agree with its record; None if it does. ``ratio`` as in :func:`predicted`."""
     low, value, high = _ends(record)
     text = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
     below, above = predicted(record, ratio)
@@ -47,16 +47,16 @@ def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
 
 
 def too_few(seeds: int, recorded: int) -> str | None:
-    """Why a rerun on this number of seeds cannot agree with a record; None where it can."""
+    """Why a rerun on this number of seeds cannot agree with a record; None if it can."""
     if seeds * WIDEST**2 >= recorded:
         return None
     return f"{seeds} seeds are too few to agree with the record of {recorded}: intervals are more than {WIDEST:g} times as wide"
 
 
 def apart(own: Reading, other: Reading, record: Record | None) -> bool:
-    """Whether a reading of an opponent is another than that of the claim's runs: each value lies outside of the other's interval.
+    """Whether an opponent's reading differs from the claim's own: each value lies outside the other's interval.
 
-    It lies outside of what was recorded, too. NaN is told apart from nothing.
+    The opponent's value must lie outside the record's interval as well. NaN differs from nothing.
     """
     low, _, high = (own.ends[0], own.value, own.ends[1]) if record is None else _ends(record)
     sizes = [abs(v) for v in (own.value, other.value) if math.isfinite(v)]
@@ -72,5 +72,5 @@ def _outside(value: float, ends: tuple[float, float], slack: float) -> bool:
 
 
 def _ends(record: Record) -> tuple[float, float, float]:
-    """Lower end, value, and upper end."""
+    """Lower end, value and upper end of a record; all equal for a number without an interval."""
     return record if isinstance(record, tuple) else (record, record, record)

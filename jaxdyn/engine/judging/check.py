@@ -1,10 +1,10 @@
-"""What a judge returns: checks, each of which compares a number with bounds, and readings, which are numbers alone.
+"""The answers of a judge: checks, which compare a number with bounds, and readings, which are numbers without bounds.
 
-A check on every run passes or fails. A check on a mean or a share over runs carries the interval in which that mean or share
-lies; it passes when the interval lies inside the bound, fails when it lies outside, and is undecided (``passed`` is None) between.
-NaN decides nothing. A gate is a check of what must be true before the statement speaks at all.
+A check on every run passes or fails. A check on a mean or a share over runs has the interval in which that mean or share
+lies; it passes when the interval lies inside the bound, fails when it lies outside, and is undecided (``passed`` is None) when it
+straddles the bound. NaN decides nothing. A gate is a check of a condition that must hold before the statement can be judged.
 
-A reading is what a measured claim has: no bound, no mark.
+Measured claims have readings, which neither pass nor fail.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Check:
 
     Args:
         name: what is compared.
-        value: the number compared; of several, the worst.
+        value: the number that is compared; the worst of several.
         bound: ``(low, high)``, either of which may be infinite.
-        passed: True, False, or None where the interval straddles the bound, or where the value is NaN.
+        passed: True, False, or None if the interval straddles the bound or the value is NaN.
         worst: coordinates of the worst entry.
-        interval: where the value lies, if it is estimated from runs.
+        interval: of the value, if it is estimated from runs.
         gate: whether this is a gate: if it fails, the claim is inconclusive.
-        needed: about how many runs would decide, where the check is undecided.
-        level: probability that all intervals of the check hold together, if it has one.
+        needed: about how many runs would decide an undecided check.
+        level: probability that all intervals of the check hold together, if it has any.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Check:
     level: float | None = None
 
     def __post_init__(self) -> None:
-        """Python's own numbers and truth values.
+        """Convert numbers and truth values to Python's own.
 
         Raises:
-            UsageError: a value, bound or interval that is no number.
+            UsageError: a value, bound or interval is not a number.
         """
         _normalise(self)
         object.__setattr__(self, "bound", _pair(self, "bound", self.bound))
@@ -72,13 +72,13 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a measured claim has found: a number with its interval, and no mark.
+    """One result of a measured claim: a number with its interval, which neither passes nor fails.
 
     Args:
-        name: what is read.
+        name: what is measured.
         value: the number.
-        interval: where it lies, if it is estimated from runs.
-        worst: coordinates of the entry, where it is one of several.
+        interval: of the value, if it is estimated from runs.
+        worst: coordinates of the entry, if it is one of several.
     """
 
     name: str
@@ -87,16 +87,16 @@ class Reading:
     worst: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Python's own numbers.
+        """Convert numbers to Python's own.
 
         Raises:
-            UsageError: a value or interval that is no number.
+            UsageError: a value or interval is not a number.
         """
         _normalise(self)
 
     @property
     def ends(self) -> Ends:
-        """The interval; of a number that is not estimated, itself."""
+        """Both ends of the interval; both the value itself if it is not estimated."""
         return self.interval or (self.value, self.value)
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class Reading:
 
 
 def _normalise(one: Check | Reading) -> None:
-    """Name, value, interval and coordinates in Python's own types."""
+    """Check the name, and convert value, interval and coordinates to Python's own types."""
     if not isinstance(one.name, str):
         raise UsageError(f"a {_kind(one)} is called {one.name!r:.60}: its name is a word")
     object.__setattr__(one, "value", _number(one, "value", one.value))
@@ -120,12 +120,12 @@ def _kind(one: Check | Reading) -> str:
 
 
 def _estimate(one: Check | Reading) -> str:
-    """A value with its interval in words."""
+    """A value with its interval as text."""
     return f"{one.value:.4g}" + ("" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]")
 
 
 def _number(one: Check | Reading, name: str, value: Any) -> float:
-    """A number as Python's own; 0-dimensional arrays are numbers, too."""
+    """A number, or an array of one number, as Python's own."""
     try:
         if isinstance(value, str | bool | None) or np.size(value) != 1 or np.iscomplexobj(value):
             raise TypeError
@@ -136,7 +136,7 @@ def _number(one: Check | Reading, name: str, value: Any) -> float:
 
 
 def _pair(one: Check | Reading, name: str, value: Any) -> Ends:
-    """Two ends."""
+    """A pair of numbers, (low, high)."""
     if not (isinstance(value, tuple | list) and len(value) == 2):
         raise UsageError(f"{_kind(one)} {one.name!r}: {name}={shown(value)} is not allowed: it is a pair of numbers, (low, high)")
     low, high = (_number(one, name, end) for end in value)

@@ -1,4 +1,4 @@
-"""The checks that a judge puts together, and the readings of a measured claim: of every run, of means, of shares, of intervals."""
+"""Functions that make checks and readings: of every run, of means and shares over runs, and of other intervals."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 BLOCK = 2**18  # numbers that are compared at a time
-LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
+LEVEL = 0.997  # default probability that all intervals of one check hold together
 
 
 def _floats(name: str, value: Any) -> Any:
-    """Numbers or truth values as floats, in which differences of unsigned and of short whole numbers do not wrap.
+    """Numbers or truth values as floats, so that differences of unsigned and of short whole numbers do not wrap.
 
     Raises:
-        UsageError: something else, such as complex numbers, which have no order.
+        UsageError: they are anything else, such as complex numbers, which have no order.
     """
     kind = getattr(value, "dtype", None) or np.asarray(value).dtype
     if kind.kind not in "biuf":
@@ -51,7 +51,7 @@ def _floats(name: str, value: Any) -> Any:
 
 
 def _bound(name: str, bound: Any) -> float:
-    """One number."""
+    """A bound as one float."""
     try:
         if isinstance(bound, str | None) or np.ndim(bound):
             raise TypeError
@@ -87,12 +87,12 @@ def within(name: str, value: float | xr.DataArray, low: float, high: float) -> C
 
 
 def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
-    """What must be true of every run before the statement speaks: trained, generalised, converged, within the regime.
+    """A condition on every run for the statement to be judged: trained, generalised, converged, within the regime.
 
-    A claim whose gate fails is inconclusive, never refuted. Gates are not asked on controls, rivals and distorted data.
+    A claim whose gate fails is inconclusive, never refuted. Gates are ignored on controls, rivals and distorted data.
 
     Raises:
-        UsageError: without any bound.
+        UsageError: no bound is given.
     """
     low, high = _bounds(name, at_least, at_most)
     return dataclasses.replace(within(name, value, low, high), gate=True)
@@ -121,15 +121,16 @@ def interval_within(
     Args:
         name: what is estimated.
         value: the estimate, or an array of estimates, each of which must lie inside.
-        interval: of a level: the lower and the upper ends, shaped as ``value``, of intervals that hold together with that
-            probability. It is asked at ``level``, and closer to 1 where a claim may be judged again on more seeds.
+        interval: function of a level that returns the lower and the upper ends, shaped as ``value``, of intervals that hold
+            together with that probability. It is called with ``level``, and with levels closer to 1 if a claim may be judged again
+            on more seeds.
         level: probability that all the intervals hold together.
         low: lower bound; None: none.
         high: upper bound; None: none.
-        runs: from how many runs, to say how many would decide.
+        runs: number of runs behind the estimate, to say how many would decide.
 
     Raises:
-        UsageError: without any bound, and for an interval that is no function.
+        UsageError: no bound is given, or the interval is not a function.
     """
     if not callable(interval):
         raise UsageError(f"check {name!r}: interval={shown(interval)} is not allowed: it is a function of the level")
@@ -148,12 +149,12 @@ def mean_within(
 ) -> Check:
     """Whether the mean over runs lies in [low, high], judged by its Student t interval.
 
-    Runs of one seed at several settings are no independent runs: of axes of settings among ``over``, which come before ``seed`` as
-    in a Dataset of runs, the mean is taken first, so that there is one number for each seed.
+    Runs of one seed at several settings are not independent. So the mean over those axes of ``over`` that come before ``seed`` in
+    the Dataset, the axes of settings, is taken first, which leaves one number for each seed.
 
     Args:
         name: what is averaged.
-        values: one number per run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
+        values: one number per run; every other axis holds further means, for all of which the intervals are widened (Bonferroni).
         over: the axes of the runs.
         low: lower bound; None: none.
         high: upper bound; None: none.
@@ -169,7 +170,7 @@ def mean_within(
 def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
     """Means over runs with their intervals, and the number of independent runs."""
     values, over = _by_seed(name, values, over)
-    numbers = values.variable  # named axes alone: coordinates only say which entry is the worst, and take most of the time
+    numbers = values.variable  # without coordinates, which only name the worst entry and take most of the time
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
@@ -178,7 +179,7 @@ def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[
 
 
 def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
-    """One number for each seed, a mean over the settings among ``over``; and the axes that are left of these.
+    """The mean over the axes of settings among ``over``, one number for each seed; and the other axes of ``over``.
 
     Axes of settings come before ``seed``, as in every Dataset of runs; a run's own axes come after it.
     """
@@ -195,12 +196,12 @@ def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tupl
 def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
     r"""Whether a root mean square over runs is at most ``high``, judged by the Student t interval of its square.
 
-    The squares may be unbiased estimates, :math:`(x - y)^2 - s^2` where ``s`` is the standard error of x - y: sampling error
-    is then taken out, and an estimate may be negative. Value and interval are signed roots, :math:`\pm\sqrt{|m|}`.
+    The squares may be unbiased estimates, :math:`(x - y)^2 - s^2` where ``s`` is the standard error of x - y: this removes the
+    sampling error, and an estimate may be negative. Value and interval are signed roots, :math:`\pm\sqrt{|m|}`.
 
     Args:
-        name: what the deviation is of.
-        squares: one number per run, best a mean over several entries; other axes as in :func:`mean_within`.
+        name: what is bounded.
+        squares: one number per run, preferably a mean over several entries; other axes as in :func:`mean_within`.
         over: the axes of the runs.
         high: upper bound of the root.
         level: probability that all intervals hold together.
@@ -232,7 +233,7 @@ def share_within(
         level: probability that all intervals hold together.
 
     Raises:
-        Inconclusive: no run at all.
+        Inconclusive: there is no run.
     """
     share, ends, runs = _shares(name, flags, over)
     return interval_within(name, share, ends, low=low, high=high, runs=runs, level=level)
@@ -251,22 +252,22 @@ def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[
 
 
 def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
-    """The mean over runs with its Student t interval, as :func:`mean_within` takes it; one number.
+    """The mean over runs with its Student t interval, as in :func:`mean_within`; one number.
 
     Raises:
         Inconclusive: fewer than two runs.
-        UsageError: axes besides those of the runs.
+        UsageError: the values have axes besides those of the runs.
     """
     mean, ends, _ = _means(name, _floats(name, values), over)
     return _reading(name, mean, ends(level))
 
 
 def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
-    """The share of runs for which something is true with Wilson's interval, as :func:`share_within` takes it; one number.
+    """The share of runs for which something is true with Wilson's interval, as in :func:`share_within`; one number.
 
     Raises:
-        Inconclusive: no run at all.
-        UsageError: axes besides those of the runs.
+        Inconclusive: there is no run.
+        UsageError: the values have axes besides those of the runs.
     """
     share, ends, _ = _shares(name, flags, over)
     return _reading(name, share, ends(level))
@@ -281,8 +282,8 @@ def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
     """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty).
 
-    Of a control or rival (``ds.attrs["opponent"]``, set by the engine) the measured side is the unit: a theory in which nothing
-    happens is not refuted by a division by zero.
+    For a control or rival (``ds.attrs["opponent"]``, set by the engine) the denominator is ``‖measured‖``, so that a theory in
+    which nothing happens is not refuted by a division by zero.
     """
     unit = "measured" if ds.attrs.get("opponent") else "predicted"
     over = dims.split() if isinstance(dims, str) else list(dims)
@@ -299,9 +300,9 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
 
 
 def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:
-    """``function`` of both, of some entries of an axis at a time: what fits into a cache takes half the time.
+    """``function`` of both arrays, applied to blocks along an axis: blocks that fit into the cache take half the time.
 
-    It is the longest axis before those in ``over``, whose sums so have the same terms in the same order.
+    The axis is the longest one before those in ``over``, so that sums over these keep their terms and order.
     """
     import xarray as xr
 
@@ -317,9 +318,9 @@ def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, mea
 
 
 def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
-    """The root of the sum of squares: the largest size, as a power of two, is taken out, so that no square overflows or vanishes.
+    """The root of the sum of squares, scaled by a power of two near the largest size, so that no square overflows or vanishes.
 
-    NaN is a run that is not ok, or ragged padding: padding is left out, a norm without any number is NaN.
+    NaN (runs that are not ok, padding of ragged arrays) is left out; a norm without any number is NaN.
     """
     import xarray as xr
 
@@ -336,19 +337,19 @@ def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
 
 
 def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:
-    """``function`` of arrays by the names of their axes alone.
+    """``function`` of the arrays without their coordinates, which the result gets back.
 
-    Arrays of one Dataset have the same coordinates; aligning them in every operation takes most of a judge's time.
+    Arrays of one Dataset have the same coordinates; aligning them in every operation would take most of a judge's time.
     """
     return _labelled(function(*(array.variable for array in arrays)), *arrays)
 
 
 def _labelled(values: xr.Variable, *sources: xr.DataArray) -> xr.DataArray:
-    """Values with the coordinates that belong to their axes, from where they were computed."""
+    """Values with the coordinates of their axes, taken from the arrays from which they were computed."""
     import xarray as xr
 
     coords: dict[Any, Any] = {}
-    indexes: dict[Any, Any] = {}  # those that are there: made anew they take longer than the numbers
+    indexes: dict[Any, Any] = {}  # existing ones: making them anew takes longer than the numbers
     for source in sources:
         coords |= {name: c for name, c in source.coords.variables.items() if set(c.dims) <= set(values.dims)}
         indexes |= {name: index for name, index in source.xindexes.items() if name in coords}

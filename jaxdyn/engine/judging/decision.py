@@ -1,6 +1,6 @@
 """The decision on a claim, the outcomes of its controls and rivals, and which check rejects which of them.
 
-A decision is what a judge's answers come to: workers return it, output folders store it. With the data it becomes a
+Workers return decisions, and output folders store them. With its data a decision becomes a
 :class:`jaxdyn.engine.verification.result.Result`.
 """
 
@@ -19,12 +19,12 @@ __all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "t
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """On which terms runs are judged.
+    """The circumstances in which runs are judged.
 
     Args:
-        narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
-        recorded: a measured claim's values were recorded on the same grid, so that they are compared.
-        look: the number of this judgement, 1 for the first; before each other one seeds were added (see
+        narrowed: the caller overrode fields of the claim's grid or chose fewer seeds, so that the judge may lack values.
+        recorded: whether a measured claim's values were recorded on the same grid, so that they can be compared.
+        look: 1 for the first judgement; each further one comes after seeds were added (see
             :mod:`jaxdyn.engine.judging.looks`).
         seeds: number of seeds of these runs, and of the claim; None: they are equal.
     """
@@ -37,9 +37,9 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The judge's checks, or readings, on one control or rival; ``reason`` where it was not asked or could not decide.
+    """The judge's checks, or readings, on one control or rival; ``reason``: why it was not judged or not decided.
 
-    ``apart``: the readings of a measured claim that tell it from the claim's own runs.
+    ``apart``: names of the readings that differ from those of the claim's own runs.
     """
 
     name: str
@@ -52,23 +52,23 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """A verdict and all that it rests on.
+    """A verdict and its evidence.
 
     Args:
         verdict: one of upheld, refuted, toothless, inconclusive, measured, error, skipped.
         checks: the judge's checks on the main runs.
-        readings: what a measured claim's judge reads of the main runs.
+        readings: the readings of a measured claim's main runs.
         gates: the conditions that the runs must meet before the statement is judged.
         controls: the outcome of every negative control.
         rivals: the outcome of every rival.
         resolution: the smallest distortions that are rejected, of predictions (``scale``) and by a control's data (``mix``); and
-            how many ``seeds`` were distorted, if not all.
+            the number of distorted ``seeds``, if not all.
         counterpart_checks: the same judge's checks of the counterpart's form, for a claim expected to be refuted.
         diverged: number of runs that are not ok.
         outside: number of runs outside the claim's assumptions.
-        message: why the verdict is not a plain one.
-        failure: the exception that made it ``error``.
-        by: the verdict in each cell of the fields of ``by``.
+        message: the reason for the verdict, if it needs one.
+        failure: the exception behind the verdict ``error``.
+        by: the verdict in each cell of the fields in ``by``.
         figure: the claim's figure as HTML, if it was drawn.
     """
 
@@ -89,7 +89,7 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether more runs could decide: a check, all that speaks against a control or rival, or a check's teeth."""
+        """Whether more runs could decide a check or, if the verdict is toothless, reject a control or rival."""
         own, opponents = [c.passed for c in self.checks], [*self.controls, *self.rivals]
         if self.verdict != "toothless":
             return None in own and False not in own
@@ -98,21 +98,21 @@ class Decision:
 
 
 def teeth(checks: Sequence[Check], opponents: Sequence[Outcome]) -> dict[str, list[str]]:
-    """Which check rejects which control or rival: for every check the names of those that it fails on."""
+    """For every check, the names of the controls and rivals on which it fails."""
     return {c.name: [o.name for o in opponents if any(d.name == c.name and d.passed is False for d in o.checks)] for c in checks}
 
 
 def unmet(gates: Sequence[Check]) -> str | None:
-    """Which gates are not met, in a sentence; None where all are."""
+    """A sentence that names the gates that are not met; None if all are."""
     failed = [c for c in gates if not c.passed]
     return f"gate not met: {'; '.join(map(str, failed))}" if failed else None
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:
-    """A decision from its fields as JSON gives them back (:func:`dataclasses.asdict`), but for a failure.
+    """A decision from its fields (:func:`dataclasses.asdict`) as read from JSON, without its failure.
 
     Raises:
-        ValueError: fields that a decision does not have.
+        ValueError: the fields are not those of a decision.
     """
     try:
         outcomes = {k: [_outcome_from(o) for o in saved[k]] for k in ("controls", "rivals")}
@@ -138,7 +138,7 @@ def _readings_from(saved: list[dict[str, Any]]) -> list[Reading]:
 def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
     """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries.
 
-    Where something is not on this machine that a trial asks for only when it is traced, the claim is skipped.
+    ``error``, or ``skipped`` if the trial, when traced, needs something that is not on this machine.
     """
     failure = error if isinstance(error, Failure) else Failure.of(error, author)
     if isinstance(failure.error, Absent):

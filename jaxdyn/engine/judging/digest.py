@@ -1,7 +1,7 @@
-"""What a claim is judged by, as a hash: its judge, its controls and its rivals, and the functions and values behind them.
+"""The digest of a claim: a hash of its judge, its controls and its rivals, and of the functions and values that they use.
 
-A result that was stored with another digest was judged by other means; it is shown, and called stale. Documentation, layout, names
-of files and comments make no difference, nor does which of the rivals is called the mechanism switched off.
+A stored result with another digest was judged by other means; it is shown, and marked as stale. Documentation, layout, names of
+files and comments make no difference, nor does marking a rival as the mechanism switched off.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from jaxdyn.engine.claims.edits import Off
 
 __all__ = ["digest"]
 
-ENGINE = Path(__file__).parents[2]  # functions of the package itself are known by their names
-SMALL = 10_000  # numbers of an array that are taken by value
+ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
+SMALL = 10_000  # an array of at most so many numbers is hashed by value
 
 
 def digest(claim: Claim) -> str:
-    """Sixteen hexadecimal digits."""
+    """The digest of a claim: sixteen hexadecimal digits."""
     seen: dict[int, str] = {}
     parts = [_fact(claim.judge, seen), _fact(dict(claim.controls), seen), _fact(dict(claim.rivals), seen)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _fact(value: Any, seen: dict[int, str]) -> str:
-    """A value in words that are the same in every process."""
+    """A value as text that is the same in every process."""
     match value:
         case Off():
             return _fact(value.rival, seen)
@@ -45,7 +45,7 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
         case types.FunctionType():
             return _function(value, seen)
         case Mapping() | list() | tuple() if id(value) in seen:
-            return "..."  # it holds itself
+            return "..."  # it contains itself
         case Mapping() | list() | tuple():
             return _items(value, seen)
         case set() | frozenset():
@@ -58,7 +58,7 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
 
 
 def _items(value: Mapping[Any, Any] | Sequence[Any], seen: dict[int, str]) -> str:
-    """What a dict, list or tuple holds."""
+    """The content of a dict, list or tuple as text."""
     seen[id(value)] = "..."
     if isinstance(value, Mapping):
         words = "{" + ", ".join(f"{_fact(k, seen)}: {_fact(v, seen)}" for k, v in value.items()) + "}"
@@ -69,26 +69,26 @@ def _items(value: Mapping[Any, Any] | Sequence[Any], seen: dict[int, str]) -> st
 
 
 def _function(function: types.FunctionType, seen: dict[int, str]) -> str:
-    """A function's source, and the same of what it uses; one of the package's machinery, or of a library, by its name alone."""
+    """Hash of a function's source and of all that it uses; for functions of the engine or a library, their name."""
     if id(function) in seen:
         return seen[id(function)]
     if not _followed(function.__code__.co_filename):
         closed = [_fact(value, seen) for _, value in _enclosed(function)]
         return f"{function.__qualname__}{closed}"
-    seen[id(function)] = function.__qualname__  # where it calls itself
+    seen[id(function)] = function.__qualname__  # in case it calls itself
     used = [f"{name}={_fact(value, seen)}" for name, value in (*_enclosed(function), *_mentioned(function))]
     seen[id(function)] = hashlib.sha256(f"{_source(function)} {sorted(used)}".encode()).hexdigest()
     return seen[id(function)]
 
 
 def _followed(file: str) -> bool:
-    """Whether a file is a theory's or a user's own."""
+    """Whether a file is a theory's or a user's own, so that its functions are hashed by their source."""
     path = Path(file)
     return "theories" in path.relative_to(ENGINE).parts if path.is_relative_to(ENGINE) else not installed(path)
 
 
 def _enclosed(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names and values of a function's closure and of its defaults."""
+    """Names and values of a function's closure, and its defaults."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -99,7 +99,7 @@ def _enclosed(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _mentioned(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names and values of a function's module, and of modules of theories, that its code mentions."""
+    """Names and values that a function's code mentions, of its module and of modules of theories."""
     names = mentioned(function.__code__)
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
@@ -110,13 +110,13 @@ def _mentioned(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def mentioned(code: types.CodeType) -> frozenset[str]:
-    """The names and attributes in a function's code."""
+    """Names and attributes that a function's code mentions."""
     inner = [mentioned(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return frozenset(code.co_names).union(*inner)
 
 
 def _source(function: types.FunctionType) -> str:
-    """The syntax of a function without its documentation; of one without source its instructions."""
+    """The syntax of a function without its documentation; its instructions if there is no source."""
     code = function.__code__
     found = [node for node in _functions(code.co_filename) if _line(node) == code.co_firstlineno and _called(node) == code.co_name]
     return " ".join(ast.dump(_bare(node)) for node in found) or repr((code.co_code, code.co_names))

@@ -1,8 +1,8 @@
-"""Estimates from runs, and how their intervals decide a check at any level.
+"""Estimates from runs, and checks that their intervals decide at any level.
 
-A judge is a function of its Dataset alone: its checks of means and shares have intervals of the level that the judge asks for.
-They are :class:`Estimated`, with the :class:`Estimate` from which the interval follows at another level: the engine decides them
-again at the level of the look (:mod:`jaxdyn.engine.judging.looks`), and keeps plain checks.
+A judge depends on its Dataset alone: its checks of means and shares have intervals at the level that the judge asks for. Such a
+check is an :class:`Estimated` with an :class:`Estimate`, which gives the interval at any other level. The engine decides it again
+at the level of the look (:mod:`jaxdyn.engine.judging.looks`), which gives a plain check.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from jaxdyn.engine.judging.check import Check
 
 __all__ = ["Ends", "Estimate", "Estimated", "excess", "plain", "student", "wilson", "worst_entry"]
 
-Ends: TypeAlias = "Callable[[float], tuple[Any, Any]]"  # of a level: the lower and the upper ends
+Ends: TypeAlias = "Callable[[float], tuple[Any, Any]]"  # level -> lower ends, upper ends
 
 
 def student(mean: Any, deviation: Any, runs: Any, level: float) -> tuple[Any, Any]:
-    """Student's intervals of several means, which hold together (Bonferroni): standard deviations over so many runs each."""
+    """Student's intervals of several means that hold together (Bonferroni), from their standard deviations and numbers of runs."""
     half = stats.bonferroni_t(runs.size, runs.values, level) * deviation / np.sqrt(runs.values)
     return mean - half, mean + half
 
 
 def wilson(hits: Any, runs: Any, level: float) -> tuple[Any, Any]:
-    """Wilson's intervals of several shares, which hold together (Bonferroni): hits among so many runs each."""
+    """Wilson's intervals of several shares that hold together (Bonferroni), from their hits and numbers of runs."""
     low, high = stats.wilson_ends(hits, runs, 1 - (1 - level) / runs.size)
     return low, high
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What a check by intervals rests on.
+    """An estimate, its intervals at any level, and the bound with which a check compares them.
 
     Args:
         value: the estimate, or an array of estimates, each of which must lie within the bound.
-        ends: their intervals at any level; ``functools.partial`` of :func:`student` or :func:`wilson`, or a judge's own.
+        ends: function of a level that returns their intervals: ``functools.partial`` of :func:`student` or :func:`wilson`, or a
+            judge's own.
         bound: ``(low, high)``, either of which may be infinite.
-        runs: from how many runs each is, to say how many would decide.
-        root: these are squares of what is bounded; the check shows their signed roots.
+        runs: number of runs behind each estimate, to say how many would decide.
+        root: whether the estimates are squares of what is bounded; the check shows their signed roots.
     """
 
     value: Any
@@ -53,7 +54,7 @@ class Estimate:
     root: bool = False
 
     def check(self, name: str, level: float) -> Estimated:
-        """Inside the bound passes, outside fails, straddling it is undecided; one estimate that lies outside is enough to fail."""
+        """The check at a level: fails if an interval lies outside the bound, passes if all lie inside, else is undecided."""
         parts = _parts(self._decided(name, level)) | {"bound": self.bound}
         if self.root:
             ends = parts["interval"]
@@ -61,17 +62,18 @@ class Estimate:
         return Estimated(**parts, estimate=self)
 
     def _decided(self, name: str, level: float) -> Check:
-        """The check of the numbers as they are, before any root is taken."""
+        """The check before roots are taken."""
         low, high = limits = (_square(self.bound[0]), _square(self.bound[1])) if self.root else self.bound
         below, above = _ends(np.asarray(self.value), *self.ends(level))
         possible, certain = excess(below, above, low, high), excess(above, below, low, high)
         number, worst = worst_entry(self.value, possible)
         if math.isnan(number):
             return Check(name, number, limits, None, level=level)
-        if np.nanmax(certain) > 0:
+        if np.nanmax(certain) > 0:  # an interval lies outside
             at = np.unravel_index(np.nanargmax(certain), below.shape)
             number, worst = worst_entry(self.value, certain)
             return Check(name, number, limits, False, worst, (float(below[at]), float(above[at])), level=level)
+        # the interval that reaches farthest lies inside, or is undecided
         at = np.unravel_index(np.nanargmax(possible), below.shape)
         ends = float(below[at]), float(above[at])
         if low <= ends[0] and ends[1] <= high:
@@ -83,12 +85,12 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Estimated(Check):
-    """A check with what its interval follows from at another level."""
+    """A check with the estimate that gives its interval at any other level."""
 
     estimate: Estimate = dataclasses.field(repr=False, compare=False)
 
     def at(self, share: float) -> Check:
-        """The plain check that spends this share of the error, under this check's name, as a gate if this is one."""
+        """This check as a plain one that spends the given share of the allowed error."""
         assert self.level is not None, "an interval has a level"
         again = self if share == 1 else self.estimate.check(self.name, 1 - (1 - self.level) * share)
         return Check(**_parts(again) | {"gate": self.gate})
@@ -100,7 +102,7 @@ def _parts(check: Check) -> dict[str, Any]:
 
 
 def worst_entry(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
-    """The entry with the largest badness and its coordinates; NaN (runs that are not ok, padding) is passed over."""
+    """The entry with the largest badness and its coordinates; NaN (runs that are not ok, padding) is ignored."""
     array, bad = np.asarray(values, float), np.asarray(badness, float)
     if array.size == 0 or np.all(np.isnan(bad)):
         return math.nan, {}
@@ -117,14 +119,14 @@ def plain(value: Any) -> Any:
 
 
 def excess(lowest: Any, highest: Any, low: float, high: float) -> Any:
-    """How far numbers lie below ``low`` or above ``high``, negative between; infinite bounds are none."""
+    """How far numbers lie below ``low`` or above ``high``, negative between; infinite bounds are ignored."""
     below = low - lowest if math.isfinite(low) else np.where(np.isnan(lowest), np.nan, -np.inf)
     above = highest - high if math.isfinite(high) else np.where(np.isnan(highest), np.nan, -np.inf)
     return np.maximum(below, above)
 
 
 def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Both ends for every estimate: those of an infinite one are itself; one without a finite interval may be anything."""
+    """Both ends for every estimate: an infinite one is its own interval; without an interval the ends are infinite."""
     below, above = (np.broadcast_to(np.asarray(end, float), value.shape) for end in (low, high))
     unknown = ~np.isnan(value) & (np.isnan(below) | np.isnan(above))
     return (
@@ -134,7 +136,7 @@ def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float], runs: float | None) -> int | None:
-    """Runs after which the interval, which narrows with their square root, would lie on one side of the bound."""
+    """Number of runs with which the interval, which narrows with their square root, would lie on one side of the bound."""
     distance = min(abs(value - b) for b in bounds if math.isfinite(b))
     half = max(ends[1] - value, value - ends[0])
     if runs is None or distance == 0 or not math.isfinite(half):

@@ -1,4 +1,4 @@
-"""Which runs a judge is asked about: those that ended well, inside the assumptions, in the form that is judged."""
+"""The runs that a judge gets: those that are ok and inside the assumptions, with the form that is judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ok_runs", "outside", "select_form", "too_few"]
 
 
 def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
-    """The data with NaN in every run that is not ok or left out, being outside of the assumptions (``status`` is kept)."""
+    """The data with NaN in every run that is not ok or is left out (outside the assumptions); ``status`` stays."""
     ok = ds.status == OK if left_out is None else (ds.status == OK) & ~left_out
     if bool(ok.all()):
         return ds
@@ -23,7 +23,7 @@ def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
 
 
 def outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
-    """Runs that are ok but do not meet the claim's assumptions."""
+    """Which runs are ok but do not meet the claim's assumptions."""
     inside = xr.ones_like(ds.status, bool)
     for assumption in claim.assumes:
         values = _assumed(assumption, ds)
@@ -42,7 +42,7 @@ def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
 
 
 def too_few(claim: Claim, data: xr.Dataset) -> str | None:
-    """Why too few runs are ok and inside the assumptions to judge; None if there are enough."""
+    """Why the claim cannot be judged: too few runs are ok, or none meets the assumptions; None if it can."""
     ok = data.status == OK
     if float(ok.mean()) < claim.min_ok or not bool(ok.any()):
         bad = data.status.values[data.status.values != OK]
@@ -57,7 +57,7 @@ def select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
     """The data with one form of the prediction.
 
     Raises:
-        UsageError: a form that the trial does not predict, or none where there are several.
+        UsageError: the trial does not predict this form, or it predicts several and none is chosen.
     """
     if "form" not in ds.dims:
         if form is not None:

@@ -1,7 +1,7 @@
-r"""Looks: a claim may be judged again after seeds were added, and all looks together spend no more error than one would.
+r"""Looks: a claim may be judged again after seeds were added; all its looks together spend at most the allowed error.
 
-The k-th look at a claim, with :math:`n` seeds where it began with :math:`n_1`, has :math:`k = 1 + \lceil \log_2(n / n_1) \rceil`
-and spends :math:`2^{-k}` of the error that its intervals are allowed (Bonferroni over looks).
+A judgement on :math:`n` seeds of a claim that began with :math:`n_1` is look :math:`k = 1 + \lceil \log_2(n / n_1) \rceil` and
+spends :math:`2^{-k}` of the error that the claim's intervals are allowed (Bonferroni over looks).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Look", "look", "spent"]
 
 
 def look(seeds: int, first: int) -> int:
-    """Which look a judgement on this number of seeds is, for a claim that begins with ``first``."""
+    """Number of the look of a judgement on ``seeds`` seeds, for a claim that began with ``first``; 1 up to that number."""
     return 1 + max(0, math.ceil(math.log2(seeds / first)))
 
 
@@ -32,13 +32,13 @@ def spent(number: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """A judge whose intervals have a share of the error that they are allowed."""
+    """A judge whose intervals spend a share of the allowed error."""
 
     judge: Judge
     share: float
 
     def __call__(self, ds: xr.Dataset) -> Any:
-        """The judge's answers; whatever is no list of them is left to the caller, who says so."""
+        """The judge's answers at the level of this look; anything but a list is returned as it is, for the caller to refuse."""
         answers: Any = self.judge(ds)
         if not isinstance(answers, list | tuple):
             return answers

@@ -1,4 +1,4 @@
-"""The runs of controls and rivals, and what rivals say: edits of a Dataset, checked before the judge sees them."""
+"""Data of controls and rivals, checked before they are judged, and numbers that rivals predict for checks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 def breached(name: str, control: Control, claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset]) -> xr.Dataset:
-    """The runs of a control."""
+    """The data of a control: its own runs, or the main runs as its function edits them."""
     if callable(control.breach):
         return edited(f"control {name!r}", control.breach, main)
     return select_form(control_data[name], claim.form)
 
 
 def not_ok(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
-    """The outcome of a control whose runs decide by how they end; None where they are judged."""
+    """The outcome of a control that is decided by how its runs end; None if they have to be judged."""
     if bool((data.status != OK).all()):
         word = NAMES[int(data.status.values.flat[0])]
         check = Check("share of runs that are not ok", 1.0, (1.0, 1.0), control.diverges)
@@ -42,11 +42,11 @@ def not_ok(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
 def numbers_of(
     name: str, theory: Mapping[str, Any], main: xr.Dataset, known: Sequence[str], narrowed: bool = False
 ) -> dict[str, float]:
-    """What a rival says of checks or readings, by their names.
+    """The numbers that a rival predicts for checks or readings, by their names.
 
     Raises:
-        Inconclusive: it speaks of others, which the judge leaves out where the caller narrowed the axes.
-        UsageError: it speaks of others, or says no number.
+        Inconclusive: it predicts one that the judge does not return, and the caller narrowed the axes.
+        UsageError: it predicts one that the judge does not return, or something other than a number.
     """
     if unknown := [check for check in theory if check not in known]:
         if narrowed:
@@ -63,7 +63,7 @@ def rivalled(name: str, theory: Callable[[xr.Dataset], xr.Dataset], main: xr.Dat
     """The main runs with a rival's predictions.
 
     Raises:
-        UsageError: as :func:`edited`, or the rival changes what was measured or recorded: then it is no theory of these runs.
+        UsageError: as for :func:`edited`, or the rival changes measured or recorded values, so that it is no theory of these runs.
     """
     ds = edited(f"rival {name!r}", theory, main)
     for variable, before in main.data_vars.items():
@@ -82,10 +82,10 @@ def _same(one: xr.DataArray, other: xr.DataArray) -> bool:
 
 
 def edited(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
-    """What a rival, or a control that is a function, makes of the main runs.
+    """The main runs as a rival, or a control that is a function, edits them.
 
     Raises:
-        UsageError: it returns something else than runs, or predictions or measurements without any number in them.
+        UsageError: the result is not a Dataset of runs, or a prediction or measurement has no number left.
     """
     ds = edit(guarded(main))
     if (fault := _fault(ds, main)) is not None:
@@ -94,7 +94,7 @@ def edited(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset
 
 
 def _runs_first(ds: xr.Dataset, main: xr.Dataset) -> xr.Dataset:
-    """The axes of runs before a variable's own, as in the main runs: ``xr.where`` puts those of its condition first."""
+    """The data with axes of runs before a variable's own, as in the main runs; ``xr.where`` puts its condition's axes first."""
     moved = {}
     for name, values in ds.data_vars.items():
         runs = [axis for axis in main.status.dims if axis in values.dims]
@@ -110,7 +110,7 @@ def _blamed(what: str, edit: Any, fault: str, allowed: str = "it must return the
 
 
 def _fault(ds: Any, main: xr.Dataset) -> str | None:
-    """What makes a Dataset that was made of the main runs useless for any judge."""
+    """What makes an edited Dataset useless for any judge; None if nothing."""
     if not isinstance(ds, xr.Dataset):
         return f"{type(ds).__name__} {ds!r:.60}"
     for name in (name for name in main.data_vars if name in ds and str(name).startswith(("predicted_", "measured_"))):
@@ -123,7 +123,7 @@ def _fault(ds: Any, main: xr.Dataset) -> str | None:
 
 
 def asked(what: str, edit: Any, main: xr.Dataset, ds: xr.Dataset, ask: Callable[[], list[T]]) -> list[T]:
-    """The judge's answers on edited runs; where it stumbles over what they lack, the edit is named."""
+    """The judge's answers on edited runs; if it raises over a variable or axis that they lack, the error names the edit."""
     try:
         return ask()
     except Exception as error:
@@ -139,5 +139,5 @@ def asked(what: str, edit: Any, main: xr.Dataset, ds: xr.Dataset, ask: Callable[
 
 
 def _numbers(values: xr.DataArray) -> bool:
-    """Whether there is any number."""
+    """Whether any entry is a number, not NaN."""
     return bool(values.notnull().any())

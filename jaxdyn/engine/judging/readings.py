@@ -1,4 +1,4 @@
-"""The decision on a measured claim: its readings, whether they agree with the record, and whom they tell apart."""
+"""The decision on a measured claim: its readings, their agreement with the record, and which opponents they reject."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ __all__ = ["decide_measured"]
 
 
 def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
-    """The decision on a claim that has readings."""
+    """The decision on a measured claim."""
+    # gates and readings of the main runs
     gates, readings = read(claim.judge, main, narrowed=terms.narrowed)
     decision = Decision("measured", readings=readings, gates=gates)
     if (why := unmet(gates)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=why)
     _check_recorded(claim, readings)
+    # controls and rivals
     known = claim.recorded or {}
     controls = []
     for name, control in claim.controls.items():
@@ -38,6 +40,7 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
         controls.append(_read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
     rivals = [_read_rival(name, rival, claim, main, readings, terms.narrowed) for name, rival in claim.rivals.items()]
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
+    # agreement with the record, then rejection of all opponents
     seeds, own = terms.seeds or (1, 1)
     recorded_seeds = own if claim.recorded_seeds is None or terms.seeds is None else claim.recorded_seeds
     if known and (few := agreement.too_few(seeds, recorded_seeds)) is not None:
@@ -51,10 +54,10 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
 
 
 def _check_recorded(claim: Claim, readings: Sequence[Reading]) -> None:
-    """Refuse records of other readings.
+    """Refuse records that do not match the readings.
 
     Raises:
-        UsageError: something was recorded, but not of these readings, or not of all.
+        UsageError: values were recorded, but not for exactly these readings.
     """
     if claim.recorded is not None and (unlike := {r.name for r in readings} ^ claim.recorded.keys()):
         raise UsageError(
@@ -65,7 +68,7 @@ def _check_recorded(claim: Claim, readings: Sequence[Reading]) -> None:
 def _read_opponent(
     name: str, edit: Any, claim: Claim, main: xr.Dataset, ds: xr.Dataset, readings: Sequence[Reading], what: str = "control"
 ) -> Outcome:
-    """What is read of an opponent's runs, and which of these readings tell it from the claim's own."""
+    """The readings of an opponent's runs, and which of them differ from the claim's own."""
     try:
         own = asked(f"{what} {name!r}", edit, main, ds, lambda: read(claim.judge, ds, opponent=True)[1])
     except Inconclusive as reason:

@@ -1,7 +1,7 @@
-"""How sharp a judge is: it is asked again on distorted data, and the smallest distortion that it rejects is found by bisection.
+"""Resolution of a judge: the smallest distortion of the data that it rejects, by bisection.
 
-The judge is asked some fifty times. Of very many seeds the first :data:`SEEDS` are distorted: with all of them it would be at least
-as sharp, and it would take as long as the runs.
+The judge is called some fifty times. At most :data:`SEEDS` seeds are distorted: with more it would be at least as sharp, and would
+take as long as the runs.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
     "smallest",
 ]
 
-FLOOR = -14.0  # decades below which nothing is asked
-SEEDS = 1024  # that are distorted at most: as many as any claim of jaxdyn has of its own
-HALVINGS = 9  # of 14 decades: the threshold is found to 6%
+FLOOR = -14.0  # decades; smaller distortions are not tried
+SEEDS = 1024  # distorted at most: as many as any claim of jaxdyn has by itself
+HALVINGS = 9  # of 14 decades, which give the threshold to 6%
 STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: ε = 1 leaves no prediction, which some judges cannot decide on
 
 
 def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False, opponent: bool = False) -> list[Check]:
-    """The judge's checks; where the caller narrowed the axes, a judge that misses an entry is inconclusive, not broken.
+    """The judge's checks. A missing entry is inconclusive, rather than an error, if the caller narrowed the axes.
 
     Args:
         judge: of a claim.
         ds: labelled runs.
-        narrowed: the axes may lack what the judge needs.
-        opponent: the runs are a control's, or edited by a rival.
+        narrowed: whether the axes may lack values that the judge needs.
+        opponent: whether the runs are a control's or edited by a rival.
 
     Raises:
         Inconclusive: the judge cannot decide on these data.
@@ -76,7 +76,7 @@ def _is(one: Check | Reading, kind: type[Check]) -> bool:
 
 
 def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> list[Any]:
-    """What the judge returns: checks and readings."""
+    """The judge's answers, checks and readings; errors as for :func:`judged`."""
     asked = guarded(ds)
     if opponent:
         asked.attrs["opponent"] = True
@@ -100,7 +100,7 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
 
 
 def guarded(ds: xr.Dataset) -> xr.Dataset:
-    """A shallow copy whose numbers cannot be written to: a judge may add variables, but what it is given is judged again."""
+    """A shallow copy with read-only arrays: a judge may add variables but not change numbers, which are judged again."""
     copy = ds.copy()
     for variable in copy.variables.values():
         array = variable.data
@@ -111,7 +111,7 @@ def guarded(ds: xr.Dataset) -> xr.Dataset:
 
 
 def rejects(judge: Judge, ds: xr.Dataset) -> bool:
-    """Whether the judge rejects distorted data: an exception (a fit of zeros, say) counts as rejection, indecision does not."""
+    """Whether the judge rejects distorted data; an exception (a fit of zeros, say) counts as rejection, indecision does not."""
     try:
         return all_passed(judged(judge, ds)) is False
     except Inconclusive:
@@ -122,9 +122,9 @@ def rejects(judge: Judge, ds: xr.Dataset) -> bool:
 
 
 def smallest(rejected: Callable[[float], bool], starts: tuple[float, ...] = (1.0,)) -> float | None:
-    """The smallest share that is rejected, by bisection on its logarithm below the first start that is.
+    """The smallest rejected share, by bisection on its logarithm below the first start that is rejected.
 
-    None where no start is rejected; 0 where every share is, however small: a sign, a count or an order says nothing of sizes.
+    None if no start is rejected; 0 if every share is, however small, as for a sign, a count or an order.
     """
     start = next((share for share in starts if rejected(share)), None)
     if start is None:
@@ -139,7 +139,7 @@ def smallest(rejected: Callable[[float], bool], starts: tuple[float, ...] = (1.0
 
 
 def seeds_distorted(judge: Judge, ds: xr.Dataset) -> int | None:
-    """How many of the seeds are distorted; None: all, since they are few, or since the judge passes on no fewer."""
+    """Number of seeds that are distorted; None: all, since they are few, or since the judge does not pass on fewer."""
     if ds.sizes.get("seed", 0) <= SEEDS:
         return None
     try:
@@ -150,12 +150,12 @@ def seeds_distorted(judge: Judge, ds: xr.Dataset) -> int | None:
 
 
 def first_seeds(ds: xr.Dataset, count: int | None) -> xr.Dataset:
-    """The runs of the first ``count`` seeds; all where it is None."""
+    """The runs of the first ``count`` seeds; None: of all seeds."""
     return ds if count is None or "seed" not in ds.dims else ds.isel(seed=slice(count))
 
 
 def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
-    """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
+    """For every predicted variable that the judge reads, the smallest ε for which (1+ε) and (1−ε) times it are both rejected."""
     thresholds: dict[str, float | None] = {}
     for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
         if not np.issubdtype(ds[name].dtype, np.floating):
@@ -172,7 +172,7 @@ def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
 
 
 def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
-    """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
+    """Whether the judge reads a variable: with NaN in it, the judge does not pass."""
     try:
         return all_passed(judged(judge, _with(ds, **{name: ds[name].values * np.nan}))) is not True
     except BaseException as error:
@@ -181,7 +181,7 @@ def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
 
 
 def _with(ds: xr.Dataset, **arrays: Any) -> xr.Dataset:
-    """The data with other numbers in some variables; ``assign`` would align and merge what has the same axes anyway."""
+    """The data with other numbers in some variables; ``assign`` would waste time on aligning equal axes."""
     changed = ds.copy()
     for name, array in arrays.items():
         changed[name].data = array
@@ -198,7 +198,7 @@ def blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
 
 
 def same_seeds(main: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
-    """The main data of the seeds with which a control was run, where these are some of its own."""
+    """The main data at the seeds of a control, if they include all of them; else all main data."""
     if "seed" not in main.dims or "seed" not in control.dims or not np.isin(control.seed, main.seed).all():
         return main
     return main.sel(seed=control.seed)

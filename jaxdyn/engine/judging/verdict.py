@@ -1,4 +1,4 @@
-"""From labelled data to a verdict: the judge on the main runs, on every control and rival, and how sharp it is.
+"""From labelled data to a verdict: judge the main runs, every control and rival, and measure the judge's resolution.
 
 Knows no theory and runs nothing: everything here is a function of Datasets.
 """
@@ -49,11 +49,11 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     Args:
         claim: the claim.
         data: its runs.
-        control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
-        terms: on which they are judged.
+        control_data: the runs of every control that is a setting; controls that are functions act on ``data``.
+        terms: the circumstances in which they are judged.
 
     Returns:
-        The decision; an exception of the judge makes it ``error``.
+        The decision; an exception of the judge gives the verdict ``error``.
     """
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
@@ -86,12 +86,14 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
 
 def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
     """The decision on a claim to be upheld or refuted."""
+    # checks and gates of the main runs
     everything = judged(claim.judge, main, narrowed=narrowed)
     checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
     decision = Decision("upheld", checks, gates=gates)
     if (why := unmet(gates)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=why)
     passed = all_passed(checks)
+    # for a claim to be refuted, the counterpart on the same data
     if claim.expected == "refuted":
         try:
             counterpart = judged(claim.judge, select_form(whole, claim.counterpart), narrowed=narrowed)
@@ -101,6 +103,7 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
         if passed is False and all_passed(counterpart) is not True:
             message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
             return dataclasses.replace(decision, verdict="inconclusive", message=message)
+    # controls, rivals, and the resolution
     controls, mixes = [], {}
     distorted = seeds_distorted(claim.judge, main) if passed else None
     for name, control in claim.controls.items():
@@ -110,6 +113,7 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, first_seeds(main, distorted)) if passed else {}
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
+    # the verdict
     verdict, why = _verdict(passed, decision, [*scales.values(), *mixes.values()])
     shown: dict[str, Any] = {name: {k: v or None for k, v in part.items()} for name, part in (("scale", scales), ("mix", mixes))}
     if distorted is not None:
@@ -118,7 +122,7 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
 
 
 def _verdict(passed: bool | None, decision: Decision, thresholds: Sequence[float | None]) -> tuple[str, str | None]:
-    """The verdict and, where it is not plain, why."""
+    """The verdict and, if it needs one, its reason."""
     if passed is None:
         return "inconclusive", f"undecided: {'; '.join(str(c) for c in decision.checks if c.passed is None)}"
     if not passed:
@@ -128,7 +132,7 @@ def _verdict(passed: bool | None, decision: Decision, thresholds: Sequence[float
 
 
 def _toothless(decision: Decision, thresholds: Sequence[float | None]) -> str | None:
-    """Which control or rival nothing rejects, or which check rejects nothing; None if all have teeth."""
+    """Why a claim is toothless: an opponent passes, a check rejects none, or no resolution is finite; None if it is not."""
     opponents = [*decision.controls, *decision.rivals]
     if accepted := [o.name for o in opponents if not o.rejected]:
         return f"not rejected by any check: {', '.join(accepted)}"
@@ -145,7 +149,7 @@ def _toothless(decision: Decision, thresholds: Sequence[float | None]) -> str | 
 def _judge_control(
     name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool, distorted: int | None
 ) -> tuple[Outcome, Any]:
-    """The control's outcome, and its *mix*: the smallest share of it in the main data, of some seeds, that is rejected."""
+    """The control's outcome, and its *mix*: the smallest rejected share of its data in the main data."""
     if (ended := not_ok(name, control, data)) is not None:
         return ended, None
     good = ok_runs(data)
@@ -186,14 +190,15 @@ def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: S
 
 
 def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
-    """Judge each cell of the named fields separately: the map of where a claim holds, with the checks where there are any."""
+    """Judge each cell of the named fields separately: a map of where a claim holds."""
     sizes = [data.sizes[f] for f in fields]
     parts = (data.isel({f: [i] for f, i in zip(fields, index, strict=True)}) for index in np.ndindex(*sizes))
     return [{"at": {f: plain(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
 
 
 def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
-    """The verdict of one cell, without controls; ``failed`` says which checks fail, which rivals pass, or why nothing is judged."""
+    """The verdict of one cell, without controls; ``failed``: checks that fail, rivals that pass, or why it is not judged."""
+    # answers of the judge
     measured = claim.expected == "measured"
     try:
         if (obstacle_ := too_few(claim, part)) is not None:
@@ -208,6 +213,7 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
     except BaseException as error:
         let_through(error)
         return {"verdict": "error", "failed": error_decision(error, claim.judge).message}
+    # verdict by gates, checks, then rivals
     seen = [dataclasses.asdict(c) for c in checks] + [dataclasses.asdict(r) for r in readings]
     if closed := [c.name for c in checks if c.gate and not c.passed]:
         return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(closed)}", "checks": seen}
@@ -222,7 +228,7 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
 
 
 def _passes(name: str, rival: Rival, claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> bool:
-    """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
+    """Whether all checks pass on a rival in one cell; a rival that raises, since it needs more cells, does not pass."""
     try:
         return all_passed(_judge_rival(name, rival, claim, cell, checks).checks) is True
     except BaseException as error:

@@ -1,1 +1,1 @@
-"""What is compiled and run: one traced run of a trial, its fingerprint, and blocks of many runs."""
+"""Programs: a trial is traced once, identified by its fingerprint, and compiled for blocks of many runs."""

@@ -1,4 +1,4 @@
-"""What is run: programs, chunks of their runs, jobs, and the arrays that come out; small picklable descriptions.
+"""Small picklable descriptions of work: programs, chunks of their runs, and jobs.
 
 A chunk is a rectangular block *seeds x cells* of one program, or a list of runs;
 :func:`jaxdyn.engine.programs.program.run_chunk` turns it into a result.
@@ -27,7 +27,7 @@ from jaxdyn.engine.storage.seeds import Seeds, seeds_of
 
 __all__ = ["RUNNER", "Chunk", "Job", "Program", "flags", "in_one_room", "program_name", "runner", "switches", "versions"]
 
-# modules that turn values and seeds into the arguments of a program, and what it returns into what is stored
+# modules that turn values and seeds into arguments of a program, and its results into stored arrays
 RUNNER = (
     *("claims/code_field", "claims/observables", "claims/setting", "programs/program", "programs/sequential"),
     *("programs/tracing", "storage/seeds", "storage/shard"),
@@ -37,7 +37,7 @@ ENGINE = Path(__file__).parents[1]
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions that the bits of a program's runs depend on: of the compiler, and of SciPy, whose LAPACK JAX calls on CPU."""
+    """Versions of the packages that can change a run's bits: the compiler, and SciPy, whose LAPACK JAX calls on CPU."""
     found = {}
     for package in ("jax", "jaxlib", "scipy", "libtpu", "jax-cuda13-pjrt", "jax-cuda13-plugin"):
         with contextlib.suppress(PackageNotFoundError):
@@ -46,27 +46,27 @@ def versions() -> dict[str, str]:
 
 
 def switches() -> tuple[str, ...]:
-    """The switches of JAX and equinox that can change the text of a program."""
+    """Options of JAX and equinox that can change the text of a program, with their values."""
     names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
     return f"EQX_ON_ERROR={os.environ.get('EQX_ON_ERROR')}", *(f"{name}={jax.config.values.get(name)}" for name in names)
 
 
 def flags() -> tuple[str, ...]:
-    """The variables by which compilers and BLAS are told how to work, which can change a run's bits."""
+    """Environment variables that configure compilers and BLAS and can change a run's bits, with their values."""
     return tuple(f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE"))
 
 
 @functools.cache
 def runner() -> list[str]:
-    """Hashes of the code that makes arrays of a traced trial: what a fingerprint cannot tell."""
+    """Hashes of the code around a trial, which turns seeds into arguments and results into arrays: fingerprints do not cover it."""
     return [code_hash((ENGINE / f"{name}.py").read_bytes()) for name in RUNNER]
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled: a trial, its static fields, and how it is executed (``vmap``, ``map`` or ``flat`` over runs).
+    """A trial with fixed static fields, and how its runs are executed (``vmap``, ``map`` or ``flat``): one compiled function.
 
-    ``fingerprint`` is that of its text (:mod:`jaxdyn.engine.programs.fingerprint`) where the runs were planned.
+    ``fingerprint`` is the hash of its text (:mod:`jaxdyn.engine.programs.fingerprint`) in the process that planned the runs.
     """
 
     trial: Ref
@@ -81,10 +81,10 @@ class Program:
         object.__setattr__(self, "label", repr(self.static))
 
     def identity(self) -> str:
-        """Hash of all that can change a run's bits, except the chunk's shape.
+        """Hash of everything that can change a run's bits, except the chunk's shape.
 
         Fingerprint, shared arrays, executor, compiler, versions, flags, devices, and the modules between a trial and its arrays.
-        Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
+        Computed by the planner and carried by every chunk, so that workers on other devices write where the planner looks.
         """
         facts = self.fingerprint, identity_of(self), self.executor, self.compiler, versions(), flags(), devices().bits, runner()
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
@@ -92,11 +92,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; or, if ``zipped``, each cell with the seed of its place.
+    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; or, if ``zipped``, the i-th cell with the i-th seed.
 
-    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once on a device, 0 for no limit;
+    ``store``: folder of its shard, if it is stored; ``group``: upper limit on runs at once on a device, 0 for no limit;
     ``axes``: names that its observables must not have, since every grid that asks for these runs has them;
-    ``room``: for how many cells and seeds it is compiled, at least its own.
+    ``room``: numbers of cells and seeds for which it is compiled, at least its own.
     """
 
     program: Program
@@ -110,40 +110,40 @@ class Chunk:
     zipped: bool = False
 
     def identity(self) -> str:
-        """Content address of the shard: the program, the swept values and the seeds."""
+        """Content address of the shard: a hash of the program, the swept values and the seeds."""
         facts = repr((self.program_id, self.cells, seeds_of(self.seeds), *(["zipped"] if self.zipped else [])))
         return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
     @property
     def runs(self) -> int:
-        """How many runs the block holds."""
+        """Number of runs in the block."""
         return len(self.seeds) * (1 if self.zipped else len(self.cells))
 
     @property
     def pairs(self) -> list[tuple[tuple[Any, ...], int]]:
-        """The cell and the seed of every run, in the order of :class:`Result`."""
+        """The cell and the seed of every run, in the order of the result's arrays."""
         if self.zipped:
             return list(zip(self.cells, self.seeds, strict=True))
         return [(cell, seed) for seed in self.seeds for cell in self.cells]
 
     def part(self, pairs: Sequence[tuple[tuple[Any, ...], int]]) -> Chunk:
-        """Some runs of a zipped chunk, which are compiled as the whole is."""
+        """A chunk with some runs of this zipped one, compiled in the shape of the whole."""
         return replace(self, cells=tuple(cell for cell, _ in pairs), seeds=tuple(seed for _, seed in pairs), room=self.shape)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """For how many cells and seeds it is compiled."""
+        """Numbers of cells and seeds for which it is compiled."""
         return max(self.room[0], len(self.cells)), max(self.room[1], len(self.seeds))
 
 
 def in_one_room(chunks: Sequence[Chunk], compile_seconds: float, run_seconds: float, most: int) -> list[Chunk]:
-    """Chunks of a program under ``vmap``, compiled once for the largest where that costs less than the runs that fill it up.
+    """Chunks of a program under ``vmap``, given one common shape where padding to it costs less than compiling every shape.
 
     Args:
-        chunks: all of the program.
-        compile_seconds: of all shapes together, as they are kept.
+        chunks: all chunks of the program.
+        compile_seconds: to compile all their shapes.
         run_seconds: of one run.
-        most: runs that fit into the memory.
+        most: number of runs that fit into the memory.
     """
     shapes = {c.shape for c in chunks}
     room = max(cells for cells, _ in shapes), max(seeds for _, seeds in shapes)
@@ -155,7 +155,7 @@ def in_one_room(chunks: Sequence[Chunk], compile_seconds: float, run_seconds: fl
 
 @dataclass
 class Job:
-    """One program and its chunks; ``done`` are those of the chunks whose runs are stored."""
+    """A program and its chunks; ``done`` lists the chunks whose runs are stored."""
 
     program: Program
     chunks: list[Chunk]
@@ -169,10 +169,10 @@ class Job:
 
     @property
     def runs(self) -> int:
-        """Runs in all chunks."""
+        """Number of runs in all chunks."""
         return sum(c.runs for c in self.chunks)
 
 
 def program_name(program: Program) -> str:
-    """The key of a program in the files of times: its trial and its static fields."""
+    """The key of a program in files of costs: its trial and its static fields."""
     return f"{program.trial.title} {program.static}"

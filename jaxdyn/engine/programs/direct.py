@@ -1,9 +1,10 @@
-"""What is known of a program without tracing it: its fingerprint and what suits it, remembered in the user's cache folder.
+"""Facts of a program without tracing it: its fingerprint and its best executor, remembered in the user's cache folder.
 
-As compilers' caches do it: a direct key that is cheap stands for the text that is not. The key hashes the code of the modules that
-the trial's module imports, without docstrings, comments and layout, the package's data files, versions, flags and static fields. It
-serves jaxdyn's own trials in a process that has loaded nobody's code (:func:`allow`): everything else is traced. Where a program is
-compiled its text is hashed again, so that a key that misses something ends in an error and not in another program's results.
+As in compilers' caches, a cheap direct key stands for the program's text, which is expensive to make. The key hashes the code of
+the modules that the trial's module imports, without docstrings, comments and layout, the package's data files, versions, flags and
+static fields. It is used for jaxdyn's own trials, in a process that has loaded no other code (:func:`allow`); everything else is
+traced. When a program is compiled its text is hashed again, so that a key that misses something ends in an error and not in
+another program's results.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
-SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same of a wheel's own programs
+SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same file, shipped in a wheel for the package's own programs
 FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}
 UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
 TRACING = ("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "numpy", "optax", "optimistix", "scipy")
@@ -54,20 +55,20 @@ RUNNERS = (
     "jaxdyn.engine.programs.tracing",
     "jaxdyn.engine.programs.fingerprint",
     "jaxdyn.engine.programs.suiting",
-)  # what stands around every trial
+)  # modules around every trial
 
 _allowed = False
 _new: dict[str, tuple[str, list[str]]] = {}  # modules that the cache folder does not have yet
 
 
 def allow() -> None:
-    """Use direct keys in this process; for the command line, where no code but the package's has run."""
+    """Allow direct keys in this process; for the command line, where only the package's code has run."""
     global _allowed
     _allowed = True
 
 
 def in_use() -> bool:
-    """Whether direct keys are used: no module of anybody's own is loaded, nor are there packages with claims."""
+    """Whether direct keys are used: they are allowed, no user's module is loaded, and no other package offers claims."""
     if not _allowed:
         return False
     modules = [getattr(m, "__file__", None) for name, m in list(sys.modules.items()) if name not in ("__main__", "__mp_main__")]
@@ -81,13 +82,13 @@ def _foreign(file: str) -> bool:
 
 
 def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> dict[Program, dict[str, Any]]:
-    """``{"fingerprint", "bytes", "executor", "group", "heavy"}`` for each program; what is not known directly is traced.
+    """``{"fingerprint", "bytes", "executor", "group", "heavy"}`` for each program, by its direct key or else traced.
 
-    A trial that raises while it is traced raises again when it is run, and is reported then; its fingerprint is empty.
+    A trial that raises while it is traced has an empty fingerprint; it raises again, and is reported, when it is run.
 
     Args:
         programs: the programs.
-        pool: where those of the package are traced; None: here.
+        pool: executor that traces the package's own programs; None: all are traced in this process.
     """
     programs = list(dict.fromkeys(programs))
     keys = _direct_keys(programs)
@@ -105,7 +106,7 @@ def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> di
 
 
 def untraced(programs: Iterable[Program]) -> int:
-    """How many programs are to be traced before runs can be planned."""
+    """Number of programs that must be traced before runs can be planned."""
     programs = set(programs)
     keys = _direct_keys(programs)
     known = _known() if keys else {}
@@ -113,7 +114,7 @@ def untraced(programs: Iterable[Program]) -> int:
 
 
 def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:
-    """The direct keys of those programs that have one here; new hashes of modules are kept in the cache folder."""
+    """Direct keys of the programs that have one in this process; new hashes of modules are written to the cache folder."""
     keys = {p: direct_key(p) for p in programs if packaged(p.trial)} if in_use() else {}
     if _new:
         write_cached(MODULES, _remembered_modules())
@@ -122,13 +123,13 @@ def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:
 
 
 def _known() -> dict[str, dict[str, Any]]:
-    """The programs in the shipped file and in the cache folder."""
+    """Facts of programs from the shipped file and the cache folder, by direct key."""
     return shipped_programs() | _checked(read_cached(PROGRAMS))
 
 
 @functools.cache
 def shipped_programs() -> dict[str, dict[str, Any]]:
-    """The programs of the theories, as far as a wheel brings them."""
+    """Facts of the theories' programs, by direct key; empty without the file, which only a wheel has."""
     try:
         return _checked(json.loads(SHIPPED.read_text()))
     except (OSError, ValueError):
@@ -136,7 +137,7 @@ def shipped_programs() -> dict[str, dict[str, Any]]:
 
 
 def _checked(read: Any) -> dict[str, dict[str, Any]]:
-    """What a file has of programs; none where it is not what this version writes."""
+    """The entries of a file that have the form that this version writes."""
     try:
         return {key: facts for key, facts in read.items() if {n: type(value) for n, value in facts.items()} == FACTS}
     except AttributeError:
@@ -144,7 +145,7 @@ def _checked(read: Any) -> dict[str, dict[str, Any]]:
 
 
 def traced_facts(program: Program) -> dict[str, Any] | None:
-    """What tracing reveals; None where the trial raises."""
+    """Facts of a program by tracing it; None if the trial raises."""
     try:
         one = tracing.trace_pure(program)
         return {"fingerprint": one.fingerprint, **needs(one.jaxpr.jaxpr)}
@@ -154,14 +155,14 @@ def traced_facts(program: Program) -> dict[str, Any] | None:
 
 
 def direct_key(program: Program) -> str:
-    """The key of a program of the package: equal keys, equal texts."""
+    """The direct key of one of the package's programs; programs with equal keys have equal texts."""
     facts = (str(program.trial), program.label, identity_of(program), devices().platform, _surroundings())
     return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *RUNNERS))).encode()).hexdigest()[:20]
 
 
 @functools.cache
 def _surroundings() -> str:
-    """What tracing depends on besides the modules behind a trial."""
+    """Hash of what tracing depends on besides code: Python, libraries, options, and the package's data files."""
     data = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
     contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in data]
     python = sys.version_info[:2]
@@ -174,7 +175,7 @@ def _is_data(file: Path) -> bool:
 
 @functools.cache
 def modules_behind(*modules: str) -> str:
-    """Hash of the code of some modules of the package and of all that they import from the package, directly or not."""
+    """Hash of the code of some of the package's modules and of all modules of the package that they import, directly or not."""
     behind, todo = dict[str, str](), list(modules)
     while todo:
         name = todo.pop()
@@ -186,13 +187,13 @@ def modules_behind(*modules: str) -> str:
 
 
 def _prefixes(name: str) -> Iterator[str]:
-    """A module and the packages around it, but for the package itself, which imports nothing by itself."""
+    """Names of a module and of the packages around it."""
     parts = name.split(".")
     yield from (".".join(parts[: i + 1]) for i in range(1, len(parts)))
 
 
 def _file(name: str) -> Path | None:
-    """The file of a module of the package; None where a name is of something else, such as a function in a module."""
+    """The file of a module of the package; None if the name is not a module's (a function's, say)."""
     path = PACKAGE.joinpath(*name.split(".")[1:])
     return next((p for p in (path.with_name(f"{path.name}.py"), path / "__init__.py") if p.is_file()), None)
 
@@ -205,7 +206,7 @@ def _remembered_modules() -> dict[str, tuple[str, list[str]]]:
 
 @functools.cache
 def code_of(file: Path) -> tuple[str, list[str]]:
-    """Hash of a module's code, and the modules of the package that it imports; remembered by its content."""
+    """Hash of a module's code, and the modules of the package that it imports; remembered by the file's content."""
     content = file.read_bytes()
     package = ".".join(("jaxdyn", *file.relative_to(PACKAGE).parent.parts))
     key = hashlib.sha256(repr((sys.version_info[:2], package)).encode() + content).hexdigest()[:20]

@@ -1,10 +1,10 @@
-"""The fingerprint of a program: a hash of its text as it is handed to the compiler, so that what ran is what is stored.
+"""The fingerprint of a program: a hash of the text that the compiler gets, so that results are stored under what was run.
 
 The text is the StableHLO of one run, for the platform that runs it, without locations, with the constants in it. Names of private
 functions are replaced by numbers in order of first appearance: they come from names in the Python source, and JAX numbers them as
-it pleases (jax-ml/jax#38828). What the text cannot tell is hashed next to it: the names of what goes in and of what comes out.
+it pleases (jax-ml/jax#38828). The names of swept fields and of observables, which the text does not contain, are hashed as well.
 
-A program that calls back into Python has no fingerprint: what the text holds is an address, and what Python does is not in it.
+A program that calls back into Python has no fingerprint: its text holds an address, not the Python code behind it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxdyn.engine.claims.observables import GROUPS, Observables
 
 __all__ = ["PLATFORMS", "UNKEPT", "calls_back", "fingerprint", "plain_text"]
 
-PLATFORMS = {"gpu": "cuda"}  # what lowering calls the platforms that JAX names otherwise
+PLATFORMS = {"gpu": "cuda"}  # JAX's name of a platform -> its name in lowering, where they differ
 UNKEPT = "unkept-"  # in place of the fingerprint of a program that calls back into Python
 DEFINED = re.compile(r'func\.func (?:public |private )?@("[^"]*"|[\w.$-]+)')
 SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
@@ -42,18 +42,18 @@ def plain_text(text: str) -> str:
 
 
 def calls_back(text: str) -> bool:
-    """Whether a program's text leads to code that is not in it."""
+    """Whether a program calls code that its text does not contain."""
     return OPAQUE.search(text) is not None
 
 
 def fingerprint(text: str, constants: Iterable[Any], swept: Any, results: Observables) -> str:
-    """Twenty hexadecimal digits.
+    """The fingerprint of a program: twenty hexadecimal digits.
 
     Args:
         text: of the lowered program.
         constants: arrays of the program that its text may not hold: some versions of JAX pass them as arguments.
-        swept: what the values of its swept fields are called, in the order in which they are stored.
-        results: the shapes of what it returns.
+        swept: names of its swept fields and of their values, in the order in which they are stored.
+        results: shapes and names of its observables.
     """
     digest = hashlib.sha256(plain_text(text).encode())
     for constant in constants:

@@ -1,7 +1,7 @@
 """Programs that a platform's compiler refuses, or that make it crash: their claims are skipped there without compiling.
 
-They are recognised by their operations (:func:`lacking`) or, if that is not enough, by a shipped list of failures from compiling
-every program ahead of time, which ``python -m jaxdyn.maintain ahead`` writes.
+They are recognised by their operations (:func:`lacking`), or else by a shipped list of failures, which ``python -m
+jaxdyn.maintain ahead`` writes after compiling every program ahead of time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REASONS = {  # part of a compiler's message -> its meaning
 
 @functools.cache
 def known() -> dict[str, dict[str, str]]:
-    """The shipped failures: the reason, by platform and program; empty if the file is missing or damaged."""
+    """The shipped failures, platform -> program -> reason; empty if the file is missing or damaged."""
     try:
         return {platform: dict(programs) for platform, programs in json.loads(SHIPPED.read_text()).items()}
     except (OSError, ValueError, AttributeError, TypeError):
@@ -61,7 +61,7 @@ def compiler_version() -> tuple[int, ...]:
 
 
 def lacking(jaxprs: Iterable[Any], platform: str) -> str | None:
-    """The end of a sentence that names what a traced program needs and a platform lacks; None if nothing.
+    """The end of a sentence that names what a traced program needs and a platform lacks; None if it lacks nothing.
 
     Args:
         jaxprs: the program's jaxprs, at any depth.
@@ -99,7 +99,7 @@ def in_words(message: str) -> str:
 
 
 def write(platform: str, failed: Mapping[str, str]) -> None:
-    """Replace the failures of a platform: compilers' messages by program name (:func:`jaxdyn.engine.runs.costs.program_name`)."""
+    """Replace a platform's failures: compilers' messages by program (:func:`jaxdyn.engine.programs.chunk.program_name`)."""
     known.cache_clear()
     whole = known() | {platform: {name: in_words(message) for name, message in sorted(failed.items())}}
     atomic_write(SHIPPED, json.dumps(dict(sorted(whole.items())), indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""How a chunk is run: one compiled function for a group of runs that share their static fields.
+"""Running a chunk: one compiled function for many runs that share their static fields.
 
 Everything is traced and run inside ``jax.enable_x64(True)``: precision belongs to the setting.
 """
@@ -37,12 +37,12 @@ from jaxdyn.status import DIVERGED, FAILED, NAMES, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
-MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
+MAP_RUNS = 256  # most runs in a chunk under ``map``: larger ones are no faster, and a killed sweep loses a chunk
 
-EXHAUSTED = "RESOURCE_EXHAUSTED"  # in XLA's message where the memory does not suffice, when compiling or when running
-GROUPS: dict[Program, int] = {}  # how many runs at once the memory of this process's devices was found to suffice for
+EXHAUSTED = "RESOURCE_EXHAUSTED"  # in XLA's message when memory runs out, while compiling or running
+GROUPS: dict[Program, int] = {}  # runs at once that fit into the memory of this process's devices, where more did not
 
-# On CPU, reductions are not left to XLA's library of kernels (openxla/xla#21461): its maximum and minimum pass over NaN.
+# On CPU, reductions do not use XLA's library of kernels (openxla/xla#21461): its maximum and minimum ignore NaN.
 NAN_KEPT: dict[str, Any] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 }
@@ -53,9 +53,9 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "quick": QUICK,  # compiles 20-65% faster, runs as fast
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
-# On GPUs Triton's kernels cost most of a compilation: for what looks like a softmax ten times as much as all else of a small
-# program (49 s and 3 s for an H100), for one kernel less at each step; for a reduction over a large tile, too (more than 180 s
-# and 24 s); products are tried in many ways on the card, or not compiled at all (f32[700,200], JAX 0.10), where cuBLAS has them.
+# On GPUs Triton's kernels take most of the compilation. A softmax pattern saves one kernel at each step and takes ten times as
+# long to compile as the rest of a small program (49 s and 3 s for an H100); so does a reduction over a large tile (more than 180 s
+# and 24 s). Matrix products are tried in many ways on the card, or do not compile at all (f32[700,200], JAX 0.10); cuBLAS has them.
 ACCELERATED: dict[str, dict[str, Any]] = {
     "gpu": {
         "xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter",
@@ -82,7 +82,7 @@ __all__ = [
 
 
 def check_device() -> None:
-    """Refuse to plan for a device that is not there.
+    """Refuse to plan for a device that JAX cannot open.
 
     Raises:
         UsageError: JAX finds no device of the kind that ``JAX_PLATFORMS`` asks for.
@@ -107,7 +107,7 @@ def use_compilation_cache() -> None:
 
 
 def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -> Callable[..., Observables]:
-    """The block on every device, each with its part; as it is where there is one device."""
+    """The block, distributed over all devices; unchanged if there is only one."""
     devices = jax.local_device_count()
     if devices == 1:
         return block
@@ -118,7 +118,7 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
 
 
 def _alone(block: Callable[..., Observables]) -> Callable[..., Observables]:
-    """The block, traced as on a device of its own: values that know of a mesh are of two kinds to implicit ODE solvers (lineax)."""
+    """The block, traced without a mesh: to implicit ODE solvers (lineax) values with and without one differ in kind."""
 
     def of_device(*args: Any) -> Any:
         alone = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), args)
@@ -130,7 +130,7 @@ def _alone(block: Callable[..., Observables]) -> Callable[..., Observables]:
 
 
 def of_list(program: Program, runs: int, group: int = 0) -> tuple[Callable[[Any, Any, Any], Observables], Any, Any, Any]:
-    """The function of lists of runs, and the shapes of its arguments for so many: what accelerators compile."""
+    """The function of a list of runs, which accelerators compile, and the shapes of its arguments for this number of runs."""
     return _flat_block(program, group), swept_shapes(program, runs), jax.ShapeDtypeStruct((runs,), jnp.uint32), shapes(program)
 
 
@@ -145,9 +145,9 @@ def _flat_block(program: Program, group: int) -> Callable[[Any, Any, Any], Obser
 
 
 def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any], Observables]:
-    """The chunk's function of (swept arrays, seeds, shared) under ``vmap``: an outer one over seeds, an inner one over cells.
+    """The chunk's function of (swept arrays, seeds, shared) under ``vmap``, the outer one over seeds and the inner one over cells.
 
-    Of more than ``group`` runs one group after another is run: of some seeds with all cells, or else of some cells of one seed.
+    More than ``group`` runs are split into groups, run in turn: some seeds with all cells or, if need be, some cells of one seed.
     """
     one = traced(program)
 
@@ -164,7 +164,7 @@ def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any, Any],
 
 
 def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
-    """``run(items)`` by groups of at most ``most`` along the leading axis; the last is filled up by repeating its last item."""
+    """``run(items)`` in groups of at most ``most`` along the leading axis; the last group is padded with its last item."""
     size = len(jax.tree.leaves(items)[0])
     count = -(-size // most)
     if count == 1:
@@ -176,10 +176,10 @@ def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
 
 
 def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
-    """The block compiled for arguments of these shapes, with the options of the program.
+    """The block, compiled for arguments of these shapes with the program's options.
 
     Raises:
-        Absent: it uses what the device that is here lacks.
+        Absent: it uses operations that this process's device lacks.
     """
     staged = jax.jit(block).trace(*args)
     refuse(program, lacking(subjaxprs(staged.jaxpr.jaxpr), jax.default_backend()))
@@ -187,7 +187,7 @@ def compile_block(program: Program, block: Callable[..., Observables], *args: An
 
 
 def refuse(program: Program, why: str | None) -> None:
-    """Refuse a program, where there is a reason why it does not compile here."""
+    """Refuse a program if ``why`` gives a reason why it does not compile on this device."""
     if why is not None:
         narrower = ", or --set dtype=float32 where the claim's bounds allow it" if ("dtype", "float64") in program.static else ""
         raise Absent(f"{program.trial.title} {why}: a CPU or another accelerator is needed{narrower}")
@@ -195,7 +195,7 @@ def refuse(program: Program, why: str | None) -> None:
 
 @functools.lru_cache(maxsize=64)
 def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple[Any, int, int]:
-    """The program of chunks of this shape under ``vmap``; numbers of cells and seeds with those that fill up the devices."""
+    """The compiled program for chunks of this shape under ``vmap``, and its numbers of cells and seeds, padded for all devices."""
     axis = "seeds" if n_seeds >= n_cells else "cells"
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
@@ -207,14 +207,14 @@ def compiled_rectangle(program: Program, n_cells: int, n_seeds: int, group: int)
 
 @functools.lru_cache(maxsize=64)
 def compiled_list(program: Program, runs: int, group: int) -> tuple[Any, int]:
-    """The program of lists of so many runs; their number with those that fill up the devices."""
+    """The compiled program for lists of this many runs, and their number, padded to fill the devices."""
     runs += -runs % jax.local_device_count()
     return compile_block(program, *of_list(program, runs, group)), runs
 
 
 @functools.lru_cache(maxsize=64)
 def compiled_map(program: Program, room: int) -> Any:
-    """The program of all chunks under ``map`` that have at most ``room`` runs."""
+    """The compiled program for all chunks under ``map`` of at most ``room`` runs."""
     devices, one = jax.local_device_count(), traced(program)
     block = _sharded(sequential.make_block(one.__call__, one.results, room), (P("runs"), P("runs"), P("runs"), P()), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
@@ -223,14 +223,14 @@ def compiled_map(program: Program, room: int) -> Any:
 
 @functools.cache
 def known_options(compiler: str) -> Any:
-    """XLA's options for a way of compiling on the platform that is here, without those that this version of JAX does not have."""
+    """XLA's options for a way of compiling on this platform, without those that this version of JAX does not have."""
     options, platform = {}, jax.default_backend()
     for name, value in (COMPILERS[compiler] if platform == "cpu" else ACCELERATED.get(platform, {})).items():
         try:
             jax.jit(operator.neg).lower(0.0).compile(compiler_options={name: value})
             options[name] = value
         except jax.errors.JaxRuntimeError as error:
-            if "INVALID_ARGUMENT" not in str(error):  # not for what only this device lacks at the moment
+            if "INVALID_ARGUMENT" not in str(error):  # other errors, such as lack of memory, say nothing about the option
                 raise
     return options
 
@@ -242,7 +242,7 @@ def _last_repeated(array: Numbers, size: int) -> Numbers:
 def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Arrays:
     """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged.
 
-    A status that is no code, which only the run can tell where it is traced, counts as a failure of the solver.
+    A status that is not one of the codes counts as a failure of the solver; a traced status can only be checked here.
     """
     arrays, dims = {}, {}
     status = np.array(observed.status)[:n_seeds, :n_cells]
@@ -258,12 +258,12 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Arrays:
 
 
 def _refuse_clashes(compiled: Any, chunk: Chunk) -> None:
-    """Refuse, before the run, observables called like an axis of the grid."""
+    """Refuse, before the run, observables that have the name of an axis of the grid."""
     refuse_clashes(jax.tree.unflatten(compiled.out_tree, [None] * compiled.out_tree.num_leaves), chunk.axes)
 
 
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
-    """Compile for a chunk under ``vmap``; calling what is returned runs it."""
+    """Compile for a chunk under ``vmap``; returns the function that runs it."""
     compiled, n_cells, n_seeds = compiled_rectangle(chunk.program, *chunk.shape, chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
@@ -272,7 +272,7 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
 
 
 def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
-    """The same under ``flat``: the results have a second axis, of one cell."""
+    """Compile for a chunk under ``flat``; returns the function that runs it, whose results have a second axis of length 1."""
     compiled, runs = compiled_list(chunk.program, chunk.shape[1], chunk.group)
     _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, runs) for k, v in swept_arrays(chunk.program, chunk.cells).items()}
@@ -287,7 +287,7 @@ def _ready_flat(chunk: Chunk) -> Callable[[], Observables]:
 
 
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
-    """The same under ``map``."""
+    """Compile for a chunk under ``map``; returns the function that runs it."""
     room = max(chunk.runs, sequential.room_for(traced(chunk.program).results, MAP_RUNS))
     compiled, seeds = compiled_map(chunk.program, room), seed_array(chunk.seeds)
     _refuse_clashes(compiled, chunk)
@@ -299,10 +299,10 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
 def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
 
-    Where the memory does not suffice, half as many runs are made at once, and again.
+    When memory runs out, the number of runs at once is halved until they fit.
 
     Raises:
-        Absent: the memory does not suffice for one run, or as for :func:`prepare`.
+        Absent: one run needs more memory than there is, or as for :func:`prepare`.
     """
     use_compilation_cache()
     while (observed := _run(chunk)) is None:
@@ -317,10 +317,10 @@ def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
 
 
 def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
-    """What the runs of a chunk return, and what they cost; None where the memory does not suffice.
+    """The observables of a chunk's runs, and what they cost; None when memory runs out.
 
-    Every factorisation has one thread: trials have many of small matrices, and threads wait for one another longer. The libraries
-    are looked up for each chunk, since JAX loads the one for factorisations with the first program that has any.
+    Every matrix factorisation uses one thread: most matrices are small, and threads would spend longer waiting for one another.
+    The BLAS libraries are looked up for each chunk, since JAX loads LAPACK with the first program that factorises.
     """
     start, cpu_start = time.perf_counter(), time.process_time()
     try:
@@ -338,15 +338,15 @@ def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
 
 
 def _group(chunk: Chunk) -> int:
-    """How many of its runs are made at once on a device, 0 for all."""
+    """Number of a chunk's runs that are made at once on a device; 0: all."""
     return GROUPS.get(chunk.program, chunk.group)
 
 
 def prepare(chunk: Chunk) -> Callable[[], Observables]:
-    """Compile for a chunk, if that is not done, for as many runs at once as fit; calling what is returned runs it.
+    """Compile for a chunk, unless done before, for as many runs at once as fit; returns the function that runs it.
 
     Raises:
-        Absent: the program is known not to compile for the device that is here; its compiler is not asked.
+        Absent: the program is known not to compile for this device; its compiler is not asked.
     """
     refuse(chunk.program, obstacle(chunk.program, jax.default_backend()))
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
@@ -355,13 +355,13 @@ def prepare(chunk: Chunk) -> Callable[[], Observables]:
 
 
 def halved(chunk: Chunk, group: int) -> int:
-    """Half as many runs at once on each device as before.
+    """Half the number of runs at once on each device.
 
     Raises:
-        Absent: it was one.
+        Absent: it is one already.
     """
     cells, seeds = chunk.shape
-    shared, whole = max(cells, seeds), 1 if chunk.zipped else min(cells, seeds)  # what devices divide, what each has all of
+    shared, whole = max(cells, seeds), 1 if chunk.zipped else min(cells, seeds)  # axis split among devices, and the other
     most = 1 if chunk.program.executor == "map" else -(-shared // jax.local_device_count()) * whole
     before = min(group or most, most)
     if before <= 1:

@@ -1,6 +1,6 @@
-"""What a trial promises, held to it: pure in setting and key, traceable, batchable, in the setting's precision.
+"""Checks of what a trial promises: pure in setting and key, traceable, batchable, in the setting's precision.
 
-Static checks read the program (its jaxpr): nothing is compiled. The others run it. Behind ``jaxdyn.testing.assert_trial``.
+Static checks read the program (its jaxpr) and compile nothing; the others run it. Used by ``jaxdyn.testing.assert_trial``.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ __all__ = ["check_bits", "check_loops", "check_program", "check_request", "check
 Trial = Callable[[Any, jax.Array], Observables]
 Compiled = Callable[[Any, jax.Array], Observables]
 DRAWS = ("random_bits", "random_fold_in", "random_split", "random_unwrap", "threefry2x32")
-SLACK = {"float64": 1e-7, "float32": 1e-2}  # between ways to run one program, of an array's largest entry
-ROUNDING = 64  # units of rounding of 1 that every number may differ by
+SLACK = {"float64": 1e-7, "float32": 1e-2}  # allowed difference between ways to run a program, relative to an array's largest entry
+ROUNDING = 64  # allowed difference of every number in addition, in units of rounding of 1
 
 
 def traced(setting: Any) -> Any:
-    """The setting as a trial gets it: swept fields are arrays of the setting's dtype."""
+    """The setting with its swept fields as arrays of its dtype, as a trial gets it."""
     cls, (static, swept) = type(setting), split(setting)
     return join(cls, static, {name: jnp.asarray(column[0]) for name, column in columns(cls, static, [swept]).items()})
 
 
 def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[list[Any], list[str]]:
-    """The further settings and the fields of noise, as lists.
+    """The further settings and the noise fields, as lists.
 
     Raises:
-        UsageError: no function, no setting, further settings with other static fields, fields that are not swept.
+        UsageError: the trial is not a function, a setting is not one, further settings have other static fields, or a noise field
+            is not swept.
     """
     if not callable(trial):
         raise UsageError(f"trial={trial!r:.60} is not allowed: it is a function (setting, key) -> jd.observables(...)")
@@ -54,16 +55,16 @@ def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[li
 
 
 def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: bool = False) -> None:
-    """Observables, their precision, and what random numbers depend on, from the trial's program alone.
+    """Check observables, their precision, and what random numbers depend on, by the trial's program alone.
 
     Args:
         trial: the trial.
         setting: of one run.
         noise: swept fields on which random numbers may depend.
-        wide: whether arrays of float64 are meant.
+        wide: whether arrays of float64 are allowed in other precisions.
 
     Raises:
-        AssertionError: what is wrong, in one sentence.
+        AssertionError: one sentence says what is wrong.
     """
     key = jax.random.key(0)
     closed, out = jax.make_jaxpr(trial, return_shape=True)(traced(setting), key)
@@ -101,7 +102,7 @@ def _inner(eqn: Any) -> list[Any]:
 
 
 def _flow(jaxpr: Any, tainted: list[bool]) -> tuple[list[bool], bool]:
-    """Which results depend on tainted inputs, and whether a key of a draw does."""
+    """Which results depend on tainted inputs, and whether the key of a random draw does."""
     known = {id(v): t for v, t in zip(jaxpr.invars, tainted, strict=True)}
 
     def of(v: Any) -> bool:
@@ -121,7 +122,7 @@ def _flow(jaxpr: Any, tainted: list[bool]) -> tuple[list[bool], bool]:
 
 
 def _through(eqn: Any, inner: list[Any], inputs: list[bool]) -> tuple[list[bool], bool]:
-    """The same of an equation with programs inside."""
+    """:func:`_flow` of an equation with programs inside."""
     name, p, n = eqn.primitive.name, eqn.params, len(eqn.outvars)
     if name == "scan":
         return _loop(inner[0], inputs, p["num_consts"], p["num_carry"])
@@ -138,7 +139,7 @@ def _through(eqn: Any, inner: list[Any], inputs: list[bool]) -> tuple[list[bool]
 
 
 def _loop(body: Any, inputs: list[bool], consts: int, carry: int) -> tuple[list[bool], bool]:
-    """The same of a loop: until what it carries stays as it is."""
+    """:func:`_flow` of a loop, repeated until the set of tainted carries stops growing."""
     inputs = list(inputs)
     while True:
         outputs, drawn = _flow(body, inputs)
@@ -160,10 +161,10 @@ def once(trial: Trial) -> Compiled:
 
 
 def check_bits(run: Compiled, setting: Any, seed: int) -> None:
-    """The same bits for the same key.
+    """Check that two runs of one key give the same bits.
 
     Raises:
-        AssertionError: an array that differs.
+        AssertionError: an array differs.
     """
     first, second = (jax.device_get(run(traced(setting), jax.random.key(seed))) for _ in range(2))
     for (path, a), (_, b) in zip(*(jax.tree_util.tree_leaves_with_path(x) for x in (first, second)), strict=True):
@@ -174,12 +175,12 @@ def check_bits(run: Compiled, setting: Any, seed: int) -> None:
 
 
 def check_loops(trial: Trial, run: Compiled, setting: Any, seeds: Iterable[int], rtol: float | None, eager: bool) -> None:
-    """A batch of seeds against a loop over them, and, if wanted, each without jit.
+    """Compare a batch of seeds with a loop over them and, if ``eager``, one run with and without jit.
 
-    Numbers below 64 units of rounding of 1 are zero up to rounding, such as a residual, and are not told apart.
+    Numbers below 64 units of rounding of 1, such as residuals, count as zero.
 
     Raises:
-        AssertionError: an array that differs by more than ``rtol`` times its largest entry.
+        AssertionError: an array differs by more than ``rtol`` times its largest entry.
     """
     import chex
 
@@ -203,10 +204,10 @@ def check_loops(trial: Trial, run: Compiled, setting: Any, seeds: Iterable[int],
 
 
 def check_traces(run: Compiled, others: Iterable[Any]) -> None:
-    """One trace for all settings of the same static fields.
+    """Check that all settings with the same static fields share one trace.
 
     Raises:
-        AssertionError: more than one.
+        AssertionError: the trial is traced again.
     """
     for one in others:
         jax.block_until_ready(run(traced(one), jax.random.key(0)))

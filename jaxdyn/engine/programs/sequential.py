@@ -1,4 +1,4 @@
-"""Chunks whose runs go one after another: their number is traced, so chunks of all shapes share one compiled program."""
+"""Chunks whose runs are made one after another; since their number is traced, chunks of all shapes share one compiled program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Share", "distribute", "gather", "make_block", "room_for"]
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 Share: TypeAlias = "tuple[dict[str, Numbers], Numbers, Numbers]"  # swept values and seeds [device, room], counts [device, 2]
-ROOM = 2**26  # bytes of the results for which there is room, if a chunk does not need more
+ROOM = 2**26  # bytes of results for which a program has room, unless a chunk needs more
 
 
 def room_for(shapes: Any, most: int) -> int:
@@ -23,12 +23,12 @@ def room_for(shapes: Any, most: int) -> int:
 
 
 def make_block(one: Callable[[Any, Any, Any], Any], shapes: Any, room: int) -> Callable[[Any, Any, Any, Any], Any]:
-    """A device's function of its share: cell after cell for each seed; the results fill the first of ``room`` places.
+    """The function that runs a device's share, cell after cell for each seed; results fill the first of ``room`` slots.
 
     Args:
-        one: ``(swept values, seed, shared) -> results`` of one run; what is shared is an argument of the block, too.
+        one: ``(swept values, seed, shared) -> results`` of one run; the shared arrays are an argument of the block, too.
         shapes: of its results.
-        room: at least the number of runs.
+        room: number of slots, at least the number of runs.
     """
 
     def block(swept: Any, seeds: Any, counts: Any, shared: Any) -> Any:
@@ -49,14 +49,14 @@ def make_block(one: Callable[[Any, Any, Any], Any], shapes: Any, room: int) -> C
 
 
 def distribute(swept: Mapping[str, Numbers], seeds: Numbers, n_cells: int, devices: int, room: int) -> Share:
-    """Every device's share of a chunk: all cells and some seeds, or the other way round where there are more cells.
+    """Every device's share of a chunk: all cells with some seeds or, if there are more cells than seeds, some cells with all seeds.
 
     Args:
         swept: values of each field, [cell].
         seeds: of the chunk.
-        n_cells: number of cells; there may be no swept field.
-        devices: among which the runs are divided.
-        room: of the program.
+        n_cells: number of cells, which ``swept`` does not give if no field is swept.
+        devices: number of devices.
+        room: number of slots of the program.
     """
     by_seed = len(seeds) >= n_cells
     cell_parts = np.array_split(np.arange(n_cells), 1 if by_seed else devices)

@@ -1,4 +1,4 @@
-"""What suits a program, told by its jaxpr: bytes of a run, how many at once, and which executor."""
+"""Needs of a program, by its jaxpr: the memory of a run, the best number of runs at once, and the best executor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["needs", "step_bytes"]
 
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
-STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: beyond, intermediate values leave the cache
-FEWEST = 8  # runs at once under ``vmap``, however large
+STEP_BYTES = 24 * 2**20  # of a step's values, fused or not, over the runs at once; with more, intermediate values leave the cache
+FEWEST = 8  # least runs at once under ``vmap``, however large they are
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 
@@ -30,16 +30,16 @@ def _matmul_work(eqn: Any) -> int:
 
 
 def needs(jaxpr: Any) -> dict[str, Any]:
-    """Bytes of a run, the executor that suits it, and whether loops over large products cost most.
+    """Bytes of a run, the best executor, the best number of runs at once, and whether large products in loops cost most.
 
-    What suits a processor; on accelerators all runs are made at once, and only the bytes count
+    For a CPU; on accelerators all runs are made at once, and only the bytes count
     (:func:`jaxdyn.engine.runs.planning.suited`).
 
-    ``group`` is how many runs are best made at once under ``vmap``: as many as have the values of a step in the cache.
+    ``group`` is the best number of runs at once under ``vmap``: as many as keep the values of a step in the cache.
 
     ``map`` for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
-    where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
+    matrix products are above ``LIGHT``. Otherwise ``vmap``, which spreads the cost of many tiny operations; also where data
+    sampled in a loop cost as much as the products, since under ``vmap`` the cells of a seed share the draws.
 
     Args:
         jaxpr: of one run.
@@ -62,29 +62,29 @@ def _most_work(jaxprs: list[Any]) -> int:
 
 
 def _loops(jaxprs: list[Any]) -> list[list[Any]]:
-    """The bodies of each loop, but for short ones: over the layers of a network, say."""
+    """The bodies of every loop except short ones, which run over the layers of a network, say."""
     loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
     return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in subjaxprs(j.jaxpr)] for e in loops]
 
 
 def _in_loops(jaxprs: list[Any]) -> list[Any]:
-    """All that is in loops."""
+    """The bodies of all loops."""
     return [body for bodies in _loops(jaxprs) for body in bodies]
 
 
 def step_bytes(jaxprs: list[Any]) -> int:
-    """All values that one step of the largest loop computes."""
+    """Bytes of all values that one step of the largest loop computes."""
     return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
 
 
 def _drawn_in_loops(jaxprs: list[Any]) -> int:
-    """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
+    """The most random numbers that one operation in a loop draws, except in short loops, where networks draw their weights."""
     bodies = _in_loops(jaxprs)
     return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 
 
 def _is_adaptive(eqn: Any) -> bool:
-    """A while loop whose end depends on more than a counter: an ODE solve with step control."""
+    """Whether this is a while loop that ends by more than a counter: an ODE solve with step control."""
     if eqn.primitive.name != "while":
         return False
     return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)

@@ -1,4 +1,4 @@
-"""One run of a program, traced: the one jaxpr that is hashed, measured and, in blocks of many runs, compiled."""
+"""Tracing one run of a program: the same jaxpr is hashed, measured and, in blocks of many runs, compiled."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ __all__ = ["Impure", "Traced", "any_cell", "run_one", "subjaxprs", "swept_arrays
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 KEPT = 1000  # traced programs in memory
 
-# JAX remembers what it has traced. In a context that is new nothing is remembered, so that a changed global is seen behind an inner
-# ``jax.jit``, and nobody's compiled functions are thrown away.
+# JAX caches traced functions. A new context has an empty cache, so that a changed global is seen behind an inner ``jax.jit``, and
+# no compiled function of anybody else is thrown away.
 _context = jax.make_user_context(default_value=None)
 _contexts = itertools.count(1)
 _kept: collections.OrderedDict[str, Traced] = collections.OrderedDict()
-_pure: set[tuple[Any, ...]] = set()  # trials, their static fields and fingerprints that came out of them twice
-_remembering = threading.Lock()  # a thread compiles ahead
+_pure: set[tuple[Any, ...]] = set()  # trials, their static fields, and fingerprints that two traces agreed on
+_remembering = threading.Lock()  # a lock, since a thread compiles ahead
 
 
 class Impure(UsageError):
-    """A trial that is another program each time that it is traced."""
+    """A trial becomes another program each time that it is traced."""
 
 
 class Traced(NamedTuple):
-    """One run: called with swept values, seed and shared arrays it evaluates the jaxpr; Python's code is not asked again."""
+    """One traced run: called with swept values, seed and shared arrays it evaluates the jaxpr, without the Python code."""
 
     jaxpr: Any
-    results: Observables  # of shapes and dtypes
+    results: Observables  # shapes and dtypes in place of arrays
     fingerprint: str
 
     def __call__(self, swept: Any, seed: Any, shared: Any) -> Observables:
-        """One run, or, under ``vmap``, many."""
+        """The observables of one run or, under ``vmap``, of many."""
         found = jaxpr_as_fun(self.jaxpr)(*jax.tree.leaves((swept, seed, shared)))
         observed: Observables = jax.tree.unflatten(jax.tree.structure(self.results), found)
         return observed
 
 
 def swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, Numbers]:
-    """The values of the swept fields as arrays along the cells, in the dtypes of the setting."""
+    """The values of the swept fields as arrays over the cells, in the setting's dtypes."""
     return columns(resolve(program.setting), program.static, cells)
 
 
@@ -66,14 +66,14 @@ def any_cell(program: Program) -> tuple[Any, ...]:
 
 
 def swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
-    """The shapes and dtypes of the swept fields' arrays along these axes."""
+    """The shapes and dtypes of the swept fields' arrays with axes of these lengths."""
     return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in swept_arrays(program, [any_cell(program)]).items()}
 
 
 def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
     """``(swept, seed, shared) -> Observables`` of one run; its key comes from the seed alone.
 
-    ``shared`` is what all runs have in common (:mod:`jaxdyn.engine.claims.resource`), mostly nothing.
+    ``shared``: arrays that all runs have in common (:mod:`jaxdyn.engine.claims.resource`), mostly none.
     """
     trial, cls = resolve(program.trial), resolve(program.setting)
 
@@ -89,11 +89,11 @@ def run_one(program: Program) -> Callable[[Any, Any, Any], Observables]:
 
 
 def trace(program: Program, platform: str = "") -> Traced:
-    """Run the Python code of a program's trial, once; nothing that was traced before is used.
+    """Trace a program by running the Python code of its trial once; earlier traces are not used.
 
     Args:
         program: the program.
-        platform: for which its text is written; by default that of the devices that plans are made for.
+        platform: for which its text is written; by default that of the devices for which plans are made.
     """
     platform = platform or devices().platform
     swept, seed, shared = swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32), shapes(program)
@@ -111,7 +111,7 @@ def trace(program: Program, platform: str = "") -> Traced:
 
 
 def _lowered(staged: Any, platform: str) -> Any:
-    """The program for a platform; for a processor where the platform lacks an operation, on which it will not run."""
+    """The program lowered for a platform, or for a CPU if the platform lacks one of its operations and cannot run it."""
     try:
         return staged.lower(lowering_platforms=(PLATFORMS.get(platform, platform),))
     except NotImplementedError:
@@ -119,10 +119,10 @@ def _lowered(staged: Any, platform: str) -> Any:
 
 
 def trace_pure(program: Program) -> Traced:
-    """:func:`trace`, twice where the program is new to this process; jaxdyn's own trials are held to purity by its tests.
+    """Trace a program, and once more if it is new to this process, to see that it is pure; tests check jaxdyn's own trials.
 
     Raises:
-        Impure: it is another program then.
+        Impure: the second trace gives another program.
     """
     one = trace(program)
     own = program.trial, program.label, one.fingerprint
@@ -147,15 +147,15 @@ def _remember(one: Traced) -> Traced:
 
 
 def traced(program: Program) -> Traced:
-    """The traced run with the fingerprint of a program that was planned: that of the plan where it was made here.
+    """The traced run of a planned program: the planner's own trace, if this process planned it.
 
     Raises:
-        UsageError: this process imports the trial anew, and it is another program here than where the runs were planned.
+        UsageError: traced in this process, the trial is another program than where its runs were planned.
     """
     with _remembering:
         if (one := _kept.get(program.fingerprint)) is not None:
             return one
-    if not program.fingerprint:  # it raised where it was planned
+    if not program.fingerprint:  # its trial raised in the planner
         return trace_pure(program)
     if program.fingerprint.startswith(UNKEPT):
         return _remember(trace(program)._replace(fingerprint=program.fingerprint))

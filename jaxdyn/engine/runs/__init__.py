@@ -1,1 +1,1 @@
-"""Which runs are made, in which order and where, and how they become one labelled Dataset."""
+"""Runs: planned, made in order of cost, here or in workers, and put together into labelled Datasets."""

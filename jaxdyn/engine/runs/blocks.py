@@ -1,4 +1,4 @@
-"""Finished runs, kept as blocks, and put together into labelled Datasets by index arithmetic: nothing is done run by run."""
+"""Finished runs as blocks, put together into labelled Datasets by index arithmetic rather than run by run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Request", "Runs", "distinct_runs"]
 Cell: TypeAlias = "tuple[Any, ...]"  # values of the swept fields
 Key: TypeAlias = "tuple[Any, ...]"  # of a program
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-PART = 2**27  # bytes of an observable in one part of a lazy Dataset, where the chunks are larger
+PART = 2**27  # most bytes of an observable in one part of a lazy Dataset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Request:
 
     @functools.cached_property
     def cells(self) -> list[tuple[Program, Cell]]:
-        """Program and swept values of each cell of the grid."""
+        """The program and the swept values of each cell of the grid."""
         trial, setting = ref_to(self.trial), ref_to(self.grid.setting)
         programs: dict[Program, Program] = {}
         found = []
@@ -54,7 +54,7 @@ class Request:
 
     @functools.cached_property
     def programs(self) -> dict[Key, Program]:
-        """The programs of the cells, by what distinguishes their runs."""
+        """The programs of the cells, by :meth:`Runs.program_key`."""
         return {Runs.program_key(program): program for program, _ in self.cells}
 
     @property
@@ -64,13 +64,13 @@ class Request:
 
     @property
     def seed_range(self) -> str:
-        """``0:8`` for 0 to 7; seeds with gaps one by one."""
+        """The seeds as text: ``0:8`` for 0 to 7; those with gaps one by one."""
         if isinstance(self.seeds, range):
             return f"{self.seeds[0]}:{self.seeds[-1] + 1}"
         return ", ".join(map(str, self.seeds))
 
     def attributes(self) -> dict[str, str]:
-        """Provenance of a Dataset that leaves jaxdyn; strings only, so that every file format takes them."""
+        """Attributes of its Dataset: where the data come from; strings only, so that every file format takes them."""
         settings = {row["name"]: row["value"] for row in field_table(self.grid)}
         return {
             "trial": ref_to(self.trial).title,
@@ -81,22 +81,22 @@ class Request:
 
 
 class Block(NamedTuple):
-    """The runs of one chunk: all cells with all seeds, or, if its result is zipped, each cell with the seed of its place."""
+    """The runs of one chunk: all cells with all seeds or, if its result is zipped, the i-th cell with the i-th seed."""
 
-    cells: Mapping[Cell, int] | Sequence[Cell]  # places of different cells; of a list the cell of each run
+    cells: Mapping[Cell, int] | Sequence[Cell]  # distinct cells and their places; of a list, the cell of each run
     seeds: Seeds
     result: Arrays
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Runs of a block that a table of *cell x seed* takes: ``put`` writes them where they belong.
+    """The runs that a block contributes to a table [cell, seed]; :meth:`put` writes their values to their places.
 
     Args:
-        result: of the block.
-        source: their places in the arrays of the block, along seeds and cells; of a list, along its runs.
-        target: their places in the table, along cells and seeds; of a list, two arrays of equal length.
-        taken: which of them an earlier block has given already; None for none.
+        result: arrays of the block.
+        source: places of the runs in these arrays, along seeds and cells; of a list, along its runs.
+        target: places of the runs in the table, along cells and seeds; of a list, two arrays of equal length.
+        taken: which of them an earlier block has contributed already; None: none.
     """
 
     result: Arrays
@@ -105,7 +105,7 @@ class Piece:
     taken: Numbers | None = None
 
     def of(self, name: str) -> Numbers:
-        """An array of the block for these runs: along cells, seeds and its own axes; of a list, along runs and its own axes."""
+        """An array of the block for these runs, [cell, seed, its own axes…]; of a list, [run, its own axes…]."""
         array: Numbers = self.result.arrays[name]
         if self.result.zipped:
             listed: Numbers = array[self.source[0], 0]
@@ -115,12 +115,12 @@ class Piece:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The first of the table's columns that it has, and the one after its last."""
+        """Its first column in the table, and the one after its last."""
         columns = self.target[1]
         return (columns.start, columns.stop) if isinstance(columns, slice) else (int(columns.min()), int(columns.max()) + 1)
 
     def within(self, low: int, high: int) -> Piece | None:
-        """Its part from a column to another, in a table that begins with the first of them; None where it has none."""
+        """Its part in columns ``low`` up to ``high``, placed in a table that begins at ``low``; None if it has none there."""
         rows, columns = self.target
         if isinstance(columns, slice):
             first, last = max(low, columns.start), min(high, columns.stop)
@@ -141,7 +141,7 @@ class Piece:
         return Piece(self.result, (_chosen(self.source[0], chosen), self.source[1]), (rows, moved), taken)
 
     def put(self, table: Numbers, values: Numbers, inner: tuple[slice, ...] = ()) -> None:
-        """Write values into a table [cell, seed, ...]; ``inner`` where they do not fill its further axes."""
+        """Write values into a table [cell, seed, ...]; ``inner`` says which part of its further axes they fill, if not all."""
         where = self.target if self.result.zipped else _grid(*self.target)
         if self.taken is not None:
             keep = self.taken.reshape(*self.taken.shape, *[1] * (values.ndim - self.taken.ndim))
@@ -150,7 +150,7 @@ class Piece:
 
 
 def _chosen(own: Places, chosen: Places) -> Places:
-    """Some of some places."""
+    """The chosen ones of some places."""
     if isinstance(own, slice) and isinstance(chosen, slice):
         return slice(own.start + chosen.start, own.start + chosen.stop)
     return np.arange(own.start, own.stop)[chosen] if isinstance(own, slice) else own[chosen]
@@ -161,7 +161,7 @@ def _of(taken: Numbers | None, chosen: Places) -> Numbers | None:
 
 
 def _grid(rows: Places, columns: Places) -> tuple[Any, Any]:
-    """Indices of a rectangle in a table; slices stay slices, for which NumPy needs no copies."""
+    """Indices of a rectangle in a table; slices stay slices, which NumPy reads without copying."""
     if isinstance(rows, slice) or isinstance(columns, slice):
         return rows, columns
     one, other = np.ix_(rows, columns)
@@ -173,14 +173,14 @@ def _length(chosen: Places) -> int:
 
 
 def _as_slice(chosen: Sequence[int]) -> Places:
-    """Places as a slice where they are consecutive."""
+    """Places as a slice if they are consecutive, else as an array."""
     if list(chosen) == list(range(chosen[0], chosen[0] + len(chosen))):
         return slice(chosen[0], chosen[0] + len(chosen))
     return np.asarray(chosen)
 
 
 def distinct_runs(requests: Iterable[Request]) -> dict[Key, int]:
-    """How many different runs some requests ask for, by program."""
+    """Number of different runs that some requests ask for, by program."""
     seeds: dict[tuple[Key, Cell], dict[Seeds, None]] = {}
     for request in requests:
         for program, swept in request.cells:
@@ -199,16 +199,16 @@ def _union_size(several: tuple[Seeds, ...]) -> int:
 
 
 class Runs:
-    """All finished runs of some jobs, looked up by program, cell and seed; where a run is there twice, the first counts."""
+    """All finished runs of some jobs, looked up by program, cell and seed; of a duplicate run, the first copy counts."""
 
     def __init__(self, lazy: bool = False) -> None:
-        """No runs yet; ``lazy`` where arrays of shards are read when they are asked for."""
+        """No runs yet; ``lazy``: arrays of shards are read only when they are asked for."""
         self.lazy = lazy
         self._blocks: dict[Key, list[Block]] = {}
 
     @staticmethod
     def program_key(program: Program) -> Key:
-        """What distinguishes the runs of different programs, however they are executed."""
+        """The key of a program, which does not depend on how its runs are executed."""
         return program.trial, program.setting, program.label
 
     def add(self, program: Program, cells: Sequence[Cell], seeds: Seeds, result: Arrays) -> None:
@@ -237,13 +237,13 @@ class Runs:
         return [(cell, seed) for cell, seed in chunk.pairs if not taken[row[cell], column[seed]]]
 
     def _pieces(self, key: Key, table: Mapping[Cell, Sequence[int]], seeds: Seeds, taken: Numbers) -> Iterator[Piece]:
-        """What the blocks of a program have of a table; ``taken`` [cell, seed] is filled where they do.
+        """The pieces that a program's blocks contribute to a table; marks their places in ``taken``.
 
         Args:
             key: of the program.
-            table: for each cell its rows.
+            table: the rows of each cell.
             seeds: of the columns.
-            taken: which places are filled, changed in place.
+            taken: [cell, seed], which places are filled; changed in place.
         """
         for block in self._blocks.get(key, ()):
             piece = _from_list(block, table, seeds) if block.result.zipped else _from_rectangle(block, table, seeds)
@@ -262,8 +262,8 @@ class Runs:
         Its attributes are those of the request.
 
         Raises:
-            KeyError: a run is not here.
-            UsageError: observables that do not fit into a Dataset.
+            KeyError: a run is missing.
+            UsageError: the observables do not fit into a Dataset.
         """
         tables: dict[Key, dict[Cell, list[int]]] = {}
         for i, (program, swept) in enumerate(request.cells):
@@ -277,7 +277,7 @@ class Runs:
 
 
 def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
-    """What a rectangle of runs has of a table."""
+    """The piece that a rectangle of runs contributes to a table; None if there is none."""
     assert isinstance(block.cells, Mapping)
     common = [(i, row) for cell, rows in table.items() if (i := block.cells.get(cell)) is not None for row in rows]
     own, wanted = places(block.seeds, seeds)
@@ -287,7 +287,7 @@ def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Se
 
 
 def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
-    """What a list of runs has of a table; a run that is twice in the list counts once."""
+    """The piece that a list of runs contributes to a table, duplicates once; None if there is none."""
     column = {seed: i for i, seed in enumerate(seeds)}
     found: dict[tuple[int, int], int] = {}
     for i, (cell, seed) in enumerate(zip(block.cells, block.seeds, strict=True)):
@@ -300,7 +300,7 @@ def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) 
 
 
 def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Dataset:
-    """The Dataset of a request from pieces that fill its table; with Dask's arrays if it is lazy."""
+    """The Dataset of a request, from pieces that fill its table; with Dask arrays if ``lazy``."""
     title, run_dims = ref_to(request.trial).title, (*request.grid.axes, "seed")
     results = list({id(piece.result): piece.result for piece in pieces}.values())
     dims = _common_dims(title, results)
@@ -320,7 +320,7 @@ def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Datas
 
 
 def _common_dims(trial: str, results: Sequence[Arrays]) -> dict[str, tuple[str, ...]]:
-    """The axes of every observable, which all programs share."""
+    """The axes of every observable, which must be the same in all programs."""
     first = results[0].dims
     for other in results:
         if other.dims != first:
@@ -333,7 +333,7 @@ def _common_dims(trial: str, results: Sequence[Arrays]) -> dict[str, tuple[str, 
 
 
 def _common_coords(trial: str, results: Sequence[Arrays]) -> dict[str, list[Any]]:
-    """Coordinates of all programs: where an axis has several lengths, the longest, of which the others are beginnings."""
+    """Coordinates of every axis: the longest ones that a program returns, which must begin with those of the other programs."""
     common: dict[str, list[Any]] = {}
     for axis in {axis: None for r in results for axis in r.coords}:
         given = [r.coords.get(axis) for r in results]
@@ -352,7 +352,7 @@ def _shown(values: Sequence[Any] | None) -> str:
 
 
 def _common_form(name: str, results: Sequence[Arrays]) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
-    """The dtype of an observable, its shape, and whether it has several, of which that is the largest."""
+    """The dtype of an observable, its largest shape, and whether it has several shapes."""
     forms = [result.form(name) for result in results]
     shapes = {shape for _, shape in forms}
     dtype = np.result_type(*{own for own, _ in forms}, *([np.float16] if len(shapes) > 1 else []))
@@ -364,13 +364,13 @@ class Table:
     """One observable of all runs, [grid axes…, seed, its own axes…]; ragged ones are padded with NaN to the largest shape.
 
     Args:
-        what: is returned, for messages.
+        what: the trial and the observable, for messages.
         name: of the observable.
         grid: the number of values on each axis of the grid.
-        cells: their product.
+        cells: number of cells, the product of these.
         dtype: of the table.
         inner: the largest shape along the observable's own axes.
-        ragged: whether there are others.
+        ragged: whether some runs have a smaller one.
     """
 
     what: str
@@ -382,10 +382,10 @@ class Table:
     ragged: bool
 
     def filled(self, pieces: Iterable[Piece], columns: slice) -> Numbers:
-        """The table's columns, of some consecutive seeds, from pieces with runs of these columns alone.
+        """The table's columns for some consecutive seeds, from pieces that have runs in these columns only.
 
         Raises:
-            UsageError: whole numbers that this turns into floating-point numbers, and that these cannot hold.
+            UsageError: a whole number would become a floating-point number that cannot represent it.
         """
         shape = (self.cells, columns.stop - columns.start, *self.inner)
         table = np.full(shape, np.nan, self.dtype) if self.ragged else np.empty(shape, self.dtype)
@@ -400,7 +400,7 @@ class Table:
         return table.reshape(*self.grid, *shape[1:])
 
     def lazily(self, pieces: Sequence[Piece], seeds: Seeds) -> Any:
-        """The same as a Dask array, cut along seeds where the blocks end and where parts would be large."""
+        """The whole table as a Dask array, cut along seeds where blocks end and where parts would be too large."""
         import dask.array as da
         from dask.delayed import delayed
 
@@ -416,7 +416,7 @@ class Table:
 
 
 def _inexact(part: Numbers) -> int | None:
-    """A whole number of an array that float64 does not hold: without its factors of two it has more than 53 bits."""
+    """A whole number of an array that float64 cannot represent (its odd factor has more than 53 bits); None if there is none."""
     flat = np.ravel(part)
     size = np.abs(flat.astype(np.int64) if part.dtype.kind == "i" else flat).astype(np.uint64)
     odd = size // np.maximum(size & -size, 1)

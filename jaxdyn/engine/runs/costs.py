@@ -1,7 +1,8 @@
-"""What programs cost: on this machine (remembered in the user's cache folder), else on a reference machine (shipped).
+"""Costs of programs: as timed on this machine (in the user's cache folder), else on a reference machine (shipped).
 
-For planning, longest first, and for the announced minutes. What was met here is kept by platform. The reference machine is a CPU:
-elsewhere its costs order programs and announce nothing. ``jaxdyn.maintain costs`` writes the shipped file, ``costs.json``.
+They order programs, longest first, and give the expected minutes. Times of this machine are stored by platform. The reference
+machine is a CPU: on other platforms its costs order programs but give no minutes. ``jaxdyn.maintain costs`` writes the shipped
+file, ``costs.json``.
 """
 
 from __future__ import annotations
@@ -32,33 +33,33 @@ __all__ = [
     "runs_within",
 ]
 
-COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
+COMPILE, RUN = 4.0, 0.05  # seconds to compile a program and to make a run, for programs that were never timed
 REFERENCE = Path(__file__).parents[1] / "costs.json"
 CACHED = "timings.jsonl"
-TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
+TRACING = 0.3  # share of a program's compile time that the compilation cache cannot save
 NO_SIZES = ("every",)  # integer static fields that do not lengthen a run
-LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
+LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond each, so that some are not interrupted
 
 Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
 
 
 class ProgramTimes(NamedTuple):
-    """What a program cost on this machine."""
+    """Cost of a program on this machine."""
 
     compile_seconds: float
     run_seconds: float  # of one run
-    compiled: str = ""  # what was compiled last, and is in the compilation cache
+    compiled: str = ""  # what was compiled last, which is in the compilation cache
     again: float | None = None  # seconds to get it from there
 
 
 def cached_name(platform: str) -> str:
-    """The file of the cache with what programs cost here on a platform."""
+    """Name of the cached file with the costs of programs on a platform of this machine."""
     return CACHED if platform == "cpu" else f"{platform}-{CACHED}"
 
 
 @functools.cache
 def measured_costs(platform: str = "cpu") -> dict[str, ProgramTimes]:
-    """What programs cost on this machine's devices of a platform."""
+    """Costs of programs on this machine's devices of a platform, by name; empty without a usable file."""
     try:
         read = read_cached(cached_name(platform)).items()
         return {name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in read}
@@ -73,7 +74,7 @@ def shipped_costs() -> tuple[float, dict[str, Times]]:
 
 
 def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
-    """Calibration of the reference machine, and what programs cost there in its own seconds; 0 and nothing without such a file."""
+    """Calibration of the reference machine, and costs of programs in its seconds; 0 and an empty dict without a usable file."""
     try:
         shipped = json.loads(file.read_text())
         calibration = float(shipped["calibration_seconds"])
@@ -84,27 +85,28 @@ def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
 
 @functools.cache
 def reference_costs() -> dict[str, Times]:
-    """What programs cost on the reference machine, in seconds of this one."""
+    """Costs of programs on the reference machine, converted to seconds of this one."""
     calibration, programs = shipped_costs()
     slower = calibrate() / calibration if programs else 1.0
     return {name: (slower * a, slower * b) for name, (a, b) in programs.items()}
 
 
 def runs_within(seconds: float, program: Program) -> int:
-    """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
+    """Number of runs of a program that the reference machine makes in this time, at least 1; the same on every machine."""
     return max(1, int(seconds / max(reference_times(program)[1], 1e-9)))
 
 
 def reference_times(program: Program) -> Times:
-    """What a program costs on the reference machine, in seconds there; the same on every machine."""
+    """Cost of a program on the reference machine, in its seconds; the same on every machine."""
     programs = shipped_costs()[1]
     return programs.get(program_name(program)) or cost_alike(program, programs) or (COMPILE, RUN)
 
 
 def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
-    """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
+    """Estimated cost from the program of the same trial that differs in the fewest fields; None if the trial has none.
 
-    A rough estimate, too low where the cost grows faster than a size: enough to tell minutes from days.
+    A run is taken to cost in proportion to the sizes in these fields: a rough estimate, too low where the cost grows faster, but
+    enough to tell minutes from days.
     """
     own = dict(program.static)
     candidates: list[tuple[int, float, Times]] = []
@@ -122,7 +124,7 @@ def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
 
 @functools.cache
 def _fields(text: str) -> dict[str, Any] | None:
-    """A program's static fields from its name; None where a value is no literal."""
+    """A program's static fields from its name; None if a value is not a literal."""
     try:
         return dict(ast.literal_eval(text))
     except (ValueError, TypeError, SyntaxError):
@@ -130,7 +132,7 @@ def _fields(text: str) -> dict[str, Any] | None:
 
 
 def value_size(value: Any) -> float:
-    """A whole number as itself, a group by its pairs, several as their sum, names by how many there are; anything else is 1."""
+    """Size of a field's value: a whole number itself, digits as text their square, a tuple the sum of its entries; else 1."""
     if isinstance(value, tuple):
         return sum(map(value_size, value)) or 1.0
     if isinstance(value, str):
@@ -139,7 +141,7 @@ def value_size(value: Any) -> float:
 
 
 def calibrate() -> float:
-    """Seconds of a fixed piece of Python on one core, the best of many: how machines are compared."""
+    """Seconds of a fixed piece of Python on one core, the best of many, by which machines are compared."""
     best = float("inf")
     for _ in range(REPEATS):
         start = time.perf_counter()
@@ -151,12 +153,12 @@ def calibrate() -> float:
 
 
 def _met() -> dict[str, ProgramTimes]:
-    """What programs cost on the devices that plans are made for, as far as they ran there."""
+    """Costs of programs that ran on the devices for which plans are made."""
     return measured_costs(devices().platform)
 
 
 def _compiled(job: Job) -> str:
-    """What a job compiles: its program, under ``vmap`` in the shape of its chunks."""
+    """Name of what a job compiles: its program, and the shape of its chunks unless it runs under ``map``."""
     cells, seeds = job.chunks[0].shape
     return job.program.identity() + ("" if job.program.executor == "map" else f" {cells}x{seeds}")
 
@@ -174,7 +176,7 @@ def expected(job: Job) -> float:
 
 
 def program_times(program: Program) -> Times:
-    """What a program is expected to cost on this machine; needs no more than its name."""
+    """Expected cost of a program on this machine, by its name and static fields alone."""
     name = program_name(program)
     if (times := _met().get(name)) is not None:
         return times.compile_seconds, times.run_seconds
@@ -183,13 +185,13 @@ def program_times(program: Program) -> Times:
 
 
 def guessed(job: Job) -> bool:
-    """Whether a program with runs left to do was never timed at its size, here or, on CPU, on the reference machine."""
+    """Whether a job has runs left and its program was never timed at its size, here or, on CPU, on the reference machine."""
     left, name = bool(job.left), program_name(job.program)
     return left and name not in _met() and not (devices().on_cpu and name in reference_costs())
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
-    """Keep what the programs of this call cost."""
+    """Write the costs of this call's programs to the cache."""
     times = dict(_met())
     for job in jobs:
         cost = costs.get(job.program)
@@ -197,7 +199,7 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
             old = times.get(name, ProgramTimes(0.0, 0.0))
             again = seconds if old.compiled == compiled else None
-            # a compilation answered by the cache does not measure compilation
+            # a compilation that the cache answers does not measure compilation
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     write_cached(cached_name(devices().platform), times)
     measured_costs.cache_clear()

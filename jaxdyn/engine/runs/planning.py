@@ -1,4 +1,4 @@
-"""Which programs and chunks the runs need that are asked for: equal runs once, by what suits the devices."""
+"""Planning: requested runs become programs and chunks that suit the devices, equal runs once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jaxdyn.engine.storage.seeds import Seeds, places
 __all__ = ["each_once", "is_kept", "lists", "not_kept", "plan", "split_items", "suited"]
 
 Items = TypeVar("Items", tuple[Any, ...], Seeds)
-LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
+LONGEST = 60.0  # most expected seconds of a chunk under ``map``, which a killed sweep can lose
 
 
 def plan(
@@ -41,16 +41,17 @@ def plan(
         requests: the runs.
         store: folder of the shards; None keeps nothing.
         executor: as in :func:`sweep`.
-        quick: compile faster where the run itself is short.
+        quick: compile faster, for runs that are short.
         memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.base.devices.budget`.
         chunk: the largest number of runs in a chunk; None: no limit.
-        pool: processes for the tracing that planning needs; None: it is done here.
-        lengths: of lists of runs for which programs are compiled already.
+        pool: processes that trace programs; None: this process does.
+        lengths: the lengths of lists for which programs are compiled already.
         by_seed: cut rectangles along seeds rather than along cells.
     """
     check_device()
     where = devices()
     room = budget(where) if memory is None else memory
+    # cells by program and seeds
     wanted: dict[tuple[Program, Seeds], dict[tuple[Any, ...], None]] = {}
     shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
     for request in requests:
@@ -59,6 +60,7 @@ def plan(
             program = planned[Runs.program_key(found)]
             wanted.setdefault((program, request.seeds), {})[swept] = None
             shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
+    # rectangles of runs, cut to what the memory holds
     facts_by_program = facts_of([program for program, _ in wanted], pool)
     jobs: dict[Program, Job] = {}
     at_once: dict[Program, int] = {}
@@ -68,11 +70,12 @@ def plan(
         mapped, flat = program.executor == "map", program.executor == "flat"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
         if flat and most > where.count:
-            most -= most % where.count  # a list is filled up to as many runs for one device as for another
+            most -= most % where.count  # a list is padded to the same number of runs on every device
         most = at_once[program] = most if chunk is None else min(most, chunk)
         folder, program_id = (str(store), program.identity()) if store is not None and is_kept(program) else (None, "")
         whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
         jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most, by_seed)
+    # lists instead of rectangles, or rectangles of one shape
     for program, job in jobs.items():
         if program.executor == "flat":
             job.chunks = lists(job.chunks, at_once[program], (lengths or {}).get(program, 0))
@@ -82,12 +85,12 @@ def plan(
 
 
 def is_kept(program: Program) -> bool:
-    """Whether the runs of a planned program can be stored: not if it calls back into Python, nor if it raised while traced."""
+    """Whether a planned program's runs can be stored: not if it calls back into Python, nor if its trial raised while traced."""
     return not (program.fingerprint.startswith(UNKEPT) or not program.fingerprint)
 
 
 def not_kept(jobs: Iterable[Job]) -> str | None:
-    """Which trials call back into Python, so that their runs are made anew every time, in a sentence; None for none."""
+    """A sentence that names a trial that calls back into Python, whose runs cannot be stored; None if there is none."""
     titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(UNKEPT)})
     if not titles:
         return None
@@ -97,14 +100,14 @@ def not_kept(jobs: Iterable[Job]) -> str | None:
 
 
 def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: Devices) -> Program:
-    """The program with its fingerprint, executor and how hard XLA tries, which is a matter of processors alone."""
+    """The program with its fingerprint, its executor, and how hard XLA tries, which is chosen on CPU only."""
     compiler = "full" if not (quick and where.on_cpu) else "quick" if facts["heavy"] else "light"
     executor = facts["executor"] if program.executor == "auto" else program.executor
     return dataclasses.replace(program, executor=executor, compiler=compiler, fingerprint=facts["fingerprint"])
 
 
 def _blocks(whole: Chunk, most: int, by_seed: bool) -> list[Chunk]:
-    """A rectangle in smaller ones with at most so many runs, compiled for one shape."""
+    """A rectangle cut into smaller ones of at most ``most`` runs, compiled for one shape."""
     seeds = max(1, most // len(whole.cells)) if by_seed else max(1, most)
     seed_parts = split_items(whole.seeds, seeds)
     cell_parts = split_items(whole.cells, max(1, most // len(seed_parts[0])))
@@ -113,9 +116,9 @@ def _blocks(whole: Chunk, most: int, by_seed: bool) -> list[Chunk]:
 
 
 def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk]:
-    """The runs of rectangles in equally long lists of at most so many; the last may be shorter, and is compiled as they are.
+    """The runs of rectangles as equally long lists of at most ``most`` runs; the last may be shorter, compiled for the same length.
 
-    Where lists of some length are compiled already these are taken, unless they would be filled by less than half.
+    If lists of ``length`` are compiled already, that is the length, unless less than half of the slots would be used.
     """
     pairs = list(dict.fromkeys(pair for rectangle in rectangles for pair in rectangle.pairs))
     size = -(-len(pairs) // -(-len(pairs) // most))
@@ -126,7 +129,7 @@ def lists(rectangles: Sequence[Chunk], most: int, length: int = 0) -> list[Chunk
 
 
 def each_once(wanted: Mapping[tuple[Program, Seeds], Mapping[Any, None]]) -> dict[tuple[Program, Seeds], list[Any]]:
-    """The requested runs without cells that are requested with a larger set of seeds as well."""
+    """The requested runs, without cells that are also requested with a superset of their seeds."""
     groups: dict[Program, list[Seeds]] = {}
     for program, seeds in wanted:
         groups.setdefault(program, []).append(seeds)
@@ -139,7 +142,7 @@ def each_once(wanted: Mapping[tuple[Program, Seeds], Mapping[Any, None]]) -> dic
 
 
 def _within(seeds: Seeds, more: Seeds) -> bool:
-    """Whether all of some seeds are among others."""
+    """Whether ``more`` contains all of the seeds."""
     own, _ = places(seeds, more)
     return (own.stop - own.start if isinstance(own, slice) else len(own)) == len(seeds)
 
@@ -152,8 +155,8 @@ def split_items(items: Items, most: int) -> list[Items]:
 
 
 def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
-    """The facts of a program (:func:`jaxdyn.engine.programs.direct.facts_of`), for these devices.
+    """The facts of a program (:func:`jaxdyn.engine.programs.direct.facts_of`), adapted to these devices.
 
-    Off CPU all runs are made at once, and as a list: rectangles of several shapes would be compiled one by one, or filled up.
+    Off CPU all runs are made at once, as a list: rectangles of several shapes would be compiled one by one, or padded.
     """
     return dict(facts) if where.on_cpu else {**facts, "executor": "flat", "group": 0}

@@ -1,6 +1,6 @@
-"""Compiling ahead: in a thread the next program is compiled while one runs.
+"""Compiling ahead: a thread compiles the next program while the current one runs.
 
-For a process that runs chunks itself. JAX's precision belongs to the thread, and
+For a process that runs chunks itself. JAX's precision is set per thread;
 :func:`jaxdyn.engine.programs.program.prepare` sets it.
 """
 
@@ -18,13 +18,13 @@ from jaxdyn.engine.programs.chunk import Chunk, Program
 __all__ = ["Preparing", "at_work"]
 
 NAME = "jaxdyn compiles ahead"
-# One for each thread at work, set when it is done. They are not joined: where Ctrl-C interrupts that, Python 3.11 and 3.12 take
-# the thread for ended.
+# One event per thread at work, set when it is done. Threads are not joined: if Ctrl-C interrupts a join, Python 3.11 and 3.12
+# take the thread for ended.
 _begun: set[threading.Event] = set()
 
 
 def at_work() -> bool:
-    """Whether a thread is compiling: a process that ends then must not tidy up JAX under its feet."""
+    """Whether a thread is compiling: a process that ends must not clean up JAX while the thread uses it."""
     return bool(_begun)
 
 
@@ -33,28 +33,28 @@ def _end(done: threading.Event) -> None:
     done.set()
 
 
-@atexit.register  # after JAX's own, and so called before it
+@atexit.register  # registered after JAX's own handler, and so called before it
 def _wait() -> None:
-    """A script that is interrupted, or fails, ends when the thread has compiled: in the middle of that JAX would abort it."""
+    """Wait for the threads before an interrupted or failed script ends: in the middle of a compilation JAX would abort it."""
     for done in list(_begun):
         done.wait()
 
 
 class Preparing:
-    """One thread that compiles for chunks to come; what a trial raises there it raises again where it is run.
+    """One thread that compiles for later chunks; a trial that raises in it raises again when it is run.
 
     Args:
-        prepare: compiles for a chunk, and keeps what it compiled.
+        prepare: compiles for a chunk, and caches the result.
     """
 
     def __init__(self, prepare: Callable[[Chunk], Any]) -> None:
         self.prepare = prepare
         self.done = threading.Event()  # of the latest thread
         self.done.set()
-        self.seconds: dict[Program, float] = {}  # that compiling ahead took, until they are asked for
+        self.seconds: dict[Program, float] = {}  # spent on compiling ahead, by program, until :meth:`taken` returns them
 
     def begin(self, current: Chunk, queue: Iterable[Chunk]) -> None:
-        """Start on the first chunk of another program than the current one, unless the thread is still at work."""
+        """Compile for the first queued chunk of another program, unless the thread is still at work."""
         following = next((chunk for chunk in queue if chunk.program not in (current.program, *self.seconds)), None)
         if following is None or not self.done.is_set():
             return
@@ -70,13 +70,13 @@ class Preparing:
 
     def _compile(self, chunk: Chunk, done: threading.Event) -> None:
         start = time.perf_counter()
-        with contextlib.suppress(BaseException):  # it is raised again, and reported, where the chunk is run
+        with contextlib.suppress(BaseException):  # raised again, and reported, when the chunk is run
             self.prepare(chunk)
         self.seconds[chunk.program] = time.perf_counter() - start
         _end(done)
 
     def taken(self, chunk: Chunk) -> float:
-        """Wait until a chunk's program is compiled, if that has begun; the seconds it took."""
+        """The seconds that compiling a chunk's program ahead took, after waiting for it to end; 0 if it was not begun."""
         if chunk.program in self.seconds:
             self.done.wait()
         return self.seconds.pop(chunk.program, 0.0)

@@ -1,7 +1,7 @@
 """Sweeps: run a trial over a grid of settings x seeds and return one labelled Dataset.
 
-Runs are grouped by static fields into programs and cut into fixed-shape chunks; chunks go to any
-``concurrent.futures.Executor``; finished chunks are shards in a store, so that a killed sweep resumes where it stopped.
+Runs are grouped by static fields into programs and cut into fixed-shape chunks, which go to any
+``concurrent.futures.Executor``. Finished chunks are stored as shards, so that a killed sweep resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "chosen_seed
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
-CORES = os.cpu_count() or 1  # with one of them, compiling the next program while one runs would gain nothing
+CORES = os.cpu_count() or 1  # with one core, compiling the next program while one runs gains nothing
 EXECUTORS = "auto", "vmap", "map", "flat"
 PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
 POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
@@ -67,18 +67,17 @@ def sweep(
     Args:
         trial: ``(setting, key) -> Observables``, at the top level of a module.
         grid: from :func:`jaxdyn.grid`.
-        seeds: how many (0, 1, …), or which.
+        seeds: their number (0, 1, …), or a list of them.
         out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
         executor: ``vmap``, first over seeds and then over cells, ``map`` or ``flat``, one ``vmap`` over a list of runs; ``auto``
             chooses by what the trial does, and off CPU ``flat``.
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder. Plans
-            are made for this process's devices: where its workers have others, do it within
+            are made for this process's devices: if the workers have others, call this within
             ``elsewhere(of_workers(cluster))``, both of :mod:`jaxdyn.engine.base.devices`.
         progress: see :mod:`jaxdyn.engine.base.progress`.
         memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
-        chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is
-            found from every grid that contains it.
-
+        chunk: the largest number of runs in a chunk, which a killed sweep can lose; with 1, every grid that contains a stored
+            run uses it.
         lazy: whether the Dataset holds Dask arrays, cut along ``seed``, which read the shards in ``out`` when their values are
             asked for: for results that are larger than the memory. Needs the library dask.
 
@@ -86,8 +85,7 @@ def sweep(
         Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
 
     Raises:
-        UsageError: a trial that workers could not import, an unusable grid, seed list, or output folder, or any other argument
-            that is not allowed; before anything is run.
+        UsageError: before anything is run: workers could not import the trial, or an argument is not allowed.
     """
     _refuse_kinds(trial, grid, executor, progress)
     check_cluster(cluster)
@@ -115,7 +113,7 @@ def sweep(
 
 
 def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
-    """Refuse arguments of :func:`sweep` that are of another kind."""
+    """Refuse arguments of :func:`sweep` that have the wrong type."""
     if isinstance(trial, type) or not hasattr(trial, "__qualname__"):
         raise UsageError(f"trial={one_line(trial)} is not allowed: trial is a function at the top level of a module")
     ref_to(trial)
@@ -130,7 +128,7 @@ def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
 
 
 def _check_lazy(lazy: Any, out: Any) -> None:
-    """Refuse a lazy result without shards to read from, or without the library."""
+    """Refuse a lazy result without an output folder or without Dask."""
     if not isinstance(lazy, bool):
         raise UsageError(f"lazy={one_line(lazy)} is not allowed: lazy is True or False")
     if lazy and out is None:
@@ -143,10 +141,10 @@ def _check_lazy(lazy: Any, out: Any) -> None:
 
 
 def check_cluster(cluster: Any) -> None:
-    """Refuse what chunks cannot be submitted to.
+    """Refuse an executor to which chunks cannot be submitted.
 
     Raises:
-        UsageError: neither None nor an object with a method ``submit``.
+        UsageError: it is neither None nor an object with a method ``submit``.
     """
     if cluster is not None and (isinstance(cluster, type) or not _has(cluster, "submit")):
         raise UsageError(f"cluster={one_line(cluster)} is not allowed: cluster is None or a concurrent.futures.Executor")
@@ -160,7 +158,7 @@ def chosen_seeds(seeds: Any) -> Seeds:
     """Seeds from their number (0, 1, …) or from a sequence.
 
     Raises:
-        UsageError: no seeds, too many, or one that is no whole number from 0 to 2**32 - 1.
+        UsageError: there are none, too many, or one is not a whole number from 0 to 2**32 - 1.
     """
     allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
     try:
@@ -184,14 +182,14 @@ def chosen_seeds(seeds: Any) -> Seeds:
 
 
 def _whole(value: Any) -> int:
-    """Python's int of a whole number; ``TypeError`` for anything else, bool among it."""
+    """A whole number as Python's int; ``TypeError`` for anything else, including bool."""
     if isinstance(value, bool):
         raise TypeError
     return operator.index(value)
 
 
 def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
-    """The stored runs, whichever sweep wrote them, added to those that are there; marks the chunks that need not be run."""
+    """Add the stored runs to ``runs``, whichever sweep wrote them, and mark the chunks that need not be run."""
     runs = Runs() if runs is None else runs
     for job in jobs:
         if job.chunks[0].store is None:
@@ -208,7 +206,7 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
 
 
 def _apart(chunks: list[Chunk], runs: Runs) -> list[Chunk]:
-    """Lists of which some runs are there as fewer ones: those that are there, and those that are not; any other chunk as it is."""
+    """The chunks, with partly stored lists regrouped into lists of stored runs and lists of missing ones."""
     kept, there, lacking = list[Chunk](), list[Any](), list[Any]()
     for chunk in chunks:
         left = set(runs.lacking(chunk)) if chunk.zipped else set()
@@ -218,7 +216,7 @@ def _apart(chunks: list[Chunk], runs: Runs) -> list[Chunk]:
         else:
             kept.append(chunk)
     size = chunks[0].shape[1]
-    if all(runs.has(chunk) for chunk in kept):  # nothing of this length is compiled: as short as the rest
+    if all(runs.has(chunk) for chunk in kept):  # no list of this length must be compiled: take one that fits the missing runs
         size = -(-len(lacking) // -(-len(lacking) // size)) if lacking else size
     parts = [pairs[i : i + size] for pairs in (there, lacking) for i in range(0, len(pairs), size)]
     return kept + [dataclasses.replace(chunks[0].part(part), room=(size, size)) for part in parts]
@@ -235,24 +233,23 @@ def execute(
     compiled: Collection[Program] = (),
     until: float = math.inf,
 ) -> dict[Program, Any]:
-    """Run what is not stored yet, in the order given.
+    """Run the chunks that are not stored yet, in the order of the jobs.
 
-    The first chunk of every program goes ahead of its others, so that no two workers compile the same program.
+    A program's first chunk runs before its others, so that no two workers compile the same program.
 
     Args:
         jobs: from :func:`plan`.
         runs: from :func:`load_stored`; the new runs are added to it.
         pool: any ``concurrent.futures.Executor``; None runs in this process.
         progress: a bar, updated after each chunk.
-        finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.
+        finished: called when all chunks of a job are done (or failed), with the job, the runs so far, and the job's cost.
         meanwhile: called after each chunk, and regularly while none finishes.
         at_once: upper limit on chunks in the pool at a time, so that other work is not queued behind all of them; None: no limit.
-        compiled: programs that are in the compilation cache: none of their chunks waits for the first.
-        until: the time (:func:`time.monotonic`) after which no chunk is begun: jobs with others left are not finished.
+        compiled: programs in the compilation cache, whose chunks need not wait for the first.
+        until: the time (:func:`time.monotonic`) after which no chunk is begun; jobs with chunks left stay unfinished.
 
     Returns:
-        For each program what it cost (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended
-        it.
+        The cost of each program (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended it.
     """
     costs: dict[Program, Any] = {}
     left = {job.program: {id(chunk): chunk for chunk in job.left} for job in jobs}
@@ -262,11 +259,13 @@ def execute(
         if not left[job.program] and finished is not None:
             finished(job, runs, costs.setdefault(job.program, _no_cost()))
 
+    # jobs with nothing to run, then the others' chunks
     for job in jobs:
         settle(job)
     todo = [
         item for job in jobs if left[job.program] for item in _starts(job, [*left[job.program].values()], job.program in compiled)
     ]
+    # outcomes, as chunks finish
     for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile, until):
         if isinstance(costs.get(job.program), Failure):
             continue  # ignore the remaining chunks of a failed program
@@ -286,7 +285,7 @@ def execute(
 
 
 def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Collection[Any]]) -> dict[Program, float]:
-    """Tell a bar how much there is to do; returns the seconds that are expected of each chunk of a program."""
+    """Start a bar with the number of runs and expected seconds; returns the expected seconds per chunk of each program."""
     seconds = {job.program: expected(job) for job in jobs}
     progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
     if _has(progress, "expect"):
@@ -295,7 +294,7 @@ def _begun(progress: Progress, jobs: Sequence[Job], left: Mapping[Program, Colle
 
 
 def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *args: Any) -> Iterator[T]:
-    """The outcomes; a bar that can speak says when one takes long."""
+    """The outcomes, while a bar with a method ``say`` reports chunks that take long."""
     say = getattr(progress, "say", None)
     if say is None:
         yield from outcomes(*args, lambda jobs: None)
@@ -305,12 +304,12 @@ def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *a
 
 
 def _longest(jobs: Sequence[Job]) -> float | None:
-    """The seconds that some jobs take at most; None where that is unknown, which no processor's time tells of other devices."""
+    """Expected seconds of the longest job; None off CPU if one was never timed: the reference costs are of a CPU."""
     return max(map(expected, jobs)) if devices().on_cpu or not any(map(guessed, jobs)) else None
 
 
 def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
-    """Add a finished chunk to the runs, from memory or from its shard; returns what it cost."""
+    """Add a finished chunk to the runs, from memory or from its shard; returns its cost."""
     if isinstance(outcome, Arrays):
         runs.add(job.program, chunk.cells, chunk.seeds, outcome)
         return outcome.facts
@@ -332,7 +331,7 @@ def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str
 
 
 def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
-    """Run a chunk, here or in a worker; what a trial raises comes back as a value, since not every exception can be unpickled."""
+    """Run a chunk, here or in a worker; an exception is returned as a Failure, since not every exception can be unpickled."""
     try:
         return run_chunk(chunk)
     except StoreError:
@@ -343,7 +342,7 @@ def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
 
 
 def _credited(outcome: Arrays | dict[str, Any] | Failure, seconds: float) -> Arrays | dict[str, Any] | Failure:
-    """The outcome of a chunk whose program was compiled ahead, with the seconds that this took."""
+    """The outcome of a chunk, with the seconds of compiling ahead added to its cost."""
     if not isinstance(outcome, Failure):
         facts = outcome.facts if isinstance(outcome, Arrays) else outcome
         facts["compile_seconds"] += seconds
@@ -351,7 +350,7 @@ def _credited(outcome: Arrays | dict[str, Any] | Failure, seconds: float) -> Arr
 
 
 def _trial(chunk: Chunk) -> Any:
-    """The trial of a chunk; None where its own file is what raised."""
+    """The trial of a chunk; None if importing it raises."""
     try:
         return resolve(chunk.program.trial)
     except BaseException as error:
@@ -359,11 +358,11 @@ def _trial(chunk: Chunk) -> Any:
         return None
 
 
-Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that follow when it is done
+Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and chunks to queue when it is done
 
 
 def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
-    """The first chunks of a job: all of them where its program is compiled, else one, which the others wait for."""
+    """A job's chunks in the queue: all if its program is compiled, else the first, which the others wait for."""
     return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, chunks[0], tuple(chunks[1:]))]
 
 
@@ -377,7 +376,7 @@ def _outcomes(
 ) -> Iterator[tuple[Job, Chunk, Arrays | dict[str, Any] | Failure]]:
     """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped.
 
-    ``running`` is told what is run whenever that has changed.
+    ``running`` is called with the running jobs whenever they change.
     """
     queue: collections.deque[Todo] = collections.deque(todo)
     waiting: dict[Any, Todo] = {}
@@ -387,14 +386,14 @@ def _outcomes(
             queue.clear()
             if not waiting:
                 break
-        if pool is None:
+        if pool is None:  # one chunk in this process, compiling the next program meanwhile
             job, chunk, rest = queue.popleft()
             running([job])
             seconds = preparing.taken(chunk)
             if CORES > 1:
                 preparing.begin(chunk, (item[1] for item in queue))
             finished = [(job, chunk, rest, _credited(_attempt(chunk), seconds))]
-        else:
+        else:  # fill the pool, and wait for the first chunks to finish
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()
                 waiting[pool.submit(_attempt, item[1])] = item
@@ -403,6 +402,7 @@ def _outcomes(
             done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
             finished = [(*waiting.pop(future), _outcome_of(future)) for future in done]
             changed = bool(finished)
+        # hand out outcomes, and queue the chunks that waited for them
         for job, chunk, rest, outcome in finished:
             yield job, chunk, outcome
             if isinstance(outcome, Failure):
@@ -414,12 +414,12 @@ def _outcomes(
 
 
 def _outcome_of(future: Any) -> Any:
-    """What a finished future holds; an exception that is not about the output folder or the pool itself ends one program only."""
+    """The outcome of a finished future; an exception becomes a Failure, unless it concerns the output folder or the whole pool."""
     try:
         return future.result()
     except (StoreError, cf.BrokenExecutor):
         raise
-    except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
+    except cf.CancelledError:  # jaxdyn cancels nothing: the executor has lost it
         raise cf.BrokenExecutor("the executor has cancelled a chunk") from None
     except BaseException as error:
         let_through(error)
@@ -427,9 +427,9 @@ def _outcome_of(future: Any) -> Any:
 
 
 def wait_for_first(futures: Collection[Any], seconds: float | None = None) -> list[Any]:
-    """Those futures that are done, as soon as there is one; none after the given seconds.
+    """The futures that are done, as soon as there is one; an empty list if none is done within the given seconds.
 
-    Futures of some executors (submitit's jobs) are not ``concurrent.futures.Future``: these are polled.
+    Futures that are not ``concurrent.futures.Future`` (submitit's jobs) are polled.
     """
     if all(isinstance(future, cf.Future) for future in futures):
         return list(cf.wait(futures, seconds, cf.FIRST_COMPLETED).done)

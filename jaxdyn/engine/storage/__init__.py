@@ -1,1 +1,1 @@
-"""How results are kept: folders, shards and the cache. Knows only arrays, names and seeds."""
+"""Storage of results: output folders, shards and the cache. Knows only arrays, names and seeds."""

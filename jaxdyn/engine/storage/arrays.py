@@ -1,4 +1,4 @@
-"""The arrays of some runs, with the names of their axes, as they come from a device and as they are stored."""
+"""Arrays of runs with the names of their axes, as they come from a device and as they are stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Arrays"]
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays of a chunk, their axis names and coordinates, and what it cost.
+    """Arrays of a chunk, their axis names and coordinates, and its cost.
 
-    Leading axes: seed and cell; if ``zipped``, the run and one of length 1. Arrays of a shard may be read when they are asked for
+    Leading axes: seed and cell; if ``zipped``, the run and an axis of length 1. Arrays of a shard may be read on demand
     (:class:`jaxdyn.engine.storage.shard.Stored`).
     """
 

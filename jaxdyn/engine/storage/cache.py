@@ -1,4 +1,4 @@
-"""The user's cache folder, with files that can be made again; each has a checksum, so that damage is noticed."""
+"""The user's cache folder: files that can be made again, each with a checksum, so that damage is noticed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["cache_dir", "read_cached", "write_cached"]
 
 
 def cache_dir() -> Path:
-    """``$JAXDYN_CACHE``, else the system's folder for caches (``~/.cache/jaxdyn`` on Linux)."""
+    """The cache folder: ``$JAXDYN_CACHE``, else the system's folder for caches (``~/.cache/jaxdyn`` on Linux)."""
     if own := os.environ.get("JAXDYN_CACHE"):
         return Path(own)
     return user_cache_path("jaxdyn", appauthor=False)
@@ -39,7 +39,7 @@ def read_cached(name: str) -> Any:
 def write_cached(name: str, content: Any) -> None:
     """Write a file in the cache as two lines of JSON: the content's checksum, and the content.
 
-    If the cache cannot be written, that costs only time.
+    An unwritable cache is ignored, since it costs only time.
     """
     from jaxdyn.engine.storage.store import atomic_write
 

@@ -1,4 +1,4 @@
-"""Seeds as they are kept: a range wherever they are consecutive, so that a million of them cost nothing."""
+"""Seeds as a range wherever they are consecutive, so that a million of them take no memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Places: TypeAlias = "slice | np.ndarray[Any, Any]"
 
 
 def seeds_of(numbers: Sequence[int] | np.ndarray[Any, Any]) -> Seeds:
-    """Seeds as they are kept: a range where they are consecutive, else a tuple."""
+    """Seeds as a range if they are consecutive, else as a tuple."""
     if isinstance(numbers, range) and numbers.step == 1:
         return numbers
     array = np.asarray(numbers, np.int64)
@@ -29,7 +29,7 @@ def seed_array(seeds: Seeds, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
 
 
 def places(own: Seeds, wanted: Seeds) -> tuple[Places, Places]:
-    """Where the common seeds of two collections stand in the one and in the other."""
+    """Places of the common seeds of two collections, in the first and in the second."""
     if isinstance(own, range) and isinstance(wanted, range):
         low, high = max(own.start, wanted.start), min(own.stop, wanted.stop)
         high = max(low, high)

@@ -1,7 +1,7 @@
 """Shards: one netCDF file per chunk, content-addressed, written atomically, checked on reading.
 
-A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done. The
-program and the chunk stand in its content as well: a shard that was moved or renamed is not taken for another's.
+A shard's file name contains the chunk's identity and the checksum of its bytes, so that one ``rename`` completes a chunk. The
+program and the chunk are named in its content as well, so that a shard that was moved or renamed is not taken for another's.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from jaxdyn.errors import StoreError, UsageError
 __all__ = ["Stored", "mark_used", "open_shard", "read_shard", "stored_shards", "write_shard"]
 
 CURE = "remove it to have its runs computed again"
-LARGE = 4096  # bytes of an array from which on it is compressed; a smaller one would grow
+LARGE = 4096  # bytes from which arrays are compressed; smaller ones would grow
 PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 3% more
-BLOCK = 1 << 25  # bytes that are packed at a time: blocks as small as HDF5 would choose take a fifth more
+BLOCK = 1 << 25  # bytes that are packed at a time: the smaller blocks that HDF5 chooses take a fifth more
 SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
@@ -39,7 +39,7 @@ def _folder(store: str | Path, program_id: str) -> Path:
 
 
 def _packing(variable: xr.DataArray) -> dict[str, Any]:
-    """How an array is packed: as a whole, or so many of its rows at a time as a block holds."""
+    """Options for packing an array, as a whole or in blocks of rows."""
     rows, *rest = variable.shape
     return {**PACKING, "chunksizes": (max(1, min(rows, rows * BLOCK // variable.nbytes)), *rest)}
 
@@ -69,7 +69,7 @@ def write_shard(
     }
     packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
-    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
+    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # used here only
         ds.dump_to_store(file, encoding=packed)
     data = buffer.getvalue()
     target = _folder(store, program_id) / f"{chunk_id}.{hashlib.sha256(data).hexdigest()}.nc"
@@ -81,24 +81,24 @@ def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Arrays]:
     """The cells and the arrays of a shard.
 
     Raises:
-        StoreError: the file cannot be read, its bytes are not those that were written, or it is the shard of another program or
-            chunk than its folder and its name say.
+        StoreError: the file cannot be read or is damaged, or it belongs to another program or chunk than its folder and name
+            say.
     """
     with _opened(path, io.BytesIO(_whole(path))) as ds:
         return _content(ds, {str(name): var.values for name, var in ds.data_vars.items()})
 
 
 def open_shard(path: Path) -> tuple[list[tuple[Any, ...]], Arrays]:
-    """The same with arrays that are read, and the file checked, whenever they are asked for; errors as for :func:`read_shard`."""
+    """The cells and the arrays of a shard, each read, and the file checked, on demand; errors as for :func:`read_shard`."""
     with _opened(path, path) as ds:
         return _content(ds, Stored(path))
 
 
 class Stored(Mapping[str, "np.ndarray[Any, Any]"]):
-    """The arrays of a shard, each read when it is asked for, and not kept."""
+    """The arrays of a shard, each read anew whenever it is asked for."""
 
     def __init__(self, path: Path) -> None:
-        """The arrays of this file."""
+        """The arrays of the shard at this path."""
         self.path = path
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
@@ -115,7 +115,7 @@ class Stored(Mapping[str, "np.ndarray[Any, Any]"]):
 
 
 def _whole(path: Path) -> bytes:
-    """The bytes of a shard, if they are those that were written."""
+    """The bytes of a shard, checked against its checksum."""
     name = SHARD.fullmatch(path.name)
     try:
         data = path.read_bytes()
@@ -128,7 +128,7 @@ def _whole(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Path, file: Path | io.BytesIO) -> Iterator[xr.Dataset]:
-    """A shard, if it is that of the program and chunk of its path."""
+    """Open a shard, if it belongs to the program and chunk of its path."""
     name = SHARD.fullmatch(path.name)
     try:
         with xr.open_dataset(file, engine="h5netcdf", decode_times=False, cache=False) as ds:
@@ -143,7 +143,7 @@ def _opened(path: Path, file: Path | io.BytesIO) -> Iterator[xr.Dataset]:
 
 
 def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[list[tuple[Any, ...]], Arrays]:
-    """The cells and the arrays that :func:`write_shard` put into a shard."""
+    """The cells and the arrays of an open shard, as :func:`write_shard` got them."""
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
     dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
@@ -153,11 +153,11 @@ def _content(ds: xr.Dataset, arrays: Mapping[str, np.ndarray[Any, Any]]) -> tupl
 
 
 def mark_used(path: Path) -> None:
-    """Set the time when a shard was last read, which most systems do not keep by themselves."""
+    """Set a shard's time of last access to now, which most systems do not do by themselves."""
     with contextlib.suppress(OSError):
         os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def stored_shards(store: str | Path, program_id: str) -> list[Path]:
-    """All shards of a program: what has the name of one; other files and folders are not ours."""
+    """All shards of a program, recognised by their names; other files are ignored."""
     return sorted(p for p in _folder(store, program_id).glob("*.nc") if SHARD.fullmatch(p.name))

@@ -1,9 +1,8 @@
-"""Stored results: one netCDF shard per chunk, content-addressed, written atomically, checked on reading.
+"""Output folders: locked by one process, marked with their purpose, and written atomically.
 
-A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done. The
-program and the chunk stand in its content as well: a shard that was moved or renamed is not taken for another's.
-Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
-and what a verification adds: ``conclusions/<claim>.gz``, ``result.json``, ``figures.json.gz``, ``index.html``.
+Layout: ``jaxdyn.json`` (the folder's format and purpose), ``shards/<program>/<chunk>.<sha256>.nc``
+(:mod:`jaxdyn.engine.storage.shard`) and, after a verification, ``conclusions/<claim>.gz``, ``result.json``, ``figures.json.gz``,
+``index.html``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LOCK, OWNER = ".lock", ".lock-owner"
 
 @contextlib.contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
-    """Turn an operating system's refusal into one sentence."""
+    """Turn an error of the operating system into a StoreError of one sentence."""
     try:
         yield
     except OSError as error:
@@ -64,11 +63,12 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
         purpose: what it is for, e.g. ``"verify"`` or ``"sweep of module:trial"``; a folder of another purpose is refused.
 
     Returns:
-        Its whole path: chunks may run where another folder is the working directory.
+        Its absolute path, since chunks may run with another working directory.
 
     Raises:
-        UsageError: no path.
-        StoreError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
+        UsageError: ``out`` is not a path.
+        StoreError: the folder has another purpose, holds files that are not jaxdyn's, cannot be written to, or is in use by
+            another process.
     """
     path = whole_path(out)
     with _plain_errors(path):
@@ -89,10 +89,10 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
 
 
 def whole_path(out: Any) -> Path:
-    """The whole path of an output folder, given as a text or a ``Path``.
+    """The absolute path of an output folder, given as a text or a ``Path``.
 
     Raises:
-        UsageError: anything else, an empty text, or one with characters that no file's name has.
+        UsageError: it is neither, it is empty, or it has characters that no file name may have.
     """
     try:
         encoded = os.fsencode(out) if isinstance(out, str | Path) else b""
@@ -106,7 +106,7 @@ def whole_path(out: Any) -> Path:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Remove what a killed run left."""
+    """Remove temporary files of a killed run."""
     for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):
         with contextlib.suppress(OSError):
             leftover.unlink()
@@ -114,7 +114,7 @@ def _clear_leftovers(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a folder's lock; its holder is named in a second file, since a locked file cannot be read on some systems."""
+    """Hold a folder's lock; a second file names the process, since a locked file cannot be read on some systems."""
     lock, owner = FileLock(path / LOCK), path / OWNER
     with _plain_errors(path):
         try:
@@ -132,7 +132,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file that could not be written later, after hours of work.
+    """Refuse, before hours of work, a file that could not be written after them.
 
     Raises:
         StoreError: the path is a folder, or its folder cannot be made or written to.

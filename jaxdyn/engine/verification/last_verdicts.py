@@ -1,6 +1,6 @@
-"""The last recorded verdict of each claim: what a page shows of claims that were not run.
+"""The last recorded verdict of each claim, which pages show for claims that were not run.
 
-``python -m jaxdyn.maintain verdicts`` adds those of a verification to the shipped file, ``verdicts.json``.
+``python -m jaxdyn.maintain verdicts`` adds the verdicts of a verification to the shipped file, ``verdicts.json``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHEN = ("date", "commit", "device")
 
 @functools.cache
 def recorded_verdicts() -> dict[str, dict[str, Any]]:
-    """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty where the file is missing or damaged."""
+    """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty if the file is missing or damaged."""
     try:
         read = json.loads(RECORDED.read_text())
         calls = [dict(zip(WHEN, call, strict=True)) for call in read["calls"]]
@@ -34,9 +34,9 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
 
 
 def not_run(claim: Claim) -> dict[str, Any]:
-    """The entry of a claim that was not run: what it says, and its last recorded verdict, with when and where that was.
+    """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit and device.
 
-    ``last_verdict`` is None for a claim that has none; its ``stale`` says that checks, controls or rivals have changed since.
+    ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals have changed since.
     """
     found = recorded_verdicts().get(claim.id)
     last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
@@ -44,10 +44,10 @@ def not_run(claim: Claim) -> dict[str, Any]:
 
 
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
-    """Add the verdicts of a verification on the claims' own seeds, given by its output folder; returns how many these are.
+    """Add the verdicts in an output folder to the shipped file; returns their number.
 
     Raises:
-        UsageError: no results, or results on other seeds or settings.
+        UsageError: the folder has no results, or results on other seeds or settings than the claims' own.
     """
     try:
         result = json.loads((folder / "result.json").read_text())

@@ -1,4 +1,4 @@
-"""The JSON object of a whole verification: what ``--json`` prints, what is stored, and from which the report is built."""
+"""The JSON object of a whole verification, which ``--json`` prints, output folders store, and reports are made from."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that the package lies in, with a plus sign where files differ from it; None outside one."""
+    """The commit of the package's checkout, with a plus sign if files differ from it; None without a checkout."""
     try:
         run = functools.partial(subprocess.run, cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True)
         head = run(["git", "rev-parse", "--short=10", "HEAD"]).stdout.strip()
@@ -59,14 +59,14 @@ def environment() -> dict[str, Any]:
 
 
 def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] = ()) -> dict[str, Any]:
-    """All claims of a call, and the cost of the programs behind them.
+    """The entries of all claims of a call, and the costs of their programs.
 
-    ``runs`` of a claim are its own; ``runs`` of the whole are all different runs, those of controls included.
+    A claim's ``runs`` counts its own runs; the call's ``runs`` counts all different runs, including those of controls.
 
     Args:
-        results: what was run.
-        seconds: how long it took.
-        others: claims that were asked for and not run, with their last recorded verdicts under ``not_run``.
+        results: of the claims that were run.
+        seconds: duration of the call.
+        others: claims that were selected but not run; ``not_run`` has their last recorded verdicts.
     """
     costs: dict[Program, Cost] = {}
     users: dict[Program, list[str]] = {}
@@ -95,15 +95,15 @@ def result_origin(result: Result) -> dict[str, Any] | None:
 
 
 def counts(claims: Sequence[Claim]) -> dict[str, int]:
-    """How many of these claims are to be upheld, are misprints, are beyond print, and are to be measured."""
+    """Number of these claims of every kind: to be upheld, misprints, beyond print, and to be measured."""
     return {kind: sum(claim.counted == kind for claim in claims) for kind in COUNTED}
 
 
 def by_chance(results: Sequence[Result]) -> dict[str, Any]:
-    """The level of the whole: upheld claims that rest on intervals, and how many of them would be, were they all false.
+    """Number of upheld claims that rest on intervals, and how many of them would be expected by chance if all were false.
 
-    A check that is false passes where its interval misses the truth: with a probability of at most 1 − level at this look, and of
-    2ᵏ − 1 times that in all k. A claim has all its checks to pass, so that the likeliest of them bounds it.
+    A false check passes if its interval misses the truth: with a probability of at most 1 − level at look k, and of 2ᵏ − 1 times
+    that in all k looks. A claim must pass all its checks; its probability is bounded by that of the likeliest interval check.
     """
     upheld = [v for v in results if v.verdict == "upheld"]
     errors = [[(1 - c.level) * (2**v.task.terms.look - 1) for c in v.checks if c.level is not None] for v in upheld]

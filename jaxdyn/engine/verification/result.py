@@ -1,4 +1,4 @@
-"""The result of a verification: the decision on one claim with its data and the cost of its programs; and its entry in JSON."""
+"""The result of a verification: the decision on one claim, its data, the cost of its programs, and its entry in JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What one program of a claim cost in this call; zero where all its runs were stored or where it failed."""
+    """Cost of one of a claim's programs in this call; zero if all its runs were stored or if it failed."""
 
     program: Program
     compile_seconds: float = 0.0
@@ -44,14 +44,14 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Result(Decision):
-    """What ``jd.verify`` returns: the decision on a claim, with its data and what it cost.
+    """The result of ``jd.verify``: the decision on a claim, its data and its costs.
 
     Args:
-        claim: what was verified.
+        claim: the claim.
         task: the runs that it asked for.
-        data: its labelled runs; None where there are none, since the trial raised or the claim was skipped.
+        data: its labelled runs; None if the trial raised or the claim was skipped.
         control_data: the runs of every control that is a setting.
-        costs: of each of its programs.
+        costs: the cost of each of its programs.
     """
 
     claim: Claim
@@ -62,13 +62,13 @@ class Result(Decision):
 
     @classmethod
     def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
-        """A decision with what it was made on."""
+        """The result of a decision on a task."""
         decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
         return cls(**decided, claim=task.claim, task=task, **rest)
 
     @property
     def teeth(self) -> dict[str, list[str]]:
-        """For every check, or reading, the controls and rivals that it rejects."""
+        """For every check, or reading, the names of the controls and rivals that it rejects."""
         opponents = [*self.controls, *self.rivals]
         return {r.name: [o.name for o in opponents if r.name in o.apart] for r in self.readings} or teeth(self.checks, opponents)
 
@@ -79,12 +79,12 @@ class Result(Decision):
 
     @property
     def skipped(self) -> bool:
-        """Whether the claim was not asked, since what it needs is not on this machine; it is neither as expected nor different."""
+        """Whether the claim was not run, since this machine lacks what it needs: neither as expected nor different."""
         return self.verdict == "skipped"
 
     @property
     def programs(self) -> int:
-        """How many programs the claim needs."""
+        """Number of programs of the claim."""
         return len(self.costs)
 
     @property
@@ -105,7 +105,7 @@ class Result(Decision):
         """The claim's figure: its own plot, or measurement against prediction.
 
         Raises:
-            UsageError: there are no data, since the trial raised.
+            UsageError: there are no data, since the trial raised or the claim was skipped.
         """
         if self.data is None:
             raise UsageError(f"{self.claim.id} has no data to plot: {self.message}")
@@ -129,7 +129,7 @@ class Result(Decision):
         return "\n".join([*lines, *([f"  {self.message}"] if self.message else [])])
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: verdict, statement, and a table of checks and controls."""
+        """HTML for a notebook: verdict, statement, and a table of checks and controls."""
         checks = [*self.gates, *self.checks]
         rows = [
             (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
@@ -145,7 +145,7 @@ class Result(Decision):
 
 
 def _why(control: Outcome) -> str:
-    """Why a control was not rejected: its reason, or the values with which its checks pass."""
+    """Why an opponent was not rejected: its reason, or the checks or readings that do not reject it."""
     if control.readings:
         return f": reads {'; '.join(map(str, control.readings))}"
     return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
@@ -156,7 +156,7 @@ def _settings(result: Result) -> dict[str, Any]:
 
 
 def described(claim: Claim) -> dict[str, Any]:
-    """What a claim's entry says of the claim itself, whether it was run or not."""
+    """The part of a claim's entry that describes the claim itself, whether it was run or not."""
     return {
         "id": claim.id,
         "theory": claim.theory,
@@ -180,6 +180,7 @@ def described(claim: Claim) -> dict[str, Any]:
 
 
 def _entry(result: Result) -> dict[str, Any]:
+    # the claim, its verdict and what the verdict rests on
     claim = result.claim
     entry = described(claim) | {
         "tested": tested(claim, result.task.main.grid, len(result.task.main.seeds)),
@@ -205,6 +206,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "command": result.task.command,
         "message": result.message,
     }
+    # parts that only some results have
     if (failure := result.failure) is not None:
         entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
     if claim.counterpart is not None:
@@ -218,7 +220,7 @@ def _entry(result: Result) -> dict[str, Any]:
 
 
 def entry(result: Result) -> dict[str, Any]:
-    """The entry of one claim, in JSON types; of a claim whose outcome cannot be written, an error in one sentence."""
+    """The entry of one claim in JSON types; if its result cannot be written, an entry with the verdict ``error``."""
     try:
         return dict(finite(_entry(result)))
     except BaseException as error:

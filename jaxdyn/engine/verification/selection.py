@@ -9,7 +9,7 @@ __all__ = ["Candidate", "within"]
 
 
 class Candidate(NamedTuple):
-    """A claim that may be selected: its theory, the programs that it needs, and whether it is a headline of its theory."""
+    """A claim that may be selected: its theory, its programs, and whether it is a headline of its theory."""
 
     theory: str
     programs: frozenset[Hashable]
@@ -19,14 +19,14 @@ class Candidate(NamedTuple):
 def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
-    First one claim of each theory, a headline if it has one; then the other headlines; then all others; always the cheapest next.
-    A program that is already chosen adds no cost. A claim that does not fit is left out, except for the very first: something is
-    always run.
+    First one claim of each theory, a headline if the theory has one; then the other headlines; then all others. Within each stage
+    the cheapest comes next. A program of a chosen claim adds no cost again. A claim that does not fit is left out, except for the
+    very first, so that something is always run.
 
     Args:
         candidates: the claims.
         cost: seconds of each program.
-        each: seconds of each claim in addition to its programs.
+        each: seconds of each claim in addition to those of its programs.
         budget: total seconds.
     """
     # ranks: the stage at which a candidate is chosen, then its price
@@ -39,7 +39,7 @@ def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each
         first = theory not in begun and (headline or theory not in led)
         return 0 if first else 1 if headline else 2, each[i] + sum(cost.get(p, 0.0) for p in programs - paid), i
 
-    # choose the best; then the ranks of claims of its theory, or with its programs, change
+    # choose the best; then update the ranks of claims of its theory or with its programs
     ranks = {i: rank(i) for i in left}
     while left:
         _, price, best = min(map(ranks.__getitem__, left))

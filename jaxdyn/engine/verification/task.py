@@ -1,4 +1,4 @@
-"""What is verified: the task of one claim, and the plan of all of them."""
+"""Tasks and plans: the runs that a claim asks for, and the jobs that all tasks of a call share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Plan", "Task", "planned", "value_text"]
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One claim and the runs it asks for; ``missing`` says why it cannot be asked here (:mod:`jaxdyn.engine.claims.resource`)."""
+    """A claim and the runs it asks for; ``missing``: why they cannot be made here (:mod:`jaxdyn.engine.claims.resource`)."""
 
     claim: Claim
     scale: str
@@ -37,22 +37,22 @@ class Task:
 
     @property
     def requests(self) -> list[Request]:
-        """All runs: the claim's own, then its controls'; none where something is missing."""
+        """All requested runs: the claim's own, then its controls'; none if something is missing."""
         return [] if self.missing is not None else [self.main, *self.controls.values()]
 
     @property
     def narrowed(self) -> bool:
-        """Whether the judge may lack data: fields were overridden, or there are fewer seeds than the claim's own."""
+        """Whether the judge may lack data, since fields were overridden or there are fewer seeds than the claim's own."""
         return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
 
     @property
     def terms(self) -> Terms:
-        """On which terms the runs are judged."""
+        """The circumstances in which the runs are judged."""
         seeds = len(self.main.seeds), self.claim.seed_count(self.scale)
         return Terms(self.narrowed, self.recorded, looks.look(*seeds), seeds)
 
     def grown(self) -> Task | None:
-        """The same task with twice as many seeds, at most the claim's ``max_seeds``; None where no more are allowed."""
+        """The same task with twice as many seeds, at most the claim's ``max_seeds``; None if no more are allowed."""
         own, most = self.main.seeds, self.claim.max_seeds or 0
         if not self.grows or len(own) >= most:
             return None
@@ -65,17 +65,17 @@ class Task:
 
     @property
     def recorded(self) -> bool:
-        """Whether these are the runs on which a measured claim's values were recorded: its own quick grid."""
+        """Whether these runs are on the claim's own quick grid, on which a measured claim's values were recorded."""
         return self.scale == "quick" and not self.overrides
 
     @property
     def command(self) -> str:
-        """The command that repeats just this claim."""
+        """The command line that repeats this task."""
         words = ["jaxdyn verify", self.claim.id]
         if self.scale != "quick":
             words.append(f"--scale {self.scale}")
         seeds = self.main.seeds
-        contiguous = isinstance(seeds, range)  # other choices can only be made from Python
+        contiguous = isinstance(seeds, range)  # other seeds can be chosen from Python only
         if contiguous and self.fresh:
             words.append(f"--fresh {seeds[0]}")
         elif contiguous and seeds != range(self.claim.seed_count(self.scale)):
@@ -98,7 +98,7 @@ class Plan:
     scale: str = "quick"
 
     def more(self, grown: Sequence[tuple[Task, Task]]) -> list[Job]:
-        """The jobs of the runs that tasks ask for beyond those that they asked for before: (before, now)."""
+        """The jobs of additional runs, for pairs of tasks (before, now)."""
         added = []
         for before, now in grown:
             for old, new in zip(before.requests, now.requests, strict=True):
@@ -109,12 +109,12 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """All runs, stored or not."""
+        """Number of runs, stored or not."""
         return sum(job.runs for job in self.jobs)
 
     @property
     def done(self) -> int:
-        """Runs whose results are stored."""
+        """Number of stored runs."""
         return sum(c.runs for job in self.jobs for c in job.done)
 
     def seconds(self) -> float:
@@ -122,11 +122,11 @@ class Plan:
         return sum(self.job_seconds())
 
     def guessed(self) -> int:
-        """Number of programs that were never timed at their size, so that their expected seconds are a guess."""
+        """Number of programs with guessed times, since they were never timed at their size."""
         return sum(map(timings.guessed, self.jobs))
 
     def warning(self) -> str | None:
-        """Why some runs are not stored; see :func:`jaxdyn.engine.runs.planning.not_kept`."""
+        """Why some runs are not stored, in a sentence (:func:`jaxdyn.engine.runs.planning.not_kept`); None if all are."""
         return None if self.store is None else not_kept(self.jobs)
 
     def job_seconds(self) -> list[float]:
@@ -141,13 +141,13 @@ def planned(
     pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
 ) -> list[Job]:
-    """The jobs of some requests, the longest first; ``pool`` and ``lengths`` as in :func:`jaxdyn.engine.runs.planning.plan`."""
+    """The jobs of some requests, longest first; ``pool`` and ``lengths`` as in :func:`jaxdyn.engine.runs.planning.plan`."""
     jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths)
     return sorted(jobs, key=timings.expected, reverse=True)
 
 
 def value_text(value: Any) -> str:
-    """A field's value, or the values of an axis, as the command line takes them."""
+    """A field's value, or the values of an axis, as text for the command line."""
     if isinstance(value, list | range):
         return ",".join(map(value_text, value))
     if isinstance(value, tuple):

@@ -57,8 +57,8 @@ def verify(
     Args:
         claim: an id, or a ``Claim`` of your own.
         scale: ``quick`` or ``paper``.
-        seeds: how many, or which; default: the claim's own.
-        by: swept fields: judge each of their cells separately (``.by``).
+        seeds: their number, or a list of them; default: the claim's own.
+        by: swept fields whose cells are also judged separately (``.by``).
         out: folder for the runs' shards; None keeps nothing.
         cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
         load: files with claims of your own.
@@ -68,7 +68,7 @@ def verify(
         ``.verdict``, ``.checks``, ``.controls``, ``.resolution``, ``.data`` (an ``xarray.Dataset``), ``.plot()``, ``.to_json()``.
 
     Raises:
-        UsageError: unknown claim, field or value.
+        UsageError: a claim or field is unknown, or a value is not allowed.
     """
     registry.check_claim(claim)
     if isinstance(claim, str):
@@ -91,15 +91,15 @@ def verify_many(
     load: Sequence[str | Path] = (),
     **fields: Any,
 ) -> list[Result]:
-    """Verify several claims in this process, planned together: claims on the same runs share programs and runs.
+    """Verify several claims in this process, planned together, so that they share programs and runs.
 
     ``jd.verify_many("theory.*")``, ``jd.verify_many(["theory.claim", my_claim], seeds=4)``
 
     Args:
         claims: patterns as on the command line, claims of your own, or a list of either.
         scale: ``quick`` or ``paper``.
-        seeds: how many, or which; default: each claim's own.
-        by: swept fields: judge each of their cells separately (``.by``).
+        seeds: their number, or a list of them; default: each claim's own.
+        by: swept fields whose cells are also judged separately (``.by``).
         out: folder for the runs' shards; None keeps nothing.
         cluster: any ``concurrent.futures.Executor`` for the chunks; see :func:`jaxdyn.sweep`.
         load: files with claims of your own.
@@ -109,7 +109,7 @@ def verify_many(
         One :class:`Result` per claim, in the order given.
 
     Raises:
-        UsageError: a pattern that matches nothing, an unknown field or value.
+        UsageError: a pattern matches nothing, a field is unknown, or a value is not allowed.
     """
     check_cluster(cluster)
     chosen: dict[str, Claim] = {}
@@ -147,22 +147,22 @@ def make_plan(
     Args:
         claims: the claims.
         scale: ``quick`` or ``paper``.
-        seeds: how many, or which; None: each claim's own.
-        fresh: the first seed of each claim's own number of seeds, to repeat them all on seeds not used before.
+        seeds: their number, or a list of them; None: each claim's own.
+        fresh: first seed, to repeat each claim on its own number of seeds not used before.
         overrides: fields of the settings.
-        by: swept fields, each cell of which is judged separately.
+        by: swept fields whose cells are also judged separately.
         load: files with a user's own claims.
         store: folder of the shards.
 
     Raises:
-        UsageError: an unknown scale or field, a value that is not allowed, no seeds.
+        UsageError: a scale or field is unknown, or a value or list of seeds is not allowed.
     """
     tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=overrides, by=by, load=load)
     return plan_tasks(tasks, scale=scale, store=store)
 
 
 def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
-    """Expected seconds of each program that some tasks ask for, with all the runs that they ask for; nothing is traced for it."""
+    """Expected seconds of each program of some tasks, with all their runs, without tracing anything."""
     requests = [request for task in tasks for request in task.requests]
     programs = {key: program for request in requests for key, program in request.programs.items()}
     times = {key: timings.program_times(program) for key, program in programs.items()}
@@ -170,11 +170,11 @@ def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
 
 
 def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
-    """Those tasks that a time is enough for: see :func:`jaxdyn.engine.verification.selection.within`.
+    """The tasks that fit into a time, as chosen by :func:`jaxdyn.engine.verification.selection.within`.
 
     Args:
         tasks: all tasks.
-        seconds: for all of them together.
+        seconds: the time.
         each: seconds of each task besides its runs.
         done: ids of claims whose runs are stored.
     """
@@ -185,7 +185,7 @@ def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], d
 
 
 def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
-    """The task with the fewest expected seconds, and how many these are."""
+    """The task with the fewest expected seconds, and these seconds."""
     cost = task_costs(tasks)
     seconds = [sum(cost[key] for key in _keys(task.requests)) for task in tasks]
     best = min(range(len(tasks)), key=seconds.__getitem__)
@@ -193,19 +193,19 @@ def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
 
 
 def quickest_theory() -> str | None:
-    """The theory with the program that costs least on the reference machine; None without a file of costs."""
+    """The theory with the cheapest program on the reference machine; None without a file of costs."""
     costs = {name: sum(times) for name, times in timings.shipped_costs()[1].items() if name.startswith(THEORIES)}
     return min(costs, key=costs.__getitem__).removeprefix(THEORIES).partition(".")[0] if costs else None
 
 
 def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
-    """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.runs.planning.plan`."""
+    """The plan of some tasks at one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.runs.planning.plan`."""
     jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
     return Plan(tasks, jobs, load_stored(jobs), store, scale)
 
 
 def program_count(tasks: Sequence[Task]) -> int:
-    """How many programs some tasks ask for."""
+    """Number of programs that some tasks ask for."""
     return len({key for task in tasks for key in _keys(task.requests)})
 
 
@@ -219,7 +219,7 @@ def make_tasks(
     by: str | Sequence[str] = (),
     load: Sequence[str | Path] = (),
 ) -> list[Task]:
-    """Which runs each claim asks for; arguments and errors as for :func:`make_plan`."""
+    """A task for each claim, with the runs that it asks for; arguments and errors as for :func:`make_plan`."""
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     overrides = overrides or {}
@@ -250,15 +250,15 @@ def run_plan(
         plan_: from :func:`make_plan`.
         pool: executor for the chunks; None runs in this process.
         progress: a bar, updated after each chunk.
-        conclude: judges one claim; may hand the work to other processes and return a future.
-        concluded: called with every outcome as it is reached; what it raises ends the call.
+        conclude: judges one claim; may pass the work to other processes and return a future.
+        concluded: called with every result as it is reached; an exception that it raises ends the call.
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.runs.sweep.execute`.
         until: the time (:func:`time.monotonic`) after which nothing more is begun.
 
-    A claim with a check that is undecided is judged again with twice as many seeds, as long as it allows more (``most``).
+    A claim with an undecided check is judged again with twice as many seeds, up to its ``max_seeds``.
 
     Returns:
-        One :class:`Result` per claim, in the plan's order; none for those that were not reached in time.
+        One :class:`Result` per claim that was reached in time, in the plan's order.
     """
     tasks, runs = list(plan_.tasks), plan_.stored
     jobs: dict[Program, Job] = {}
@@ -277,9 +277,11 @@ def run_plan(
         if concluded is not None:
             concluded(results[i])
 
+    # skip tasks that lack something
     todo, next_jobs = list(range(len(tasks))), plan_.jobs
     for i in (i for i in todo if tasks[i].missing is not None):
         settle(i, Decision("skipped", message=tasks[i].missing), None, {})
+    # rounds: run and judge, then add seeds to undecided claims
     todo = [i for i in todo if i not in results]
     try:
         while todo:
@@ -296,7 +298,7 @@ def run_plan(
 
 
 def _keys(requests: Sequence[Request]) -> set[tuple[Any, ...]]:
-    """The programs of some requests."""
+    """The keys of the programs of some requests."""
     return set().union(*(request.programs for request in requests))
 
 
@@ -312,7 +314,7 @@ def _run_round(
     at_once: int | None,
     until: float,
 ) -> None:
-    """Run some jobs, and judge each of the tasks as soon as its runs are done; ``costs`` are added to."""
+    """Run some jobs, judge each task as soon as its runs are done, and add to ``costs``."""
     waiting = {i: _keys(task.requests) for i, task in tasks.items()}
     judging: dict[cf.Future[Decision], tuple[int, Any, Any]] = {}
 
@@ -340,9 +342,10 @@ def _run_round(
             i, data, controls = judging.pop(future)
             settle(i, _judged_elsewhere(future), data, controls)
 
+    # tasks whose programs ran in earlier rounds, then this round's jobs, then judgements in other processes
     planned = {Runs.program_key(job.program) for job in jobs}
     for key in set().union(*waiting.values()) - planned:
-        arrived(key, None)  # of earlier rounds
+        arrived(key, None)
     execute(jobs, runs, pool, progress, finished, meanwhile, at_once, until=until)
     while judging:
         wait_for_first(judging)
@@ -366,7 +369,7 @@ def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Data
 
 
 def _names(by: Any) -> list[str]:
-    """The fields of ``by``: a name, or several different ones."""
+    """The fields of ``by`` as a list of different names."""
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else None
     if names is None or not all(isinstance(name, str) and name.strip() for name in names):
         raise UsageError(f"by={by!r:.60} is not allowed: it is the name of a field, or a list of names")
@@ -414,7 +417,7 @@ def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
 
 
 def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
-    """The decision of another process; one that cannot be pickled (a value in a check, say) is an error of the claim."""
+    """The decision of another process; if it cannot be pickled (for a value in a check, say), an error of the claim."""
     try:
         return future.result()
     except cf.BrokenExecutor:
@@ -427,7 +430,7 @@ def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
 def _outcome(
     task: Task, runs: Runs, conclude: Concluding
 ) -> tuple[Decision | cf.Future[Decision], xr.Dataset | None, dict[str, xr.Dataset]]:
-    """The decision (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
+    """The decision (or its future) and the data; observables that do not fit into a Dataset are an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
     except BaseException as error:
