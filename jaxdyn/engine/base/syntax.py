@@ -21,7 +21,11 @@ def code_hash(content: bytes) -> str:
     tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module) and _is_text(node.body[:1]):
-            node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
+            node.body = node.body[1:] or [ast.Pass()]
+    for node in ast.walk(tree):  # Python compiles some lines into its instructions, from 3.13 on those of classes
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
     return hashlib.sha256(repr(_facts(compile(tree, "", "exec", dont_inherit=True))).encode()).hexdigest()[:20]
 
 

@@ -26,6 +26,7 @@ class Law:
         ('    """A law."""\n', "", True),
         ("# a comment", "# another", True),
         ("def law(x: float, kind", "\n\ndef law(\n    x: float,\n    kind", True),
+        ("class Law:", "\n\n\nclass Law:", True),
         ("2 * np.sin(x)", "(2 *\n            np.sin(x))", True),
         ("2 * np", "3 * np", False),
         ("np.sin", "np.cos", False),
