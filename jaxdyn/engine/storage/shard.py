@@ -13,6 +13,7 @@ import json
 import os
 import re
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ CURE = "remove it to have its runs computed again"
 LARGE = 4096  # bytes from which arrays are compressed; smaller ones would grow
 PACKING = {"zlib": True, "shuffle": True, "complevel": 1}  # lossless; higher levels take longer and save 3% more
 BLOCK = 1 << 25  # bytes that are packed at a time: the smaller blocks that HDF5 chooses take a fifth more
+SAMPLE, WORTH = 2**14, 0.8  # numbers of a sample, of which there are at most five; share of the bytes that packing may leave
 SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
@@ -39,9 +41,19 @@ def _folder(store: str | Path, program_id: str) -> Path:
 
 
 def _packing(variable: xr.DataArray) -> dict[str, Any]:
-    """Options for packing an array, as a whole or in blocks of rows."""
+    """Encoding of an array: compressed as a whole, or in blocks of rows; as it is where that would save little."""
+    if variable.nbytes < LARGE or not _packs_well(variable.values):
+        return {}
     rows, *rest = variable.shape
     return {**PACKING, "chunksizes": (max(1, min(rows, rows * BLOCK // variable.nbytes)), *rest)}
+
+
+def _packs_well(array: np.ndarray[Any, Any]) -> bool:
+    """Whether samples of an array lose at least a fifth: the digits of random numbers take long to pack, and stay."""
+    flat, step = array.reshape(-1), max(1, array.size // 4)
+    samples = [flat[start : start + SAMPLE] for start in range(0, flat.size, step)]
+    shuffled = [np.frombuffer(one.tobytes(), np.uint8).reshape(-1, array.itemsize).T.tobytes() for one in samples]
+    return sum(len(zlib.compress(one, 1)) for one in shuffled) < WORTH * sum(map(len, shuffled))
 
 
 def write_shard(
@@ -67,7 +79,7 @@ def write_shard(
         "chunk": chunk_id,
         "zipped": int(result.zipped),
     }
-    packed = {name: _packing(variable) for name, variable in ds.data_vars.items() if variable.nbytes >= LARGE}
+    packed = {name: _packing(variable) for name, variable in ds.data_vars.items()}
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
     with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # used here only
         ds.dump_to_store(file, encoding=packed)

@@ -36,7 +36,7 @@ def test_an_array_is_packed_in_few_blocks(tmp_path, monkeypatch):
     """As a whole where it is no larger than a block, else some rows at a time; the bits are the same."""
     import h5py
 
-    noise = np.random.default_rng(0).normal(size=(7, 2, 30, 11))
+    noise = np.random.default_rng(0).integers(0, 9, size=(7, 2, 30, 11)).astype(float)
     result = Arrays({"noise": noise, "none": np.ones((7, 2, 0))}, {"noise": ("time", "node"), "none": ("empty",)}, {})
     for block, rows in ((1 << 25, 7), (3 * noise[0].nbytes, 3), (1, 1)):
         monkeypatch.setattr(shard, "BLOCK", block)
@@ -44,6 +44,21 @@ def test_an_array_is_packed_in_few_blocks(tmp_path, monkeypatch):
         with h5py.File(path) as file:
             assert file["noise"].chunks == (rows, 2, 30, 11)
         np.testing.assert_array_equal(shard.read_shard(path)[1].arrays["noise"], noise)
+
+
+def test_digits_of_random_numbers_are_not_packed(tmp_path):
+    """Which saves a tenth and takes most of the time; what is random in some rows only is packed."""
+    import h5py
+
+    noise = np.random.default_rng(0).normal(size=(50, 2, 400))
+    half = np.concatenate([noise[:25], np.zeros_like(noise[25:])])
+    arrays = Arrays({"noise": noise, "half": half}, {"noise": ("time",), "half": ("time",)}, {})
+    path = shard.write_shard(tmp_path, "p" * 20, "c" * 20, [(0.5,), (1.5,)], range(50), arrays)
+    with h5py.File(path) as file:
+        assert file["noise"].compression is None and file["half"].compression == "gzip"
+    read = shard.read_shard(path)[1].arrays
+    np.testing.assert_array_equal(read["noise"], noise)
+    np.testing.assert_array_equal(read["half"], half)
 
 
 def test_arrays_are_read_when_they_are_asked_for(tmp_path):
