@@ -417,7 +417,7 @@ BETWEEN = {  # module: what it says, and what it might say
     "storage/seeds": ("return np.arange(seeds.start, seeds.stop, dtype", "return 1 + np.arange(seeds.start, seeds.stop, dtype"),
     "programs/sequential": ("result = one({k: v[j]", "result = one({k: 2 * v[j]"),
     "claims/observables": ("return Observables(**groups, status=_status(status)", "return Observables(**groups, status=_status(2)"),
-    "storage/shard": ("arrays = {str(name): var.values", "arrays = {str(name): 5 * var.values"),
+    "storage/shard": ("{str(name): var.values for", "{str(name): 5 * var.values for"),
 }
 
 
