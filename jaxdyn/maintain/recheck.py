@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from jaxdyn.engine.storage.arrays import Arrays
 from jaxdyn.engine.storage.shard import read_shard
 from jaxdyn.errors import UsageError
 
-__all__ = ["DAYS", "differing", "drawn", "prune", "recheck", "stored_chunk"]
+__all__ = ["DAYS", "differing", "drawn", "prune", "recheck", "stored_chunk", "stored_program"]
 
 DAYS = 7
 
@@ -42,12 +42,18 @@ def stored_chunk(path: Path) -> tuple[Chunk, Arrays]:
     """The chunk of a shard as it was run, without a store, and what is stored of it."""
     cells, result = read_shard(path)
     facts = result.facts
+    chunk = Chunk(
+        stored_program(facts), tuple(cells), facts["seeds"], group=facts["group"], room=tuple(facts["room"]), zipped=result.zipped
+    )
+    return chunk, result
+
+
+def stored_program(facts: Mapping[str, Any]) -> Program:
+    """The program that the facts of a shard name, as it was run."""
     parts = facts["program"]
     static = tuple((name, _hashable(value)) for name, value in parts["static"])
     how = {name: parts[name] for name in ("executor", "compiler", "fingerprint")}
-    program = Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static, **how)
-    chunk = Chunk(program, tuple(cells), facts["seeds"], group=facts["group"], room=tuple(facts["room"]), zipped=result.zipped)
-    return chunk, result
+    return Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static, **how)
 
 
 def _hashable(value: Any) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from jaxdyn.engine.base.reference import Ref
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.programs.chunk import Program, program_name
 from jaxdyn.engine.programs.direct import SHIPPED, direct_key, traced_facts
@@ -16,6 +14,7 @@ from jaxdyn.engine.storage.shard import read_shard
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.errors import UsageError
+from jaxdyn.maintain.recheck import stored_program
 
 __all__ = ["theory_programs", "write_costs", "write_programs", "write_shipped"]
 
@@ -55,9 +54,7 @@ def write_costs(folder: Path, target: Path = REFERENCE) -> int:
     totals: dict[str, list[float]] = {}
     for shard in sorted(folder.glob("shards/*/*.nc")):
         facts = read_shard(shard)[1].facts
-        parts = facts["program"]
-        static = tuple((name, _hashable(value)) for name, value in parts["static"])
-        name = program_name(Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static))
+        name = program_name(stored_program(facts))
         total = totals.setdefault(name, [0.0, 0.0, 0.0])
         for i, key in enumerate(("compile_seconds", "run_seconds", "runs")):
             total[i] += facts[key]
@@ -72,8 +69,3 @@ def write_costs(folder: Path, target: Path = REFERENCE) -> int:
     whole = {"calibration_seconds": reference or round(here, 5), "programs": dict(sorted(programs.items()))}
     atomic_write(target, json.dumps(whole, indent=1) + "\n")
     return len(totals)
-
-
-def _hashable(value: Any) -> Any:
-    """JSON's lists converted back to tuples."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -39,7 +39,6 @@ __all__ = [
     "facts_of",
     "in_use",
     "modules_behind",
-    "packaged",
     "shipped_programs",
     "traced_facts",
     "untraced",
