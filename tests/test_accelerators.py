@@ -12,10 +12,10 @@ from jax.scipy.linalg import schur
 from jaxdyn.engine.base.devices import Devices
 from jaxdyn.engine.programs import program as engine
 from jaxdyn.engine.programs.chunk import Chunk
-from jaxdyn.engine.runs.planning import suited
+from jaxdyn.engine.runs.planning import facts_here
 from tests.programs import cases, faults
 
-OFF_CPU = suited({}, Devices("gpu"))["executor"]
+OFF_CPU = facts_here({}, Devices("gpu"))["executor"]
 BY_TRIAL = {}  # trial -> its programs that do different things
 for case in cases().values():
     BY_TRIAL.setdefault(case.trial, {}).setdefault(case.path, case)

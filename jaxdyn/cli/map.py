@@ -17,7 +17,7 @@ from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
-from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare, run_survey
+from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare_survey, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
 from jaxdyn.report.gallery import standalone
@@ -75,7 +75,7 @@ def map_command(
 ) -> dict[str, Any]:
     """Map a claim: write the map next to its runs, and return it as JSON."""
     cards = reserved(workers, cluster)
-    survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
+    survey = prepare_survey(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     check_device()
     if (sentence := unused()) is not None:
         _say(sentence)

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jaxdyn.errors import UsageError
 
@@ -58,6 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
     maps.add_argument("folder", type=Path, metavar="DIR", help="Write runs and maps to this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
+    _add_runs(tasks)
+    return parser
+
+
+def _add_runs(tasks: Any) -> None:
+    """The tasks that run or compile programs again."""
     # what is recorded, and no longer current
     renew = tasks.add_parser("renew", help="Make recorded results that are not current anew: studies, maps, benchmarks, ...")
     renew.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
@@ -67,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     how.add_argument("--check", action="store_true", help="Run nothing; say how many of each kind are current.")
     renew.add_argument("-v", "--verbose", action="store_true", help="With --check: name those that are not, and what has changed.")
 
-    # compilation ahead of time
+    # what is stored, and should be the same bits
     recheck = tasks.add_parser(
         "recheck", help="Run a seventh of the stored programs of a verification afresh: the bits must be equal."
     )
@@ -78,10 +85,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--most", type=float, default=2.0, metavar="GB", help="Then remove what was not used longest (default: 2)."
     )
 
+    # compilation ahead of time
     ahead = tasks.add_parser("ahead", help="Compile all programs for an accelerator that this machine lacks; resumes.")
     ahead.add_argument("platform", choices=["cuda", "tpu"], help="The accelerator's platform.")
     ahead.add_argument("--minutes", type=float, default=60.0, metavar="N", help="Stop after N minutes (default: 60).")
-    return parser
 
 
 def _minutes(text: str) -> float:

@@ -12,7 +12,7 @@ from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.theory import AtlasMap
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.verification import origin
-from jaxdyn.engine.verification.verdict_map import prepare
+from jaxdyn.engine.verification.verdict_map import prepare_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report.atlas import command, write_map
 
@@ -26,7 +26,7 @@ def basis(stored: AtlasMap, cells: Sequence[Mapping[str, Any]]) -> tuple[list[Pr
         UsageError: the map's claim refuses its axes or a cell.
     """
     options = {"cells": stored.cells, "seeds": stored.seeds, "overrides": stored.sets}
-    survey = prepare(stored.claim, parse(stored.over), **options)  # type: ignore[arg-type]
+    survey = prepare_survey(stored.claim, parse(stored.over), **options)  # type: ignore[arg-type]
     requests = [survey.request(cell["at"]) for cell in cells]
     runs = f"{command(stored)} {origin.runs_of(requests)}"
     return origin.programs_of(requests), runs, origin.judge_code(survey.claim, drawn=False)

@@ -296,7 +296,7 @@ def _code(script: Path) -> str:
     files = scripts_behind(script)
     contents = [file.read_bytes() for file in files]
     modules = {name for content in contents for name in imports_of(content, "") if not name.startswith(__name__)}
-    return origin.code_of(modules, *(code_hash(content) for content in contents))
+    return origin.modules_hash(modules, *(code_hash(content) for content in contents))
 
 
 def made_by(script: Path, seconds: float) -> dict[str, Any]:

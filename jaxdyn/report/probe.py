@@ -90,7 +90,7 @@ def page(probe: Probe) -> str:
 
 def _code() -> str:
     """Hash of the code of all instruments and of the page."""
-    return origin.code_of((models.__name__, __name__))
+    return origin.modules_hash((models.__name__, __name__))
 
 
 def changes(html: str) -> origin.Changes | None:

@@ -21,7 +21,7 @@ from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
 __all__ = [
-    "Source",
+    "ClaimPackage",
     "Topic",
     "folder",
     "installed",
@@ -40,7 +40,7 @@ __all__ = [
 GROUP = "jaxdyn.claims"
 
 
-class Source(NamedTuple):
+class ClaimPackage(NamedTuple):
     """A module with claims, or the package of a theory.
 
     Args:
@@ -79,16 +79,16 @@ class Topic(NamedTuple):
     file: str
 
 
-_loaded: dict[Path, Source] = {}  # a user's own sources, by file or folder
+_loaded: dict[Path, ClaimPackage] = {}  # a user's own packages, by file or folder
 
 
-def shipped(names: Collection[str] | None = None) -> Iterator[Source]:
+def shipped(names: Collection[str] | None = None) -> Iterator[ClaimPackage]:
     """The theories below ``jaxdyn.theories`` in alphabetical order: all, or those with these names (other names are ignored)."""
     theories = importlib.import_module("jaxdyn.theories")
     existing = {info.name for info in pkgutil.iter_modules(theories.__path__)}
     for name in sorted(existing if names is None else existing & set(names)):
         module = importlib.import_module(f"jaxdyn.theories.{name}")
-        yield Source(name, module, str(module.__file__))
+        yield ClaimPackage(name, module, str(module.__file__))
 
 
 def points() -> Iterable[EntryPoint]:
@@ -96,7 +96,7 @@ def points() -> Iterable[EntryPoint]:
     return entry_points(group=GROUP)
 
 
-def installed() -> Iterator[Source]:
+def installed() -> Iterator[ClaimPackage]:
     """The modules and packages of installed entry points."""
     for point in points():
         try:
@@ -106,10 +106,10 @@ def installed() -> Iterator[Source]:
             reason = f"{type(error).__name__}: {error}"
             warnings.warn(f"the claims of {point.value} are left out: it cannot be imported ({reason})", stacklevel=2)
             continue
-        yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
+        yield ClaimPackage(point.value, module, str(getattr(module, "__file__", None) or point.value))
 
 
-def load(path: str | Path) -> Source:
+def load(path: str | Path) -> ClaimPackage:
     """Load a user's own file with claims, or folder with a title page.
 
     Raises:
@@ -118,11 +118,11 @@ def load(path: str | Path) -> Source:
     place = Path(path).resolve()
     if place.is_dir() or place.name == "__init__.py":
         place = place if place.is_dir() else place.parent
-        _loaded[place] = Source(str(path), _package(place, str(path)), str(path))
+        _loaded[place] = ClaimPackage(str(path), _package(place, str(path)), str(path))
     else:
         from jaxdyn.engine.base.reference import load_file
 
-        _loaded[place] = Source(str(path), load_file(path), str(path))
+        _loaded[place] = ClaimPackage(str(path), load_file(path), str(path))
     return _loaded[place]
 
 
@@ -149,22 +149,22 @@ def _imported(name: str, shown: str) -> Any:
         raise UsageError(f"{shown} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def topics(source: Source) -> Iterator[Topic]:
+def topics(package: ClaimPackage) -> Iterator[Topic]:
     """The modules with claims: the topics of the title page, or else the module itself.
 
     Raises:
         UsageError: a topic that the package does not have.
     """
-    if source.page is None or not source.page.topic_names:
-        yield Topic(source.name, None, source.module, source.file)
+    if package.page is None or not package.page.topic_names:
+        yield Topic(package.name, None, package.module, package.file)
         return
-    for topic in source.page.topic_names:
-        name = _module_of(f"{source.module.__name__}.{topic}")
+    for topic in package.page.topic_names:
+        name = _module_of(f"{package.module.__name__}.{topic}")
         if name is None:
-            raise UsageError(f"topic {topic!r} is not allowed: {source.name} has no module of that name")
+            raise UsageError(f"topic {topic!r} is not allowed: {package.name} has no module of that name")
         shipped_ = name.partition(".")[0] == "jaxdyn"
-        module = importlib.import_module(name) if shipped_ else _imported(name, f"{source.name}.{topic}")
-        yield Topic(f"{source.name}.{topic}", topic, module, str(module.__file__))
+        module = importlib.import_module(name) if shipped_ else _imported(name, f"{package.name}.{topic}")
+        yield Topic(f"{package.name}.{topic}", topic, module, str(module.__file__))
 
 
 def _module_of(topic: str) -> str | None:
@@ -185,8 +185,8 @@ def is_shipped(prefix: str) -> bool:
     return any(Path(place, prefix, "__init__.py").is_file() for place in places)
 
 
-def _named(prefix: str) -> Source | None:
-    """The source of the theory with this prefix, if it has a title page."""
+def _named(prefix: str) -> ClaimPackage | None:
+    """The package of the theory with this prefix, if it has a title page."""
     if is_shipped(prefix):
         return next(shipped((prefix,)))
     others = (*_loaded.values(), *installed())
@@ -195,8 +195,8 @@ def _named(prefix: str) -> Source | None:
 
 def theory(prefix: str) -> Theory:
     """The title page of a theory; for claims without one, a page with their prefix as its title."""
-    source = _named(prefix)
-    return Theory(title=prefix) if source is None or source.page is None else source.page
+    package = _named(prefix)
+    return Theory(title=prefix) if package is None or package.page is None else package.page
 
 
 def papers(prefix: str) -> tuple[Paper, ...]:
@@ -216,8 +216,8 @@ def papers(prefix: str) -> tuple[Paper, ...]:
 
 def folder(prefix: str) -> Path | None:
     """The folder of a theory; None for claims that have none, such as those of a single file."""
-    source = _named(prefix)
-    return Path(source.module.__file__).parent if source is not None and hasattr(source.module, "__path__") else None
+    package = _named(prefix)
+    return Path(package.module.__file__).parent if package is not None and hasattr(package.module, "__path__") else None
 
 
 def recorded_folder(prefix: str, kind: str) -> Path | None:
@@ -233,15 +233,15 @@ def maps(prefix: str | None = None) -> tuple[AtlasMap, ...]:
         UsageError: the module has no ``MAPS``, or one of them is of another theory's claim.
     """
     if prefix is None:
-        return tuple(one for source in _with_page() if source.prefix for one in maps(source.prefix))
-    source, place = _named(prefix), folder(prefix)
-    if source is None or place is None or not (place / "maps.py").is_file():
+        return tuple(one for package in _with_page() if package.prefix for one in maps(package.prefix))
+    package, place = _named(prefix), folder(prefix)
+    if package is None or place is None or not (place / "maps.py").is_file():
         return ()
-    declared = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
+    declared = getattr(importlib.import_module(f"{package.module.__name__}.maps"), "MAPS", None)
     if not isinstance(declared, tuple) or not all(isinstance(one, AtlasMap) for one in declared):
-        raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.AtlasMap objects into a tuple of that name")
+        raise UsageError(f"{package.name}.maps has no MAPS tuple: put its jd.AtlasMap objects into a tuple of that name")
     if astray := [one.claim for one in declared if one.theory != prefix]:
-        raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {source.name} are of claims that start with {prefix}.")
+        raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {package.name} are of claims that start with {prefix}.")
     return declared
 
 
@@ -250,9 +250,9 @@ def shown() -> list[str]:
     return [name for page in _pages() for name in page.shown]
 
 
-def _with_page() -> list[Source]:
-    return [source for source in (*shipped(), *installed(), *_loaded.values()) if source.page is not None]
+def _with_page() -> list[ClaimPackage]:
+    return [package for package in (*shipped(), *installed(), *_loaded.values()) if package.page is not None]
 
 
 def _pages() -> list[Theory]:
-    return [source.page for source in _with_page() if source.page is not None]
+    return [package.page for package in _with_page() if package.page is not None]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxdyn.engine.catalogue import library
-from jaxdyn.engine.catalogue.library import Source, Topic
+from jaxdyn.engine.catalogue.library import ClaimPackage, Topic
 from jaxdyn.engine.storage.cache import cache_dir, read_cached, write_cached
 from jaxdyn.errors import UsageError
 
@@ -48,7 +48,7 @@ class Located(NamedTuple):
 _located: dict[str, Located] = {}  # all claims collected in this process, by id
 
 
-def _others(load: Sequence[str | Path]) -> Iterator[Source]:
+def _others(load: Sequence[str | Path]) -> Iterator[ClaimPackage]:
     check_load(load)
     yield from library.installed()
     yield from map(library.load, load)
@@ -64,11 +64,11 @@ def check_load(load: Any) -> None:
         raise UsageError(f"load={load!r:.60} is not allowed: it is a list of the paths of files or folders with claims")
 
 
-def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
+def _collect(packages: Iterable[ClaimPackage]) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
-    for source in sources:
-        for topic in library.topics(source):
-            for claim in _claims(topic, source.prefix):
+    for package in packages:
+        for topic in library.topics(package):
+            for claim in _claims(topic, package.prefix):
                 if claim.id in claims:
                     raise _twins(claim.id, topic.name)
                 claims[claim.id] = claim
@@ -209,9 +209,9 @@ def _entry(claim: Claim) -> dict[str, Any]:
     }
 
 
-def make_entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Catalogue entries for all claims of these sources."""
-    return [_entry(claim) for claim in _collect(sources).values()]
+def make_entries(packages: Iterable[ClaimPackage]) -> list[dict[str, Any]]:
+    """Catalogue entries for all claims of these packages."""
+    return [_entry(claim) for claim in _collect(packages).values()]
 
 
 def _hash(files: Iterable[Path], *facts: str) -> str:
@@ -236,12 +236,12 @@ def theories_key() -> str:
     return _hash([*_engine_files(), *sorted(f for folder in folders for f in folder.rglob("*.py"))], *facts)
 
 
-def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, Any]]:
+def _cached(kind: str, key: str, packages: Iterable[ClaimPackage]) -> list[dict[str, Any]]:
     """Entries from the user's cache; made and stored there if missing."""
     name = f"catalogue-{kind}-{key}.jsonl"
     known: list[dict[str, Any]] | None = read_cached(name)
     if known is None:
-        known = make_entries(sources)
+        known = make_entries(packages)
         for old in cache_dir().glob(f"catalogue-{kind}-*.jsonl"):
             with contextlib.suppress(OSError):
                 old.unlink()

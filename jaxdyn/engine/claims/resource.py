@@ -25,7 +25,7 @@ from jaxdyn.errors import Absent, UsageError
 __all__ = ["Resource", "absence", "identity_of", "imports", "loaded", "resource", "shapes", "shared_by"]
 
 T = TypeVar("T", bound=Callable[..., Any])
-KEPT = 2  # resources in memory at a time: a model and, for a control, another of the same size
+MOST_LOADED = 2  # resources in memory at a time: a model and, for a control, another of the same size
 _reading = threading.Lock()  # a thread that compiles ahead may want the same arrays at the same time
 
 
@@ -150,7 +150,7 @@ class _Wanted:
     setting: Any = dataclasses.field(compare=False)
 
 
-@functools.lru_cache(maxsize=KEPT)
+@functools.lru_cache(maxsize=MOST_LOADED)
 def loaded(wanted: _Wanted) -> Any:
     """The arrays, on the device; those that were read last stay in memory."""
     with jax.enable_x64(True):

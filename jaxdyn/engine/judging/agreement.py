@@ -19,7 +19,7 @@ import math
 
 from jaxdyn.engine.judging.check import Reading
 
-__all__ = ["WIDEST", "apart", "differs", "predicted", "too_few"]
+__all__ = ["WIDEST", "apart", "differs", "predicted", "too_few_to_agree"]
 
 WIDEST = 1.5  # times the record's interval
 EXACT = 1e-6  # relative difference allowed between numbers that are not estimated
@@ -46,7 +46,7 @@ def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
     return None
 
 
-def too_few(seeds: int, recorded: int) -> str | None:
+def too_few_to_agree(seeds: int, recorded: int) -> str | None:
     """Why a rerun on this number of seeds cannot agree with a record; None if it can."""
     if seeds * WIDEST**2 >= recorded:
         return None

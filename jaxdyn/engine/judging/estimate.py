@@ -17,7 +17,7 @@ import numpy as np
 from jaxdyn import stats
 from jaxdyn.engine.judging.check import Check
 
-__all__ = ["Ends", "Estimate", "Estimated", "excess", "plain", "student", "wilson", "worst_entry"]
+__all__ = ["Ends", "Estimate", "Estimated", "excess", "python_value", "student", "wilson", "worst_entry"]
 
 Ends: TypeAlias = "Callable[[float], tuple[Any, Any]]"  # level -> lower ends, upper ends
 
@@ -109,11 +109,11 @@ def worst_entry(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
     index = np.unravel_index(np.nanargmax(bad), bad.shape)
     worst = {}
     for dim, i in zip(getattr(values, "dims", ()), index, strict=False):
-        worst[dim] = plain(values.coords[dim].values[i]) if dim in values.coords else int(i)
+        worst[dim] = python_value(values.coords[dim].values[i]) if dim in values.coords else int(i)
     return float(array[index]), worst
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """A NumPy scalar as a Python value; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 

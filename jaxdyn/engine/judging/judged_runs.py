@@ -9,7 +9,7 @@ from jaxdyn.engine.claims.contract import Assumption
 from jaxdyn.errors import UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["ok_runs", "outside", "select_form", "too_few"]
+__all__ = ["ok_runs", "outside", "select_form", "why_not_judged"]
 
 
 def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
@@ -41,7 +41,7 @@ def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
     return values
 
 
-def too_few(claim: Claim, data: xr.Dataset) -> str | None:
+def why_not_judged(claim: Claim, data: xr.Dataset) -> str | None:
     """Why the claim cannot be judged: too few runs are ok, or none meets the assumptions; None if it can."""
     ok = data.status == OK
     if float(ok.mean()) < claim.min_ok or not bool(ok.any()):

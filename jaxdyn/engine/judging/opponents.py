@@ -16,19 +16,19 @@ from jaxdyn.engine.judging.resolution import guarded
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["asked", "breached", "edited", "not_ok", "numbers_of", "rivalled"]
+__all__ = ["answers_on_edit", "control_runs", "edited_runs", "failed_control", "rival_numbers", "rival_runs"]
 
 T = TypeVar("T")
 
 
-def breached(name: str, control: Control, claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset]) -> xr.Dataset:
+def control_runs(name: str, control: Control, claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset]) -> xr.Dataset:
     """The data of a control: its own runs, or the main runs as its function edits them."""
     if callable(control.breach):
-        return edited(f"control {name!r}", control.breach, main)
+        return edited_runs(f"control {name!r}", control.breach, main)
     return select_form(control_data[name], claim.form)
 
 
-def not_ok(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
+def failed_control(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
     """The outcome of a control that is decided by how its runs end; None if they have to be judged."""
     if bool((data.status != OK).all()):
         word = NAMES[int(data.status.values.flat[0])]
@@ -39,7 +39,7 @@ def not_ok(name: str, control: Control, data: xr.Dataset) -> Outcome | None:
     return None
 
 
-def numbers_of(
+def rival_numbers(
     name: str, theory: Mapping[str, Any], main: xr.Dataset, known: Sequence[str], narrowed: bool = False
 ) -> dict[str, float]:
     """The numbers that a rival predicts for checks or readings, by their names.
@@ -59,13 +59,13 @@ def numbers_of(
     return {check: float(np.asarray(value).reshape(())) for check, value in numbers.items()}
 
 
-def rivalled(name: str, theory: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
+def rival_runs(name: str, theory: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
     """The main runs with a rival's predictions.
 
     Raises:
-        UsageError: as for :func:`edited`, or the rival changes measured or recorded values, so that it is no theory of these runs.
+        UsageError: as for :func:`edited_runs`, or the rival changes measured or recorded values: it is no theory of these runs.
     """
-    ds = edited(f"rival {name!r}", theory, main)
+    ds = edited_runs(f"rival {name!r}", theory, main)
     for variable, before in main.data_vars.items():
         if not str(variable).startswith("predicted_") and not (variable in ds and _same(ds[variable], before)):
             raise _blamed(
@@ -81,7 +81,7 @@ def _same(one: xr.DataArray, other: xr.DataArray) -> bool:
     return one.variable.data is other.variable.data or one.variable.equals(other.variable)
 
 
-def edited(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
+def edited_runs(what: str, edit: Callable[[xr.Dataset], xr.Dataset], main: xr.Dataset) -> xr.Dataset:
     """The main runs as a rival, or a control that is a function, edits them.
 
     Raises:
@@ -122,7 +122,7 @@ def _fault(ds: Any, main: xr.Dataset) -> str | None:
     return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"
 
 
-def asked(what: str, edit: Any, main: xr.Dataset, ds: xr.Dataset, ask: Callable[[], list[T]]) -> list[T]:
+def answers_on_edit(what: str, edit: Any, main: xr.Dataset, ds: xr.Dataset, ask: Callable[[], list[T]]) -> list[T]:
     """The judge's answers on edited runs; if it raises over a variable or axis that they lack, the error names the edit."""
     try:
         return ask()

@@ -14,7 +14,7 @@ from jaxdyn.engine.judging import agreement
 from jaxdyn.engine.judging.check import Reading
 from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, unmet
 from jaxdyn.engine.judging.judged_runs import ok_runs
-from jaxdyn.engine.judging.opponents import asked, breached, not_ok, numbers_of, rivalled
+from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
 from jaxdyn.engine.judging.resolution import read
 from jaxdyn.errors import Inconclusive, UsageError
 
@@ -33,8 +33,8 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     known = claim.recorded or {}
     controls = []
     for name, control in claim.controls.items():
-        ds = breached(name, control, claim, main, control_data)
-        if (ended := not_ok(name, control, ds)) is not None:
+        ds = control_runs(name, control, claim, main, control_data)
+        if (ended := failed_control(name, control, ds)) is not None:
             controls.append(ended)
             continue
         controls.append(_read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
@@ -43,7 +43,7 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     # agreement with the record, then rejection of all opponents
     seeds, own = terms.seeds or (1, 1)
     recorded_seeds = own if claim.recorded_seeds is None or terms.seeds is None else claim.recorded_seeds
-    if known and (few := agreement.too_few(seeds, recorded_seeds)) is not None:
+    if known and (few := agreement.too_few_to_agree(seeds, recorded_seeds)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=few)
     compared = [agreement.differs(r, known[r.name], recorded_seeds / seeds) for r in readings if r.name in known]
     if differ := [why for why in compared if why is not None]:
@@ -70,7 +70,7 @@ def _read_opponent(
 ) -> Outcome:
     """The readings of an opponent's runs, and which of them differ from the claim's own."""
     try:
-        own = asked(f"{what} {name!r}", edit, main, ds, lambda: read(claim.judge, ds, opponent=True)[1])
+        own = answers_on_edit(f"{what} {name!r}", edit, main, ds, lambda: read(claim.judge, ds, opponent=True)[1])
     except Inconclusive as reason:
         return Outcome(name, False, reason=str(reason))
     return _told_apart(name, claim, readings, own)
@@ -86,8 +86,8 @@ def _read_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, reading
     theory = rival.rival if isinstance(rival, Off) else rival
     if isinstance(theory, Mapping):
         try:
-            numbers = numbers_of(name, theory, main, [r.name for r in readings], narrowed)
+            numbers = rival_numbers(name, theory, main, [r.name for r in readings], narrowed)
         except Inconclusive as reason:
             return Outcome(name, False, reason=str(reason))
         return _told_apart(name, claim, readings, [Reading(reading, number) for reading, number in numbers.items()])
-    return _read_opponent(name, theory, claim, main, rivalled(name, theory, main), readings, "rival")
+    return _read_opponent(name, theory, claim, main, rival_runs(name, theory, main), readings, "rival")

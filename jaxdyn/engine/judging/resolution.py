@@ -24,7 +24,7 @@ __all__ = [
     "first_seeds",
     "guarded",
     "judged",
-    "obstacle",
+    "why_not_blended",
     "read",
     "rejects",
     "same_seeds",
@@ -204,7 +204,7 @@ def same_seeds(main: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
     return main.sel(seed=control.seed)
 
 
-def obstacle(main: xr.Dataset, control: xr.Dataset) -> str | None:
+def why_not_blended(main: xr.Dataset, control: xr.Dataset) -> str | None:
     """Why two Datasets cannot be blended run by run; None if they can."""
     for name, values in main.data_vars.items():
         if name in control and control[name].dims == values.dims and control[name].shape == values.shape:

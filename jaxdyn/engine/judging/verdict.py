@@ -18,22 +18,22 @@ from jaxdyn.engine.claims.claim import Claim, Control, Rival
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.check import Check, all_passed, holds
 from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
-from jaxdyn.engine.judging.estimate import plain
-from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, too_few
+from jaxdyn.engine.judging.estimate import python_value
+from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, why_not_judged
 from jaxdyn.engine.judging.looks import Look, spent
-from jaxdyn.engine.judging.opponents import asked, breached, not_ok, numbers_of, rivalled
+from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
 from jaxdyn.engine.judging.readings import decide_measured
 from jaxdyn.engine.judging.resolution import (
     blend,
     first_seeds,
     judged,
-    obstacle,
     read,
     rejects,
     same_seeds,
     scale,
     seeds_distorted,
     smallest,
+    why_not_blended,
 )
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import OK
@@ -58,10 +58,10 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
         claim = dataclasses.replace(claim, recorded=None)
-    asked = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
+    looking = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
     try:
         count = int(outside(claim, data).sum())
-        decision = _decide(asked, data, control_data, terms)
+        decision = _decide(looking, data, control_data, terms)
         return dataclasses.replace(decision, diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)
@@ -69,8 +69,8 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
 
 
 def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
-    if (obstacle_ := too_few(claim, data)) is not None:
-        return Decision("inconclusive", message=obstacle_)
+    if (why := why_not_judged(claim, data)) is not None:
+        return Decision("inconclusive", message=why)
     whole = ok_runs(data, outside(claim, data))
     main = select_form(whole, claim.form)
     try:
@@ -107,7 +107,7 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     controls, mixes = [], {}
     distorted = seeds_distorted(claim.judge, main) if passed else None
     for name, control in claim.controls.items():
-        runs = breached(name, control, claim, main, control_data)
+        runs = control_runs(name, control, claim, main, control_data)
         outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True, distorted)
         controls.append(outcome)
     rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
@@ -150,17 +150,17 @@ def _judge_control(
     name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool, distorted: int | None
 ) -> tuple[Outcome, Any]:
     """The control's outcome, and its *mix*: the smallest rejected share of its data in the main data."""
-    if (ended := not_ok(name, control, data)) is not None:
+    if (ended := failed_control(name, control, data)) is not None:
         return ended, None
     good = ok_runs(data)
     try:
-        checks = asked(f"control {name!r}", control.breach, main, good, lambda: _opponents_checks(claim, good))
+        checks = answers_on_edit(f"control {name!r}", control.breach, main, good, lambda: _opponents_checks(claim, good))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
     outcome = Outcome(name, all_passed(checks) is False, checks)
     good = first_seeds(good, distorted)
     main = same_seeds(first_seeds(main, distorted), good)
-    why = obstacle(main, good)
+    why = why_not_blended(main, good)
     if why is not None or not outcome.rejected or not upheld:
         return dataclasses.replace(outcome, reason=None if why is None else f"not blended: {why}"), None
     return outcome, smallest(lambda share: rejects(claim.judge, blend(main, good, share)))
@@ -175,15 +175,15 @@ def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: S
     theory = rival.rival if isinstance(rival, Off) else rival
     if isinstance(theory, Mapping):
         try:
-            numbers = numbers_of(name, theory, main, [c.name for c in own], narrowed)
+            numbers = rival_numbers(name, theory, main, [c.name for c in own], narrowed)
         except Inconclusive as reason:
             return Outcome(name, False, reason=str(reason))
         bounds = {c.name: c.bound for c in own}
         checks = [Check(check, number, bounds[check], holds(bounds[check], number)) for check, number in numbers.items()]
         return Outcome(name, all_passed(checks) is False, checks)
-    ds = rivalled(name, theory, main)
+    ds = rival_runs(name, theory, main)
     try:
-        checks = asked(f"rival {name!r}", theory, main, ds, lambda: _opponents_checks(claim, ds))
+        checks = answers_on_edit(f"rival {name!r}", theory, main, ds, lambda: _opponents_checks(claim, ds))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason))
     return Outcome(name, all_passed(checks) is False, checks)
@@ -193,7 +193,7 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
     """Judge each cell of the named fields separately: a map of where a claim holds."""
     sizes = [data.sizes[f] for f in fields]
     parts = (data.isel({f: [i] for f, i in zip(fields, index, strict=True)}) for index in np.ndindex(*sizes))
-    return [{"at": {f: plain(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
+    return [{"at": {f: python_value(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
 
 
 def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
@@ -201,8 +201,8 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
     # answers of the judge
     measured = claim.expected == "measured"
     try:
-        if (obstacle_ := too_few(claim, part)) is not None:
-            return {"verdict": "inconclusive", "failed": obstacle_}
+        if (why := why_not_judged(claim, part)) is not None:
+            return {"verdict": "inconclusive", "failed": why}
         main = select_form(ok_runs(part, outside(claim, part)), claim.form)
         if measured:
             checks, readings = read(claim.judge, main, narrowed=True)

@@ -27,14 +27,14 @@ from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.resource import identity_of
 from jaxdyn.engine.programs import tracing
 from jaxdyn.engine.programs.chunk import Program, switches
-from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.fingerprint import CALLS_BACK
 from jaxdyn.engine.programs.suiting import needs
 from jaxdyn.engine.storage.cache import read_cached, write_cached
 
 __all__ = [
     "SHIPPED",
     "allow",
-    "code_of",
+    "code_and_imports",
     "direct_key",
     "facts_of",
     "in_use",
@@ -50,7 +50,7 @@ FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy
 UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
 TRACING = ("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "numpy", "optax", "optimistix", "scipy")
 NO_DATA = {"cli", "engine", "explorer", "maintain", "recorded", "report", "__pycache__"}  # folders without data of trials
-RUNNERS = (
+FACT_MAKERS = (
     "jaxdyn.engine.programs.tracing",
     "jaxdyn.engine.programs.fingerprint",
     "jaxdyn.engine.programs.suiting",
@@ -99,7 +99,9 @@ def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> di
         found |= {p: facts for p, facts in zip(elsewhere, pool.map(traced_facts, elsewhere), strict=True) if facts is not None}
     here = {p: traced_facts(p) for p in unknown if p not in elsewhere}
     found |= {p: facts for p, facts in here.items() if facts is not None}
-    if new := {keys[p]: found[p] for p in unknown if p in keys and p in found and not found[p]["fingerprint"].startswith(UNKEPT)}:
+    if new := {
+        keys[p]: found[p] for p in unknown if p in keys and p in found and not found[p]["fingerprint"].startswith(CALLS_BACK)
+    }:
         write_cached(PROGRAMS, _checked(read_cached(PROGRAMS)) | new)
     return {p: found.get(p, UNTRACED) for p in programs}
 
@@ -156,7 +158,7 @@ def traced_facts(program: Program) -> dict[str, Any] | None:
 def direct_key(program: Program) -> str:
     """The direct key of one of the package's programs; programs with equal keys have equal texts."""
     facts = (str(program.trial), program.label, identity_of(program), devices().platform, _surroundings())
-    return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *RUNNERS))).encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *FACT_MAKERS))).encode()).hexdigest()[:20]
 
 
 @functools.cache
@@ -180,7 +182,7 @@ def modules_behind(*modules: str) -> str:
         name = todo.pop()
         if name in behind or (file := _file(name)) is None:
             continue
-        behind[name], imports = code_of(file)
+        behind[name], imports = code_and_imports(file)
         todo += [outer for one in imports for outer in _prefixes(one)]
     return hashlib.sha256(repr(sorted(behind.items())).encode()).hexdigest()
 
@@ -204,7 +206,7 @@ def _remembered_modules() -> dict[str, tuple[str, list[str]]]:
 
 
 @functools.cache
-def code_of(file: Path) -> tuple[str, list[str]]:
+def code_and_imports(file: Path) -> tuple[str, list[str]]:
     """Hash of a module's code, and the modules of the package that it imports; remembered by the file's content."""
     content = file.read_bytes()
     package = ".".join(("jaxdyn", *file.relative_to(PACKAGE).parent.parts))

@@ -18,10 +18,10 @@ import numpy as np
 
 from jaxdyn.engine.claims.observables import GROUPS, Observables
 
-__all__ = ["PLATFORMS", "UNKEPT", "calls_back", "fingerprint", "plain_text"]
+__all__ = ["PLATFORMS", "CALLS_BACK", "calls_back", "fingerprint", "plain_text"]
 
 PLATFORMS = {"gpu": "cuda"}  # JAX's name of a platform -> its name in lowering, where they differ
-UNKEPT = "unkept-"  # in place of the fingerprint of a program that calls back into Python
+CALLS_BACK = "calls-back-"  # in place of the fingerprint of a program that calls back into Python
 DEFINED = re.compile(r'func\.func (?:public |private )?@("[^"]*"|[\w.$-]+)')
 SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
 # Python callbacks, and custom partitioning, whose text holds an address (jax-ml/jax#21159)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxdyn.engine.programs.chunk import Program, program_name
 from jaxdyn.engine.storage.store import atomic_write
 
-__all__ = ["LACKS", "SHIPPED", "compiler_version", "in_words", "known", "lacking", "obstacle", "write"]
+__all__ = ["LACKS", "SHIPPED", "compiler_version", "in_words", "known", "lacking", "why_impossible", "write"]
 
 SHIPPED = Path(__file__).parents[1] / "impossible.json"
 COMPLEX, END = "complex128", "which this platform lacks"
@@ -88,7 +88,7 @@ def _is_number(variable: Any) -> bool:
         return False
 
 
-def obstacle(program: Program, platform: str) -> str | None:
+def why_impossible(program: Program, platform: str) -> str | None:
     """Why a program is not compiled for a platform, as the end of a sentence; None if no failure is known."""
     return known().get(platform, {}).get(program_name(program))
 

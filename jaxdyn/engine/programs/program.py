@@ -26,7 +26,7 @@ from jaxdyn.engine.claims.observables import Observables, refuse_clashes
 from jaxdyn.engine.claims.resource import shapes, shared_by
 from jaxdyn.engine.programs import sequential
 from jaxdyn.engine.programs.chunk import Chunk, Program
-from jaxdyn.engine.programs.impossible import lacking, obstacle
+from jaxdyn.engine.programs.impossible import lacking, why_impossible
 from jaxdyn.engine.programs.tracing import subjaxprs, swept_arrays, swept_shapes, traced
 from jaxdyn.engine.storage.arrays import Arrays
 from jaxdyn.engine.storage.cache import cache_dir
@@ -296,8 +296,8 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     return lambda: sequential.gather(jax.device_get(compiled(*share, shared_by(chunk.program))), share[-1], len(seeds))
 
 
-def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
-    """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
+def run_chunk(chunk: Chunk) -> Arrays:
+    """Run one chunk; with a store, write its shard, whose path is then among the facts.
 
     When memory runs out, the number of runs at once is halved until they fit.
 
@@ -313,7 +313,8 @@ def run_chunk(chunk: Chunk) -> Arrays | dict[str, Any]:
         return dataclasses.replace(result, facts=facts)
     about = {**facts, "program": asdict(chunk.program), "room": chunk.room, "group": chunk.group}
     stored = dataclasses.replace(result, facts=about)
-    return facts | {"shard": str(write_shard(chunk.store, chunk.program_id, chunk.identity(), chunk.cells, chunk.seeds, stored))}
+    shard = write_shard(chunk.store, chunk.program_id, chunk.identity(), chunk.cells, chunk.seeds, stored)
+    return dataclasses.replace(result, facts={**facts, "shard": str(shard)})
 
 
 def _run(chunk: Chunk) -> tuple[Observables, dict[str, Any]] | None:
@@ -348,7 +349,7 @@ def prepare(chunk: Chunk) -> Callable[[], Observables]:
     Raises:
         Absent: the program is known not to compile for this device; its compiler is not asked.
     """
-    refuse(chunk.program, obstacle(chunk.program, jax.default_backend()))
+    refuse(chunk.program, why_impossible(chunk.program, jax.default_backend()))
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         ready = {"map": _ready_map, "flat": _ready_flat, "vmap": _ready_vmap}[chunk.program.executor]
         return ready(dataclasses.replace(chunk, group=_group(chunk)))

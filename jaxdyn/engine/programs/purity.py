@@ -17,7 +17,7 @@ from jaxdyn.engine.claims.setting import columns, join, split
 from jaxdyn.engine.programs.tracing import subjaxprs
 from jaxdyn.errors import UsageError
 
-__all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "once", "traced"]
+__all__ = ["check_bits", "check_loops", "check_program", "check_request", "check_traces", "once", "with_arrays"]
 
 Trial = Callable[[Any, jax.Array], Observables]
 Compiled = Callable[[Any, jax.Array], Observables]
@@ -26,7 +26,7 @@ SLACK = {"float64": 1e-7, "float32": 1e-2}  # allowed difference between ways to
 ROUNDING = 64  # allowed difference of every number in addition, in units of rounding of 1
 
 
-def traced(setting: Any) -> Any:
+def with_arrays(setting: Any) -> Any:
     """The setting with its swept fields as arrays of its dtype, as a trial gets it."""
     cls, (static, swept) = type(setting), split(setting)
     return join(cls, static, {name: jnp.asarray(column[0]) for name, column in columns(cls, static, [swept]).items()})
@@ -67,7 +67,7 @@ def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: b
         AssertionError: one sentence says what is wrong.
     """
     key = jax.random.key(0)
-    closed, out = jax.make_jaxpr(trial, return_shape=True)(traced(setting), key)
+    closed, out = jax.make_jaxpr(trial, return_shape=True)(with_arrays(setting), key)
     assert isinstance(out, Observables), "the trial does not return jd.observables(...)"
     if not wide and jnp.dtype(getattr(setting, "dtype", "float64")).itemsize < 8:
         found = sorted(
@@ -166,7 +166,7 @@ def check_bits(run: Compiled, setting: Any, seed: int) -> None:
     Raises:
         AssertionError: an array differs.
     """
-    first, second = (jax.device_get(run(traced(setting), jax.random.key(seed))) for _ in range(2))
+    first, second = (jax.device_get(run(with_arrays(setting), jax.random.key(seed))) for _ in range(2))
     for (path, a), (_, b) in zip(*(jax.tree_util.tree_leaves_with_path(x) for x in (first, second)), strict=True):
         name = jax.tree_util.keystr(path)
         assert np.array_equal(a, b, equal_nan=np.issubdtype(np.asarray(a).dtype, np.inexact)), (
@@ -184,7 +184,7 @@ def check_loops(trial: Trial, run: Compiled, setting: Any, seeds: Iterable[int],
     """
     import chex
 
-    seeds, one = list(seeds), traced(setting)
+    seeds, one = list(seeds), with_arrays(setting)
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     batch = jax.jit(jax.vmap(trial, in_axes=(None, 0)))(one, keys)
     alone = [run(one, key) for key in keys]
@@ -210,4 +210,4 @@ def check_traces(run: Compiled, others: Iterable[Any]) -> None:
         AssertionError: the trial is traced again.
     """
     for one in others:
-        jax.block_until_ready(run(traced(one), jax.random.key(0)))
+        jax.block_until_ready(run(with_arrays(one), jax.random.key(0)))

@@ -33,7 +33,7 @@ def needs(jaxpr: Any) -> dict[str, Any]:
     """Bytes of a run, the best executor, the best number of runs at once, and whether large products in loops cost most.
 
     For a CPU; on accelerators all runs are made at once, and only the bytes count
-    (:func:`jaxdyn.engine.runs.planning.suited`).
+    (:func:`jaxdyn.engine.runs.planning.facts_here`).
 
     ``group`` is the best number of runs at once under ``vmap``: as many as keep the values of a step in the cache.
 

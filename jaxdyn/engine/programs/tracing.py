@@ -20,13 +20,13 @@ from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.claims.resource import shapes
 from jaxdyn.engine.claims.setting import columns, join, split
 from jaxdyn.engine.programs.chunk import Program
-from jaxdyn.engine.programs.fingerprint import PLATFORMS, UNKEPT, calls_back, fingerprint
+from jaxdyn.engine.programs.fingerprint import CALLS_BACK, PLATFORMS, calls_back, fingerprint
 from jaxdyn.errors import UsageError
 
 __all__ = ["Impure", "Traced", "any_cell", "run_one", "subjaxprs", "swept_arrays", "swept_shapes", "trace", "trace_pure", "traced"]
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-KEPT = 1000  # traced programs in memory
+MOST_TRACED = 1000  # traced programs in memory
 
 # JAX caches traced functions. A new context has an empty cache, so that a changed global is seen behind an inner ``jax.jit``, and
 # no compiled function of anybody else is thrown away.
@@ -104,7 +104,7 @@ def trace(program: Program, platform: str = "") -> Traced:
         text = _lowered(staged, platform).as_text()
     results = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), staged.out_info)
     if calls_back(text):
-        return Traced(staged.jaxpr, results, f"{UNKEPT}{secrets.token_hex(8)}")
+        return Traced(staged.jaxpr, results, f"{CALLS_BACK}{secrets.token_hex(8)}")
     cls = resolve(program.setting)
     named = [(name, cls.code_names.get(name)) for name in cls.swept_fields]
     return Traced(staged.jaxpr, results, f"{platform}-{fingerprint(text, staged.jaxpr.consts, named, results)}")
@@ -126,7 +126,7 @@ def trace_pure(program: Program) -> Traced:
     """
     one = trace(program)
     own = program.trial, program.label, one.fingerprint
-    known = packaged(program.trial) or own in _pure or one.fingerprint.startswith(UNKEPT)
+    known = packaged(program.trial) or own in _pure or one.fingerprint.startswith(CALLS_BACK)
     if not known and trace(program).fingerprint != one.fingerprint:
         others = "the time, random numbers of Python's or NumPy's, or what an earlier call left"
         raise Impure(
@@ -141,7 +141,7 @@ def _remember(one: Traced) -> Traced:
     with _remembering:
         _kept[one.fingerprint] = one
         _kept.move_to_end(one.fingerprint)
-        while len(_kept) > KEPT:
+        while len(_kept) > MOST_TRACED:
             _kept.popitem(last=False)
     return one
 
@@ -157,7 +157,7 @@ def traced(program: Program) -> Traced:
             return one
     if not program.fingerprint:  # its trial raised in the planner
         return trace_pure(program)
-    if program.fingerprint.startswith(UNKEPT):
+    if program.fingerprint.startswith(CALLS_BACK):
         return _remember(trace(program)._replace(fingerprint=program.fingerprint))
     one = trace(program, program.fingerprint.partition("-")[0])  # a fingerprint begins with its platform
     if program.fingerprint != one.fingerprint:

@@ -89,7 +89,7 @@ class Block(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
+class Portion:
     """The runs that a block contributes to a table [cell, seed]; :meth:`put` writes their values to their places.
 
     Args:
@@ -119,7 +119,7 @@ class Piece:
         columns = self.target[1]
         return (columns.start, columns.stop) if isinstance(columns, slice) else (int(columns.min()), int(columns.max()) + 1)
 
-    def within(self, low: int, high: int) -> Piece | None:
+    def within(self, low: int, high: int) -> Portion | None:
         """Its part in columns ``low`` up to ``high``, placed in a table that begins at ``low``; None if it has none there."""
         rows, columns = self.target
         if isinstance(columns, slice):
@@ -134,11 +134,11 @@ class Piece:
             if not len(chosen):
                 return None
         if self.result.zipped:
-            return Piece(
+            return Portion(
                 self.result, (_chosen(self.source[0], chosen), slice(0)), (_chosen(rows, chosen), moved), _of(self.taken, chosen)
             )
         taken = None if self.taken is None else self.taken[:, chosen]
-        return Piece(self.result, (_chosen(self.source[0], chosen), self.source[1]), (rows, moved), taken)
+        return Portion(self.result, (_chosen(self.source[0], chosen), self.source[1]), (rows, moved), taken)
 
     def put(self, table: Numbers, values: Numbers, inner: tuple[slice, ...] = ()) -> None:
         """Write values into a table [cell, seed, ...]; ``inner`` says which part of its further axes they fill, if not all."""
@@ -222,7 +222,7 @@ class Runs:
             return not self.lacking(chunk)
         table = {cell: [i] for i, cell in enumerate(chunk.cells)}
         taken = np.zeros((len(chunk.cells), len(chunk.seeds)), bool)
-        for _ in self._pieces(self.program_key(chunk.program), table, chunk.seeds, taken):
+        for _ in self._portions(self.program_key(chunk.program), table, chunk.seeds, taken):
             if taken.all():
                 return True
         return bool(taken.all())
@@ -232,12 +232,12 @@ class Runs:
         key, cells = self.program_key(chunk.program), list(dict.fromkeys(chunk.cells))
         seeds = sorted(set(chunk.seeds))
         taken = np.zeros((len(cells), len(seeds)), bool)
-        collections.deque(self._pieces(key, {cell: [i] for i, cell in enumerate(cells)}, tuple(seeds), taken), maxlen=0)
+        collections.deque(self._portions(key, {cell: [i] for i, cell in enumerate(cells)}, tuple(seeds), taken), maxlen=0)
         row, column = {cell: i for i, cell in enumerate(cells)}, {seed: i for i, seed in enumerate(seeds)}
         return [(cell, seed) for cell, seed in chunk.pairs if not taken[row[cell], column[seed]]]
 
-    def _pieces(self, key: Key, table: Mapping[Cell, Sequence[int]], seeds: Seeds, taken: Numbers) -> Iterator[Piece]:
-        """The pieces that a program's blocks contribute to a table; marks their places in ``taken``.
+    def _portions(self, key: Key, table: Mapping[Cell, Sequence[int]], seeds: Seeds, taken: Numbers) -> Iterator[Portion]:
+        """The portions that a program's blocks contribute to a table; marks their places in ``taken``.
 
         Args:
             key: of the program.
@@ -246,15 +246,15 @@ class Runs:
             taken: [cell, seed], which places are filled; changed in place.
         """
         for block in self._blocks.get(key, ()):
-            piece = _from_list(block, table, seeds) if block.result.zipped else _from_rectangle(block, table, seeds)
-            if piece is None:
+            portion = _from_list(block, table, seeds) if block.result.zipped else _from_rectangle(block, table, seeds)
+            if portion is None:
                 continue
-            where = piece.target if block.result.zipped else _grid(*piece.target)
+            where = portion.target if block.result.zipped else _grid(*portion.target)
             before = taken[where].copy()
             if before.all():
                 continue
             taken[where] = True
-            yield dataclasses.replace(piece, taken=before) if before.any() else piece
+            yield dataclasses.replace(portion, taken=before) if before.any() else portion
 
     def dataset(self, request: Request) -> xr.Dataset:
         """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN).
@@ -269,25 +269,25 @@ class Runs:
         for i, (program, swept) in enumerate(request.cells):
             tables.setdefault(self.program_key(program), {}).setdefault(swept, []).append(i)
         taken = np.zeros((len(request.cells), len(request.seeds)), bool)
-        pieces = [piece for key, table in tables.items() for piece in self._pieces(key, table, request.seeds, taken)]
+        portions = [portion for key, table in tables.items() for portion in self._portions(key, table, request.seeds, taken)]
         if not taken.all():
             row, column = np.argwhere(~taken)[0]
             raise KeyError(f"no run of {request.cells[row]} with seed {request.seeds[column]}")
-        return _labelled(request, pieces, self.lazy)
+        return _labelled(request, portions, self.lazy)
 
 
-def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
-    """The piece that a rectangle of runs contributes to a table; None if there is none."""
+def _from_rectangle(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Portion | None:
+    """The portion that a rectangle of runs contributes to a table; None if there is none."""
     assert isinstance(block.cells, Mapping)
     common = [(i, row) for cell, rows in table.items() if (i := block.cells.get(cell)) is not None for row in rows]
     own, wanted = places(block.seeds, seeds)
     if not common or not _length(own):
         return None
-    return Piece(block.result, (own, _as_slice([i for i, _ in common])), (_as_slice([row for _, row in common]), wanted))
+    return Portion(block.result, (own, _as_slice([i for i, _ in common])), (_as_slice([row for _, row in common]), wanted))
 
 
-def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Piece | None:
-    """The piece that a list of runs contributes to a table, duplicates once; None if there is none."""
+def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) -> Portion | None:
+    """The portion that a list of runs contributes to a table, duplicates once; None if there is none."""
     column = {seed: i for i, seed in enumerate(seeds)}
     found: dict[tuple[int, int], int] = {}
     for i, (cell, seed) in enumerate(zip(block.cells, block.seeds, strict=True)):
@@ -296,13 +296,13 @@ def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) 
     if not found:
         return None
     rows, columns = np.array(list(found)).T
-    return Piece(block.result, (np.array(list(found.values())), slice(0)), (rows, columns))
+    return Portion(block.result, (np.array(list(found.values())), slice(0)), (rows, columns))
 
 
-def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Dataset:
-    """The Dataset of a request, from pieces that fill its table; with Dask arrays if ``lazy``."""
+def _labelled(request: Request, portions: Sequence[Portion], lazy: bool) -> xr.Dataset:
+    """The Dataset of a request, from portions that fill its table; with Dask arrays if ``lazy``."""
     title, run_dims = ref_to(request.trial).title, (*request.grid.axes, "seed")
-    results = list({id(piece.result): piece.result for piece in pieces}.values())
+    results = list({id(portion.result): portion.result for portion in portions}.values())
     dims = _common_dims(title, results)
     variables: dict[str, tuple[tuple[str, ...], Any]] = {}
     for name, own in dims.items():
@@ -311,7 +311,7 @@ def _labelled(request: Request, pieces: Sequence[Piece], lazy: bool) -> xr.Datas
             word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
             raise UsageError(f"{name}{own}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
         table = Table(f"{title} returns {name}", name, (*request.grid.shape,), len(request.cells), *_common_form(name, results))
-        whole = table.lazily(pieces, request.seeds) if lazy else table.filled(pieces, slice(0, len(request.seeds)))
+        whole = table.lazily(portions, request.seeds) if lazy else table.filled(portions, slice(0, len(request.seeds)))
         variables[name] = ((*run_dims, *own), whole)
     coords: dict[str, Any] = dict(_common_coords(title, results))
     for axis, values in request.grid.axes.items():
@@ -381,35 +381,35 @@ class Table:
     inner: tuple[int, ...]
     ragged: bool
 
-    def filled(self, pieces: Iterable[Piece], columns: slice) -> Numbers:
-        """The table's columns for some consecutive seeds, from pieces that have runs in these columns only.
+    def filled(self, portions: Iterable[Portion], columns: slice) -> Numbers:
+        """The table's columns for some consecutive seeds, from portions that have runs in these columns only.
 
         Raises:
             UsageError: a whole number would become a floating-point number that cannot represent it.
         """
         shape = (self.cells, columns.stop - columns.start, *self.inner)
         table = np.full(shape, np.nan, self.dtype) if self.ragged else np.empty(shape, self.dtype)
-        for piece in pieces:
-            values = piece.of(self.name)
+        for portion in portions:
+            values = portion.of(self.name)
             if values.dtype.kind in "iu" and self.dtype.kind not in "iu" and (lost := _inexact(values)) is not None:
                 why = "arrays of several lengths are padded with NaN"
                 why = why if self.ragged else "other settings return numbers of another kind"
                 raise UsageError(f"{self.what}={lost}, which is not allowed: {why}, and float64 does not hold this whole number")
             own = values.shape[values.ndim - len(self.inner) :]
-            piece.put(table, values, tuple(map(slice, own)) if self.ragged else ())
+            portion.put(table, values, tuple(map(slice, own)) if self.ragged else ())
         return table.reshape(*self.grid, *shape[1:])
 
-    def lazily(self, pieces: Sequence[Piece], seeds: Seeds) -> Any:
+    def lazily(self, portions: Sequence[Portion], seeds: Seeds) -> Any:
         """The whole table as a Dask array, cut along seeds where blocks end and where parts would be too large."""
         import dask.array as da
         from dask.delayed import delayed
 
-        ends = {0, len(seeds), *(end for piece in pieces for end in piece.ends)}
+        ends = {0, len(seeds), *(end for portion in portions for end in portion.ends)}
         most = max(1, PART // max(1, self.cells * int(np.prod(self.inner)) * self.dtype.itemsize))
         cuts = sorted(ends | {cut for low, high in itertools.pairwise(sorted(ends)) for cut in range(low, high, most)})
         parts = []
         for low, high in itertools.pairwise(cuts):
-            own = [part for piece in pieces if (part := piece.within(low, high)) is not None]
+            own = [part for portion in portions if (part := portion.within(low, high)) is not None]
             task = delayed(functools.partial(self.filled, own, slice(low, high)), traverse=False, pure=False)()
             parts.append(da.from_delayed(task, (*self.grid, high - low, *self.inner), self.dtype))
         return da.concatenate(parts, axis=len(self.grid))

@@ -141,7 +141,7 @@ def value_size(value: Any) -> float:
 
 
 def calibrate() -> float:
-    """Seconds of a fixed piece of Python on one core, the best of many, by which machines are compared."""
+    """Seconds of a fixed computation in Python on one core, the best of many, by which machines are compared."""
     best = float("inf")
     for _ in range(REPEATS):
         start = time.perf_counter()

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from jaxdyn.engine.base.devices import Devices, budget, devices
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program, in_one_room
 from jaxdyn.engine.programs.direct import facts_of
-from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.fingerprint import CALLS_BACK
 from jaxdyn.engine.programs.program import MAP_RUNS, check_device
 from jaxdyn.engine.runs.blocks import Request, Runs
 from jaxdyn.engine.runs.costs import reference_times, runs_within
 from jaxdyn.engine.storage.seeds import Seeds, places
 
-__all__ = ["each_once", "is_kept", "lists", "not_kept", "plan", "split_items", "suited"]
+__all__ = ["each_once", "can_be_stored", "lists", "why_not_stored", "plan", "split_items", "facts_here"]
 
 Items = TypeVar("Items", tuple[Any, ...], Seeds)
 LONGEST = 60.0  # most expected seconds of a chunk under ``map``, which a killed sweep can lose
@@ -65,14 +65,14 @@ def plan(
     jobs: dict[Program, Job] = {}
     at_once: dict[Program, int] = {}
     for (program, seeds), cells in each_once(wanted).items():
-        facts, axes = suited(facts_by_program[program], where), tuple(sorted(shared[program]))
+        facts, axes = facts_here(facts_by_program[program], where), tuple(sorted(shared[program]))
         program = _executed(program, facts, quick, where)
         mapped, flat = program.executor == "map", program.executor == "flat"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
         if flat and most > where.count:
             most -= most % where.count  # a list is padded to the same number of runs on every device
         most = at_once[program] = most if chunk is None else min(most, chunk)
-        folder, program_id = (str(store), program.identity()) if store is not None and is_kept(program) else (None, "")
+        folder, program_id = (str(store), program.identity()) if store is not None and can_be_stored(program) else (None, "")
         whole = Chunk(program, tuple(cells), seeds, folder, program_id, 0 if mapped or flat else facts["group"], axes)
         jobs.setdefault(program, Job(program, [])).chunks += [whole] if flat else _blocks(whole, most, by_seed)
     # lists instead of rectangles, or rectangles of one shape
@@ -84,14 +84,14 @@ def plan(
     return list(jobs.values())
 
 
-def is_kept(program: Program) -> bool:
+def can_be_stored(program: Program) -> bool:
     """Whether a planned program's runs can be stored: not if it calls back into Python, nor if its trial raised while traced."""
-    return not (program.fingerprint.startswith(UNKEPT) or not program.fingerprint)
+    return not (program.fingerprint.startswith(CALLS_BACK) or not program.fingerprint)
 
 
-def not_kept(jobs: Iterable[Job]) -> str | None:
+def why_not_stored(jobs: Iterable[Job]) -> str | None:
     """A sentence that names a trial that calls back into Python, whose runs cannot be stored; None if there is none."""
-    titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(UNKEPT)})
+    titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(CALLS_BACK)})
     if not titles:
         return None
     more = f" (and {len(titles) - 1} more)" if len(titles) > 1 else ""
@@ -154,7 +154,7 @@ def split_items(items: Items, most: int) -> list[Items]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def suited(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
+def facts_here(facts: Mapping[str, Any], where: Devices) -> dict[str, Any]:
     """The facts of a program (:func:`jaxdyn.engine.programs.direct.facts_of`), adapted to these devices.
 
     Off CPU all runs are made at once, as a list: rectangles of several shapes would be compiled one by one, or padded.

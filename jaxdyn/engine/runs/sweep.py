@@ -29,7 +29,7 @@ from jaxdyn.engine.programs.chunk import Chunk, Job, Program
 from jaxdyn.engine.programs.program import prepare, run_chunk
 from jaxdyn.engine.runs.blocks import Request, Runs
 from jaxdyn.engine.runs.costs import expected, guessed
-from jaxdyn.engine.runs.planning import not_kept, plan
+from jaxdyn.engine.runs.planning import plan, why_not_stored
 from jaxdyn.engine.runs.preparing import Preparing
 from jaxdyn.engine.storage import shard, store
 from jaxdyn.engine.storage.arrays import Arrays
@@ -95,7 +95,7 @@ def sweep(
 
     def run(folder: Path | None) -> xr.Dataset:
         jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
-        if folder is not None and (sentence := not_kept(jobs)) is not None:
+        if folder is not None and (sentence := why_not_stored(jobs)) is not None:
             if lazy:
                 raise UsageError(f"lazy=True is not allowed: {sentence}")
             warnings.warn(sentence, stacklevel=3)
@@ -309,10 +309,12 @@ def _longest(jobs: Sequence[Job]) -> float | None:
 
 
 def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
-    """Add a finished chunk to the runs, from memory or from its shard; returns its cost."""
+    """Add a finished chunk to the runs, from memory or, as lazy ones must, from its shard; returns its cost."""
     if isinstance(outcome, Arrays):
-        runs.add(job.program, chunk.cells, chunk.seeds, outcome)
-        return outcome.facts
+        if not (runs.lazy and "shard" in outcome.facts):
+            runs.add(job.program, chunk.cells, chunk.seeds, outcome)
+            return outcome.facts
+        outcome = outcome.facts
     cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(outcome["shard"]))
     runs.add(job.program, cells, result.facts["seeds"], result)
     return outcome
@@ -330,8 +332,8 @@ def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str
     cost["runs"] += chunk.runs
 
 
-def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
-    """Run a chunk, here or in a worker; an exception is returned as a Failure, since not every exception can be unpickled."""
+def _attempt(chunk: Chunk) -> Arrays | Failure:
+    """Run a chunk; an exception is returned as a Failure, since not every exception can be unpickled."""
     try:
         return run_chunk(chunk)
     except StoreError:
@@ -341,11 +343,16 @@ def _attempt(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
         return Failure.of(error, _trial(chunk))
 
 
-def _credited(outcome: Arrays | dict[str, Any] | Failure, seconds: float) -> Arrays | dict[str, Any] | Failure:
+def _attempt_elsewhere(chunk: Chunk) -> Arrays | dict[str, Any] | Failure:
+    """Run a chunk in a worker, which returns only its facts if its arrays are stored."""
+    outcome = _attempt(chunk)
+    return outcome.facts if isinstance(outcome, Arrays) and "shard" in outcome.facts else outcome
+
+
+def _credited(outcome: Arrays | Failure, seconds: float) -> Arrays | Failure:
     """The outcome of a chunk, with the seconds of compiling ahead added to its cost."""
-    if not isinstance(outcome, Failure):
-        facts = outcome.facts if isinstance(outcome, Arrays) else outcome
-        facts["compile_seconds"] += seconds
+    if isinstance(outcome, Arrays):
+        outcome.facts["compile_seconds"] += seconds
     return outcome
 
 
@@ -396,7 +403,7 @@ def _outcomes(
         else:  # fill the pool, and wait for the first chunks to finish
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()
-                waiting[pool.submit(_attempt, item[1])] = item
+                waiting[pool.submit(_attempt_elsewhere, item[1])] = item
             if changed:
                 running([job for job, *_ in waiting.values()])
             done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)

@@ -139,9 +139,9 @@ def check_writable(path: Path) -> None:
     """
     if path.is_dir():
         raise StoreError(f"cannot write to {path}: Is a directory; give the path of a file")
-    probe = path.parent / f".tmp-{secrets.token_hex(8)}"
-    atomic_write(probe, "")
-    probe.unlink(missing_ok=True)
+    trial_file = path.parent / f".tmp-{secrets.token_hex(8)}"
+    atomic_write(trial_file, "")
+    trial_file.unlink(missing_ok=True)
 
 
 def _check_marker(marker: Path, purpose: str) -> None:

@@ -24,13 +24,23 @@ from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.programs.direct import direct_key, facts_of, modules_behind
-from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.fingerprint import CALLS_BACK
 from jaxdyn.engine.runs.blocks import Request
 from jaxdyn.errors import Absent
 
 __all__ = [
     *("JUDGE", "PROGRAM", "RUNS", "UNRECORDED", "Changes"),
-    *("code_of", "judge_code", "keys_of", "made_from", "programs_of", "runs_of", "traced_programs", "versions_now", "what_changed"),
+    *(
+        "modules_hash",
+        "judge_code",
+        "keys_of",
+        "made_from",
+        "programs_of",
+        "runs_of",
+        "traced_programs",
+        "versions_now",
+        "what_changed",
+    ),
 ]
 
 UNRECORDED = "recorded before fingerprints were kept"
@@ -80,10 +90,10 @@ def runs_of(requests: Iterable[Request]) -> str:
 def judge_code(claim: Claim, *, drawn: bool = True) -> str:
     """Hash of the code that judges a claim and, if ``drawn``, draws its figure."""
     modules = [_module(function) for function in (claim.judge, claim.plot if drawn else None) if function is not None]
-    return code_of(modules, digest(claim))
+    return modules_hash(modules, digest(claim))
 
 
-def code_of(modules: Iterable[str], *more: str) -> str:
+def modules_hash(modules: Iterable[str], *more: str) -> str:
     """Hash of the code behind some modules of the package, and of anything more; other people's modules are left out."""
     own = sorted({name for name in modules if name.partition(".")[0] == PACKAGE.name})
     return _hash(*map(modules_behind, own), *more)
@@ -98,7 +108,7 @@ def made_from(programs: Iterable[Program], runs: str, code: str) -> dict[str, An
         code: of the judge, from :func:`judge_code`.
     """
     programs = list(programs)
-    fingerprints = sorted({UNKEPT if p.fingerprint.startswith(UNKEPT) else p.fingerprint for p in programs})
+    fingerprints = sorted({CALLS_BACK if p.fingerprint.startswith(CALLS_BACK) else p.fingerprint for p in programs})
     return {"programs": fingerprints, "keys": keys_of(programs), "runs": runs, "code": code, **versions_now()}
 
 

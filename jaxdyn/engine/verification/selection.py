@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Candidate", "within"]
+__all__ = ["Candidate", "affordable"]
 
 
 class Candidate(NamedTuple):
@@ -16,7 +16,7 @@ class Candidate(NamedTuple):
     headline: bool
 
 
-def within(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
+def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
     First one claim of each theory, a headline if the theory has one; then the other headlines; then all others. Within each stage

@@ -15,7 +15,7 @@ from jaxdyn.engine.judging.decision import Terms
 from jaxdyn.engine.programs.chunk import Job, Program
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request, Runs
-from jaxdyn.engine.runs.planning import not_kept, plan
+from jaxdyn.engine.runs.planning import plan, why_not_stored
 
 __all__ = ["Plan", "Task", "planned", "value_text"]
 
@@ -126,8 +126,8 @@ class Plan:
         return sum(map(timings.guessed, self.jobs))
 
     def warning(self) -> str | None:
-        """Why some runs are not stored, in a sentence (:func:`jaxdyn.engine.runs.planning.not_kept`); None if all are."""
-        return None if self.store is None else not_kept(self.jobs)
+        """Why some runs are not stored, in a sentence (:func:`jaxdyn.engine.runs.planning.why_not_stored`); None if all are."""
+        return None if self.store is None else why_not_stored(self.jobs)
 
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""

@@ -40,7 +40,7 @@ from jaxdyn.engine.verification.boundary import FEWEST, Border, fit
 from jaxdyn.engine.verification.rounds import Rounds
 from jaxdyn.errors import UsageError, whole
 
-__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
+__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare_survey", "run_survey"]
 
 BORDER = ("upheld", "refuted")
 Values: TypeAlias = "dict[str, Any]"
@@ -206,7 +206,7 @@ class Survey:
         return plan([self.request(values) for values in self.first()], store=None, quick=self.scale == "quick")
 
 
-def prepare(
+def prepare_survey(
     claim: str | Claim,
     over: Mapping[str, Any],
     *,
@@ -287,10 +287,10 @@ def map_claim(
         The :class:`Map`: ``.cells``, ``.border``, ``.data``, ``.to_json()``.
 
     Raises:
-        UsageError: as for :func:`prepare`.
+        UsageError: as for :func:`prepare_survey`.
     """
     check_cluster(cluster)
-    survey = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
+    survey = prepare_survey(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, f"map of {survey.claim.id}")
     with folder as store:
         return run_survey(survey, store=store, pool=cluster)
@@ -300,7 +300,7 @@ def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, 
     """Run and judge a map in rounds; see :func:`map_claim`.
 
     Args:
-        survey: from :func:`prepare`.
+        survey: from :func:`prepare_survey`.
         store: folder of the shards; None: nothing is stored.
         pool: executor for the chunks; None: this process.
         workers: number of processes in ``pool``; the runs of a round are divided among them.

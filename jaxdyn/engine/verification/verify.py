@@ -28,7 +28,7 @@ from jaxdyn.engine.runs.blocks import Request, Runs, distinct_runs
 from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
 from jaxdyn.engine.storage import store as storage
 from jaxdyn.engine.verification.result import Cost, Result
-from jaxdyn.engine.verification.selection import Candidate, within
+from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.task import Plan, Task, planned
 from jaxdyn.errors import UsageError
 
@@ -170,7 +170,7 @@ def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
 
 
 def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
-    """The tasks that fit into a time, as chosen by :func:`jaxdyn.engine.verification.selection.within`.
+    """The tasks that fit into a time, as chosen by :func:`jaxdyn.engine.verification.selection.affordable`.
 
     Args:
         tasks: all tasks.
@@ -181,7 +181,7 @@ def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], d
     cost = task_costs(tasks) | {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
     shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
     candidates = [Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory]) for t in tasks]
-    return [tasks[i] for i in sorted(within(candidates, cost, each, seconds))]
+    return [tasks[i] for i in sorted(affordable(candidates, cost, each, seconds))]
 
 
 def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, too_few
+from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, why_not_judged
 from tests.engine.handmade import data, failing
 
 
@@ -23,14 +23,14 @@ def test_runs_outside_the_assumptions_are_left_out(claim):
     judged = claim(assumes=jd.below("overlap", 1.0))
     assert int(outside(judged, main).sum()) == 4
     assert int(np.isnan(ok_runs(main, outside(judged, main)).measured_z).all("entry").sum()) == 4
-    assert too_few(judged, main) is None
-    assert "no run lies inside the assumptions" in too_few(claim(assumes=jd.below("overlap", 0.1)), main)
+    assert why_not_judged(judged, main) is None
+    assert "no run lies inside the assumptions" in why_not_judged(claim(assumes=jd.below("overlap", 0.1)), main)
 
 
 def test_too_few_runs_are_said(claim):
-    assert "3 of 8 runs are not ok (diverged); 100% are needed" in too_few(claim(), data(status=failing(3)))
-    assert too_few(claim(min_ok=0.5), data(status=failing(3))) is None
-    assert too_few(claim(min_ok=0.0), data(status=failing(8))) is not None
+    assert "3 of 8 runs are not ok (diverged); 100% are needed" in why_not_judged(claim(), data(status=failing(3)))
+    assert why_not_judged(claim(min_ok=0.5), data(status=failing(3))) is None
+    assert why_not_judged(claim(min_ok=0.0), data(status=failing(8))) is not None
 
 
 def test_a_form_is_chosen_by_name():

@@ -115,13 +115,13 @@ def copied(monkeypatch, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         direct.modules_behind.cache_clear()
-        direct.code_of.cache_clear()
+        direct.code_and_imports.cache_clear()
 
     for name, text in files.items():
         write(name, text)
     yield write
     direct.modules_behind.cache_clear()
-    direct.code_of.cache_clear()
+    direct.code_and_imports.cache_clear()
 
 
 def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):

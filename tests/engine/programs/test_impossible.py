@@ -92,7 +92,7 @@ def test_a_claim_is_skipped_whose_operations_a_platform_has_not(toys, file, monk
 def test_a_file_that_is_not_ours_stops_nothing(toys, file, content):
     file.write_text(content)
     (job,) = make_plan([toys.CLAIMS[0]]).jobs
-    assert impossible.obstacle(job.program, "tpu") is None
+    assert impossible.why_impossible(job.program, "tpu") is None
 
 
 def test_other_messages_are_quoted():

@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.programs import direct
-from jaxdyn.engine.programs.fingerprint import UNKEPT
+from jaxdyn.engine.programs.fingerprint import CALLS_BACK
 from jaxdyn.engine.runs.blocks import Request
 from jaxdyn.engine.verification import origin
 from jaxdyn.engine.verification.verify import make_tasks
@@ -57,7 +57,7 @@ def test_a_program_is_the_same_whose_code_changed_and_whose_text_did_not(basis, 
     ("other", "reasons"),
     [
         ({"programs": ["other"], "keys": ["other"]}, (origin.PROGRAM,)),
-        ({"programs": [UNKEPT], "keys": ["other"]}, (origin.PROGRAM,)),
+        ({"programs": [CALLS_BACK], "keys": ["other"]}, (origin.PROGRAM,)),
         ({"runs": "other"}, (origin.RUNS,)),
         ({"code": "other"}, (origin.JUDGE,)),
         ({"code": "other", "programs": [], "keys": []}, (origin.JUDGE, origin.PROGRAM)),

@@ -35,7 +35,7 @@ def mapped(toys):
     """The map of a claim that workers find again, drawn in this process and by two workers."""
 
     def draw(load, cells=27):
-        asked = verdict_map.prepare("toy.decay", OVER, cells=cells, seeds=2, load=load)
+        asked = verdict_map.prepare_survey("toy.decay", OVER, cells=cells, seeds=2, load=load)
         pool = Workers()
         return (
             verdict_map.run_survey(asked, store=None, pool=None),
@@ -63,6 +63,6 @@ def test_a_round_is_cut_so_that_no_worker_idles(mapped):
 
 
 def test_a_claim_of_this_process_is_judged_here(claim):
-    asked = verdict_map.prepare(claim(), OVER, cells=9, seeds=2)
+    asked = verdict_map.prepare_survey(claim(), OVER, cells=9, seeds=2)
     pool = Workers()
     assert len(verdict_map.run_survey(asked, store=None, pool=pool, workers=2).cells) == 9 and pool.shares() == []

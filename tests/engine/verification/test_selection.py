@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxdyn.engine.verification.selection import Candidate, within
+from jaxdyn.engine.verification.selection import Candidate, affordable
 
 
 def candidate(theory, programs, headline=False):
@@ -12,24 +12,24 @@ def candidate(theory, programs, headline=False):
 
 def test_every_theory_comes_before_a_second_claim_of_any():
     some = [candidate("a", "p"), candidate("a", "q"), candidate("b", "r")]
-    assert within(some, {"p": 1.0, "q": 1.0, "r": 50.0}, [0.0] * 3, 52.0) == [0, 2, 1]
-    assert within(some, {"p": 1.0, "q": 1.0, "r": 50.0}, [0.0] * 3, 51.0) == [0, 2]
+    assert affordable(some, {"p": 1.0, "q": 1.0, "r": 50.0}, [0.0] * 3, 52.0) == [0, 2, 1]
+    assert affordable(some, {"p": 1.0, "q": 1.0, "r": 50.0}, [0.0] * 3, 51.0) == [0, 2]
 
 
 def test_a_theory_is_led_by_its_cheapest_headline_and_other_headlines_follow():
     some = [candidate("a", "p"), candidate("a", "q", True), candidate("a", "r", True), candidate("b", "s")]
     cost = {"p": 1.0, "q": 9.0, "r": 5.0, "s": 2.0}
-    assert within(some, cost, [0.0] * 4, 100.0) == [3, 2, 1, 0]
+    assert affordable(some, cost, [0.0] * 4, 100.0) == [3, 2, 1, 0]
 
 
 def test_a_program_is_paid_once():
     some = [candidate("a", "p"), candidate("a", "pq"), candidate("a", "r")]
-    assert within(some, {"p": 4.0, "q": 1.0, "r": 5.0}, [0.5] * 3, 6.0) == [0, 1]
+    assert affordable(some, {"p": 4.0, "q": 1.0, "r": 5.0}, [0.5] * 3, 6.0) == [0, 1]
 
 
 def test_something_is_always_run():
-    assert within([candidate("a", "p"), candidate("b", "q")], {"p": 9.0, "q": 5.0}, [0.0, 0.0], 1.0) == [1]
-    assert within([], {}, [], 1.0) == []
+    assert affordable([candidate("a", "p"), candidate("b", "q")], {"p": 9.0, "q": 5.0}, [0.0, 0.0], 1.0) == [1]
+    assert affordable([], {}, [], 1.0) == []
 
 
 @given(st.data())
@@ -45,7 +45,7 @@ def test_the_budget_is_kept_and_nothing_that_fits_is_left_out(data):
     )
     each = [0.25] * len(some)
     budget = data.draw(st.floats(1, 40))
-    chosen = within(some, cost, each, budget)
+    chosen = affordable(some, cost, each, budget)
 
     def seconds(which):
         return sum(cost[p] for p in set().union(*(some[i].programs for i in which))) + 0.25 * len(which)

@@ -92,7 +92,7 @@ def test_a_map_is_a_labelled_dataset_and_json(halved):
 
 
 def test_the_cost_is_known_beforehand(halved):
-    asked = verdict_map.prepare(halved, OVER, cells=243, seeds=1)
+    asked = verdict_map.prepare_survey(halved, OVER, cells=243, seeds=1)
     assert len(asked.first()) == 81 and asked.seconds() > 0
 
 
