@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
+from jaxdyn.engine.storage.cache import state_of
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.archive import FLOATS, Archive, Entry
 from jaxdyn.models.config import Config, read_json
@@ -98,15 +99,11 @@ def _archive(listing: Path, places: dict[str, Path]) -> Archive:
 
 def _opened(file: Path) -> Any:
     """The file, mapped into memory; a changed file is opened anew."""
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    return _memory_map(file, stat.st_mtime_ns, stat.st_size)
+    return _memory_map(file, state_of(file))
 
 
 @functools.lru_cache(maxsize=64)
-def _memory_map(file: Path, modified: int, size: int) -> Any:
+def _memory_map(file: Path, state: tuple[int, ...]) -> Any:
     safetensors = library("safetensors")
     try:
         return safetensors.safe_open(str(file), "np")

@@ -17,6 +17,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.engine.claims.resource import resource
 from jaxdyn.engine.claims.setting import setting
+from jaxdyn.engine.storage.cache import content_of
 from jaxdyn.errors import Absent, require
 from jaxdyn.models.checkpoint import place_of
 from jaxdyn.models.extras import library
@@ -94,19 +95,20 @@ def _shuffled(weight: Array) -> Array:
 
 
 def _files(s: OnText) -> str:
-    """The model's checksum, or where its files are, how large and how old."""
+    """The names and contents of the model's files."""
     if s.model in PACKAGES and not Path(s.model).exists():
         library("gguf"), library("tokenizers")
         if not fetched(s.model).is_file():
             raise Absent(f"the model {s.model} is not in the cache folder: jaxdyn models get {s.model}")
-        return PACKAGES[s.model].checksum
+        return content_of(fetched(s.model))
     path = place_of(s.model)
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    return repr([(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
+    if not path.is_dir():
+        return content_of(path)
+    return repr([(file.name, content_of(file)) for file in sorted(path.iterdir()) if file.is_file()])
 
 
 def _identity(s: OnText) -> str:
-    """Which files the model has, the text's digest, and what is done to the weights."""
+    """The contents of the model's files, the text's digest, and what is done to the weights."""
     return repr((_files(s), s.weights, s.dtype, open_text(s.text).digest))
 
 

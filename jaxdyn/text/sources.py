@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxdyn.engine.storage.cache import state_of
 from jaxdyn.errors import UsageError, shown, whole
 from jaxdyn.text import markov
 from jaxdyn.text.corpus import PARTS, Corpus, split
@@ -69,7 +70,7 @@ def load(name: str | os.PathLike, level: str = "words", max_words: int | None = 
     """The text that a setting names: "topics", "markov", or a path for :func:`read` (./topics is a path); kept in memory.
 
     "markov" is :func:`~jaxdyn.text.markov.generate` at seed 0, with ``max_words`` words if that is given. A text on disk is read
-    again when the size or time of one of its files has changed.
+    again when one of its files may have changed.
 
     Raises:
         UsageError: as :func:`read`; and for "markov" at another level than words.
@@ -78,8 +79,7 @@ def load(name: str | os.PathLike, level: str = "words", max_words: int | None = 
     if isinstance(name, str) and name in ("topics", "markov"):
         return _load(name, level, max_words, ())
     path = _path(name).absolute()
-    states = [file.stat() for file in _files(path)]
-    return _load(str(path), level, max_words, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in states))
+    return _load(str(path), level, max_words, tuple(map(state_of, _files(path))))
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,5 +1,8 @@
 """Runs on a published model: pieces are of the text and drawn by the key, weights are the model's, and what is missing is said."""
 
+import os
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,6 +81,32 @@ def test_other_weights_and_texts_are_other_resources(places, tmp_path):
     assert which(OnText(**fields | {"text": str(tmp_path / "other.txt")})) != before
     saved(tmp_path / "model")
     assert which(OnText(**fields | {"model": str(tmp_path / "model")})) != before
+
+
+def test_weights_replaced_by_others_of_the_same_size_and_time_are_other_weights(places, tmp_path):
+    """In one process, and by the identity under which runs are stored; a copy elsewhere is the same."""
+    fields, _ = places
+    folder = tmp_path / "model"
+    shutil.copytree(fields["model"], folder)
+    s = OnText(**fields | {"model": str(folder)})
+    before, published = reading.resource.identity(s), reading.resource.load(s).params["embed"]
+    assert before == reading.resource.identity(OnText(**fields))
+    (file,) = folder.glob("*.safetensors")
+    state, data = file.stat(), bytearray(file.read_bytes())
+    data[-2] ^= 1
+    (tmp_path / "other").write_bytes(bytes(data))
+    os.utime(tmp_path / "other", ns=(state.st_atime_ns, state.st_mtime_ns))
+    os.replace(tmp_path / "other", file)
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    assert reading.resource.identity(s) != before
+    found, expected = reading.resource.load(s).params, models.load(str(folder)).params
+    changed = [not np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (found, published_of(fields))), strict=True)]
+    assert sum(changed) == 1 and np.array_equal(published, published_of(fields)["embed"])
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def published_of(fields):
+    return models.load(fields["model"]).params
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The user's cache folder: files that can be made again, each with a checksum, so that damage is noticed."""
+"""The user's cache folder: files that can be made again, each with a checksum, so that damage is noticed.
+
+Among them is what is remembered of other files: their contents, hashed once, and again when a file may have changed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,11 @@ from platformdirs import user_cache_path
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["cache_dir", "read_cached", "write_cached"]
+__all__ = ["cache_dir", "content_of", "read_cached", "state_of", "write_cached"]
+
+CONTENTS = "contents.json"  # in the cache: path -> state and digest
+MOST_CONTENTS = 1000  # files that are remembered
+SETTLED = 2 * 10**9  # nanoseconds: a younger file may change once more without another time of change, so it is not remembered
 
 
 def cache_dir() -> Path:
@@ -46,3 +54,42 @@ def write_cached(name: str, content: Any) -> None:
     text = json.dumps(content)
     with contextlib.suppress(UsageError, OSError):
         atomic_write(cache_dir() / name, f"{json.dumps(_seal(text))}\n{text}")
+
+
+def state_of(file: Path) -> tuple[int, ...]:
+    """What changes with a file's content: device, inode, size, and the times of its last modification and change.
+
+    The time of change is the system's own: unlike that of modification, nobody can set it back.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+    """
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def content_of(file: Path) -> str:
+    """The SHA-256 of a file's bytes, remembered in the user's cache for as long as the file stays as it is.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+    """
+    path, began = file.resolve(), time.time_ns()
+    state = state_of(path)
+    known = read_cached(CONTENTS)
+    known = known if isinstance(known, dict) else {}
+    match known.get(str(path)):
+        case [found, str(digest)] if found == list(state):
+            return digest
+    try:
+        with path.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+    if state_of(path) == state and began - max(state[-2:]) > SETTLED:
+        known = {**{p: entry for p, entry in known.items() if p != str(path)}, str(path): [list(state), digest]}
+        write_cached(CONTENTS, dict(list(known.items())[-MOST_CONTENTS:]))
+    return digest
