@@ -126,7 +126,7 @@ def test_moving_a_swept_knob_compiles_nothing(explorer, own):
         told = []
         found = explorer.run(Move({"lr": lr}), told.append)
         figures += [one.figure for one in told if isinstance(one, Picture)]
-        assert isinstance(told[0], Picture), "nothing is compiled"
+        assert not any("compiling" in one for one in told if isinstance(one, str))
         assert found.task.command == f"jaxdyn verify toy.decay --set lr={lr}"
         assert set(found.data.lr.values.tolist()) == set(map(float, lr.split(",")))
         assert found.compile_seconds < 0.05 and found.verdict != "error"
@@ -146,13 +146,13 @@ def test_a_wrong_value_is_a_sentence(explorer):
 
 def test_what_is_replaced_ends_before_the_verdict(explorer, own):
     def watch():
-        if told:
+        if any(isinstance(one, Picture) for one in told):
             raise Replaced
 
     told = []
     with pytest.raises(Replaced):
         explorer.run(Move({"lr": "0.02"}), told.append, watch)
-    assert [type(one) for one in told] == [Picture]
+    assert isinstance(told[-1], Picture)
 
 
 def test_the_last_of_many_moves_is_run_and_most_others_are_not(explorer, own):

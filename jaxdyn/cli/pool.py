@@ -13,11 +13,7 @@ import logging
 import multiprocessing
 import os
 import queue
-import signal
-import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import resource_tracker
 from typing import Any
 
 import jax
@@ -25,6 +21,7 @@ import jax
 from jaxdyn.cli.cards import VISIBLE, shared_cards, shares
 from jaxdyn.engine.base.devices import Devices, elsewhere, of_workers, own_devices, xla_threads
 from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.processes import depend_on_parent, without_interrupts
 from jaxdyn.errors import UsageError, missing
 
 __all__ = [
@@ -80,8 +77,7 @@ def worker_setup(workers: int, card_sets: Any = None, reports: Any = None) -> No
     os.environ.setdefault("PJRT_NPROC", str(xla_threads(workers)))
     gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects; the default thresholds would scan them all the time
     os.dup2(2, 1)  # prints of a user's file or judge must not end up in the JSON on standard output
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    depend_on_parent()
     if reports is not None:
         reports.put(_own_devices())
 
@@ -92,30 +88,6 @@ def _own_devices() -> Devices | str:
         return own_devices()
     except Exception as error:  # whatever JAX or a driver raises
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent is gone: a killed parent stops no worker, which would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started within this block ignore Ctrl-C, which the parent handles; while importing they would print a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    sys.warnoptions.append("ignore:resource_tracker:UserWarning")  # it warns when it cleans up after an interrupted process
-    resource_tracker.ensure_running()  # if it were started later, it would unblock the signal
-    sys.warnoptions.pop()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextlib.contextmanager
@@ -191,7 +163,7 @@ def _asked(pool: cf.Executor, option: str) -> Devices:
 def processes(workers: int, card_sets: Any = None, reports: Any = None) -> Iterator[cf.ProcessPoolExecutor]:
     """Spawned processes, stopped at once if the block raises; queues as in :func:`worker_setup`."""
     context = multiprocessing.get_context("spawn")
-    with _without_interrupts():
+    with without_interrupts():
         pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers, card_sets, reports))
         for _ in range(workers):  # each submission starts one process
             pool.submit(int)

@@ -23,6 +23,7 @@ from jaxdyn.engine.claims.claim import Claim, Judge
 from jaxdyn.engine.judging.decision import Decision
 from jaxdyn.engine.judging.verdict import judge_cell
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program
+from jaxdyn.engine.programs.program import prepare, use_compilation_cache
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Runs
 from jaxdyn.engine.runs.planning import plan
@@ -127,6 +128,12 @@ class Explorer:
         sets, seeds = parse_sets([f"{name}={text}" for name, text in move.values.items()]), parse_seeds(move.seeds)
         (task,) = make_tasks([self.claim], scale=self.scale, seeds=seeds, overrides=sets, load=self.load)
         return task
+
+    def prepare(self, move: Move) -> None:
+        """Trace and compile the programs of a move, and run nothing."""
+        use_compilation_cache()
+        for job in self._planned(self.task(move)):
+            prepare(job.chunks[0])
 
     def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Result:
         """Run, draw and judge.
@@ -281,6 +288,7 @@ class Live:
             shown |= isinstance(what, Picture)
             self._tell(number, what)
 
+        tell("planning the runs")
         try:
             tell(self._explorer.run(move, tell, watch))
         except UsageError as error:

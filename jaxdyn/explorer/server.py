@@ -18,8 +18,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from jaxdyn.errors import UsageError, missing, shown
+from jaxdyn.explorer.processes import LIMIT, Recipe, Relay, Workers
 from jaxdyn.explorer.runs import Explorer, Move
-from jaxdyn.explorer.view import Talk, style
+from jaxdyn.explorer.view import style
 
 try:
     import tornado.httpserver
@@ -79,16 +80,20 @@ class Server:
     """Serves a claim's page on an address.
 
     Args:
-        explorer: the claim's explorer.
+        explorer: introduces the claim, which other processes find by its id.
         start: the knobs' first positions.
         host: the address; unless it is a loopback address, a token is made.
         port: the port; None: the default port, or any free one.
+        limit: seconds without a sign of progress after which a run is ended.
     """
 
-    def __init__(self, explorer: Explorer, start: Move, host: str = "127.0.0.1", port: int | None = None) -> None:
-        self.explorer, self.start, self.host = explorer, start, host
+    def __init__(
+        self, explorer: Explorer, start: Move, host: str = "127.0.0.1", port: int | None = None, limit: float = LIMIT
+    ) -> None:
+        self.explorer, self.start, self.host, self.limit = explorer, start, host, limit
         self.token = "" if is_loopback(host) else secrets.token_urlsafe(24)
         self.listening = listen(host, port)
+        self.workers = Workers(Recipe.of(explorer, start))
         self._end: Callable[[], Any] | None = None
         self.port = int(self.listening.getsockname()[1])
 
@@ -123,7 +128,8 @@ class Server:
         asyncio.run(run())
 
     def close(self) -> None:
-        """End the server, from any thread."""
+        """End the server and its processes, from any thread."""
+        self.workers.close()
         if self._end is not None:
             self._end()
 
@@ -163,7 +169,7 @@ class _Socket(tornado.websocket.WebSocketHandler):
 
     def initialize(self, server: Server) -> None:
         self.server = server
-        self.talk: Talk | None = None
+        self.relay: Relay | None = None
 
     def check_origin(self, origin: str) -> bool:
         """Whether the page itself opened the connection: tornado's own check compares the origin with the requested address."""
@@ -182,7 +188,8 @@ class _Socket(tornado.websocket.WebSocketHandler):
         def send(content: dict[str, Any]) -> None:
             loop.call_soon_threadsafe(self._write, json.dumps(content))
 
-        self.talk = Talk(self.server.explorer, send, self.server.start)
+        server = self.server
+        self.relay = Relay(server.explorer, send, server.start, server.workers, server.limit)
 
     def _write(self, text: str) -> None:
         if self.ws_connection is not None and not self.ws_connection.is_closing():
@@ -193,9 +200,9 @@ class _Socket(tornado.websocket.WebSocketHandler):
             content = json.loads(message)
         except ValueError:
             return
-        if self.talk is not None:
-            self.talk.heard(content)
+        if self.relay is not None:
+            self.relay.heard(content)
 
     def on_close(self) -> None:
-        if self.talk is not None:
-            self.talk.close()
+        if self.relay is not None:
+            self.relay.close()

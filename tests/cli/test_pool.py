@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 import jax
 import pytest
@@ -98,9 +99,9 @@ def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(mo
     monkeypatch.delenv("PJRT_NPROC", raising=False)
     monkeypatch.setattr(pool.os, "cpu_count", lambda: 8)
     monkeypatch.setattr(pool.os, "dup2", lambda *ends: done.append(ends))
-    monkeypatch.setattr(pool.signal, "signal", lambda *what: done.append(what))
+    monkeypatch.setattr(pool, "depend_on_parent", lambda: done.append("depends"))
     pool.worker_setup(3)
-    assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), (pool.signal.SIGINT, pool.signal.SIG_IGN)]
+    assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), "depends"]
 
 
 def test_a_worker_takes_the_next_cards_and_no_memory_in_advance(monkeypatch):
@@ -108,7 +109,7 @@ def test_a_worker_takes_the_next_cards_and_no_memory_in_advance(monkeypatch):
     asked = []
     given = multiprocessing.get_context("spawn").SimpleQueue()
     monkeypatch.setattr(pool.os, "dup2", lambda *_: None)
-    monkeypatch.setattr(pool.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(pool, "depend_on_parent", lambda: None)
     monkeypatch.setattr(pool.jax.config, "update", lambda *what: asked.append(what))
     for name in ("PJRT_NPROC", "CUDA_VISIBLE_DEVICES", "XLA_PYTHON_CLIENT_PREALLOCATE"):
         monkeypatch.setenv(name, "before")  # put back afterwards
@@ -184,7 +185,7 @@ def test_every_worker_opens_its_cards_before_any_run():
 def test_a_worker_that_dies_while_it_opens_its_cards_is_not_waited_for():
     class Dead(cf.Executor):
         def submit(self, *_):
-            raise cf.process.BrokenProcessPool("a child process terminated abruptly")
+            raise BrokenProcessPool("a child process terminated abruptly")
 
     with pytest.raises(cf.BrokenExecutor):
         pool.opened(Dead(), told(Devices("gpu")), 2)
@@ -196,7 +197,7 @@ def test_a_worker_says_why_it_cannot_open_its_cards(monkeypatch):
 
     said = queue.SimpleQueue()
     monkeypatch.setattr(pool.os, "dup2", lambda *_: None)
-    monkeypatch.setattr(pool.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(pool, "depend_on_parent", lambda: None)
     pool.worker_setup(1, None, said)
     assert said.get() == Devices("cpu")
     monkeypatch.setattr(pool, "own_devices", broken)

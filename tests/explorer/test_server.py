@@ -1,7 +1,6 @@
 """The page of ``jaxdyn explore``: who may see it, and what it does in a browser."""
 
 import contextlib
-import dataclasses
 import http.client
 import json
 import threading
@@ -9,18 +8,20 @@ import time
 
 import pytest
 
-from jaxdyn.explorer.runs import Explorer, Move
+from jaxdyn.explorer.runs import Explorer, Move, one_claim
 from jaxdyn.explorer.server import Server, is_loopback
 from tests.engine import toys
 from tests.report.test_page import CHROMIUM, Browser
 
-DECAY = next(claim for claim in toys.CLAIMS if claim.id == "toy.decay")
+FILE = toys.__file__
+DECAY = "toy.decay"
 
 
 @contextlib.contextmanager
-def serving(claim, host="127.0.0.1", start=None):
+def serving(claim, host="127.0.0.1", start=None, file=FILE):
     """A server in a thread of its own."""
-    server, ready = Server(Explorer(claim), start or Move(), host, 0), threading.Event()
+    explorer, ready = Explorer(one_claim(claim, [file]), load=[file]), threading.Event()
+    server = Server(explorer, start or Move(), host, 0)
     thread = threading.Thread(target=server.serve, args=(ready.set,), daemon=True)
     thread.start()
     assert ready.wait(20)
@@ -89,7 +90,7 @@ ROOT = "document.querySelector('#explore')"
 SETTLED = f"{ROOT}.dataset.judged !== undefined && !{ROOT}.hasAttribute('aria-busy')"
 STATUS, BADGE = (f"document.querySelector('{name}').textContent" for name in (".status", ".verdict"))
 FIGURE = "document.querySelector('.drawing').innerHTML"
-COMMAND = "document.querySelector('.command code').textContent"
+COMMAND = f"document.querySelector('.command code').textContent.replace(' --load {FILE}', '')"
 
 
 class Visitor(Browser):
@@ -226,9 +227,13 @@ def test_a_value_that_is_not_allowed_is_a_sentence_next_to_its_knob(visitor, dec
 
 
 @pytest.mark.slow
-def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor):
-    broken = dataclasses.replace(DECAY, id="toy.broken", trial=toys.broken)
-    with serving(broken) as server:
+def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "import dataclasses\nfrom tests.engine.toys import CLAIMS as TOYS, broken\n"
+        "decay = next(claim for claim in TOYS if claim.id == 'toy.decay')\n"
+        "CLAIMS = [dataclasses.replace(decay, id='toy.broken', trial=broken)]\n"
+    )
+    with serving("toy.broken", file=tmp_path / "broken.py") as server:
         visitor.visit(server.url)
         text = visitor.js("document.querySelector('.terminal').textContent")
         assert visitor.js(BADGE) == "error" and "✗ toy.broken" in text and "repeat: jaxdyn verify toy.broken" in text

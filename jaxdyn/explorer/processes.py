@@ -1,0 +1,247 @@
+"""The runs of pages in processes of their own: one that does not end is ended with its process, and a warm process takes over.
+
+Each process holds the claim and talks as :class:`jaxdyn.explorer.view.Talk` does; it runs the moves of one page at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.base.processes import depend_on_parent, without_interrupts
+from jaxdyn.explorer.runs import Explorer, Move, one_claim
+from jaxdyn.explorer.view import Send, Talk, introduction
+
+__all__ = ["GRACE", "LIMIT", "Recipe", "Relay", "Worker", "Workers"]
+
+GRACE = 0.7  # seconds that a run has to give way to a newer move, in which it may finish its picture
+LIMIT = 300.0  # seconds without a word, after which a run is taken for one that does not end
+LOOK = 0.05  # seconds between two looks for a newer move
+LAST = ("verdict", "refused")  # kinds of messages that end a move
+AGAIN = "move a knob to run again"
+IDLE = 2  # most processes without a run: the last one, which has compiled programs, and a spare one
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a process finds the claim, and where its knobs begin; as for :class:`jaxdyn.explorer.runs.Explorer`."""
+
+    claim: str
+    scale: str
+    load: tuple[str, ...]
+    start: Move
+
+    @classmethod
+    def of(cls, explorer: Explorer, start: Move) -> Recipe:
+        """The recipe of an explorer whose claim is found by its id."""
+        return cls(explorer.claim.id, explorer.scale, explorer.load, start)
+
+
+def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
+    """In a started process: get ready, say so, and run the moves that come in, until the parent closes the pipe.
+
+    A spare process has time: it compiles what the first move needs.
+    """
+    depend_on_parent()
+
+    def send(message: Mapping[str, Any]) -> None:
+        try:
+            pipe.send(message)
+        except OSError:  # nobody listens any more
+            os._exit(0)
+
+    try:
+        explorer = Explorer(one_claim(recipe.claim, recipe.load), recipe.scale, recipe.load)
+    except Exception as error:  # a file with claims has changed since, say
+        send({"kind": "broken", "text": str(Failure.of(error))})
+        return
+    with contextlib.suppress(Exception):  # what is wrong with a trial is said when it is run
+        if spare:
+            explorer.prepare(recipe.start)
+    talk = Talk(explorer, send, recipe.start)
+    send({"kind": "ready"})
+    while True:
+        try:
+            talk.heard(pipe.recv())
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+class Worker:
+    """A process that runs moves; ``ready`` once it has said so."""
+
+    def __init__(self, recipe: Recipe, spare: bool = False) -> None:
+        """Start it, which takes seconds; this does not wait for it."""
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(recipe, theirs, spare), daemon=True)
+        with without_interrupts():
+            self.process.start()
+        theirs.close()
+        self.ready = False
+
+    def says(self, seconds: float) -> Mapping[str, Any] | None:
+        """Its next message, None if there is none within so many seconds.
+
+        Raises:
+            EOFError: it has ended.
+        """
+        try:
+            return self.pipe.recv() if self.pipe.poll(seconds) else None
+        except OSError as error:  # some systems say so instead
+            raise EOFError from error
+
+    def end(self) -> None:
+        """End it at once, whatever it does."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class Workers:
+    """The processes of a server; :meth:`take` one, then :meth:`give` it back, or :meth:`drop` it if it has to be ended."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        """Start the first process."""
+        self._recipe, self._changed, self._closed = recipe, threading.Lock(), False
+        self._idle, self._busy = [Worker(recipe)], list[Worker]()
+
+    def take(self) -> Worker:
+        """The process that was given back last, or else the spare one, or a new one."""
+        with self._changed:
+            worker = self._idle.pop() if self._idle else Worker(self._recipe)
+            self._busy.append(worker)
+            self._complete()
+            return worker
+
+    def give(self, worker: Worker) -> None:
+        """Take back a process that waits for the next move, and see to it that there is a spare one."""
+        with self._changed:
+            self._busy.remove(worker)
+            self._idle.append(worker)
+            self._complete()
+
+    def drop(self, worker: Worker) -> None:
+        """End a process, and see to it that there is a spare one."""
+        with self._changed:
+            self._busy.remove(worker)
+            worker.end()
+            self._complete()
+
+    def _complete(self) -> None:
+        while len(self._idle) > IDLE or (self._closed and self._idle):
+            self._idle.pop(0).end()
+        if not (self._idle or self._closed):
+            self._idle = [Worker(self._recipe, spare=True)]
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._changed:
+            self._closed = True
+            for worker in (*self._idle, *self._busy):
+                worker.process.kill()
+
+
+class Relay:
+    """The exchange of messages with one page, as by :class:`jaxdyn.explorer.view.Talk`, whose runs are made in other processes.
+
+    Args:
+        explorer: introduces the claim; it runs nothing.
+        send: takes a message in JSON types; also called from the relay's thread.
+        start: the knobs' first positions.
+        workers: the processes.
+        limit: seconds without a word after which a run is ended.
+    """
+
+    def __init__(self, explorer: Explorer, send: Send, start: Move, workers: Workers, limit: float = LIMIT) -> None:
+        self._explorer, self._send, self._start = explorer, send, start
+        self._workers, self._limit = workers, limit
+        self._next: Mapping[str, Any] | None = None
+        self._changed, self._ended = threading.Condition(), False
+        threading.Thread(target=self._work, daemon=True, name="relay").start()
+
+    def heard(self, content: Any) -> None:
+        """Handle a message of the page, as :meth:`jaxdyn.explorer.view.Talk.heard`."""
+        kind = content.get("kind") if isinstance(content, Mapping) else None
+        if kind == "hello":
+            self._send(introduction(self._explorer, self._start))
+        elif kind == "move" and isinstance(content.get("number"), int):
+            with self._changed:
+                self._next = content
+                self._changed.notify()
+
+    def close(self) -> None:
+        """End the exchange: the page is closed."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._next is not None)
+            if self._ended:
+                return
+            worker = self._workers.take()
+            (self._workers.give if self._run(worker) else self._workers.drop)(worker)
+
+    def _newest(self) -> Mapping[str, Any] | None:
+        """The latest move that no process has been given."""
+        with self._changed:
+            content, self._next = self._next, None
+            return content
+
+    def _run(self, worker: Worker) -> bool:
+        """Give a process the page's moves and pass on what it says until the last one is done; whether it is fit for others."""
+        given: Mapping[str, Any] = {}  # the last move that it was given
+        running: int | None = None  # the number of the move that it has begun and not ended
+        moved = heard = time.monotonic()
+        while True:
+            if (newer := self._newest()) is not None:
+                given, moved = newer, time.monotonic()
+                with contextlib.suppress(OSError):  # it has ended, which the next lines notice
+                    worker.pipe.send(given)
+            # what it says
+            try:
+                message = worker.says(LOOK)
+            except EOFError:
+                worker.process.join(GRACE)
+                self._refuse(given, f"the process of the runs has ended (exit code {worker.process.exitcode}); {AGAIN}")
+                return False
+            now = time.monotonic()
+            if message is not None:
+                heard, worker.ready = now, True
+                if message["kind"] == "broken":
+                    self._refuse(given, message["text"])
+                    return False
+                if "number" in message:
+                    self._send(dict(message))
+                    running = None if message["kind"] in LAST else message["number"]
+                    if running is None and message["number"] == given["number"]:
+                        return True
+            # whether it has to be ended
+            if self._ended and (running is None or now - moved > GRACE):
+                return running is None
+            if running not in (None, given["number"]) and now - max(moved, heard) > GRACE:
+                self._give_to_another(given)
+                return False
+            if worker.ready and now - max(moved, heard) > self._limit:
+                self._refuse(given, f"ended after {self._limit:g} s without a sign of progress; {AGAIN}")
+                return False
+
+    def _give_to_another(self, given: Mapping[str, Any]) -> None:
+        """Leave a move, if it is still the latest, for the next process."""
+        with self._changed:
+            self._next = self._next or given
+        self._send({"kind": "progress", "number": given["number"], "text": "the run before did not stop and was ended"})
+
+    def _refuse(self, given: Mapping[str, Any], text: str) -> None:
+        self._send({"kind": "refused", "number": given["number"], "text": text})
