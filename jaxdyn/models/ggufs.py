@@ -1,7 +1,8 @@
 """A single GGUF file, by the library gguf: weights in any quantisation that it can undo, all else in the file's metadata.
 
 Rows of queries and keys of LLaMA stand in the order of neighbouring rotary pairs there; they are put back into that of halves.
-Names of fields and tensors are those of the format's description (ggml, docs/gguf.md).
+Names of fields and tensors are those of the format's description (ggml, docs/gguf.md); they mean what llama.cpp makes of them. A
+field of the architecture that is not known here is refused: it could change the network.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from jaxdyn import errors
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.archive import Archive, Entry
 from jaxdyn.models.config import Config
@@ -56,6 +58,21 @@ FIELDS = {  # of the metadata, after the architecture's name -> of config.json
     "vocab_size": "vocab_size",
     "context_length": "max_position_embeddings",
 }
+BY_LAYER = ("feed_forward_length", "attention.head_count", "attention.head_count_kv")  # one number, or one for each layer
+HEADS = ("rope.dimension_count", "attention.value_length")  # both are the size of a head
+SCALING = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")
+UNREAD = (  # of texts, of training, and of kinds of rotary scaling that are refused
+    "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
+    "tensor_data_layout",
+    "pooling_type",
+)
+NEUTRAL = {  # the only value of fields that describe other networks
+    "rope.scaling.attn_factor": 1,
+    "attention.causal": True,
+    "expert_count": 0,
+    "expert_used_count": 0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +100,8 @@ def open_gguf(file: Path) -> GGUF:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # the library checks little: what a damaged file raises is anybody's guess
         raise UsageError(f"{file} is not a whole GGUF file: {shown(error)}") from None
-    config = _config(file, metadata, "output.weight" not in tensors)
     entries = {name: Entry(file, tuple(map(int, t.shape[::-1])), t.tensor_type.name) for name, t in tensors.items()}
+    config = _config(file, metadata, entries)
     heads = config.whole("num_attention_heads") or 1
     of_keys = config.whole("num_key_value_heads", heads) or 1
     permuted = {} if config.get("model_type") == "qwen2" else {"attn_q": heads, "attn_k": of_keys}
@@ -95,50 +112,78 @@ def open_gguf(file: Path) -> GGUF:
         return _halves(values, permuted[part]) if part in permuted else values
 
     archive = Archive(file, entries, read, (file,))
-    table = tuple(float(x) for x in read(FREQUENCIES)) if FREQUENCIES in entries else ()
-    return GGUF(config, _family(config, table), archive, metadata)
+    return GGUF(config, _family(config, _scaling(Config(file, metadata), archive)), archive, metadata)
 
 
-def _config(file: Path, metadata: dict[str, Any], tied: bool) -> Config:
-    """The metadata in the words of config.json."""
-    name = metadata.get("general.architecture")
-    if not isinstance(name, str) or name not in ARCHITECTURES:
-        raise UsageError(f"{file}: general.architecture={shown(name)} is not allowed: it is one of {', '.join(ARCHITECTURES)}")
-    fields = {ours: metadata.get(f"{name}.{theirs}") for theirs, ours in FIELDS.items()}
-    tokens = metadata.get("tokenizer.ggml.tokens")
-    fields["vocab_size"] = fields["vocab_size"] or (None if tokens is None else len(tokens))
-    if (kind := metadata.get(f"{name}.rope.scaling.type", "none")) != "none":
-        fields["rope_scaling"] = {"rope_type": kind, "factor": metadata.get(f"{name}.rope.scaling.factor")}
-    window = {"sliding_window": None} if name == "qwen2" else {}
-    family = "mistral" if fields["sliding_window"] and name == "llama" else name
-    config = Config(file, fields | window | {"model_type": family, "tie_word_embeddings": tied, "hidden_act": "silu"})
-    turned = metadata.get(f"{name}.rope.dimension_count")
+def _config(file: Path, metadata: dict[str, Any], entries: dict[str, Entry]) -> Config:
+    """The metadata in the words of config.json, but for the rescaling of rotary rates."""
+    words = Config(file, metadata)
+    name = words.choice("general.architecture", {each: each for each in ARCHITECTURES}, None)
+    own = {key.removeprefix(f"{name}."): value for key, value in metadata.items() if key.startswith(f"{name}.")}
+    own |= {key: _same(words, f"{name}.{key}", own.get("block_count")) for key in BY_LAYER if key in own}
+    fields = {ours: own[theirs] for theirs, ours in FIELDS.items() if theirs in own}
+    if "token_embd.weight" in entries:  # the tokenizer may have more tokens, or fewer
+        fields.setdefault("vocab_size", entries["token_embd.weight"].size[0])
+    if "num_attention_heads" in fields:
+        fields.setdefault("num_key_value_heads", fields["num_attention_heads"])
+    words.get(f"{name}.attention.layer_norm_rms_epsilon")
+    window = words.whole(f"{name}.attention.sliding_window", None, least=0) or None
+    family = "mistral" if window and name == "llama" else name
+    fields |= {"model_type": family, "sliding_window": window, "tie_word_embeddings": "output.weight" not in entries}
+    config = Config(file, fields | {"hidden_act": "silu"})
+    if window and name == "qwen2" and window < (config.whole("max_position_embeddings", None) or errors.LARGEST):
+        words.refuse(f"{name}.attention.sliding_window", window, "in this architecture no layer has a window")
     width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
     head = config.whole("head_dim", width // heads)
-    if turned not in (None, head):
-        raise UsageError(
-            f"{file}: {name}.rope.dimension_count={turned} is not allowed: a head has {head} entries, and all are turned"
-        )
+    for key, value in own.items():
+        if key in HEADS and value != head:
+            words.refuse(f"{name}.{key}", value, f"a head has {head} entries, and all are turned")
+        if key in NEUTRAL:
+            words.fixed(**{f"{name}.{key}": NEUTRAL[key]})
+        elif key not in (*FIELDS, *HEADS, *SCALING, *UNREAD):
+            words.refuse(f"{name}.{key}", value, "this field is not supported")
     return config
 
 
-def _family(config: Config, table: tuple[float, ...]) -> Family:
-    """The family, with the names of this format, and divisors of the rotary rates if the file has some."""
+def _same(words: Config, key: str, layers: Any) -> Any:
+    """A number, or the one that a list has for all layers."""
+    value = words.get(key)
+    if not isinstance(value, list):
+        return value
+    if len(value) != layers or any(each != value[0] for each in value):
+        words.refuse(key, value, f"all {layers} layers have the same")
+    return value[0]
+
+
+def _scaling(words: Config, archive: Archive) -> Scaling | None:
+    """How rotary rates are rescaled: divided by a factor, of which 0 means 1, and by a table's divisors, where there are any."""
+    name = words.get("general.architecture")
+    kind = words.choice(f"{name}.rope.scaling.type", {"linear": "linear", "none": "none"}, "linear")
+    keys = [f"{name}.{key}" for key in SCALING[1:] if f"{name}.{key}" in words.values]  # the older name counts without the newer
+    factor = words.checked(lambda: errors.number(keys[0], words.get(keys[0]), least=0)) if keys else 0.0
+    factor = 1.0 if kind == "none" or factor == 0 else factor
+    if FREQUENCIES not in archive.entries:
+        return None if factor == 1 else Scaling(kind="linear", factor=factor)
+    table = archive.read(FREQUENCIES, archive.entries[FREQUENCIES].size)
+    return words.checked(lambda: Scaling(kind="table", table=tuple(factor * float(x) for x in table.ravel())))
+
+
+def _family(config: Config, scaling: Scaling | None) -> Family:
+    """The family, with the names of this format."""
     family = FAMILIES[config.get("model_type")]
 
     def shape(config: Config, dtype: str) -> Decoder:
         plain = family.shape(config, dtype)
-        if not table or plain.scaling is not None:
-            return plain
         try:
-            return dataclasses.replace(plain, scaling=Scaling(kind="table", table=table))
+            return dataclasses.replace(plain, scaling=scaling)
         except UsageError as error:
             raise UsageError(f"{config.file}: {FREQUENCIES}: {error}") from None
 
     def slices(shape: Decoder) -> dict[str, TensorSlice]:
         return {ours: at._replace(name=_renamed(at.name)) for ours, at in family.slices(shape).items()}
 
-    return dataclasses.replace(family, shape=shape, slices=slices, prefix="", buffers=(re.escape(FREQUENCIES),), config=None)
+    buffers = (re.escape(FREQUENCIES),) if family.name != "qwen2" else ()
+    return dataclasses.replace(family, shape=shape, slices=slices, prefix="", buffers=buffers, config=None)
 
 
 def _renamed(name: str) -> str:

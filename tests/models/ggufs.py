@@ -43,23 +43,33 @@ def raw(gguf, kind, x):
     return data.reshape(x.shape[0], -1)
 
 
-def write(file, architecture, kind, *, tied=False, width=64, heads=4, groups=2, layers=None, table=None, dimension=None, **more):
-    """Write a file; ``skip``, ``nan`` and ``integers`` name a tensor that is missing or damaged."""
+def write(file, architecture, kind, *, tied=False, width=64, heads=4, groups=2, layers=2, table=None, fields=None, **more):
+    """Write a file; ``skip``, ``nan`` and ``integers`` name a tensor that is missing or damaged.
+
+    ``fields`` are fields of the architecture by their names without its own; None leaves one out.
+    """
     import gguf
 
     hidden, kind = width, gguf.GGMLQuantizationType[kind]
     writer = gguf.GGUFWriter(file, architecture)
-    writer.add_block_count(layers or 2)
-    writer.add_context_length(32)
-    writer.add_embedding_length(width)
-    writer.add_feed_forward_length(hidden)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(groups)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(100.0)
-    writer.add_rope_dimension_count(dimension or width // heads)
-    writer.add_vocab_size(VOCABULARY)
-    add_tokenizer(writer, more.get("pre", "gpt-2"), more.get("tokens"))
+    own = {
+        "block_count": layers,
+        "context_length": 32,
+        "embedding_length": width,
+        "feed_forward_length": hidden,
+        "attention.head_count": heads,
+        "attention.head_count_kv": groups,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.freq_base": 100.0,
+        "rope.dimension_count": width // heads,
+        "vocab_size": VOCABULARY,
+    }
+    for name, value in (own | (fields or {})).items():
+        if value is not None:
+            add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+            add.get(type(value), writer.add_array)(f"{architecture}.{name}", value)
+    if more.get("tokenizer", True):
+        add_tokenizer(writer, more.get("pre", "gpt-2"), more.get("tokens"))
     values = tensors(architecture, width, heads, groups, hidden, 2)
     if tied:
         del values["output.weight"]

@@ -1,4 +1,4 @@
-"""Fields of config.json: types, defaults, old and new words for rotary positions, and refusals that name file and field."""
+"""Fields of config.json: types, defaults, and refusals that name file and field."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.models.config import Config, read_json
-from jaxdyn.nn.rotary import Scaling
 
 
 def config(**values):
@@ -16,12 +15,13 @@ def config(**values):
 def test_fields_have_types_and_defaults():
     c = config(layers=3, rate=2, on=True, nothing=None, act="gelu_new")
     assert (c.whole("layers"), c.number("rate", 1.0), c.flag("on", False)) == (3, 2.0, True)
-    assert (c.whole("nothing", 7), c.number("missing", 0.5), c.flag("missing", True), c.get("missing", None)) == (
+    assert (c.whole("missing", 7), c.number("missing", 0.5), c.flag("missing", True), c.get("missing", None)) == (
         7,
         0.5,
         True,
         None,
     )
+    assert (c.whole("nothing", None), c.get("nothing", None), config(first=0).whole("first", least=0)) == (None, None, 0)
     assert c.choice("act", {"gelu_new": "gelu_tanh"}) == "gelu_tanh"
     c.fixed(on=True, missing=4)
 
@@ -38,28 +38,18 @@ def test_fields_have_types_and_defaults():
         (lambda: config(act="mish").choice("act", {"silu": "silu"}), "act=mish is not allowed: it is one of silu"),
         (lambda: config(act=[]).choice("act", {"silu": "silu"}), r"act=\[\] is not allowed"),
         (lambda: config(scale=False).fixed(scale=True), "scale=False is not allowed: only scale=True is supported"),
-        (lambda: config(rope_scaling="yarn").rope(), "rope_scaling=yarn is not allowed: it is a JSON object"),
-        (lambda: config(rope_scaling={"type": "dynamic", "factor": 2.0}).rope(), "rope_type=dynamic is not allowed: it is one of"),
-        (lambda: config(rope_scaling={"type": "linear", "factor": 0}).rope(), "factor=0 is not allowed"),
-        (lambda: config(rope_theta=0).rope(), "rope_theta=0 is not allowed"),
+        (lambda: config(layers=None).whole("layers"), "m/config.json has no field layers"),
+        (lambda: config(layers=None).whole("layers", 7), "layers=None is not allowed: layers is a whole number"),
+        (lambda: config(rate=None).number("rate", 1.0), "rate=None is not allowed: rate is a finite number"),
+        (lambda: config(on=None).flag("on", True), "on=None is not allowed: on is True or False"),
+        (lambda: config(act=None).choice("act", {"silu": "silu"}, "silu"), "act=None is not allowed: it is one of silu"),
+        (lambda: config(scale=None).fixed(scale=True), "scale=None is not allowed: only scale=True is supported"),
     ],
 )
 def test_refusals_name_file_and_field(ask, words):
     with pytest.raises(UsageError, match=words) as caught:
         ask()
     assert str(caught.value).startswith("m/config.json")
-
-
-def test_old_and_new_words_for_rotary_positions():
-    fields = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
-    expected = (500.0, Scaling(kind="llama3", factor=8.0, length=64))
-    assert config(rope_theta=500.0, rope_scaling=fields | {"rope_type": "llama3"}).rope() == expected
-    assert config(rope_parameters=fields | {"rope_type": "llama3", "rope_theta": 500.0}).rope() == expected
-    assert config(rope_theta=500.0, rope_scaling={"type": "linear", "factor": 2}).rope() == (
-        500.0,
-        Scaling(kind="linear", factor=2.0),
-    )
-    assert config(rope_scaling=None).rope(base=7.0) == (7.0, None)
 
 
 @pytest.mark.parametrize(("text", "words"), [("{", "it is not JSON"), ("[1]", "no JSON object"), ("[" * 9999, "it is not JSON")])

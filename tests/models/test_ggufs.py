@@ -1,4 +1,9 @@
-"""GGUF files against transformers, which reads them by code of its own; quantisations against the library's."""
+"""GGUF files against transformers, which reads them by code of its own; quantisations against the library's.
+
+Angles are those of llama.cpp's rules, written here in NumPy (:func:`llama_cpp`).
+"""
+
+import itertools
 
 import jax
 import numpy as np
@@ -7,7 +12,7 @@ import pytest
 from jaxdyn import models
 from jaxdyn.errors import UsageError
 from jaxdyn.models import ggufs
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.decoder import angles, apply
 from tests.models.ggufs import VOCABULARY, write
 from tests.models.hugging import logits, needs_models, needs_torch
 
@@ -48,11 +53,206 @@ def test_other_quantisations_are_undone_by_the_library(kind, tmp_path):
     assert np.isfinite(mine).all()
 
 
-def test_a_table_of_rotary_divisors_is_kept(tmp_path):
-    file = write(tmp_path / "model.gguf", "llama", "F32", table=np.linspace(1, 8, 8))
-    model, mine = ours(file)
+ENTRIES = 16  # numbers in a head of the written files
+SMALL = {"width": 16, "heads": 1, "groups": 1, "tokenizer": False}
+POSITIONS = np.arange(9)
+TABLE = np.array([1, 1, 1.25, 2, 3, 4, 8, 8], np.float32)
+ROPE = [  # fields of the architecture; "table" is a tensor
+    *({"rope.scaling.type": kind} for kind in ("none", "linear", "yarn", "longrope", "dynamic", "Linear")),
+    *({"rope.scaling.factor": factor} for factor in (0.0, 1.0, 4.0, 0.5, -2.0, float("nan"))),
+    *({"rope.scale_linear": factor} for factor in (0.0, 1.0, 8.0, 0.5, -2.0)),
+    *({"rope.freq_base": base} for base in (None, 500_000.0, 0.0)),
+    *({"rope.dimension_count": count} for count in (None, ENTRIES // 2, 0)),
+    *({"rope.scaling.attn_factor": factor} for factor in (1.0, 1.19, 0.0)),
+    *({"rope.scaling.original_context_length": length} for length in (8, 0)),
+    *({"rope.scaling.finetuned": tuned} for tuned in (True, False)),
+    {"rope.scaling.yarn_ext_factor": 1.0},
+    {"rope.scaling.yarn_attn_factor": 1.0},
+    {"rope.scaling.yarn_beta_fast": 32.0},
+    {"rope.scaling.yarn_beta_slow": 1.0},
+    {"rope.scaling.yarn_log_multiplier": 0.1},
+    {"rope.scaling.alpha": 1000.0},
+    {"rope.dimension_sections": [2, 2, 2, 2]},
+    {"rope.freq_base_swa": 500.0},
+    {"table": TABLE},
+]
+
+
+def llama_cpp(fields, table):
+    """Angles [positions, pairs] by llama.cpp's rules; None: it or we refuse the file.
+
+    Types other than none and linear, factors below 0, and fields of other networks are refused.
+    """
+    kind = fields.get("rope.scaling.type", "linear")
+    factor = fields.get("rope.scaling.factor", fields.get("rope.scale_linear", 0.0))  # the older name only without the newer
+    base, scale = fields.get("rope.freq_base", 10_000.0), 1.0 if factor == 0 or kind == "none" else 1 / factor
+    known = {"rope.scaling.type", "rope.scaling.factor", "rope.scale_linear", "rope.freq_base", "rope.dimension_count"}
+    known |= {"rope.scaling.attn_factor", "rope.scaling.original_context_length", "rope.scaling.finetuned"}
+    odd = [factor < 0 or factor != factor, base <= 0, fields.get("rope.dimension_count", ENTRIES) != ENTRIES]
+    if any(odd) or kind not in ("none", "linear") or set(fields) - known or fields.get("rope.scaling.attn_factor", 1) != 1:
+        return None
+    out = []
+    for position in POSITIONS:
+        theta, row = float(position), []
+        for pair in range(ENTRIES // 2):
+            row.append(scale * (theta / (1 if table is None else float(table[pair]))))
+            theta *= base ** (-2 / ENTRIES)
+        out.append(row)
+    return np.array(out)
+
+
+ALONE = [(each,) for each in ({}, *ROPE)]
+PAIRS = [pair for pair in itertools.combinations(ROPE, 2) if not set(pair[0]) & set(pair[1])]
+
+
+def opened(file, architecture, group):
+    """The decoder of a file with these fields, or None if it is refused; and what the rules say."""
+    fields = {"rope.freq_base": 100.0, "rope.dimension_count": ENTRIES} | {k: v for each in group for k, v in each.items()}
+    table = fields.pop("table", None)
+    rules = llama_cpp({name: value for name, value in fields.items() if value is not None}, table)
+    try:
+        gguf = ggufs.open_gguf(write(file, architecture, "F32", fields=fields, table=table, **SMALL))
+        shape = gguf.family.shape(gguf.config, "float64")
+    except UsageError as error:
+        assert str(error).startswith(f"{file}: ") and " not allowed: " in str(error)
+        return None, rules
+    return shape, rules
+
+
+@pytest.mark.parametrize("groups", [ALONE, pytest.param(PAIRS, marks=pytest.mark.slow)], ids=["alone", "pairs"])
+def test_rotary_angles_are_those_of_llama_cpp_or_the_file_is_refused(groups, tmp_path, x64):
+    refused, table = 0, {}
+    for group in groups:
+        shape, rules = opened(tmp_path / "model.gguf", "llama", group)
+        assert (shape is None) == (rules is None), group
+        if shape is None:
+            refused += 1
+            continue
+        if shape not in table:
+            table[shape] = angles(shape, POSITIONS, np.float64)
+        for mine, theirs in zip(table[shape], (np.cos(rules), np.sin(rules)), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-6, err_msg=str(group))  # factors of the file are float32
+    assert refused >= 20 and len(table) >= 7
+
+
+FACTOR, OLD = "rope.scaling.factor", "rope.scale_linear"
+
+
+@pytest.mark.parametrize(
+    ("group", "divisors"),
+    [
+        ([{OLD: 4.0}], 4.0),
+        ([{FACTOR: 4.0}], 4.0),
+        ([{FACTOR: 0.0}, {OLD: 4.0}], 1.0),
+        ([{FACTOR: 2.0}, {OLD: 4.0}], 2.0),
+        ([{FACTOR: 2.0}, {"rope.scaling.type": "none"}], 1.0),
+        ([{"table": TABLE}], TABLE),
+        ([{OLD: 4.0}, {"table": TABLE}], 4 * TABLE),
+        ([{FACTOR: 4.0}, {"table": TABLE}, {"rope.scaling.type": "none"}], TABLE),
+    ],
+    ids=["old name", "new name", "0 means 1", "the new name wins", "none", "a table", "a factor and a table", "none and a table"],
+)
+def test_factors_and_a_table_divide_the_rates(group, divisors, tmp_path):
+    fields = {key: value for each in group for key, value in each.items()}
+    table = fields.pop("table", None)
+    gguf = ggufs.open_gguf(write(tmp_path / "model.gguf", "llama", "F32", fields=fields, table=table))
+    s = gguf.family.shape(gguf.config, "float32").scaling
+    own = np.ones(8) if s is None else np.full(8, s.factor) if s.kind == "linear" else np.array(s.table)
+    np.testing.assert_allclose(own, np.broadcast_to(divisors, 8))
+
+
+def test_a_factor_and_a_table_reach_the_logits(tmp_path):
+    plain = ours(write(tmp_path / "plain.gguf", "llama", "F32"))[1]
+    factor = ours(write(tmp_path / "factor.gguf", "llama", "F32", fields={OLD: 4.0}))[1]
+    model, table = ours(write(tmp_path / "table.gguf", "llama", "F32", table=TABLE))
     assert model.shape.scaling.kind == "table" and model.shape.scaling.table[-1] == 8
-    assert np.max(np.abs(mine - ours(write(tmp_path / "other.gguf", "llama", "F32"))[1])) > 0.01
+    assert min(np.max(np.abs(a - b)) for a, b in itertools.combinations((plain, factor, table), 2)) > 0.01
+
+
+def test_a_table_in_another_architecture_is_refused(tmp_path):
+    """Llama.cpp has no place for it there."""
+    with pytest.raises(UsageError, match="no place for the tensor rope_freqs.weight"):
+        models.load(write(tmp_path / "model.gguf", "qwen2", "F32", table=TABLE))
+
+
+COUNTS = {"feed_forward_length": 64, "attention.head_count": 4, "attention.head_count_kv": 2}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_number_for_each_layer_is_read_if_all_are_equal(name, tmp_path):
+    count = COUNTS[name]
+    plain = ours(write(tmp_path / "plain.gguf", "llama", "F32"))[1]
+    model, mine = ours(write(tmp_path / "model.gguf", "llama", "F32", fields={name: [count, count]}))
+    np.testing.assert_array_equal(mine, plain)
+    for other in ([count, 2 * count], [count], [count] * 3):
+        file = write(tmp_path / "model.gguf", "llama", "F32", fields={name: other})
+        with pytest.raises(UsageError) as caught:
+            models.load(file)
+        assert str(caught.value) == f"{file}: llama.{name}={other} is not allowed: all 2 layers have the same"
+
+
+def fields_of_the_format():
+    """Names of all fields of an architecture that the library knows."""
+    import gguf
+
+    texts = [value for each in vars(gguf.Keys).values() for value in getattr(each, "__dict__", {}).values()]
+    return sorted(
+        {t.removeprefix("{arch}.") for t in texts if isinstance(t, str) and t.startswith("{arch}.") and t.count("{") == 1}
+    )
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("value", [3, 3.5, True, "linear"])
+def test_every_field_of_the_format_is_used_or_refused_unless_it_is_of_training_and_texts(value, tmp_path):
+    def read(fields):
+        gguf = ggufs.open_gguf(write(tmp_path / "model.gguf", "llama", "F32", fields=fields, **SMALL))
+        return gguf.family.shape(gguf.config, "float32")
+
+    plain, ignored = read({}), set()
+    for name in [*fields_of_the_format(), "a_field_of_tomorrow"]:
+        try:
+            if read({name: value}) == plain:
+                ignored.add(name)
+        except UsageError as error:
+            assert " not allowed: " in str(error)
+    usual = {"rope.scaling.type": "linear", "rope.scaling.attn_factor": True, "attention.causal": True}
+    assert len(fields_of_the_format()) > 90
+    assert ignored <= {*ggufs.UNREAD, "context_length", *(name for name, each in usual.items() if each == value)}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name", "value", "words"),
+    [
+        ("llama", "attention.scale", 0.5, "llama.attention.scale=0.5 is not allowed: this field is not supported"),
+        ("qwen2", "logit_scale", 2.0, "qwen2.logit_scale=2.0 is not allowed: this field is not supported"),
+        ("llama", "expert_count", 8, "llama.expert_count=8 is not allowed: only llama.expert_count=0 is supported"),
+        ("llama", "attention.causal", False, "only llama.attention.causal=True is supported"),
+        ("llama", "attention.value_length", 8, "llama.attention.value_length=8 is not allowed: a head has 16 entries"),
+        ("llama", "attention.layer_norm_rms_epsilon", None, "has no field llama.attention.layer_norm_rms_epsilon"),
+        ("llama", "rope.scaling.type", "yarn", "llama.rope.scaling.type=yarn is not allowed: it is one of linear, none"),
+        ("llama", "rope.scaling.factor", -1.0, "llama.rope.scaling.factor=-1.0 is not allowed: .* is at least 0"),
+        ("qwen2", "attention.sliding_window", 8, "qwen2.attention.sliding_window=8 is not allowed: in this architecture no layer"),
+    ],
+)
+def test_fields_of_other_networks_are_refused(architecture, name, value, words, tmp_path):
+    with pytest.raises(UsageError, match=words):
+        ggufs.open_gguf(write(tmp_path / "model.gguf", architecture, "F32", fields={name: value}))
+
+
+def test_windows_of_llama_and_qwen2(tmp_path):
+    def window(architecture, size):
+        gguf = ggufs.open_gguf(write(tmp_path / "model.gguf", architecture, "F32", fields={"attention.sliding_window": size}))
+        return gguf.family.shape(gguf.config, "float32").window
+
+    assert (window("llama", 8), window("llama", 0), window("qwen2", 32), window("qwen2", 0)) == (8, None, None, None)
+
+
+@pytest.mark.parametrize("count", [30, VOCABULARY + 9])
+def test_a_file_without_a_vocabulary_has_as_many_tokens_as_its_embedding(count, tmp_path):
+    """The tokenizer may have spare tokens, or too few."""
+    tokens = [f"w{i}" for i in range(count)]
+    gguf = ggufs.open_gguf(write(tmp_path / "model.gguf", "llama", "F32", fields={"vocab_size": None}, tokens=tokens))
+    assert gguf.family.shape(gguf.config, "float32").vocabulary == VOCABULARY
 
 
 def test_bfloat16_and_float64(tmp_path, x64):
@@ -66,7 +266,7 @@ def test_bfloat16_and_float64(tmp_path, x64):
     ("change", "words"),
     [
         ({"architecture": "mamba"}, "general.architecture=mamba is not allowed: it is one of llama, qwen2"),
-        ({"dimension": 4}, "rope.dimension_count=4 is not allowed: a head has 16 entries"),
+        ({"fields": {"rope.dimension_count": 4}}, "rope.dimension_count=4 is not allowed: a head has 16 entries"),
         ({"table": np.ones(3)}, "rope_freqs.weight: scaling=.*its table has 8 divisors"),
         ({"skip": "blk.1.ffn_norm.weight"}, "has no tensor blk.1.ffn_norm.weight"),
         ({"layers": 3}, "has no tensor blk.2"),

@@ -24,7 +24,8 @@ def family_of(config: Config) -> Family:
     """The family of a model.
 
     Raises:
-        UsageError: for one that is not among :data:`FAMILIES`, and for weights quantised in a way that the file does not explain.
+        UsageError: for one that is not among :data:`FAMILIES`, for weights quantised in a way that the file does not explain, for
+            attention that is not causal, and for layers of different configurations.
     """
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
@@ -35,4 +36,5 @@ def family_of(config: Config) -> Family:
             f"{config.file}: quantization_config ({shown(method)}) is not allowed: "
             "use the model's float weights, or a GGUF file, whose quantisation is known"
         )
+    config.fixed(is_causal=True, per_layer_config=None)
     return FAMILIES[name]

@@ -12,7 +12,7 @@ from jaxdyn.models.config import Config
 from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
-__all__ = ["ACTIVATIONS", "Family", "linear", "make", "norm"]
+__all__ = ["ACTIVATIONS", "KINDS", "Family", "layer_kind", "linear", "make", "norm"]
 
 ACTIVATIONS = {  # of Hugging Face's names -> ours
     "silu": "silu",
@@ -22,6 +22,7 @@ ACTIVATIONS = {  # of Hugging Face's names -> ours
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
+KINDS = {"full_attention": "full_attention", "attention": "full_attention", "sliding_attention": "sliding_attention"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,22 @@ def make(config: Config, fields: Mapping[str, Any]) -> Decoder:
         return Decoder(**fields)
     except UsageError as error:
         raise UsageError(f"{config.file}: {error}") from None
+
+
+def layer_kind(config: Config, layers: int, default: str) -> str:
+    """The kind of attention of all layers, by ``layer_types``.
+
+    Raises:
+        UsageError: if the list is of another length, or its layers differ.
+    """
+    kinds = config.get("layer_types", None)
+    if kinds is None:
+        return default
+    if not isinstance(kinds, list) or len(kinds) != layers or any(not isinstance(k, str) or k not in KINDS for k in kinds):
+        config.refuse("layer_types", kinds, f"it is a list of {layers} words, each one of {', '.join(KINDS)}")
+    if len(set(kinds)) > 1:
+        config.refuse("layer_types", kinds, "all layers have the same kind of attention")
+    return KINDS[kinds[0]]
 
 
 def linear(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:

@@ -18,19 +18,20 @@ LAYER = "transformer.h.{i}."
 
 def _shape(config: Config, dtype: str) -> Decoder:
     config.fixed(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
-    width = config.whole("n_embd") or 0
+    width, layers, heads, length = (config.whole(name) for name in ("n_embd", "n_layer", "n_head", "n_positions"))
+    config.fixed(hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, max_position_embeddings=length)
     fields = {
         "vocabulary": config.whole("vocab_size"),
         "width": width,
-        "layers": config.whole("n_layer"),
-        "heads": config.whole("n_head"),
-        "hidden": config.whole("n_inner", 4 * width),
+        "layers": layers,
+        "heads": heads,
+        "hidden": config.whole("n_inner", None) or 4 * (width or 0),
         "norm": "layer",
         "mlp": "plain",
         "activation": config.choice("activation_function", ACTIVATIONS, "gelu_new"),
         "biases": ("q", "k", "v", "o", "up", "down"),
         "position": "learned",
-        "length": config.whole("n_positions"),
+        "length": length,
         "epsilon": config.number("layer_norm_epsilon", 1e-5),
         "tied": config.flag("tie_word_embeddings", True),
         "dtype": dtype,

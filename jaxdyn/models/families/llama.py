@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxdyn.models import rope_fields
 from jaxdyn.models.config import Config
-from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
+from jaxdyn.models.families.family import ACTIVATIONS, Family, layer_kind, linear, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
@@ -25,26 +26,30 @@ MATRICES = {
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
 }
+FULL, SLIDING = "full_attention", "sliding_attention"
 BUFFERS = (r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq", r"(model\.)?rotary_emb\.inv_freq")
 
 
-def _fields(config: Config, dtype: str) -> dict[str, Any]:
-    """What all of them share."""
-    base, scaling = config.rope()
-    width, heads, head = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1, config.whole("head_dim", None)
+def _fields(config: Config, dtype: str, *, context: int, groups: int | None = None) -> dict[str, Any]:
+    """What all of them share; ``context`` and ``groups`` are the family's own where the file has none."""
+    rope = rope_fields.read(config, context=context)
+    if rope.share != 1:
+        config.refuse("partial_rotary_factor", rope.share, "all entries of a head are turned")
+    width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
+    head = config.whole("head_dim", None) or width // heads
     return {
         "vocabulary": config.whole("vocab_size"),
         "width": width,
         "layers": config.whole("num_hidden_layers"),
         "heads": heads,
-        "groups": config.whole("num_key_value_heads", heads),
+        "groups": config.whole("num_key_value_heads", groups) or heads,
         "hidden": config.whole("intermediate_size"),
-        "head_size": None if head is None or head * heads == width else head,
+        "head_size": None if head * heads == width else head,
         "activation": config.choice("hidden_act", ACTIVATIONS, "silu"),
         "epsilon": config.number("rms_norm_eps", 1e-6),
         "tied": config.flag("tie_word_embeddings", False),
-        "base": base,
-        "scaling": scaling,
+        "base": rope.base,
+        "scaling": rope.scaling,
         "dtype": dtype,
     }
 
@@ -58,26 +63,45 @@ def _llama(config: Config, dtype: str) -> Decoder:
     """LLaMA and MobileLLM, whose released training code calls itself LLaMA, too, and adds the first two fields."""
     repeats = 2 if config.flag("layer_sharing", False) else 1
     tied = config.flag("share_embedding", config.flag("tie_word_embeddings", False))
-    return make(config, _fields(config, dtype) | {"biases": _biases(config), "repeats": repeats, "tied": tied})
+    fields = _fields(config, dtype, context=2048)
+    if fields["width"] % fields["heads"]:  # refused by transformers, whatever the size of heads
+        fields["head_size"] = None
+    _window(config, fields["layers"], None, FULL)
+    return make(config, fields | {"biases": _biases(config), "repeats": repeats, "tied": tied})
 
 
 def _mistral(config: Config, dtype: str) -> Decoder:
-    return make(config, _fields(config, dtype) | {"window": config.whole("sliding_window", None)})
+    """Mistral; with kinds of layers, transformers reads it as Ministral, which has no size of heads by default."""
+    fields, size = _fields(config, dtype, context=131_072, groups=8), _size(config)
+    if config.get("layer_types", None) is not None:
+        config.whole("head_dim")
+    return make(config, fields | {"window": _window(config, fields["layers"], size, FULL if size is None else SLIDING)})
 
 
 def _qwen2(config: Config, dtype: str) -> Decoder:
-    return make(config, _fields(config, dtype) | {"biases": ("q", "k", "v"), "window": _qwen2_window(config)})
-
-
-def _qwen2_window(config: Config) -> int | None:
-    """The window, which must be that of all layers."""
-    if not config.flag("use_sliding_window", False):
-        return None
-    layers, full = config.whole("num_hidden_layers") or 0, config.get("max_window_layers", 28)
-    kinds = config.get("layer_types", None) or ["sliding_attention" if i >= full else "full_attention" for i in range(layers)]
-    if len(set(kinds)) > 1:
+    if config.values.get("head_dim", 1) is None:
+        config.refuse("head_dim", None, "head_dim is a whole number, at least 1")
+    fields = _fields(config, dtype, context=32_768, groups=None if "num_key_value_heads" in config.values else 32)
+    layers, first = fields["layers"], config.whole("max_window_layers", 28, least=0) or 0
+    size = _size(config) if config.flag("use_sliding_window", False) else None
+    if size is not None and config.get("layer_types", None) is None and 0 < first < layers:
         config.refuse("use_sliding_window", True, "all layers have the same window, and in this model some have none")
-    return config.whole("sliding_window", None) if kinds[0] == "sliding_attention" else None
+    window = _window(config, layers, size, SLIDING if size is not None and first == 0 else FULL)
+    return make(config, fields | {"biases": ("q", "k", "v"), "window": window})
+
+
+def _size(config: Config) -> int | None:
+    """The size of windows; a file without the field means that of Mistral and Qwen2."""
+    return config.whole("sliding_window", None) if "sliding_window" in config.values else 4096
+
+
+def _window(config: Config, layers: int, size: int | None, kind: str) -> int | None:
+    """The window of all layers, whose kind is this one where the file names none."""
+    if layer_kind(config, layers, kind) == FULL:
+        return None
+    if size is None:
+        config.refuse("layer_types", config.get("layer_types"), f"without sliding windows each is {FULL}")
+    return size
 
 
 def _slices(shape: Decoder) -> dict[str, TensorSlice]:
@@ -88,17 +112,6 @@ def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     slices |= norm(shape, "blocks/attention_norm", f"{layer}input_layernorm")
     slices |= norm(shape, "blocks/mlp_norm", f"{layer}post_attention_layernorm")
     return slices if shape.tied else slices | {"head": TensorSlice("lm_head.weight", table)}
-
-
-def _rope(shape: Decoder) -> dict[str, Any]:
-    """The rotary positions in the words of config.json, of old and new versions of transformers."""
-    fields: dict[str, Any] = {"rope_type": "default"}
-    if (s := shape.scaling) is not None:
-        fields = {"rope_type": s.kind, "factor": s.factor}
-    if s is not None and s.kind == "llama3":
-        fields |= {"low_freq_factor": s.low, "high_freq_factor": s.high, "original_max_position_embeddings": s.length}
-    old = {} if s is None else {"rope_scaling": fields}
-    return {"rope_theta": shape.base, "rope_parameters": fields | {"rope_theta": shape.base}} | old
 
 
 def _config(shape: Decoder) -> dict[str, Any]:
@@ -115,7 +128,7 @@ def _config(shape: Decoder) -> dict[str, Any]:
         "rms_norm_eps": shape.epsilon,
         "tie_word_embeddings": shape.tied,
         "initializer_range": shape.std,
-    } | _rope(shape)
+    } | rope_fields.written(shape)
 
 
 def _llama_config(shape: Decoder) -> dict[str, Any]:

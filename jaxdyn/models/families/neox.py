@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxdyn.models import rope_fields
 from jaxdyn.models.config import Config
-from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
+from jaxdyn.models.families.family import ACTIVATIONS, Family, layer_kind, linear, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.nn.decoder import Decoder
 
@@ -20,15 +21,16 @@ LAYER = "gpt_neox.layers.{i}."
 
 def _shape(config: Config, dtype: str) -> Decoder:
     width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
-    base, scaling = config.rope(base=config.number("rotary_emb_base", 10_000.0))
-    share = Config(config.file, config.get("rope_parameters", {})).number(
-        "partial_rotary_factor", config.number("rotary_pct", 0.25)
-    )
+    rope = rope_fields.read(config, context=2048, base="rotary_emb_base", share=("rotary_pct", 0.25))
+    config.fixed(rope_theta=rope.base, partial_rotary_factor=rope.share, head_dim=width // heads)
+    layers = config.whole("num_hidden_layers") or 0
+    if layer_kind(config, layers, "full_attention") != "full_attention":
+        config.refuse("layer_types", config.get("layer_types"), "each is full_attention")
     biases = ("q", "k", "v", "o") if config.flag("attention_bias", True) else ()
     fields = {
         "vocabulary": config.whole("vocab_size"),
         "width": width,
-        "layers": config.whole("num_hidden_layers"),
+        "layers": layers,
         "heads": heads,
         "hidden": config.whole("intermediate_size"),
         "norm": "layer",
@@ -36,11 +38,11 @@ def _shape(config: Config, dtype: str) -> Decoder:
         "activation": config.choice("hidden_act", ACTIVATIONS, "gelu"),
         "biases": (*biases, "up", "down"),
         "parallel": config.flag("use_parallel_residual", True),
-        "rotary": None if share == 1 else int(width // heads * share),
+        "rotary": None if rope.share == 1 else int(width // heads * rope.share),
         "epsilon": config.number("layer_norm_eps", 1e-5),
         "tied": config.flag("tie_word_embeddings", False),
-        "base": base,
-        "scaling": scaling,
+        "base": rope.base,
+        "scaling": rope.scaling,
         "dtype": dtype,
     }
     return make(config, fields)
@@ -65,9 +67,8 @@ def _slices(shape: Decoder) -> dict[str, TensorSlice]:
 
 
 def _config(shape: Decoder) -> dict[str, Any]:
-    share = shape.rotated / shape.entries
-    scaling = {} if shape.scaling is None else {"rope_type": shape.scaling.kind, "factor": shape.scaling.factor}
-    rope = {"rope_type": "default", "rope_theta": shape.base, "partial_rotary_factor": share} | scaling
+    share, rope = shape.rotated / shape.entries, rope_fields.written(shape)
+    rope["rope_parameters"] |= {"partial_rotary_factor": share}
     return {
         "architectures": ["GPTNeoXForCausalLM"],
         "vocab_size": shape.vocabulary,
@@ -83,8 +84,7 @@ def _config(shape: Decoder) -> dict[str, Any]:
         "initializer_range": shape.std,
         "rotary_pct": share,
         "rotary_emb_base": shape.base,
-        "rope_parameters": rope,
-    }
+    } | rope
 
 
 BUFFERS = (

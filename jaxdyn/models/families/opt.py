@@ -20,7 +20,8 @@ OFFSET = 2  # rows of the table before that of position 0
 def _shape(config: Config, dtype: str) -> Decoder:
     width = config.whole("hidden_size")
     config.fixed(do_layer_norm_before=True, layer_norm_elementwise_affine=True, _remove_final_layer_norm=False, enable_bias=True)
-    config.fixed(word_embed_proj_dim=width)
+    if config.get("word_embed_proj_dim", None) is not None:
+        config.fixed(word_embed_proj_dim=width)
     fields = {
         "vocabulary": config.whole("vocab_size"),
         "width": width,
