@@ -12,10 +12,9 @@ from jaxdyn import models
 from jaxdyn.errors import Absent, UsageError
 from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
 from jaxdyn.models.ggufs import open_gguf
-from tests.models.ggufs import MERGES, TOKENS, write
+from tests.models.ggufs import MERGES, REFERENCE, TOKENS, metadata, read, write
 from tests.models.hugging import REAL, needs_models, needs_smollm2, quiet
 from tests.models.test_tokenizer import TEXTS
-from tests.models.tokens import REFERENCE, metadata, read
 
 pytestmark = needs_models
 METADATA = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jaxdyn.errors import UsageError
 from jaxdyn.models.pieces import BYTE, CONTROL, NORMAL, OWN, UNKNOWN, UNUSED, Pieces
 from jaxdyn.models.tokenizer import Tokenizer
-from tests.models.tokens import BYTES, REFERENCE, read
+from tests.models.ggufs import BYTES, REFERENCE, read
 
 MODELS = [each for each in REFERENCE["tokenizers"] if each.get("metadata", {}).get("tokenizer.ggml.model") == "llama"]
 

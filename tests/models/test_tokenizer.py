@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jaxdyn.errors import LARGEST, UsageError
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
+from tests.models.ggufs import REFERENCE
 from tests.models.hugging import needs_models, needs_torch, quiet
-from tests.models.tokens import REFERENCE
 
 pytestmark = needs_models
 TEXTS = [
