@@ -14,7 +14,7 @@ from jaxdyn.models.fetching import PACKAGES, fetched
 from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
 from jaxdyn.models.reading import located
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.models.tokenizer import Tokenizer, fits, read_tokenizer
+from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
 from jaxdyn.nn.decoder import Decoder
 
 __all__ = ["Checkpoint", "open_checkpoint", "place_of"]
@@ -91,9 +91,7 @@ def _of_folder(path: Path, dtype: str) -> Checkpoint:
 def _of_gguf(path: Path, dtype: str) -> Checkpoint:
     gguf = ggufs.open_gguf(path)
     shape = gguf.family.shape(gguf.config, dtype)
-    slices, tokenizer = located(shape, gguf.family, gguf.archive), gguf_tokenizer(path, gguf.metadata)
-    if tokenizer is not None:
-        fits(tokenizer, path, shape.vocabulary)
+    slices = located(shape, gguf.family, gguf.archive)
+    tokenizer, note = gguf_tokenizer(path, gguf.metadata, shape.vocabulary), unsupported(gguf.metadata)
     context = gguf.config.whole("max_position_embeddings", None)
-    note = "" if tokenizer else unsupported(gguf.metadata)
     return Checkpoint(path, gguf.family, shape, gguf.archive, slices, tokenizer, context, note)

@@ -48,7 +48,10 @@ def open_text(text: Any) -> RawText:
         letters = np.concatenate(parts).astype(np.uint8).tobytes().decode("utf-8", "replace")
         title = "the interpreter's manual" if name == MANUAL else str(name)
         return RawText(title, letters, None, hashlib.sha256(letters.encode()).hexdigest()[:12])
-    numbers = np.asarray(text)
+    try:
+        numbers = np.asarray(text)
+    except ValueError:  # lists of different lengths
+        numbers = np.zeros(())
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise UsageError(f"text={shown(text)} is not allowed: it is the path of a text, or one row of token numbers")
     numbers = numbers.astype(np.int64)
@@ -59,7 +62,8 @@ def numbered(raw: RawText, model: Model, tokens: int) -> Int[np.ndarray, " n"]:
     """The text's first token numbers, without special tokens; at most so many.
 
     Raises:
-        UsageError: for a model without tokenizer, unless the text is numbers, and for numbers that are no tokens of the model.
+        UsageError: for a model without tokenizer, unless the text is numbers; for numbers that are no tokens of the model; and as
+        of :meth:`jaxdyn.models.tokenizer.Tokenizer.encode`.
     """
     if raw.numbers is not None:
         used = raw.numbers[:tokens]
@@ -71,7 +75,7 @@ def numbered(raw: RawText, model: Model, tokens: int) -> Int[np.ndarray, " n"]:
         raise UsageError(f"this model has no tokenizer{note}: give token numbers from Python, jaxdyn.probe(model, text=numbers)")
     letters = raw.letters or ""
     ids = model.tokenizer.encode(letters[: LETTERS * tokens], special=False)
-    if ids.size < tokens and len(letters) > LETTERS * tokens:
+    if ids.size < tokens + LEAST and len(letters) > LETTERS * tokens:  # the last word may be cut
         ids = model.tokenizer.encode(letters, special=False)
     return ids[:tokens]
 

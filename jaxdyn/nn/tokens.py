@@ -35,6 +35,8 @@ def checked(
         UsageError: for other dtypes (bools and floats among them) and shapes, and for known numbers outside.
     """
     numbers = numbers if hasattr(numbers, "dtype") else _array(numbers, name)
+    if isinstance(numbers, np.ma.MaskedArray):
+        raise UsageError(f"{name}={shown(numbers)} is not allowed with a mask: there is no padding, all its numbers are read")
     if not jnp.issubdtype(numbers.dtype, jnp.integer):
         raise UsageError(f"{name}={shown(numbers)} is not allowed: it is an array of whole numbers")
     if numbers.ndim != axes if axes is not None else numbers.ndim < 1:

@@ -78,13 +78,6 @@ def config(**fields):
     return lambda folder: edited(folder / "config.json", **fields)
 
 
-def tokenizer(folder):
-    """The tokenizer of another model, with more tokens than this one."""
-    from tokenizers import Tokenizer, models
-
-    Tokenizer(models.WordLevel({f"w{i}": i for i in range(40)}, "w0")).save(str(folder / "tokenizer.json"))
-
-
 def pickled(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
@@ -143,7 +136,6 @@ DAMAGED = {  # damage -> the file that is named, what is said
         "pytorch_model.bin",
         "reading pickled weights may run code; save the model again with save_pretrained",
     ),
-    "another tokenizer": (tokenizer, "tokenizer.json", "is the tokenizer of another vocabulary: it has 40 tokens, the model 13"),
     "a tokenizer that is none": (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer.json", "is not a tokenizer"),
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.models.probe_text import beginning, cut, open_text
+from jaxdyn.models.probe_text import RawText, beginning, cut, numbered, open_text
 from jaxdyn.models.tokenizer import Tokenizer
 from tests.models.instruments import plain
 from tests.models.toys import Letters
@@ -50,3 +50,33 @@ def test_lengths():
     assert cut(source, learned, 1000, 512).shape == (14, 70)
     with pytest.raises(UsageError, match="this model reads texts of 50 tokens; a piece has 64 or more"):
         cut(source, plain.model(plain.changed(position="learned", length=50)), 1000, 512)
+
+
+class Words(Letters):
+    """Words of 17 letters are the token 5, the rest of a text is the token 6."""
+
+    def encode(self, text, add_special_tokens=True):
+        return type("Encoding", (), {"ids": [5] * (len(text) // 17) + [6] * (len(text) % 17 > 0)})()
+
+    def id_to_token(self, number):
+        return f"token {number}"
+
+
+def test_the_beginning_of_a_text_has_the_numbers_that_it_has_in_the_whole_text():
+    """Only 16 letters for each token are numbered at first, and the word at their end is cut."""
+    model = plain.model(tokenizer=Tokenizer(Words()))
+    for tokens in range(1, 40):
+        assert numbered(RawText("a text", "a" * 17 * 200, None, ""), model, tokens).tolist() == [5] * tokens
+
+
+def test_texts_with_tokens_beyond_the_embeddings_are_refused():
+    few = plain.model(tokenizer=Tokenizer(Words(), rows=6))
+    assert numbered(RawText("a text", "a" * 17 * 17, None, ""), few, 17).tolist() == [5] * 17
+    with pytest.raises(UsageError, match="the text has the token 'token 6', number 6; the model has embeddings of 6 tokens"):
+        cut(RawText("a text", "a" * 17001, None, ""), few, 2000, 64)
+
+
+@pytest.mark.parametrize("text", [[[1], [1, 2]], [[1, 2]], [0.5], [], [True], 3])
+def test_what_is_no_row_of_numbers_is_refused(text):
+    with pytest.raises(UsageError, match="text=.* is not allowed: it is the path of a text, or one row of token numbers"):
+        open_text(text)

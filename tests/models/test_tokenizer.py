@@ -1,12 +1,16 @@
 """Tokenizers against those of transformers, on text that is hard to take apart; what is no tokenizer is refused."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from jaxdyn.errors import UsageError
-from jaxdyn.models.tokenizer import read_tokenizer
+from jaxdyn.errors import LARGEST, UsageError
+from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
+from tests.models.ggufs import REFERENCE
 from tests.models.hugging import needs_models, needs_torch, quiet
 
 pytestmark = needs_models
@@ -83,14 +87,140 @@ def test_truncation_and_padding_are_off(tmp_path):
     assert [len(read_tokenizer(file, 500).encode(text)) for text in ("ЖЩЮЯЫЪ", "a")] == [12, 1]
 
 
-def test_other_vocabularies_and_files_are_refused(tmp_path):
+def test_files_that_are_no_tokenizer_are_refused(tmp_path):
     file = tmp_path / "tokenizer.json"
-    byte_level().save(str(file))
-    size = read_tokenizer(file, 500).size
-    with pytest.raises(UsageError, match=f"is the tokenizer of another vocabulary: it has {size} tokens, the model {size - 1}"):
-        read_tokenizer(file, size - 1)
     file.write_text(json.dumps({"model": {"type": "Nothing"}}))
     with pytest.raises(UsageError, match="tokenizer.json is not a tokenizer that the library tokenizers can read"):
         read_tokenizer(file, 500)
     with pytest.raises(UsageError, match="is not a tokenizer"):
         read_tokenizer(tmp_path / "nothing.json", 500)
+
+
+def plain(tmp_path, vocabulary=None, added=(), rows=LARGEST, **model):
+    """A tokenizer.json of the letters a and b, with other fields of the model and added tokens, read."""
+    from tokenizers import Tokenizer, models
+
+    fields = json.loads(Tokenizer(models.BPE({"a": 0, "b": 1}, [])).to_str())
+    fields["model"] |= model | ({} if vocabulary is None else {"vocab": vocabulary})
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
+    fields["added_tokens"] = [{"id": number, "content": token} | flags for token, number in added]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(fields))
+    return read_tokenizer(tmp_path / "tokenizer.json", rows)
+
+
+def test_more_tokens_than_embeddings_are_refused_in_texts_that_use_them(tmp_path):
+    ours = plain(tmp_path, added=[("<s>", 2), ("<pad>", 3)], rows=3)
+    assert ours.size == 4 and ours.encode("ab<s>").tolist() == [0, 1, 2] and ours.decode([3]) == "<pad>"
+    with pytest.raises(UsageError, match="the text has the token '<pad>', number 3; the model has embeddings of 3 tokens"):
+        ours.encode("ab<pad>")
+
+
+def test_words_are_taken_whole_where_the_file_says_so(tmp_path):
+    words = {"a": 0, "b": 1, "ab": 2}
+    whole, merged = (plain(tmp_path, words, ignore_merges=ignore).encode("ab").tolist() for ignore in (True, False))
+    assert (whole, merged) == ([2], [0, 1])
+
+
+def test_two_tokens_of_one_number_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="tokenizer.json: the tokens '[ab]' and '[ab]' have the same number, 0"):
+        plain(tmp_path, {"a": 0, "b": 0})
+    twice = plain(tmp_path).inner.to_str().replace('"b":1', '"a":1')
+    (tmp_path / "tokenizer.json").write_text(twice)
+    with pytest.raises(UsageError, match="0 in tokens is not allowed: the tokenizer has no token of this number"):
+        read_tokenizer(tmp_path / "tokenizer.json", 9).decode([0])
+
+
+@pytest.mark.parametrize(("token", "number", "place"), [("<s>", 7, 2), ("a", 5, 0), ("<s>", 1, 2)])
+def test_added_tokens_that_the_library_numbers_in_another_way_are_refused(token, number, place, tmp_path):
+    told = f"the added token '{token}' is number {number} in the file; the library would make it number {place}"
+    with pytest.raises(UsageError, match=f"tokenizer.json: {told}"):
+        plain(tmp_path, added=[(token, number)])
+
+
+@pytest.mark.parametrize("tokens", [[-1], [99], [0, 2], [2**31], [2**40], [-(2**40)], np.array([0, 300], np.uint16)])
+def test_numbers_without_a_token_are_refused(tokens, tmp_path):
+    ours = plain(tmp_path, {"a": 0, "b": 1, "c": 3})
+    wrong = next(int(i) for i in tokens if i not in (0, 1, 3))
+    with pytest.raises(UsageError, match=f"{wrong} in tokens is not allowed: the tokenizer has no token of this number"):
+        ours.decode(tokens)
+    assert ours.decode([]) == "" and ours.decode(np.array([3], np.uint8)) == "c"
+
+
+@pytest.mark.parametrize("tokens", [[0.5], [[0, 1]], [[0], [0, 1]], ["a"], 0, [True], None, [2**70], "ab"])
+def test_what_is_no_row_of_numbers_is_refused(tokens, tmp_path):
+    with pytest.raises(UsageError, match="tokens=.* is not allowed: it is one row of token numbers"):
+        plain(tmp_path).decode(tokens)
+
+
+def test_half_a_pair_of_surrogates_is_refused(tmp_path):
+    for ours in (plain(tmp_path), Tokenizer(byte_level()), Tokenizer(pieces())):
+        for text, place in (("\ud800", 0), ("ab\udfff", 2), ("a\ud83d b", 1)):
+            told = f"the text has U.{ord(text[place]):04X} at place {place}, half of a pair of surrogates, which is no character"
+            with pytest.raises(UsageError, match=told):
+                ours.encode(text)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"ab", ["a", "b"], ("a", "b"), np.array(["a"])])
+def test_what_is_no_text_is_refused(text, tmp_path):
+    with pytest.raises(UsageError, match="text=.* is not allowed: it is one string"):
+        plain(tmp_path).encode(text)
+
+
+def test_characters_without_a_token_are_refused_and_not_left_out(tmp_path):
+    ours = plain(tmp_path)
+    for text in ("axb", "x", "a b", "\0"):
+        with pytest.raises(
+            UsageError, match="the text .* cannot be written in the tokenizer's tokens: no token for some character"
+        ):
+            ours.encode(text)
+    ours.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text())["model"]["unk_token"] is None
+    assert plain(tmp_path, unk_token="b").encode("axa").tolist() == [0, 1, 0], "where the file names a token for them"
+    with pytest.raises(UsageError, match="cannot be written in the tokenizer's tokens"):
+        plain(tmp_path, unk_token="<unk>").encode("axb")
+
+
+def test_characters_that_are_cut_are_replacement_characters():
+    ours = once()
+    first, second = ours.encode("Ж")
+    assert [ours.decode(ids) for ids in ([first], [second], [first, second], [second, first])] == ["�", "�", "Ж", "��"]
+    assert ours.decode([first, *ours.encode("<s>a")]) == "�<s>a"
+
+
+def test_tokens_of_their_own_keep_their_letters():
+    """Of an added token, é is a letter, and not the byte that it stands for in other tokens of a byte-level tokenizer."""
+    from tokenizers import AddedToken
+
+    made = byte_level()
+    made.add_tokens([AddedToken("né"), AddedToken("<é>", special=True)])
+    ours = Tokenizer(made)
+    assert ours.decode(ours.encode("é né<é>")) == "é né<é>" and ours.decode(ours.encode("é né<é>"), special=False) == "é né"
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.text(max_size=40))
+def test_every_text_comes_back(text):
+    ours = once()
+    assert ours.decode(ours.encode(text)) == text
+
+
+@functools.cache
+def once():
+    """A byte-level tokenizer."""
+    return Tokenizer(byte_level())
+
+
+def test_long_words():
+    ours = once()
+    assert ours.decode(ours.encode("ab" * 10**5)) == "ab" * 10**5
+
+
+def test_a_sentencepiece_model_of_the_kind_unigram(tmp_path):
+    """Numbers and texts are those of sentencepiece, through a tokenizer.json that says the same."""
+    each = next(each for each in REFERENCE["tokenizers"] if each["name"] == "unigram")
+    (tmp_path / "tokenizer.json").write_text(json.dumps(each["file"]))
+    ours = read_tokenizer(tmp_path / "tokenizer.json", LARGEST)
+    assert len(each["cases"]) > 15
+    for case in each["cases"]:
+        assert ours.encode(case["text"], special=False).tolist() == case["bare"], case["text"]
+        assert ours.decode(case["bare"]) == case["decoded"]

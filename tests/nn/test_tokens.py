@@ -42,6 +42,11 @@ def test_numbers_of_any_dtype_are_those_of_the_list_or_refused(numbers, dtype, o
         (["a"], {}, r"tokens=<U1\[1\] is not allowed: it is an array of whole numbers"),
         (None, {}, "tokens=None is not allowed: it is an array of whole numbers"),
         ([[1], [1, 2]], {}, r"tokens=\[\[1\], \[1, 2\]\] is not allowed: its lists have equal lengths"),
+        (
+            np.ma.masked_equal([0, 3], 0),
+            {},
+            r"tokens=int64\[2\] is not allowed with a mask: there is no padding, all its numbers are read",
+        ),
         (3, {}, "tokens=3 is not allowed: it has one axis or more"),
         ([[3]], {"axes": 1}, r"tokens=int64\[1,1\] is not allowed: it has one axis, and jax.vmap adds others"),
         ([3], {"axes": 0, "name": "token"}, r"token=int64\[1\] is not allowed: it has no axis, and jax.vmap adds others"),

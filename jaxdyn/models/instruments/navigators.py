@@ -45,10 +45,9 @@ def number_tokens(tokenizer: Tokenizer) -> Int[np.ndarray, " m"]:
     for before in (" ", ""):
         run: list[int] = []
         for value in range(MOST):
-            tokens = tokenizer.encode(f"{before}{value}", special=False)
-            if tokens.size != 1:
+            if (token := tokenizer.single(f"{before}{value}")) is None:
                 break
-            run.append(int(tokens[0]))
+            run.append(token)
         best = max(best, run, key=len)
     return np.asarray(best[: len(best) // 10 * 10], np.int32)
 

@@ -100,10 +100,11 @@ def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
     names: list[str] = ["another word of the text"]
     numbers: list[int | None] = [None]
     if model.tokenizer is not None:
-        line = model.tokenizer.encode("\n", special=False)
         begins = [t for t in BEGINNINGS if model.tokenizer.inner.token_to_id(t) is not None][:1]
-        names += ["a line break"] * (line.size == 1) + begins
-        numbers += [int(line[0])] * (line.size == 1) + [model.tokenizer.inner.token_to_id(t) for t in begins]
+        known = {name: model.tokenizer.single(text) for name, text in {"a line break": "\n", **{t: t for t in begins}}.items()}
+        known = {name: number for name, number in known.items() if number is not None}
+        names += known
+        numbers += known.values()
     return names, numbers
 
 

@@ -37,7 +37,8 @@ def generate(
     r"""The cache, and ``count`` new tokens after each prompt, drawn from :math:`\mathrm{softmax}(\ell / \tau)`.
 
     Prompts of one length are several streams, each with a cache and random numbers of its own: stream i gives what it gives alone
-    with the key folded by i. The last new token is not read: to go on, give it as the prompt, with the state.
+    with the key folded by i. There is no padding: each number is a token of its prompt. The last new token is not read: to go on,
+    give it as the prompt, with the state.
 
     Args:
         shape: of the network.
@@ -54,10 +55,10 @@ def generate(
             a policy that needs the whole text, or draws without a key.
     """
     count, tau = whole("count", count, least=1), number("temperature", temperature, least=0, traced=True)
-    axes = jnp.ndim(prompt)
-    if axes not in (1, 2):
+    tokens = checked(prompt, shape.vocabulary, name="prompt", least=1)
+    axes = tokens.ndim
+    if axes > 2:
         raise UsageError(f"a prompt with {axes} axes is not allowed: it is a text, or several of one length")
-    tokens = checked(prompt, shape.vocabulary, axes=axes, least=1)
     if policy.kind == "oracle_global":
         raise UsageError("kind='oracle_global' is not allowed: it looks at the whole text, which is not there yet")
     greedy = not is_traced(tau) and tau == GREEDY

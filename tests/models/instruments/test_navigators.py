@@ -22,6 +22,12 @@ class Words:
         ids = [self.words[text]] if text in self.words else [self.words.get(c, 0) for c in text]
         return type("Encoding", (), {"ids": ids})()
 
+    def token_to_id(self, token):
+        return self.words.get(token)
+
+    def id_to_token(self, number):
+        return list(self.words)[number]
+
 
 def model(words, embed=None):
     shape = plain.changed(vocabulary=len(words))
@@ -54,6 +60,11 @@ def test_random_embeddings_have_none():
 def test_the_longer_run_of_numbers_is_taken():
     words = ["<s>", *(f" {i}" for i in range(127)), *map(str, range(105))]
     np.testing.assert_array_equal(number_tokens(Tokenizer(Words(words))), np.arange(1, 121))
+
+
+def test_numbers_beyond_the_embeddings_end_a_run():
+    words = ["<s>", *map(str, range(105))]
+    np.testing.assert_array_equal(number_tokens(Tokenizer(Words(words), rows=57)), np.arange(1, 51))
 
 
 def test_a_tokenizer_of_digits_is_no_use():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from jaxdyn.models.instruments.sinks import AS_IT_IS, MIDDLE, SINKS, measure, uniform
+from jaxdyn.models.tokenizer import Tokenizer
 from tests.models.instruments import plain
+from tests.models.instruments.test_navigators import Words
 
 OTHER = "another word of the text"
 
@@ -29,6 +31,13 @@ def test_weights_are_those_of_plain_attention(random):
     np.testing.assert_array_equal(random.place, size.max(3).argmax(2))
     length = np.linalg.norm(size, axis=-1)
     np.testing.assert_allclose(random.length, length[..., 0] / np.median(length[..., 1:], -1), rtol=1e-4)
+
+
+def test_first_tokens_are_replaced_by_tokens_that_the_model_has():
+    words = [*"abcdefghi", "\n", "<s>", "<bos>"]
+    for rows, names in ((11, ["a line break", "<s>"]), (10, ["a line break"])):
+        measured = measure(plain.model(tokenizer=Tokenizer(Words(words), rows=rows)), plain.TOKENS, plain.nothing)
+        assert measured.variant.values.tolist() == [AS_IT_IS, OTHER, *names, MIDDLE]
 
 
 def test_variants_replace_one_token(random):

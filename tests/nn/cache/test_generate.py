@@ -58,6 +58,9 @@ def test_what_is_not_allowed():
     for arguments, options, sentence in (
         ((STREAMING, prompt, 0), {}, "count=0 is not allowed"),
         ((STREAMING, prompt[None, None], 1), {}, "a prompt with 3 axes is not allowed"),
+        ((STREAMING, [[0, 1], [0]], 1), {}, r"prompt=\[\[0, 1\], \[0\]\] is not allowed: its lists have equal lengths"),
+        ((STREAMING, [[-1, 1], [0, 1]], 1), {}, "-1 in prompt is not allowed: it is a number from 0 to"),
+        ((STREAMING, np.ma.masked_equal([[0, 1], [1, 1]], 0), 1), {}, r"prompt=int64\[2,2\] is not allowed with a mask"),
         ((STREAMING, prompt, 2), {"temperature": 1.0}, "random numbers need a key"),
         ((STREAMING, prompt, 2), {"temperature": -1.0}, "temperature=-1.0 is not allowed"),
         ((Policy(kind="oracle_global", size=6), prompt, 2), {}, "looks at the whole text"),
