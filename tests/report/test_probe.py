@@ -63,7 +63,7 @@ def test_the_same_probe_gives_the_same_figures(results):
 def test_it_says_what_made_it(results, monkeypatch):
     page = pages.page(results[0])
     assert f"JAX {jax.__version__}" in page and not pages.changes(page) and pages.changes("<p>") is None
-    monkeypatch.setattr(pages.origin, "code_of", lambda modules: "another")
+    monkeypatch.setattr(pages.origin, "modules_hash", lambda modules: "another")
     assert str(pages.changes(page)) == "the code of the instruments changed"
 
 

@@ -20,10 +20,9 @@ from jaxdyn.engine.claims.contract import COUNTED
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.runs.blocks import distinct_runs
 from jaxdyn.engine.verification.last_verdicts import not_run
-from jaxdyn.engine.verification.origin import judge_code, made_from, runs_of
 from jaxdyn.engine.verification.result import Cost, Result, entry
 
-__all__ = ["by_chance", "counts", "environment", "payload", "result_origin"]
+__all__ = ["by_chance", "counts", "environment", "payload"]
 
 PACKAGE = Path(__file__).parents[2]
 RECORDS = ":(exclude,glob)theories/*/recorded/**"  # results, which change nothing that is run
@@ -75,7 +74,7 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
             costs[cost.program] = max(cost, costs.get(cost.program, cost), key=lambda c: c.runs)
             users.setdefault(cost.program, []).append(verified.claim.id)
     whole = {
-        "claims": [entry(v) | {"made_from": result_origin(v)} for v in results],
+        "claims": list(map(entry, results)),
         "not_run": [not_run(claim) for claim in others],
         "counts": counts([v.claim for v in results]),
         "programs": len(costs),
@@ -86,12 +85,6 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
         "environment": environment(),
     }
     return dict(finite(whole))
-
-
-def result_origin(result: Result) -> dict[str, Any] | None:
-    """What the result of a claim was made from; None where it was skipped."""
-    programs = [cost.program for cost in result.costs]
-    return made_from(programs, runs_of(result.task.requests), judge_code(result.claim)) if programs else None
 
 
 def counts(claims: Sequence[Claim]) -> dict[str, int]:

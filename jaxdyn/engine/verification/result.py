@@ -19,6 +19,7 @@ from jaxdyn.engine.judging.check import bound_text
 from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.verification.origin import judge_code, made_from, runs_of
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import UsageError
 
@@ -205,6 +206,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "settings": _settings(result),
         "command": result.task.command,
         "message": result.message,
+        "made_from": _made_from(result),
     }
     # parts that only some results have
     if (failure := result.failure) is not None:
@@ -217,6 +219,12 @@ def _entry(result: Result) -> dict[str, Any]:
     if result.by is not None:
         entry["by"] = {"fields": list(result.task.by), "cells": result.by}
     return entry
+
+
+def _made_from(result: Result) -> dict[str, Any] | None:
+    """What the result was made from; None where the claim was skipped."""
+    programs = [cost.program for cost in result.costs]
+    return made_from(programs, runs_of(result.task.requests), judge_code(result.claim)) if programs else None
 
 
 def entry(result: Result) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def copied(monkeypatch, tmp_path):
         "nn/__init__.py": "",
     }
     monkeypatch.setattr(direct, "PACKAGE", tmp_path)
-    monkeypatch.setattr(direct, "RUNNERS", ())
+    monkeypatch.setattr(direct, "FACT_MAKERS", ())
 
     def write(name, text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
