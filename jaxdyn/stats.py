@@ -106,7 +106,7 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
             if np.isfinite(limit).all():
                 return limit
             # term by term where a product is too large for a float
-            return xr.where(np.isfinite(limit), limit, fine * (factor / (factor - 1)) - coarse / (factor - 1))
+            return xr.where(np.isfinite(limit), limit, fine + (fine / (factor - 1) - coarse / (factor - 1)))[()]
     except ValueError as error:  # a plain array with a labelled one
         raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: their shapes broadcast") from error
 

@@ -223,8 +223,13 @@ def _step(
 
 def _product(f: Factors) -> Float[Array, "*batch m n"]:
     """B A in float32 at least: the difference of two products that are rounded to bfloat16 would be their rounding."""
-    wide = jnp.promote_types(f.a.dtype, jnp.float32)
-    return f.b.astype(wide) @ f.a.astype(wide)
+
+    def widened(x: Array) -> Array:
+        wide, info = x.astype(jnp.promote_types(x.dtype, jnp.float32)), jnp.finfo(x.dtype)
+        # the factors as they are stored: XLA may leave out a rounding to bfloat16 that is widened again
+        return wide if wide.dtype == x.dtype else jax.lax.reduce_precision(wide, int(info.nexp), int(info.nmant))
+
+    return widened(f.b) @ widened(f.a)
 
 
 def _factored(

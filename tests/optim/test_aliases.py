@@ -195,7 +195,7 @@ def test_names_are_paths():
     assert [place(path) for path, _ in named] == ["a/0", "a/1/b/0", "value"]
 
 
-MATRICES = {"w": jnp.asarray(np.random.default_rng(0).normal(size=(6, 4))), "b": jnp.ones(4)}
+MATRICES = {"w": jnp.asarray(np.random.default_rng(0).normal(size=(12, 8))), "b": jnp.ones(8)}
 SUBSPACE = {"subspace": Subspace(rank=2), "every": 2}
 INJECTED = {  # every public method that makes a transformation: its arguments, and those that no program can be given
     **{name: (getattr(optim, name), {"learning_rate": 0.1, "rank": 2, "every": 2}) for name in NAMES},
@@ -221,6 +221,7 @@ def four_steps(tx, params):
     return params
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", INJECTED)
 def test_injected_hyperparameters_give_the_same_numbers(name, x64):
     """In float64, since a hyperparameter of float32 is another number than Python's."""
@@ -231,8 +232,10 @@ def test_injected_hyperparameters_give_the_same_numbers(name, x64):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), injected, four_steps(make(**arguments), params))
     for lacking in static:
         tx = optax.inject_hyperparams(make, static_args=[other for other in static if other != lacking])(**arguments)
-        with pytest.raises(UsageError, match=f"{lacking}=.* is not allowed.*; optax.inject_hyperparams names it in static_args$"):
+        with pytest.raises(UsageError) as error:
             four_steps(tx, params)
+        message = str(error.value)
+        assert message.startswith(f"{lacking}=") and message.endswith("; optax.inject_hyperparams names it in static_args")
 
 
 def test_an_injected_rate_changes_during_a_run(x64):
