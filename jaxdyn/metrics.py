@@ -1,4 +1,6 @@
-"""Numbers that describe an array, for use inside trials (jax.numpy; every dtype of floats stays as it is, others become floats).
+"""Numbers that describe an array, for use inside trials (jax.numpy).
+
+Every dtype of floats stays as it is, others become floats; sums are taken in float32 at least.
 
 On CPU, XLA's ``jnp.max`` and ``jnp.min`` over an axis silently drop NaN (openxla/xla issue 21461): none is used here to
 find out whether something is finite, and neither should they be in a trial (``train.finite_status`` is for that).
@@ -57,12 +59,14 @@ def normalized_correlation(a: Float[Array, " *left"], b: Float[Array, " *right"]
         UsageError: for complex numbers, for shapes that do not broadcast, and without an entry along the axis.
     """
     a, b = (_along(name, x, axis) for name, x in zip("ab", _broadcast(a, b), strict=True))
+    dtype = jnp.result_type(a, b)
+    a, b = (x.astype(_wide(x)) for x in (a, b))
     constant = _constant(a, axis) | _constant(b, axis)
     a = a - jnp.mean(a, axis, keepdims=True)
     b = b - jnp.mean(b, axis, keepdims=True)
     a, b = (x * _power(x, -_exponent(x, axis)) for x in (a, b))  # their squares then neither overflow nor vanish
     found = jnp.sum(a * b, axis) / (jnp.linalg.norm(a, axis=axis) * jnp.linalg.norm(b, axis=axis))
-    return jnp.where(jnp.squeeze(constant, axis), jnp.nan, found)
+    return jnp.where(jnp.squeeze(constant, axis), jnp.nan, found).astype(dtype)
 
 
 def relative_norm_error(a: PyTree, b: PyTree) -> Float[Array, ""]:
@@ -83,8 +87,9 @@ def relative_norm_error(a: PyTree, b: PyTree) -> Float[Array, ""]:
     if not sum(x.size for x in leaves[0]):
         raise UsageError("two trees without a number cannot be compared")
     pairs = [(x.astype(dtype), y.astype(dtype)) for x, y in zip(*leaves, strict=True) if (dtype := _float(x, y))]
-    (error, far), (size, near) = _norm([x - y for x, y in pairs]), _norm([y for _, y in pairs])
-    return jnp.ldexp(error / size, far - near)
+    wide = [(x.astype(_wide(x)), y.astype(_wide(y))) for x, y in pairs]
+    (error, far), (size, near) = _norm([x - y for x, y in wide]), _norm([y for _, y in wide])
+    return jnp.ldexp(error / size, far - near).astype(jnp.result_type(*(x for pair in pairs for x in pair)))
 
 
 def top_eigenvalue(
@@ -120,7 +125,9 @@ def top_eigenvalue(
     v = _unit(_start(v0))
     _refuse_other_operators(hvp, v)
     v = jax.lax.fori_loop(0, iters, iterate, v)
-    return jnp.real(optax.tree.vdot(v, hvp(v)))
+    moved = hvp(v)
+    found = jnp.real(optax.tree.vdot(*(jax.tree.map(lambda x: x.astype(_wide(x)), tree) for tree in (v, moved))))
+    return found.astype(jnp.finfo(jnp.result_type(*jax.tree.leaves((v, moved)))).dtype)
 
 
 def _start(v0: PyTree) -> PyTree:
@@ -182,6 +189,11 @@ def _float(*arrays: Array) -> Any:
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(dtype, float)
 
 
+def _wide(*arrays: Array) -> Any:
+    """The dtype in which they are summed: bfloat16 stops growing at 256 times the terms, and squares leave float16."""
+    return jnp.promote_types(jnp.result_type(*arrays), jnp.float32)
+
+
 def _broadcast(a: Any, b: Any) -> list[Array]:
     """Two arrays of one shape."""
     a, b = _numbers("a", a), _numbers("b", b)
@@ -213,7 +225,7 @@ def _power(x: Inexact[Array, "*shape"], exponent: Int[Array, "*rest"]) -> Float[
 
 def _norm(leaves: list[Array]) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """The norm of all leaves as one vector: a number, and the power of two that it is times."""
-    wide = jnp.result_type(*leaves)  # a narrow dtype lacks the powers of a wide one
+    wide = _wide(*leaves)  # a narrow dtype lacks the powers of a wide one
     leaves = [x.astype(wide) for x in leaves if x.size]
     largest = functools.reduce(jnp.maximum, map(_exponent, leaves))
     return optax.tree.norm([x * _power(x, -largest) for x in leaves]), largest

@@ -1,6 +1,7 @@
 """Statistics over runs, for judges and figures (NumPy, SciPy, xarray; deterministic).
 
-Runs that are not ok are NaN and are left out, never counted as numbers. What cannot be decided on the data at hand raises
+Runs that are not ok are NaN and are left out, never counted as numbers. Numbers of any size that a float has are right: squares and
+sums are those of the numbers over a power of two (:func:`binade`). What cannot be decided on the data at hand raises
 ``Inconclusive``. Plain arrays are taken to have the named dimension as their last axis. Values are real numbers, or truth values as
 0 and 1; anything else is refused, as are arrays without the dimension.
 """
@@ -16,6 +17,7 @@ import xarray as xr
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
+    "binade",
     "bonferroni_t",
     "bonferroni_z",
     "bootstrap_interval",
@@ -29,8 +31,20 @@ __all__ = [
     "wilson_ends",
 ]
 
-BATCH = 2**24  # numbers that a bootstrap draws at a time
+BATCH = 2**21  # numbers that a bootstrap holds at a time, of draws and of their means
+CANCELLED = 1e-6  # of the middle of Wilson's interval, below which its lower end is a difference of two equal numbers
+BEYOND = 2.0**100  # times as large as their error, numbers are equal: float64 has 53 bits
 MOST = 2**53  # tests at once: a float counts no further
+
+
+def binade(values: Any, axis: int | tuple[int, ...] | None = None) -> np.ndarray[Any, Any]:
+    """The power of two at or below the largest finite size along the axes, which stay with length 1; 1 if that is zero.
+
+    Division by it is exact. Without it, squares of numbers below 1e-154 are zero, and of those above 1e154 infinite.
+    """
+    sizes = np.abs(np.asarray(values, float))
+    largest = np.max(sizes, axis, keepdims=True, initial=0, where=np.isfinite(sizes))
+    return np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)
 
 
 def loglog_slope(x: Any, y: Any, dim: str, least: int = 3) -> xr.DataArray:
@@ -87,7 +101,12 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
     coarse, fine = _aligned(coarse=coarse, fine=fine)
     factor = ratio**order
     try:
-        return (factor * fine - coarse) / (factor - 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            limit = (factor * fine - coarse) / (factor - 1)
+            if np.isfinite(limit).all():
+                return limit
+            # term by term where a product is too large for a float
+            return xr.where(np.isfinite(limit), limit, fine + (fine / (factor - 1) - coarse / (factor - 1)))[()]
     except ValueError as error:  # a plain array with a labelled one
         raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: their shapes broadcast") from error
 
@@ -119,7 +138,9 @@ def wilson_ends(successes: Any, n: Any, level: float = 0.95) -> tuple[Any, Any]:
     z = scipy.stats.norm.isf((1 - _level(level)) / 2)
     middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     unit = 1 + z**2 / n
-    return np.where(p == 0, 0.0, (middle - half) / unit), np.where(p == 1, 1.0, (middle + half) / unit)
+    # the product of both ends is p^2 / unit: the difference of two equal numbers would be their rounding
+    low = np.where(middle - half < CANCELLED * middle, p * (p / (middle + half)), (middle - half) / unit)
+    return np.where(p == 0, 0.0, np.minimum(low, p)), np.where(p == 1, 1.0, np.maximum((middle + half) / unit, p))
 
 
 def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
@@ -129,19 +150,21 @@ def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataAr
         UsageError: if the level is not between 0 and 1.
     """
     values = _along(_labelled(values, dim), dim)
-    n = values.count(dim)
+    n, unit = values.count(dim), _unit(values, dim)
+    values = values / unit
     quantile = xr.apply_ufunc(lambda m: scipy.stats.t.ppf(0.5 + _level(level) / 2, np.where(m > 1, m - 1, np.nan)), n)
     mean = values.mean(dim)
     variance = ((values - mean) ** 2).sum(dim) / (n - 1).where(n > 1)
     half = quantile * np.sqrt(variance / n)
-    return mean, mean - half, mean + half
+    return mean * unit, (mean - half) * unit, (mean + half) * unit
 
 
 def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int = 2000, seed: int = 0) -> tuple[Any, Any]:
-    r"""Bootstrap interval of the mean along ``axis`` (scipy), ``(low, high)``; the same draws for the same seed.
+    r"""Bootstrap interval of the mean along ``axis``, ``(low, high)``; the same draws for the same seed.
 
     Percentiles, expanded for few runs: with :math:`\Phi(-\sqrt{n/(n-1)}\, t_{n-1})` in each tail, since plain ones are too
-    narrow (8 runs: 90% instead of 95%). A run with any NaN or infinity is left out whole.
+    narrow (8 runs: 90% instead of 95%). A run with any NaN or infinity is left out whole. Besides the data themselves and ``n``
+    means, some 2 million numbers are held at a time, however large the data.
 
     Source: Hesterberg 2015, What teachers should know about the bootstrap, section 5.3 (expanded percentile interval).
 
@@ -157,14 +180,25 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
     values = values[np.isfinite(values).all(axis=tuple(range(1, values.ndim)))]
     if len(values) < 8:
         raise Inconclusive("a bootstrap interval needs at least eight runs")
-    rng, runs = np.random.default_rng(seed), len(values)
+    runs = len(values)
     quantile = scipy.stats.t.isf((1 - _level(level)) / 2, runs - 1)
     expanded = 1 - 2 * float(scipy.stats.norm.sf(np.sqrt(runs / (runs - 1)) * quantile))
-    at_once = max(1, min(n, BATCH // values.size))  # the draws are the same in batches of any size
-    result = scipy.stats.bootstrap(
-        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, batch=at_once, method="percentile", rng=rng
-    )
-    return result.confidence_interval.low, result.confidence_interval.high
+    tail = (1 - expanded) / 2
+    rows = np.ascontiguousarray(values.reshape(runs, -1).T)
+    at_once = max(1, BATCH // max(runs, n))
+    parts = [_percentiles(rows[i : i + at_once], (tail, 1 - tail), n, seed) for i in range(0, len(rows), at_once)]
+    low, high = np.concatenate([np.empty((2, 0)), *parts], 1).reshape(2, *values.shape[1:])
+    return low[()], high[()]
+
+
+def _percentiles(rows: np.ndarray, shares: tuple[float, float], n: int, seed: int) -> np.ndarray:
+    """Two quantiles of ``n`` means of draws from each row; the draws are the same for all rows, and in batches of any size."""
+    rng, (count, runs), unit = np.random.default_rng(seed), rows.shape, binade(rows, 1)
+    means, rows, at_once = np.empty((count, n)), rows / unit, max(1, BATCH // rows.size)
+    for i in range(0, n, at_once):
+        chosen = rng.integers(0, runs, (min(at_once, n - i), runs))
+        means[:, i : i + at_once] = np.take(rows, chosen, 1).mean(-1)
+    return np.percentile(means, 100 * np.asarray(shares), axis=1, overwrite_input=True) * unit[:, 0]
 
 
 def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
@@ -229,12 +263,15 @@ def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.Da
     values, error = _along(_labelled(values, dim), dim), error if isinstance(error, xr.DataArray) else _real(error)[()]
     if np.any(_real(error) < 0):
         raise UsageError(f"error={shown(error)} is not allowed: a standard error is at least 0")
-    n, variance = values.count(dim), values.var(dim, ddof=1)
+    n, unit = values.count(dim), _unit(values, dim)
+    variance = (values / unit).var(dim, ddof=1)
     _aligned(values=variance, error=error)
-    ours, theirs = variance / n, error**2
-    if np.ndim(error) and not isinstance(error, xr.DataArray) and error.shape != ours.shape:
-        raise UsageError(f"error={shown(error)} is not allowed: there is one, or one for each of {ours.size} means")
-    return np.sqrt(ours + theirs), (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (count - 1))
+    if np.ndim(error) and not isinstance(error, xr.DataArray) and error.shape != variance.shape:
+        raise UsageError(f"error={shown(error)} is not allowed: there is one, or one for each of {variance.size} means")
+    # fourth powers are those of both errors over a power of two near the larger one
+    common = xr.apply_ufunc(lambda size: binade(size, ()), np.fmax(np.sqrt(variance / n) * unit, error))
+    ours, theirs = variance / n * np.minimum(unit / common, BEYOND) ** 2, (error / common) ** 2
+    return np.sqrt(ours + theirs) * common, (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (count - 1))
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -281,6 +318,12 @@ def _along(x: xr.DataArray, dim: str) -> xr.DataArray:
     if dim not in x.dims:
         raise UsageError(f"an array without the dimension {dim} is not allowed: it has {', '.join(map(str, x.dims)) or 'none'}")
     return x
+
+
+def _unit(values: xr.DataArray, dim: str) -> xr.DataArray:
+    """The :func:`binade` of the numbers along a dimension."""
+    unit: xr.DataArray = xr.apply_ufunc(lambda array: binade(array, -1)[..., 0], values, input_core_dims=[[dim]])
+    return unit
 
 
 def _labelled(x: Any, dim: str) -> xr.DataArray:

@@ -56,7 +56,8 @@ def make_step(
         tx: the optimizer.
         batch: draws the data of step ``i`` (int32, traced), e.g. from ``jax.random.fold_in(key, i)``.
         parts: number of equal parts into which the leading axis of all data is cut; parts are processed in turn, and their
-            gradients averaged. The step is the same if the loss is a mean over that axis; a part may fit into the cache.
+            gradients averaged, in float32 at least. The step is the same if the loss is a mean over that axis; a part may fit into
+            the cache.
 
     Raises:
         UsageError: if ``parts`` is below 1, or the data cannot be cut into equal parts (when the step is made).
@@ -75,8 +76,10 @@ def make_step(
         def add(total: PyTree, part: Any) -> tuple[PyTree, None]:
             return jax.tree.map(jnp.add, total, slope(params, *part)), None
 
-        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), cut)
-        return jax.tree.map(lambda x: x / parts, total)
+        # a sum of bfloat16 stops growing at 256 times its terms
+        wide = jax.tree.map(lambda p: jnp.zeros(jnp.shape(p), jnp.promote_types(jnp.result_type(p), jnp.float32)), params)
+        total, _ = jax.lax.scan(add, wide, cut)
+        return jax.tree.map(lambda x, p: (x / parts).astype(jnp.result_type(p)), total, params)
 
     def step(state: State, *data: Any) -> State:
         inputs = data if batch is None else (batch(state.step, *data),)

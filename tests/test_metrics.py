@@ -285,3 +285,19 @@ def test_top_eigenvalue_of_nothing_and_of_hermitian_operators():
     assert top.dtype == jnp.float64 and float(top) == pytest.approx(3, rel=1e-12)
     narrow = metrics.top_eigenvalue(lambda v: 3 * v, jnp.ones(2, "float32"), np.int64(4), np.float64(1))
     assert narrow.dtype == jnp.float32 and float(narrow) == pytest.approx(3, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_narrow_dtypes_lose_their_own_rounding_alone(dtype):
+    """Trees of 400 leaves and vectors far from zero, against numpy in float64."""
+    rng, eps = np.random.default_rng(0), float(jnp.finfo(dtype).eps)
+    a, b = ([jnp.asarray(x, dtype) for x in rng.normal(size=(400, 3)) + shift] for shift in (300, 200))
+    exact_a, exact_b = (np.asarray(jnp.stack(x), float).ravel() for x in (a, b))
+    found = metrics.relative_norm_error(a, b)
+    assert found.dtype == dtype
+    assert float(found) == pytest.approx(np.linalg.norm(exact_a - exact_b) / np.linalg.norm(exact_b), rel=2 * eps)
+    x = np.arange(500) % 40 + 200.0
+    y = x + rng.integers(0, 20, 500)
+    x, y = (np.asarray(jnp.asarray(z, dtype), float) for z in (x, y))
+    found = metrics.normalized_correlation(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+    assert found.dtype == dtype and float(found) == pytest.approx(np.corrcoef(x, y)[0, 1], rel=2 * eps)

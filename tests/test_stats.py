@@ -1,5 +1,8 @@
 """stats.py against scipy and numpy, by coverage, and in the company of runs that are not ok."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -358,10 +361,113 @@ def test_numbers_of_any_library_are_counts():
     assert stats.bonferroni_t(np.asarray(3), [8, np.nan, 1]).tolist() == [stats.bonferroni_t(3, 8), np.inf, np.inf]
 
 
-@pytest.mark.parametrize("shape", [(8,), (51, 3), (200,)])
+@pytest.mark.parametrize("shape", [(8,), (51, 3), (200,), (9, 2, 5)])
+def test_a_bootstrap_is_scipys(shape):
+    values = np.random.default_rng(3).normal(size=shape)
+    runs = len(values)
+    t = scipy.stats.t.isf(0.025, runs - 1)
+    level = 1 - 2 * scipy.stats.norm.sf(np.sqrt(runs / (runs - 1)) * t)
+    expected = scipy.stats.bootstrap(
+        (values,), np.mean, axis=0, confidence_level=level, n_resamples=500, method="percentile", rng=np.random.default_rng(7)
+    ).confidence_interval
+    for found, end in zip(stats.bootstrap_interval(values, n=500, seed=7), expected, strict=True):
+        assert np.shape(found) == shape[1:]
+        np.testing.assert_allclose(found, end, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(8,), (51, 3), (200,), (9, 2, 5)])
 def test_a_bootstrap_draws_the_same_in_batches_of_any_size(shape, monkeypatch):
     values = np.random.default_rng(3).normal(size=shape)
     whole = stats.bootstrap_interval(values, n=500)
     for batch in (1, 700, 12_345):
         monkeypatch.setattr(stats, "BATCH", batch)
         np.testing.assert_array_equal(stats.bootstrap_interval(values, n=500), whole)
+
+
+POWERS = st.integers(-1000, 1000)
+
+
+def exactly(small, large, power):
+    """One answer is the other times a power of two, but for a last digit below the normal numbers."""
+    for a, b in zip(small, large, strict=True):
+        np.testing.assert_allclose(np.asarray(b), np.ldexp(np.asarray(a), power), rtol=0, atol=5e-324)
+
+
+@settings(deadline=None, max_examples=60)
+@given(SEEDS, POWERS)
+def test_statistics_scale_with_their_numbers(seed, power):
+    """Means, intervals, standard errors and limits times a power of two, to the bit; ratios and ranks as they are."""
+    rng = np.random.default_rng(seed)
+    x = xr.DataArray(rng.normal(size=(2, 8)), dims=("cell", "run"))
+    y = x * 2.0**power
+    exactly(stats.mean_interval(x, "run"), stats.mean_interval(y, "run"), power)
+    exactly(stats.bootstrap_interval(x, 1, n=100), stats.bootstrap_interval(y, 1, n=100), power)
+    exactly([stats.richardson(x[0], x[1])], [stats.richardson(y[0], y[1])], power)
+    (small, freedom), (large, same) = stats.welch(x, "run", 0.3, 5), stats.welch(y, "run", np.ldexp(0.3, power), 5)
+    exactly([small], [large], power)
+    np.testing.assert_allclose(same, freedom, rtol=1e-12)
+    np.testing.assert_array_equal(stats.spearman(y[0], x[1], "run"), stats.spearman(x[0], x[1], "run"))
+    eta = xr.DataArray(2.0 ** np.arange(8), dims="run")
+    slopes = [stats.loglog_slope(eta, np.exp(x) * unit, "run") for unit in (1.0, 2.0**power)]
+    np.testing.assert_allclose(slopes[1], slopes[0], atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-200, 1e-160, 1e160, 1e200, 1e307])
+def test_spreads_of_tiny_and_huge_numbers(scale):
+    """Against the same numbers near 1, within the digits that denormals have."""
+    values = np.asarray([1.0, 2.0, 4.0, 3.0, 2.0, 1.0, 3.0, 4.0])
+    near = max(1e-12, 2 * 5e-324 / scale)
+    for f in (
+        lambda v: stats.mean_interval(v, "run"),
+        lambda v: stats.bootstrap_interval(v, n=100),
+        lambda v: stats.welch(v, "run", v[0] / 4, 5)[:1],
+    ):
+        np.testing.assert_allclose(np.asarray(f(values * scale)) / scale, np.asarray(f(values)), rtol=4 * near)
+    assert float(stats.welch(values * scale, "run", scale / 4, 5)[1]) == pytest.approx(
+        float(stats.welch(values, "run", 0.25, 5)[1]), rel=40 * near
+    )
+
+
+def test_a_limit_whose_products_are_no_floats():
+    assert stats.richardson(1.5e308, 1.6e308) == pytest.approx(1.7e308)
+    assert stats.richardson(1.0, 10.0, 2.0, 1023.0) == pytest.approx(10.0)
+    found = stats.richardson(xr.DataArray([1.0, 1.5e308, np.nan]), xr.DataArray([2.0, 1.6e308, 1.0]))
+    np.testing.assert_allclose(found, [3.0, 1.7e308, np.nan])
+
+
+@SOME
+@given(st.floats(0, 1), st.integers(1, 1000), st.floats(1e-300, 1), st.floats(0.5, 0.999999))
+def test_ends_of_small_shares_lie_around_them(share, n, factor, level):
+    """With fractions of a success; the lower end is of relative accuracy, by the exact product of both ends."""
+    p = share * factor
+    low, high = stats.wilson_ends(p * n, n, level)
+    p = p * n / n
+    assert 0 <= low <= p <= high <= 1
+    z = scipy.stats.norm.isf((1 - level) / 2)
+    if 1e-150 < p < 0.5:
+        assert low * high == pytest.approx(p**2 / (1 + z**2 / n), rel=1e-8)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=5))
+def test_binades(values):
+    unit = stats.binade(values)[0]
+    finite = [abs(v) for v in values if np.isfinite(v) and v]
+    assert unit == 1 if not finite else unit <= max(finite) and max(finite) / unit < 2
+    assert np.frexp(unit)[0] == 0.5
+
+
+@pytest.mark.parametrize("shape", [(8, 20_000), (200_000,)])
+def test_a_bootstrap_of_large_data_takes_little_memory(shape):
+    """In a process of its own: all resamples at once would take 320 MB of means, and 3 GB of draws."""
+    program = f"""
+import resource, numpy as np
+from jaxdyn import stats
+values = np.random.default_rng(0).normal(size={shape})
+stats.bootstrap_interval(np.arange(8.0), n=100)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+stats.bootstrap_interval(values, n={2000 if len(shape) == 2 else 200})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 160 * 1024

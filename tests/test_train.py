@@ -114,6 +114,32 @@ def test_a_step_by_parts_is_that_of_the_whole_batch(x64, parts):
         np.testing.assert_allclose(after[name], exact[-1], atol=1e-15, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("parts", [512, 4096])
+def test_a_sum_of_many_parts_does_not_stop_growing(x64, parts, dtype):
+    """A slope of 1 in every part: a weight moves by 1, where a sum of bfloat16 would stay at 256, and of float16 at 2048."""
+    tx, x = optax.sgd(1.0), np.ones(parts, dtype)
+    step = jax.jit(train.make_step(lambda w, x: jnp.mean(w * x), tx, parts=parts))
+    after = step(train.init(tx, jnp.zeros((), dtype)), x).params
+    assert after.dtype == dtype and float(after) == -1
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.sampled_from([2, 3, 16, 96, 384, 768]), st.sampled_from(["bfloat16", "float16", "float32"]), st.integers(0, 2**32 - 1))
+def test_any_number_of_parts_gives_the_gradient_of_the_whole_batch(parts, dtype, seed):
+    """Against numpy in float64: wrong by the rounding of each part's own gradient, and of a sum in float32."""
+    rng, rows = np.random.default_rng(seed), 768
+    x, y = (jnp.asarray(rng.normal(size=shape) + 1, dtype) for shape in ((rows, 3), (rows,)))
+    tx = optax.sgd(1.0)
+    step = jax.jit(train.make_step(lambda w, x, y: -jnp.mean((x @ w - y) * x[:, 0]), tx, parts=parts))
+    after = np.asarray(step(train.init(tx, jnp.zeros(3, dtype)), x, y).params, float)
+    x = np.asarray(x, float)
+    exact = (x * x[:, :1]).mean(0)  # the gradient's negative
+    size = (np.abs(x) * np.abs(x[:, :1])).mean(0)
+    part_rounding = 4 * float(jnp.finfo(dtype).eps)  # a product, a sum within the part, the gradient, the result
+    np.testing.assert_array_less(np.abs(after - exact), (part_rounding + (rows / parts + parts) * 2**-24) * size)
+
+
 @pytest.mark.parametrize("parts", [0, 5])
 def test_parts_that_do_not_divide_the_batch_are_refused(x64, parts):
     tx = optax.sgd(0.1)

@@ -117,7 +117,11 @@ def add_probe(commands: Any) -> None:
         nargs="+",
         type=filled,
         metavar="MODEL",
-        help="A folder with config.json, a .gguf file, a name org/model on the hub, or a series of these ('runs/step*').",
+        help="A folder with config.json, a .gguf file, a name org/model on the hub, or a series of these ('runs/step*'), "
+        "in the order of the one number in which their names differ.",
+    )
+    probe.add_argument(
+        "--steps", type=filled, metavar="N,N", help="The steps of the models, where their names do not tell them: 100,200."
     )
     probe.add_argument(
         "--text", type=filled, metavar="FILE", help="Read this text, or a folder's test part (default: Python's own manual)."

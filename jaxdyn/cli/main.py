@@ -364,6 +364,7 @@ def _probe(args: argparse.Namespace) -> int:
             only=args.only,
             out=Path(args.out) if args.out else None,
             dtype=args.dtype,
+            steps=args.steps,
         )
     if args.json:
         print(json.dumps(result))

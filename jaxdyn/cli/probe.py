@@ -24,11 +24,12 @@ def probe_command(
     only: str | None,
     out: Path | None,
     dtype: str,
+    steps: str | None,
 ) -> dict[str, Any]:
     """Probe models, announcing the cost first; returns the numbers as JSON."""
     folder = folder_of(models) if out is None else out
     several = list(models) if len(models) > 1 else models[0]
-    result = pages.probe(several, text, tokens, only, folder, length=length, dtype=dtype, say=_say)
+    result = pages.probe(several, text, tokens, only, folder, length=length, dtype=dtype, steps=steps, say=_say)
     for line in _lines(result):
         _say(line)
     _say(f"page: {folder / pages.PAGE}")

@@ -89,8 +89,8 @@ def unigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Flo
     """
     count = whole("count", count, least=1)
     tokens = checked(tokens, count, of="count")
-    seen = jnp.cumsum(jax.nn.one_hot(tokens, count, dtype=dtype), 0)
-    return (seen + 1) / (jnp.sum(seen, 1, keepdims=True) + count)
+    seen = jnp.cumsum(jax.nn.one_hot(tokens, count, dtype=jnp.int32), 0)
+    return _shares(seen, count, dtype)
 
 
 def bigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Float[Array, "T k"]:
@@ -101,11 +101,15 @@ def bigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Floa
     """
     count = whole("count", count, least=1)
     tokens = checked(tokens, count, of="count")
-    one = jax.nn.one_hot(tokens, count, dtype=dtype)
+    one = jax.nn.one_hot(tokens, count, dtype=jnp.int32)
     pairs = jnp.cumsum(one[:, :, None] * jnp.roll(one, -1, 0)[:, None, :], 0)  # pairs that begin at or before t
-    before = jnp.concatenate([jnp.zeros((1, count, count), dtype), pairs[:-1]])
-    rows = jnp.take_along_axis(before, tokens[:, None, None], 1)[:, 0]
-    return (rows + 1) / (jnp.sum(rows, 1, keepdims=True) + count)
+    before = jnp.concatenate([jnp.zeros((1, count, count), jnp.int32), pairs[:-1]])
+    return _shares(jnp.take_along_axis(before, tokens[:, None, None], 1)[:, 0], count, dtype)
+
+
+def _shares(seen: Int[Array, "T k"], count: int, dtype: str) -> Float[Array, "T k"]:
+    """Shares of counts, each with one more; they are whole numbers, since bfloat16 counts to 256 only."""
+    return (seen + 1).astype(dtype) / (jnp.sum(seen, 1, keepdims=True) + count).astype(dtype)
 
 
 def followers(tokens: Int[Array, " T"]) -> Bool[Array, "T T"]:

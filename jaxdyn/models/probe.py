@@ -12,7 +12,6 @@ import functools
 import glob
 import importlib
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from jaxdyn.models import probe_store
 from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
 from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import RawText, cut, open_text
+from jaxdyn.models.series import given_steps, steps_of
 from jaxdyn.models.summary import describe
 
 __all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
@@ -140,13 +140,15 @@ def probe(
     *,
     length: int = LENGTH,
     dtype: str = "float32",
+    steps: Sequence[int] | str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Probe:
     """Instruments on a model, or on each of a series of checkpoints.
 
     Args:
         model: whatever :func:`jaxdyn.models.load` takes, a loaded :class:`~jaxdyn.models.Model`, a pattern such as ``runs/step*``,
-            or a list of models; of several, those whose names end in numbers are ordered by them.
+            or a list of models. Several are ordered by the one number in which their names differ; models in memory, and those
+            whose names hold no number, stay in the order given.
         text: the path of a text, or of a folder whose test part is read; token numbers; by default the interpreter's manual.
         tokens: how many tokens of the text are read, 256 or more.
         only: names of instruments, as a list or with commas; by default all.
@@ -154,13 +156,15 @@ def probe(
             with the same model and text resumes there. Nothing is written without it.
         length: tokens of a piece, 64 or more.
         dtype: of the parameters, as of :func:`jaxdyn.models.load`.
+        steps: of each model of a list, where names do not tell them: whole numbers, or a text with commas.
         say: is told what will be done, and what it costs, before it is done.
 
     Raises:
-        UsageError: for unknown instruments, models that cannot be read, and texts that are too short.
+        UsageError: for unknown instruments, models that cannot be read, texts that are too short, and a series whose names leave
+            its order open.
         StoreError: for a folder that is another job's, or damaged.
     """
-    chosen, models, raw = choose(only), expand(model), open_text(text)
+    chosen, models, raw = choose(only), expand(model, steps), open_text(text)
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
         checkpoints, shape = [], None
@@ -193,15 +197,14 @@ def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
     return tuple(one for name, one in INSTRUMENTS.items() if name in names)
 
 
-def expand(model: Any) -> list[tuple[str, int | None, Any]]:
+def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[str, int | None, Any]]:
     """Names, steps and models, in the order of their steps.
 
     Raises:
-        UsageError: for a pattern that fits nothing, and an empty list.
+        UsageError: for a pattern that fits nothing, an empty list, names that leave the order open
+            (:mod:`jaxdyn.models.series`), and steps for a pattern, whose order nobody sees.
     """
-    if isinstance(model, Model):
-        return [(_name(model), None, model)]
-    several = list(model) if isinstance(model, list | tuple) else [model]
+    several = list(model) if isinstance(model, list | tuple) and not isinstance(model, Model) else [model]
     for one in several:
         if not isinstance(one, Model | str | Path) or not str(one).strip():
             raise UsageError(f"model={shown(repr(one))} is not allowed: it is a path, a name org/model, or a model that was loaded")
@@ -214,22 +217,19 @@ def expand(model: Any) -> list[tuple[str, int | None, Any]]:
         matches = sorted(glob.glob(str(Path(text).expanduser())))
         if not matches:
             raise UsageError(f"{text} fits no file or folder")
+        if steps is not None:
+            raise UsageError(f"steps={shown(steps)} is not allowed with a pattern, {text}: list the models in their steps' order")
         found += matches
     if not found:
         raise UsageError("model=[] is not allowed: there is at least one")
-    if len(found) == 1:
+    if len(found) == 1 and steps is None:
         return [(_name(found[0]), None, found[0])]
-    steps = [None if isinstance(one, Model) else _step(str(one)) for one in found]
-    known = [step for step in steps if step is not None]
-    if len(known) == len(found):
-        return [(_name(found[i]), known[i], found[i]) for i in sorted(range(len(found)), key=known.__getitem__)]
-    return [(_name(one), i, one) for i, one in enumerate(found)]
-
-
-def _step(path: str) -> int | None:
-    """The last number in a checkpoint's name."""
-    numbers = re.findall(r"\d+", Path(path).name.removesuffix(".gguf"))
-    return int(numbers[-1]) if numbers else None
+    if steps is not None:
+        numbers = given_steps(steps, len(found))
+    else:
+        in_memory = any(isinstance(one, Model) for one in found)
+        numbers = list(range(len(found))) if in_memory else steps_of([str(Path(one)) for one in found])
+    return [(_name(found[i]), numbers[i], found[i]) for i in sorted(range(len(found)), key=numbers.__getitem__)]
 
 
 def _name(model: Any) -> str:

@@ -77,7 +77,7 @@ def perplexity(codes: Int[Array, "*n"], count: int, dtype: str = "float32") -> F
     codes = checked(codes, whole("count", count, least=1), name="codes", of="count")
     if not codes.size:
         raise UsageError("codes are not allowed to be empty: their shares would be 0/0")
-    share = jnp.zeros(count, dtype).at[codes.ravel()].add(1.0) / codes.size
+    share = jnp.zeros(count, jnp.int32).at[codes.ravel()].add(1).astype(dtype) / codes.size
     inside = jnp.all((codes >= 0) & (codes < count))
     return jnp.where(inside, jnp.exp(-jnp.sum(jax.scipy.special.xlogy(share, share))), jnp.nan)
 
@@ -90,8 +90,9 @@ class Averages(NamedTuple):
 
 
 def started(codebook: Float[Array, "K d"]) -> Averages:
-    """Averages whose quotients are the codebook."""
-    return Averages(jnp.ones_like(codebook[:, 0]), codebook)
+    """Averages whose quotients are the codebook, in float32 at least: in bfloat16 they would stop moving."""
+    wide = codebook.astype(jnp.promote_types(codebook.dtype, jnp.float32))
+    return Averages(jnp.ones_like(wide[:, 0]), wide)
 
 
 def averaged(
@@ -117,7 +118,8 @@ def averaged(
     kept = jnp.where(averages.size < LEAST, 1.0, decay)
     size = kept * averages.size + (1 - decay) * _counted(averages.size, codes, 1.0)
     total = kept[:, None] * averages.total + (1 - decay) * _counted(averages.total, codes, x)
-    return Averages(size, total), total / size[:, None]
+    narrow = jnp.finfo(x.dtype).bits < 32
+    return Averages(size, total), (total / size[:, None]).astype(x.dtype if narrow else total.dtype)
 
 
 def _counted(like: Float[Array, "K *d"], codes: Int[Array, " n"], x: float | Float[Array, "n *d"]) -> Float[Array, "K *d"]:

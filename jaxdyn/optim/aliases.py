@@ -1,13 +1,15 @@
 """GaLore, its followers and its rivals by one line each, in the manner of ``optax.adamw``: a rate, a rank, and options by name.
 
 ``galore(3e-3, rank=128)`` is ``method("galore", 3e-3, Options(rank=128)).tx`` (:mod:`jaxdyn.optim.methods`). It warns when its
-state is made for parameters from which nothing is saved.
+state is made for parameters from which nothing is saved. Hyperparameters that change from outside during a run are those of
+``optax.inject_hyperparams(galore, static_args=("rank", "dims"))(3e-3, rank=128)``: a rank is a shape, and optax takes every other
+function for a schedule.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +21,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.memory import MemoryLayout, listing
 from jaxdyn.optim.methods import Options, method
-from jaxdyn.optim.trees import plain
+from jaxdyn.optim.trees import plain, rank_known
 
 __all__ = ["NothingSaved", "apollo", "apollo_mini", "fira", "galore", "golore", "lora", "q_galore", "relora"]
 
@@ -55,7 +57,7 @@ def _alias(
     fields = [field.name for field in dataclasses.fields(Options)]
     if unknown := sorted(set(options) - set(fields)):
         raise UsageError(f"{unknown[0]} is not allowed: options of {name} are {', '.join(fields)}, dims and key")
-    if name == "apollo_mini" and rank != 1:
+    if name == "apollo_mini" and rank_known(rank) != 1:
         raise UsageError(f"rank={rank} is not allowed: apollo_mini has rank 1; optim.apollo takes others")
     given = Options(rank=rank, **options)
     tx = method(name, learning_rate, given, dims=dims, key=key).tx
@@ -84,11 +86,31 @@ def _look(name: str, options: Options, params: PyTree, dims: Dims) -> None:
 
 Alias = Callable[..., optax.GradientTransformationExtraArgs]
 
-galore: Alias = functools.partial(_alias, "galore")
-golore: Alias = functools.partial(_alias, "golore")
-q_galore: Alias = functools.partial(_alias, "q_galore")
-fira: Alias = functools.partial(_alias, "fira")
-apollo: Alias = functools.partial(_alias, "apollo")
-apollo_mini: Alias = functools.partial(_alias, "apollo_mini", rank=1)
-lora: Alias = functools.partial(_alias, "lora")
-relora: Alias = functools.partial(_alias, "relora")
+
+def _named(name: str, **fixed: Any) -> Alias:
+    """A method under its own name, with a signature that names every option: ``optax.inject_hyperparams`` reads it."""
+
+    def alias(*args: Any, **options: Any) -> optax.GradientTransformationExtraArgs:
+        return _alias(name, *args, **{**fixed, **options})
+
+    shared = list(inspect.signature(_alias).parameters.values())[1:-1]
+    first = [p.replace(default=fixed[p.name]) if p.name in fixed else p for p in shared]
+    more = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in dataclasses.fields(Options)
+        if field.name != "rank"
+    ]
+    alias.__name__ = alias.__qualname__ = name
+    alias.__doc__ = _alias.__doc__
+    alias.__signature__ = inspect.Signature([*first, *more])  # type: ignore[attr-defined]
+    return alias
+
+
+galore = _named("galore")
+golore = _named("golore")
+q_galore = _named("q_galore")
+fira = _named("fira")
+apollo = _named("apollo")
+apollo_mini = _named("apollo_mini", rank=1)
+lora = _named("lora")
+relora = _named("relora")

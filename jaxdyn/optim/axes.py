@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jaxdyn.errors import UsageError
+from jaxdyn.optim.trees import INJECTED
 
 __all__ = [
     "EXCLUDED",
@@ -65,7 +66,11 @@ def hidden_matrices(params: PyTree) -> PyTree:
     :func:`jaxdyn.optim.memory.listing`. Kernels with heads of an attention that flax has named (``SelfAttention_0/query/kernel``,
     [d, H, e]) are one matrix; under other names they are taken for d matrices, from which nothing can be saved.
     Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are projected.
+
+    Raises:
+        UsageError: for a count of steps, with which optax calls what it takes for a schedule.
     """
+    _refuse_counts(params)
 
     def spec(path: tuple[Any, ...], x: Any) -> Matrix | None:
         name = place(path)
@@ -88,10 +93,11 @@ def matching(choices: Mapping[str, Matrix | None], *, otherwise: Dims = None) ->
         otherwise: for leaves that no pattern fits: None, they are not projected, or e.g. :func:`hidden_matrices`.
 
     Raises:
-        UsageError: when used, for a pattern that fits no leaf: it is misspelt, or of another network.
+        UsageError: when used, for a pattern that fits no leaf: it is misspelt, or of another network; and for a count of steps.
     """
 
     def dims(params: PyTree) -> PyTree:
+        _refuse_counts(params)
         named, treedef = jax.tree_util.tree_flatten_with_path(params)
         names = [place(path) for path, _ in named]
         for pattern in choices:
@@ -106,6 +112,12 @@ def matching(choices: Mapping[str, Matrix | None], *, otherwise: Dims = None) ->
         return treedef.unflatten(chosen)
 
     return dims
+
+
+def _refuse_counts(params: PyTree) -> None:
+    """Refuse a whole number without axes in place of the parameters: no matrix would be chosen, without a word."""
+    if getattr(params, "ndim", None) == 0 and jnp.issubdtype(params.dtype, jnp.integer):
+        raise UsageError(f"dims= is not allowed to be a schedule: it chooses matrices among parameters; {INJECTED}")
 
 
 def place(path: tuple[Any, ...]) -> str:

@@ -19,13 +19,13 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import linalg
-from jaxdyn.errors import UsageError, number, whole
+from jaxdyn.errors import UsageError, number
 from jaxdyn.optim.adam import moments_of
 from jaxdyn.optim.axes import Dims, Matrix, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import Blocks
 from jaxdyn.optim.periodic import following, period, when
 from jaxdyn.optim.sizes import norm
-from jaxdyn.optim.trees import check_shape, flat
+from jaxdyn.optim.trees import check_shape, flat, rank_known
 
 __all__ = ["Factors", "FactorState", "factorised", "lora", "low_rank", "relora", "spectral_start"]
 
@@ -115,7 +115,7 @@ def low_rank(
     Raises:
         UsageError: as :func:`lora`.
     """
-    rank = whole("rank", rank, least=1)
+    rank = rank_known(rank)
 
     def start(i: int, spec: Matrix, x: Array) -> Factors:
         w = as_matrices(spec, x)
@@ -136,7 +136,7 @@ def low_rank(
 
 def factorised(w: Float[Array, "*batch m n"], rank: int) -> Factors:
     r"""Balanced factors :math:`B = U_r \Sigma_r^{1/2}`, :math:`A = \Sigma_r^{1/2} V_r^\top` of the nearest matrix of that rank."""
-    r = min(whole("rank", rank, least=1), *w.shape[-2:])
+    r = min(rank_known(rank), *w.shape[-2:])
     u, s, vt = linalg.svd(w.astype(jnp.promote_types(w.dtype, jnp.float32)))
     root = jnp.sqrt(s[..., :r])
     return Factors((u[..., :r] * root[..., None, :]).astype(w.dtype), (root[..., :, None] * vt[..., :r, :]).astype(w.dtype))
@@ -215,10 +215,21 @@ def _step(
     out, moved = [], []
     for spec, g, f, change in zip(given, leaves, factors, treedef.flatten_up_to(updates), strict=True):
         new = None if spec is None else optax.apply_updates(f, change)
-        full = change if spec is None else as_parameter(spec, (scale(f) * (new.b @ new.a - f.b @ f.a)).astype(g.dtype), g.shape)
+        full = change if spec is None else as_parameter(spec, (scale(f) * (_product(new) - _product(f))).astype(g.dtype), g.shape)
         out.append(full)
         moved.append(new)
     return treedef.unflatten(out), FactorState(following(state.count, every), treedef.unflatten(moved), inner)
+
+
+def _product(f: Factors) -> Float[Array, "*batch m n"]:
+    """B A in float32 at least: the difference of two products that are rounded to bfloat16 would be their rounding."""
+
+    def widened(x: Array) -> Array:
+        wide, info = x.astype(jnp.promote_types(x.dtype, jnp.float32)), jnp.finfo(x.dtype)
+        # the factors as they are stored: XLA may leave out a rounding to bfloat16 that is widened again
+        return wide if wide.dtype == x.dtype else jax.lax.reduce_precision(wide, int(info.nexp), int(info.nmant))
+
+    return widened(f.b) @ widened(f.a)
 
 
 def _factored(
@@ -232,7 +243,7 @@ def _factored(
     prune: float,
 ) -> optax.GradientTransformation:
     """LoRA, merged every ``every`` steps; None: never."""
-    rank = whole("rank", rank, least=1)
+    rank = rank_known(rank)
     number("alpha", alpha, above=0, traced=True)
 
     def init(params: PyTree) -> FactorState:

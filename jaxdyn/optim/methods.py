@@ -13,14 +13,14 @@ import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import UsageError, is_traced, number, require, whole
+from jaxdyn.errors import UsageError, number, require, whole
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.factors import lora, low_rank, relora, spectral_start
 from jaxdyn.optim.fira_apollo import apollo, fira
 from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.subspace import Subspace
-from jaxdyn.optim.trees import on_arrays
+from jaxdyn.optim.trees import on_arrays, rank_known
 
 __all__ = ["METHODS", "Method", "Options", "method"]
 
@@ -51,13 +51,13 @@ class Options:
     """
 
     rank: int = 16
-    every: int | None = 200
+    every: int | Array | None = 200
     scale: float = 0.25
     side: str = "short"
     finder: str = "svd"
     moments: str = "keep"
     alpha: float = 32.0
-    switch: int = 0
+    switch: int | Array = 0
     stored: str = "parameter"
     b1: float = 0.9
     b2: float = 0.999
@@ -65,9 +65,10 @@ class Options:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("rank", 1), ("every", 1), ("switch", 0)):
-            if name != "every" or self.every is not None:
-                object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        object.__setattr__(self, "rank", rank_known(self.rank))
+        if self.every is not None:
+            object.__setattr__(self, "every", whole("every", self.every, least=1, traced=True))
+        object.__setattr__(self, "switch", whole("switch", self.switch, least=0, traced=True))
         number("scale", self.scale, least=0, traced=True)
         number("alpha", self.alpha, above=0, traced=True)
         number("weight_decay", self.weight_decay, least=0, traced=True)
@@ -99,8 +100,8 @@ def _factors(o: Options, lr: Any) -> optax.GradientTransformation:
 
 
 def _decay(o: Options) -> list[optax.GradientTransformation]:
-    """Decoupled weight decay, if there is any."""
-    none = not is_traced(o.weight_decay) and o.weight_decay == 0
+    """Decoupled weight decay, if there is any; an array may be traced at the next step, where the state has the same structure."""
+    none = not isinstance(o.weight_decay, jax.Array) and o.weight_decay == 0
     return [] if none else [optax.add_decayed_weights(o.weight_decay)]
 
 

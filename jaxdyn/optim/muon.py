@@ -4,7 +4,8 @@ r"""Muon as the code of Li2 runs it: momentum, orthogonalised; decay apart from 
 
 with rate gamma and decay lambda. O is the polar factor, or the authors' five quintic steps towards it. There is no Nesterov step,
 no correction of the momentum's start and no scaling by the matrix's sides, which is where optax's Muon differs. Leading axes are
-those of a batch of matrices. All is calculated in float32 at least; a gradient that is not finite makes its whole matrix NaN.
+those of a batch of matrices. All is calculated in float32 at least, and so is the momentum stored: bfloat16 would round away the
+small changes that it consists of. A gradient that is not finite makes its whole matrix NaN.
 Source: K. Jordan 2024; arXiv:2509.21519 and its code.
 """
 
@@ -85,7 +86,7 @@ def muon(
                     f"a leaf of shape {x.shape} is not allowed: Muon is for matrices; give the others to another optimizer, "
                     "e.g. by optax.partition"
                 )
-        return State(treedef.unflatten([jnp.zeros_like(x) for x in leaves]))
+        return State(treedef.unflatten([jnp.zeros(x.shape, jnp.promote_types(x.dtype, jnp.float32)) for x in leaves]))
 
     def update(gradient: PyTree, state: State, params: PyTree | None = None) -> tuple[PyTree, State]:
         if params is None:
@@ -94,8 +95,8 @@ def muon(
         momenta, updates = [], []
         for g, m, w in zip(leaves, *trees, strict=True):
             check_shape(m.shape, g.shape)
-            wide = jnp.promote_types(m.dtype, jnp.float32)
-            momenta.append((beta * m.astype(wide) + (1 - beta) * g).astype(m.dtype))
+            wide = jnp.promote_types(g.dtype, m.dtype)
+            momenta.append((beta * m + (1 - beta) * g.astype(wide)).astype(m.dtype))
             updates.append((-lr * (_each(turns[orthogonal], momenta[-1]) + decay * w)).astype(w.dtype))
         return treedef.unflatten(updates), State(treedef.unflatten(momenta))
 

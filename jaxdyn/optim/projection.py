@@ -69,7 +69,7 @@ class Projected(NamedTuple):
     basis: Basis | None
 
 
-def golore(subspace: Subspace, at: int) -> Callable[..., Basis]:
+def golore(subspace: Subspace, at: int | Int[Array, ""]) -> Callable[..., Basis]:
     """Bases from the gradient before step ``at``, random ones from there on, where gradients are mostly noise.
 
     Source: arXiv:2410.11289 (GoLore), algorithm 2. Give it to :func:`galore` as its ``finder``.
@@ -80,11 +80,11 @@ def golore(subspace: Subspace, at: int) -> Callable[..., Basis]:
     at = whole("at", at, least=0, most=LARGEST, traced=True)
     random = Subspace(rank=subspace.rank, side=subspace.side, finder="orthonormal", dtype=subspace.dtype)
 
-    def finder(g: Array, old: Basis, key: PRNGKeyArray, count: Int[Array, ""]) -> Basis:
+    def finder(at: Array, g: Array, old: Basis, key: PRNGKeyArray, count: Int[Array, ""]) -> Basis:
         early = when(count < at, lambda *a: find(subspace, *a), old, g, old, key)
         return when(count >= at, lambda *a: find(random, *a), early, g, old, key)
 
-    return finder
+    return jax.tree_util.Partial(finder, at)
 
 
 def project(

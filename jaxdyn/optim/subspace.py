@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.errors import require, whole
 from jaxdyn.optim.sizes import binade
-from jaxdyn.optim.trees import check_dtype
+from jaxdyn.optim.trees import check_dtype, rank_known
 
 __all__ = ["FINDERS", "SIDES", "Basis", "Subspace", "find", "lift", "low_shape", "lower", "overlap", "sides", "signed", "zeros"]
 
@@ -53,8 +53,9 @@ class Subspace:
     dtype: str | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("rank", 1), ("oversample", 0), ("power", 0)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        object.__setattr__(self, "rank", rank_known(self.rank))
+        for name in ("oversample", "power"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=0))
         check_dtype("dtype", self.dtype)
         require(self, self.side in SIDES, f"side is one of {', '.join(SIDES)}", "side")
         require(self, self.finder in FINDERS, f"finder is one of {', '.join(FINDERS)}", "finder")

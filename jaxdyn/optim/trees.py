@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, is_traced, shown, whole
 
-__all__ = ["check_dtype", "check_shape", "flat", "on_arrays", "plain"]
+__all__ = ["INJECTED", "check_dtype", "check_shape", "flat", "on_arrays", "plain", "rank_known"]
+
+INJECTED = "optax.inject_hyperparams names it in static_args"
 
 
 def check_dtype(name: str, value: Any) -> None:
@@ -36,6 +38,18 @@ def check_shape(expected: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """
     if expected != shape:
         raise UsageError(f"a gradient of shape {shape} is not allowed: the state is that of a parameter of shape {expected}")
+
+
+def rank_known(rank: Any) -> int:
+    """A rank as a Python int: it is a shape, so that no program can be given it.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if is_traced(rank):
+        raise UsageError(f"rank={shown(rank)} is not allowed: a rank is known before the program runs; {INJECTED}")
+    found: int = whole("rank", rank, least=1)
+    return found
 
 
 def flat(tree: PyTree, *others: PyTree) -> tuple[Any, ...]:

@@ -51,13 +51,14 @@ def probe(
     *,
     length: int = models.LENGTH,
     dtype: str = "float32",
+    steps: Sequence[int] | str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Probe:
     """Apply instruments to your own model or a series of checkpoints (:func:`jaxdyn.models.probe.probe`), and write a page.
 
     The page is ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.models.probe.probe`.
     """
-    result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, say=say)
+    result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, steps=steps, say=say)
     if out is not None:
         atomic_write(Path(out) / PAGE, page(result))
     return result

@@ -44,6 +44,14 @@ def test_json_is_one_object_and_a_second_run_is_stored(here, jaxdyn):
     assert told["text"]["name"] == "book.txt" and told["checkpoints"][0]["instruments"][0]["name"] == "first"
 
 
+def test_steps_of_a_series_are_given(here, jaxdyn):
+    words = ("probe", "step7", "final", "--text", "book.txt", "--tokens", 400, "--only", "first", "--json")
+    code, out, err = jaxdyn(*words)
+    assert code == 2 and out == "" and "step7, final are not allowed as a series without steps" in err
+    code, out, _ = jaxdyn(*words, "--steps", "9,3")
+    assert code == 0 and [(one["model"], one["step"]) for one in json.loads(out)["checkpoints"]] == [("final", 3), ("step7", 9)]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -52,6 +60,8 @@ def test_json_is_one_object_and_a_second_run_is_stored(here, jaxdyn):
         (("tiny", "--length", "10"), "--length 10 is not allowed: it is a whole number of at least 64"),
         (("tiny", "--text", "nowhere.txt"), "nowhere.txt: give topics, markov, a folder with"),
         (("runs/step*",), "runs/step* fits no file or folder"),
+        (("a", "b", "--steps", "1,b"), "steps=1,b is not allowed: steps are whole numbers with commas between them"),
+        (("tiny", "--steps", "1"), "steps=1 is not allowed: each of two or more models has its own, and there is 1 model"),
         ((), "the following arguments are required: MODEL"),
         (("tiny", "--out", "book.txt"), "is a file; an output folder is needed"),
     ],

@@ -98,3 +98,15 @@ def test_tokens_beyond_the_count_are_refused(law):
     for wrong in (3, -1):
         with pytest.raises(UsageError, match=f"{wrong} in tokens is not allowed: it is a number from 0 to 2"):
             law(jnp.asarray([0, wrong]), 3)
+
+
+@pytest.mark.parametrize("law", [chains.unigram, chains.bigram])
+def test_counts_of_a_long_text_in_a_narrow_dtype(law):
+    """As in float64, but for the rounding of each share: bfloat16 would count to 256, float16 to 2048."""
+    tokens = np.random.default_rng(0).integers(0, 2, 3000)
+    with jax.enable_x64(True):
+        exact = np.asarray(law(jnp.asarray(tokens), 2, "float64"))
+    for dtype in ("bfloat16", "float16", "float32"):
+        found = law(jnp.asarray(tokens), 2, dtype)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(np.asarray(found, float), exact, rtol=2 * float(jnp.finfo(dtype).eps))

@@ -131,6 +131,39 @@ def test_a_series_is_ordered_by_the_numbers_in_its_names(toys, tmp_path, monkeyp
     assert len(toys) == 3  # both are stored
 
 
+def steps_and_names(model, **more):
+    """What a series is, without measuring it."""
+    return [(step, str(name)) for name, step, _ in probing.expand(model, **more)]
+
+
+def test_patterns_and_lists_are_ordered_by_what_varies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("step1000-160m", "step512-160m", "step1e4-160m"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    ordered = [(512, "runs/step512-160m"), (1000, "runs/step1000-160m"), (10_000, "runs/step1e4-160m")]
+    assert steps_and_names("runs/step*") == ordered
+    slashed = steps_and_names(["runs/step1e4-160m/", "runs/step512-160m/"])
+    assert slashed == [(512, "runs/step512-160m/"), (10_000, "runs/step1e4-160m/")]
+    assert steps_and_names("runs/step512*") == [(None, "runs/step512-160m")]  # a single one
+    assert steps_and_names(["runs/step512-160m", "end"], steps=[9, 3]) == [(3, "end"), (9, "runs/step512-160m")]
+    (tmp_path / "runs" / "final").mkdir()
+    with pytest.raises(UsageError, match="runs/final, runs/step1000-160m, .* differ in more than a number; --steps"):
+        probing.expand("runs/*")
+    with pytest.raises(UsageError, match="a/ is not allowed twice|a is not allowed twice"):
+        probing.expand(["a", "a/"])
+    with pytest.raises(UsageError, match=r"steps=\[1, 2, 3\] is not allowed with a pattern, runs/step\*: list the models"):
+        probing.expand("runs/step*", [1, 2, 3])
+
+
+def test_models_in_memory_stay_in_the_order_given():
+    one, other = plain.model(), plain.model()
+    assert [(step, model) for _, step, model in probing.expand([one, other])] == [(0, one), (1, other)]
+    assert [step for _, step, _ in probing.expand([one, other], "20,10")] == [10, 20]
+    assert probing.expand(one)[0][1] is None
+    with pytest.raises(UsageError, match="each of two or more models has its own, and there is 1 model"):
+        probing.expand(one, [3])
+
+
 def test_networks_of_different_sizes_are_no_series(toys):
     other = plain.model(plain.changed(layers=3))
     with pytest.raises(UsageError, match="not allowed in this series: it is another network"):

@@ -154,3 +154,21 @@ def test_a_traced_code_outside_is_nan_or_given_to_none():
 def test_wrong_sizes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         dataclasses.replace(SHAPE, **wrong)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_counts_and_averages_of_narrow_dtypes(dtype):
+    """4000 vectors of four codes, against numpy in float64; a sum of bfloat16 would stop at 256."""
+    rng = np.random.default_rng(0)
+    codes, x = rng.integers(0, 4, 4000), jnp.asarray(rng.normal(size=(4000, 3)) + 3, dtype)
+    share = np.bincount(codes, minlength=8) / 4000
+    eps = float(jnp.finfo(dtype).eps)
+    found = vq.perplexity(jnp.asarray(codes), 8, dtype)
+    assert found.dtype == dtype and float(found) == pytest.approx(np.exp(-np.sum(share[:4] * np.log(share[:4]))), rel=8 * eps)
+    state = vq.started(jnp.zeros((4, 3), dtype))
+    update = jax.jit(vq.averaged)
+    for _ in range(400):
+        state, book = update(state, x, jnp.asarray(codes), 0.99)
+    exact = np.stack([np.asarray(x, float)[codes == k].mean(0) for k in range(4)])
+    assert book.dtype == dtype and state.size.dtype == state.total.dtype == jnp.float32
+    np.testing.assert_allclose(np.asarray(book, float), exact * (1 - 0.99**400 / (0.99**400 + 1000)), rtol=eps + 1e-3)

@@ -1,5 +1,8 @@
 """The one-line aliases: the same steps as those of a method, in the trees of flax, haiku and equinox, with warnings."""
 
+import dataclasses
+import inspect
+
 import equinox as eqx
 import flax.linen as linen
 import jax
@@ -11,7 +14,11 @@ from flax import nnx
 
 from jaxdyn import optim
 from jaxdyn.errors import UsageError
+from jaxdyn.optim import factors, fira_apollo, projection
 from jaxdyn.optim.axes import place
+from jaxdyn.optim.muon import muon
+from jaxdyn.optim.restart import restarting
+from jaxdyn.optim.subspace import Subspace
 
 NAMES = ("galore", "golore", "q_galore", "fira", "apollo", "lora", "relora")
 
@@ -186,3 +193,62 @@ def test_equinox():
 def test_names_are_paths():
     named, _ = jax.tree_util.tree_flatten_with_path({"a": [jnp.zeros(2), {"b": (jnp.zeros(1),)}], "value": jnp.zeros(1)})
     assert [place(path) for path, _ in named] == ["a/0", "a/1/b/0", "value"]
+
+
+MATRICES = {"w": jnp.asarray(np.random.default_rng(0).normal(size=(12, 8))), "b": jnp.ones(8)}
+SUBSPACE = {"subspace": Subspace(rank=2), "every": 2}
+INJECTED = {  # every public method that makes a transformation: its arguments, and those that no program can be given
+    **{name: (getattr(optim, name), {"learning_rate": 0.1, "rank": 2, "every": 2}) for name in NAMES},
+    "apollo_mini": (optim.apollo_mini, {"learning_rate": 0.1}),
+    "adam_direction": (optim.adam_direction, {}),
+    "muon": (muon, {"lr": 0.1}),
+    "restarting": (lambda every: restarting(optax.adam(0.1), every), {"every": 2}),
+    "method": (lambda lr: optim.method("galore", lr, optim.Options(rank=2)).tx, {"lr": 0.1}),
+    "projection.galore": (projection.galore, {"inner": optim.adam_direction(), **SUBSPACE}),
+    "fira_apollo.fira": (fira_apollo.fira, {"inner": optim.adam_direction(), **SUBSPACE}),
+    "fira_apollo.apollo": (fira_apollo.apollo, {"inner": optim.adam_direction(), **SUBSPACE}),
+    "factors.lora": (factors.lora, {"tx": optax.adam(0.1), "rank": 2}),
+    "factors.relora": (factors.relora, {"tx": optax.adam(0.1), "rank": 2, "every": 2}),
+    "factors.low_rank": (factors.low_rank, {"tx": optax.adam(0.1), "rank": 2}),
+}
+
+
+def four_steps(tx, params):
+    state, update = tx.init(params), jax.jit(tx.update)
+    for _ in range(4):
+        updates, state = update(jax.tree.map(jnp.cos, params), state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("name", INJECTED)
+def test_injected_hyperparameters_give_the_same_numbers(name, x64):
+    """In float64, since a hyperparameter of float32 is another number than Python's."""
+    make, arguments = INJECTED[name]
+    params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), {"w": MATRICES["w"]} if name == "muon" else MATRICES)
+    static = [argument for argument in ("rank", "dims") if argument in inspect.signature(make).parameters]
+    injected = four_steps(optax.inject_hyperparams(make, static_args=static)(**arguments), params)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), injected, four_steps(make(**arguments), params))
+    for lacking in static:
+        tx = optax.inject_hyperparams(make, static_args=[other for other in static if other != lacking])(**arguments)
+        with pytest.raises(UsageError) as error:
+            four_steps(tx, params)
+        message = str(error.value)
+        assert message.startswith(f"{lacking}=") and message.endswith("; optax.inject_hyperparams names it in static_args")
+
+
+def test_an_injected_rate_changes_during_a_run(x64):
+    tx = optax.inject_hyperparams(optim.galore, static_args=("rank", "dims"))(0.1, rank=2)
+    params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), MATRICES)
+    state = tx.init(params)
+    first, _ = tx.update(params, state, params)
+    state.hyperparams["learning_rate"] = jnp.asarray(0.3)
+    second, _ = tx.update(params, state, params)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(b, 3 * a, rtol=1e-12), first, second)
+
+
+def test_a_signature_names_every_option():
+    fields = {field.name for field in dataclasses.fields(optim.Options)}
+    for name in (*NAMES, "apollo_mini"):
+        assert set(inspect.signature(getattr(optim, name)).parameters) == fields | {"learning_rate", "dims", "key"}

@@ -188,3 +188,20 @@ def test_wrong_numbers_and_gradients_are_refused():
     tx = lora(optax.adam(1e-3), np.int64(2))
     with pytest.raises(UsageError, match="is that of a parameter of shape"):
         tx.update({"w": jnp.ones((3, 5))}, tx.init({"w": jnp.ones((3, 4))}))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_updates_add_up_to_the_change_of_the_product(dtype):
+    """In float64, whatever the dtype: each update is rounded, the products whose difference it is are not."""
+    params = jax.tree.map(lambda x: x.astype(dtype), start())
+    tx = low_rank(optax.sgd(1e-3), 3, dims=DIMS)
+    state, sums, sizes = tx.init(params), 0.0, 0.0
+    products = [np.asarray(state.factors["w"].b, float) @ np.asarray(state.factors["w"].a, float)]
+    step = jax.jit(tx.update)
+    for _ in range(50):
+        updates, state = step(jax.grad(loss)(params), state, params)
+        sums, sizes = sums + np.asarray(updates["w"], float), sizes + np.abs(np.asarray(updates["w"], float))
+        params = optax.apply_updates(params, updates)
+    products.append(np.asarray(state.factors["w"].b, float) @ np.asarray(state.factors["w"].a, float))
+    bound = float(jnp.finfo(dtype).eps) * sizes + 50 * 2**-21 * np.abs(products).max()
+    assert (np.abs(products[1] - products[0] - sums) < bound).all()

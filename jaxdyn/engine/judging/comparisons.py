@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxdyn import stats
 from jaxdyn.engine.judging.check import Check, Reading, holds
 from jaxdyn.engine.judging.estimate import Ends, Estimate, excess, student, wilson, worst_entry
 from jaxdyn.errors import Inconclusive, UsageError, number, shown
@@ -174,8 +175,21 @@ def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
-    mean = numbers.mean(over)
-    return _labelled(mean, values), functools.partial(student, mean, numbers.std(over, ddof=1), runs), runs
+    numbers, unit = _scaled(numbers, over)
+    mean, deviation = numbers.mean(over) * unit, numbers.std(over, ddof=1) * unit
+    return _labelled(mean, values), functools.partial(student, mean, deviation, runs), runs
+
+
+def _scaled(numbers: xr.Variable, over: list[str]) -> tuple[xr.Variable, xr.Variable]:
+    """The numbers over a power of two, so that squares along the axes neither overflow nor vanish, and this power."""
+    import xarray as xr
+
+    axes = numbers.get_axis_num(over)
+    unit = np.squeeze(stats.binade(numbers.values, axes), axes)
+    if numbers.dtype.kind == "f":
+        unit = unit.astype(numbers.dtype)
+    power = xr.Variable([dim for dim in numbers.dims if dim not in over], unit)
+    return numbers / power, power
 
 
 def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
@@ -326,7 +340,7 @@ def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
 
     array, axes = sizes.values, sizes.get_axis_num(over)
     largest = np.fmax.reduce(array, axes, keepdims=True)
-    unit = np.exp2(np.floor(np.log2(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))))
+    unit = stats.binade(array, axes)
     squares = array / unit
     np.square(squares, out=squares)
     total = squares.sum(axes, keepdims=True)

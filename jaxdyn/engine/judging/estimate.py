@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from jaxdyn.engine.judging.check import Check
 
 __all__ = ["Ends", "Estimate", "Estimated", "excess", "python_value", "student", "wilson", "worst_entry"]
 
+SMALLEST = 5e-324  # the smallest number above zero
 Ends: TypeAlias = "Callable[[float], tuple[Any, Any]]"  # level -> lower ends, upper ends
 
 
@@ -141,11 +143,16 @@ def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float]
     half = max(ends[1] - value, value - ends[0])
     if runs is None or distance == 0 or not math.isfinite(half):
         return None
-    return math.ceil(runs * (half / distance) ** 2)
+    ratio = half / distance
+    count = runs * (ratio * ratio)
+    return math.ceil(count) if math.isfinite(count) else None
 
 
 def _square(root: float) -> float:
-    return math.copysign(root**2, root)
+    """The signed square of a bound; of a finite one it is finite, and zero for zero alone, so that it stays a bound."""
+    if root == 0 or math.isinf(root):
+        return root
+    return math.copysign(min(max(root * root, SMALLEST), sys.float_info.max), root)
 
 
 def _root(square: float) -> float:

@@ -70,3 +70,17 @@ def test_a_share_of_the_error_and_a_plain_check():
     assert type(check.at(1.0)) is Check and asked == [0.9], "nothing is decided again"
     assert check.at(0.5).level == pytest.approx(0.95) and asked == pytest.approx([0.9, 0.95])
     assert check == Estimate(1.0, functools.partial(ends), (0.0, 2.0)).check("x", 0.9), "what it rests on is not compared"
+
+
+@pytest.mark.parametrize("root", [1e-200, 1e-170, 1e160, 1e200, 1e308])
+def test_bounds_of_roots_without_a_square(root):
+    """The square of 1e200 is no float, and that of 1e-200 zero: both stay bounds."""
+    inside = Estimate(4.0, lambda level: (1.0, 9.0), (-math.inf, root), root=True).check("x", 0.9)
+    assert inside.passed == (root > 1) and inside.bound == (-math.inf, root)
+    above = Estimate(4.0, lambda level: (1.0, 9.0), (root, math.inf), root=True).check("x", 0.9)
+    assert above.passed == (root < 1)
+
+
+def test_an_estimate_next_to_its_bound_has_no_number_of_runs_that_would_decide():
+    check = Estimate(1e-200, lambda level: (-1.0, 1.0), (0.0, 2.0), runs=8).check("x", 0.9)
+    assert check.passed is None and check.needed is None
