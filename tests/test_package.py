@@ -38,10 +38,10 @@ def test_nothing_heavy_is_imported_before_it_is_used():
         "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\nassert not heavy, heavy\n"
         "assert jd.stats.__name__ == 'jaxdyn.stats'\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
 def test_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "jaxdyn", "--version"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "jaxdyn", "--version"], capture_output=True, encoding="utf-8")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"jaxdyn {jd.__version__}\n", "")

@@ -102,7 +102,7 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
 def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
     """The claim's entry in the last verification of a folder; None if the folder has no such entry."""
     try:
-        whole = json.loads((out / RESULT).read_text())
+        whole = json.loads((out / RESULT).read_text(encoding="utf-8"))
         entry = next(c for c in whole["claims"] if c["id"] == claim_id)
         environment = whole.get("environment") or {}
         return {"file": str(out / RESULT), "date": environment.get("date"), "commit": environment.get("commit"), **entry}

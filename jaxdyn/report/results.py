@@ -30,7 +30,7 @@ def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         UsageError: the folder holds no results.
     """
     try:
-        whole = json.loads((folder / RESULT).read_text())
+        whole = json.loads((folder / RESULT).read_text(encoding="utf-8"))
         figures = json.loads(gzip.decompress((folder / FIGURES).read_bytes()))
         claims = whole.get("claims") if isinstance(whole, dict) else None
         if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):

@@ -89,7 +89,7 @@ def test_other_vocabularies_and_files_are_refused(tmp_path):
     size = read_tokenizer(file, 500).size
     with pytest.raises(UsageError, match=f"is the tokenizer of another vocabulary: it has {size} tokens, the model {size - 1}"):
         read_tokenizer(file, size - 1)
-    file.write_text(json.dumps({"model": {"type": "Nothing"}}))
+    file.write_text(json.dumps({"model": {"type": "Nothing"}}), encoding="utf-8")
     with pytest.raises(UsageError, match="tokenizer.json is not a tokenizer that the library tokenizers can read"):
         read_tokenizer(file, 500)
     with pytest.raises(UsageError, match="is not a tokenizer"):

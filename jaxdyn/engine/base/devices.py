@@ -74,7 +74,7 @@ def own_devices() -> Devices:
 def instruction_set() -> str:
     """The model of this machine's processor and its arithmetic instructions, on which compiled code depends."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
     facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

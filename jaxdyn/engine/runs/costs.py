@@ -76,7 +76,7 @@ def shipped_costs() -> tuple[float, dict[str, Times]]:
 def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
     """Calibration of the reference machine, and costs of programs in its seconds; 0 and an empty dict without a usable file."""
     try:
-        shipped = json.loads(file.read_text())
+        shipped = json.loads(file.read_text(encoding="utf-8"))
         calibration = float(shipped["calibration_seconds"])
         return calibration, {name: (float(a), float(b)) for name, (a, b) in shipped["programs"].items() if calibration > 0}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

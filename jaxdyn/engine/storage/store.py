@@ -122,7 +122,7 @@ def _locked(path: Path) -> Iterator[None]:
         except Timeout:
             name = "unknown"
             with contextlib.suppress(OSError):
-                name = owner.read_text().strip() or name
+                name = owner.read_text(encoding="utf-8").strip() or name
             raise StoreError(f"{path} is in use by process {name}; wait until it ends or choose another output folder") from None
     try:
         atomic_write(owner, str(os.getpid()))
@@ -146,7 +146,7 @@ def check_writable(path: Path) -> None:
 
 def _check_marker(marker: Path, purpose: str) -> None:
     try:
-        marker_facts = json.loads(marker.read_text())
+        marker_facts = json.loads(marker.read_text(encoding="utf-8"))
         format_, own_purpose = marker_facts["format"], marker_facts["purpose"]
     except (ValueError, KeyError, TypeError, OSError):
         raise StoreError(f"{marker} is damaged; choose another output folder, or remove this one") from None

@@ -51,7 +51,7 @@ program.compile_block = noted
 for name, (trial, cls, fields, seeds, executor) in cases.items():
     grid = jd.grid(getattr(toys, cls), **fields)
     jd.sweep(getattr(toys, trial), grid, seeds, executor=executor).to_netcdf(f"{out}/{name}.nc", engine="h5netcdf")
-json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.json", "w"))
+json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.json", "w", encoding="utf-8"))
 """
 
 
@@ -63,9 +63,9 @@ def three_devices():
 def in_child(devices, out, cases=CASES):
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     command = [sys.executable, "-c", CHILD, str(TOYS), json.dumps(cases), str(out)]
-    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stderr
-    return json.loads((out / "texts.json").read_text())
+    return json.loads((out / "texts.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_the_search_for_collectives_finds_one():
         "print(jax.jit(f).lower(jnp.ones(4)).compile().as_text())\n"
     )
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    text = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, text=True).stdout
+    text = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, encoding="utf-8").stdout
     assert [word for word in COLLECTIVES if word in text]
 
 
@@ -191,7 +191,7 @@ def test_bits_depend_on_the_number_of_threads():
     found = {}
     for threads in ("1", "1", "4"):
         env = {**os.environ, "PJRT_NPROC": threads, "XLA_FLAGS": ""}
-        done = subprocess.run([sys.executable, "-c", SUMS], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", SUMS], env=env, capture_output=True, encoding="utf-8", check=True)
         found.setdefault(threads, set()).add(done.stdout)
     assert all(len(same) == 1 for same in found.values()) and found["1"] != found["4"]
 

@@ -126,8 +126,8 @@ def test_so_many_chunks_at_once(toys, few_runs):
 
 def test_a_full_disk_in_a_worker(pool, job, tmp_path):
     """The shards' folder is a file: every worker is refused."""
-    (tmp_path / "shards").write_text("")
-    (tmp_path / "jaxdyn.json").write_text("")
+    (tmp_path / "shards").write_text("", encoding="utf-8")
+    (tmp_path / "jaxdyn.json").write_text("", encoding="utf-8")
     with pytest.raises(jd.UsageError):
         job(cluster=pool, out=tmp_path)
 
@@ -137,9 +137,10 @@ def test_trials_of_helper_files_reach_workers(pool, tmp_path):
     """A claims file split in two: the trial is imported from the file beside it."""
     (tmp_path / "beside_trials.py").write_text(
         "import jaxdyn as jd\n\n@jd.setting\nclass S:\n    a: jd.Swept = 1.0\n\n"
-        "def trial(s, key):\n    return jd.observables(measured={'x': 2 * s.a})\n"
+        "def trial(s, key):\n    return jd.observables(measured={'x': 2 * s.a})\n",
+        encoding="utf-8",
     )
-    (tmp_path / "split_claims.py").write_text("from beside_trials import S, trial\n")
+    (tmp_path / "split_claims.py").write_text("from beside_trials import S, trial\n", encoding="utf-8")
     module = load_file(tmp_path / "split_claims.py")
     ds = jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 2.0]), cluster=pool)
     assert ds.measured_x.values.ravel().tolist() == [2.0, 4.0]

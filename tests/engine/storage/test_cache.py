@@ -42,7 +42,7 @@ def test_a_file_is_what_was_written_or_nothing(tmp_path, monkeypatch, content, d
 @pytest.mark.parametrize("content", ["", "[]", "null", "{}", '"0123"\n[]', "\n[]"])
 def test_a_file_of_somebody_else_is_nothing(tmp_path, monkeypatch, content):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    (tmp_path / "file").write_text(content)
+    (tmp_path / "file").write_text(content, encoding="utf-8")
     assert read_cached("file") is None
     (tmp_path / "folder").mkdir()
     write_cached("folder", 3)

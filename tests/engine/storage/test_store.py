@@ -75,7 +75,7 @@ def test_stored_results_equal_results_in_memory(whole, swept, same_bits):
 
 def test_layout(whole):
     out, _ = whole
-    assert json.loads((out / "jaxdyn.json").read_text())["format"] == 1
+    assert json.loads((out / "jaxdyn.json").read_text(encoding="utf-8"))["format"] == 1
     assert len(shards(out)) == 6 and not list(out.rglob(".tmp-*"))
 
 
@@ -197,7 +197,7 @@ def test_what_has_no_shards_name_is_not_read(whole, folder, swept, same_bits, mo
     place = shards(folder)[0].parent
     (place / "x.nc").mkdir()
     (place / "y.nc").symlink_to(folder / "nowhere")
-    (place / "z.nc").write_text("mine")
+    (place / "z.nc").write_text("mine", encoding="utf-8")
     shutil.copy(shards(folder)[0], place / f"copy of {shards(folder)[0].name}")
     (folder / ".tmp-mine").mkdir()
     (place / ".tmp-x.nc").mkdir()
@@ -250,7 +250,7 @@ def test_every_flipped_byte_is_found(folder):
 
 
 def test_a_foreign_folder_is_refused(tmp_path, swept):
-    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     assert refused(swept, tmp_path, str(tmp_path), "not jaxdyn's")
 
 
@@ -268,7 +268,7 @@ def test_a_folder_of_another_job_is_refused(folder, toys):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', "\x00\x01", '{"purpose": "x", "form'])
 def test_a_damaged_marker_is_refused(folder, swept, content):
-    (folder / "jaxdyn.json").write_text(content)
+    (folder / "jaxdyn.json").write_text(content, encoding="utf-8")
     assert refused(swept, folder, "jaxdyn.json", "damaged")
 
 
@@ -279,20 +279,20 @@ def test_a_marker_of_bytes_that_are_no_text_is_refused(folder, swept):
 
 def test_a_folder_of_another_format_is_refused(folder, swept):
     marker = folder / "jaxdyn.json"
-    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"format": 99}))
+    marker.write_text(json.dumps(json.loads(marker.read_text(encoding="utf-8")) | {"format": 99}), encoding="utf-8")
     assert refused(swept, folder, "format 99", "format 1")
 
 
 def test_a_file_in_the_way_is_refused(tmp_path, swept):
-    (tmp_path / "out").write_text("mine")
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError, match="out is a file"):
         swept(tmp_path / "out")
-    assert (tmp_path / "out").read_text() == "mine"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("path", ["file/out", "x" * 300], ids=["below a file", "too long"])
 def test_a_path_that_cannot_be_made_is_refused(tmp_path, swept, path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreError, match="cannot write to"):
         swept(tmp_path / path)
 
@@ -345,7 +345,7 @@ def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same
 
 
 def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
-    marker = json.loads((folder / "jaxdyn.json").read_text())
+    marker = json.loads((folder / "jaxdyn.json").read_text(encoding="utf-8"))
     with store.open_folder(folder, marker["purpose"]):
         for _ in range(2):  # who is turned away does not wipe the name
             assert refused(swept, folder, f"is in use by process {os.getpid()}", "choose another output folder")
@@ -353,7 +353,7 @@ def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
 
 
 def test_a_file_that_could_not_be_written_later_is_refused_now(tmp_path):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     store.check_writable(tmp_path / "new" / "page.html")
     assert list((tmp_path / "new").iterdir()) == []
     for path, words in ((tmp_path, "Is a directory"), (tmp_path / "file" / "page.html", "cannot write to")):
@@ -368,8 +368,8 @@ def test_leftovers_of_a_killed_run_are_cleared(folder, swept, whole, same_bits):
 
 
 def test_a_run_killed_before_its_marker_was_written_goes_on(tmp_path, swept):
-    (tmp_path / ".lock").write_text("1")
-    (tmp_path / ".tmp-abcd").write_text('{"form')
+    (tmp_path / ".lock").write_text("1", encoding="utf-8")
+    (tmp_path / ".tmp-abcd").write_text('{"form', encoding="utf-8")
     assert swept(tmp_path).sizes["seed"] == SEEDS
     assert not list(tmp_path.rglob(".tmp-*"))
 
@@ -391,7 +391,7 @@ def test_a_changed_trial_does_not_reuse_its_old_shards(tmp_path):
     file = tmp_path / "mine.py"
     values = []
     for factor in (2, 3, 2):
-        file.write_text(TIMES.format(factor))
+        file.write_text(TIMES.format(factor), encoding="utf-8")
         module = load_file(file)
         values.append(
             jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 10.0]), out=tmp_path / f"out{factor}")
@@ -405,7 +405,7 @@ def test_an_edited_file_may_go_on_in_its_folder(tmp_path):
     """The folder's purpose is the trial, not one version of its text; the new text's runs are computed anew."""
     file = tmp_path / "mine.py"
     for factor in (2, 3):
-        file.write_text(TIMES.format(factor))
+        file.write_text(TIMES.format(factor), encoding="utf-8")
         module = load_file(file)
         assert jd.sweep(module.trial, jd.grid(module.S), out=tmp_path / "out").measured_x.item() == factor
 
