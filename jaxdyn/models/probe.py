@@ -25,7 +25,9 @@ import xarray as xr
 from jaxtyping import Int
 from threadpoolctl import ThreadpoolController
 
+from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
@@ -160,6 +162,7 @@ def probe(
         UsageError: for unknown instruments, models that cannot be read, and texts that are too short.
         StoreError: for a folder that is another job's, or damaged.
     """
+    check_options()
     chosen, models, raw = choose(only), expand(model), open_text(text)
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
@@ -211,7 +214,7 @@ def expand(model: Any) -> list[tuple[str, int | None, Any]]:
         if isinstance(one, Model) or not glob.has_magic(text) or Path(text).exists():
             found.append(one)
             continue
-        matches = sorted(glob.glob(str(Path(text).expanduser())))
+        matches = sorted(glob.glob(str(from_home(text))))
         if not matches:
             raise UsageError(f"{text} fits no file or folder")
         found += matches
