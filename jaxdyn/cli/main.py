@@ -42,6 +42,7 @@ RUNS = (
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
 VARIABLES = {"jax": "JAX_", "matplotlib": "MPL"}  # libraries that read variables when they are imported, and how these begin
+SET = """Override or sweep a field; a value with a comma in double quotes: 'text="a,b.txt"'."""
 WORKERS = "Use N processes (default: one per core, or a single one with all cards). On GPUs each process gets its own cards."
 
 
@@ -117,7 +118,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at paper scale.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on; each claim keeps its number of seeds.")
-    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help=SET)
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument(
         "--minutes",
@@ -148,7 +149,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--cells", default="243", metavar="N", help="Judge at most N cells (default: 243).")
     map_.add_argument("--scale", default="quick", help="Take all other fields from the quick grid (the default) or the paper grid.")
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
-    map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help=SET)
     map_.add_argument("--out", type=filled, metavar="DIR", help="Write runs and map to this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help=WORKERS)
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")

@@ -28,9 +28,14 @@ SHARE = 0.5  # share of a card's memory for one chunk: XLA's own allocations and
 
 DISALLOWED = "disallow", "disallow_explicit"
 GUARDS = "transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device"
+DIVERGES = "a run that diverges is a result"
 OPTIONS: dict[str, tuple[tuple[Any, ...], str]] = {  # of JAX: values under which trials fail that are in order, and why
     **{f"jax_{name}": (DISALLOWED, "settings go to the device, and results come back") for name in GUARDS},
+    **{f"jax_error_checking_behavior_{name}": (("raise",), DIVERGES) for name in ("nan", "divide", "oob")},
+    **{f"jax_debug_{name}": ((True,), DIVERGES) for name in ("nans", "infs")},
     "jax_disable_jit": ((True,), "trials are compiled"),
+    "jax_no_tracing": ((True,), "trials are traced"),
+    "jax_no_execution": ((True,), "programs are run"),
     "jax_numpy_dtype_promotion": (("strict",), "trials mix numbers of several types"),
     "jax_numpy_rank_promotion": (("raise",), "trials broadcast arrays"),
 }
@@ -82,6 +87,9 @@ def check_options() -> None:
         value = getattr(jax.config, name, None)
         if value in values:
             raise UsageError(f"{name.upper()}={value} is not allowed: {why}; unset it, and leave jax.config.{name} as it is")
+    if jax.config.jax_random_seed_offset:
+        offset = jax.config.jax_random_seed_offset
+        raise UsageError(f"JAX_RANDOM_SEED_OFFSET={offset} is not allowed: runs would not have the random numbers of their seeds")
 
 
 def own_devices() -> Devices:
