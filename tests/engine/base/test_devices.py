@@ -14,7 +14,8 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.engine.base import devices as module
-from jaxdyn.engine.base.devices import Devices
+from jaxdyn.engine.base.devices import DISALLOWED, Devices, xla_threads
+from jaxdyn.errors import UsageError
 
 TOYS = Path(__file__).parents[1] / "toys.py"
 COLLECTIVES = ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter")
@@ -202,3 +203,31 @@ def test_the_threads_of_each_process(monkeypatch):
     assert [module.xla_threads(n) for n in (1, 2, 3, 8, 9)] == [8, 4, 2, 1, 1]
     monkeypatch.setenv("PJRT_NPROC", "3")
     assert [module.xla_threads(n) for n in (1, 8)] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((f"transfer_guard{way}", value) for way in ("", "_host_to_device", "_device_to_host") for value in DISALLOWED),
+        *((name, True) for name in ("disable_jit", "debug_nans", "debug_infs", "no_tracing", "no_execution")),
+        ("numpy_dtype_promotion", "strict"),
+        ("numpy_rank_promotion", "raise"),
+        ("random_seed_offset", 3),
+    ],
+)
+def test_options_for_which_a_trial_would_be_blamed_are_refused(toys, name, value):
+    option = f"jax_{name}"
+    before = getattr(jax.config, option)
+    jax.config.update(option, value)
+    try:
+        with pytest.raises(UsageError, match=f"^JAX_{name.upper()}={value} is not allowed: "):
+            jd.sweep(toys.decay, jd.grid(toys.Toy), 1)
+    finally:
+        jax.config.update(option, before)
+
+
+@pytest.mark.parametrize("threads", ["x", "0", "-1", "1_0"])
+def test_a_number_of_threads_that_is_none_is_refused(monkeypatch, threads):
+    monkeypatch.setenv("PJRT_NPROC", threads)
+    with pytest.raises(UsageError, match=f"^PJRT_NPROC={threads} is not allowed"):
+        xla_threads()

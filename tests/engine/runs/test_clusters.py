@@ -256,3 +256,16 @@ def test_chunks_of_a_compiled_program_do_not_wait_for_the_first(toys, few_runs):
     before, chunks = waited(compiled=False)
     assert (before, chunks) == (1, 6)
     assert waited(compiled=True) == (6, 6)
+
+
+def test_a_pool_that_forks_is_refused(job):
+    """At once, before it hangs."""
+    with cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as forking:
+        with pytest.raises(jd.UsageError, match=r'it forks .*; make it with mp_context=multiprocessing.get_context\("spawn"\)$'):
+            job(cluster=forking)
+
+
+@pytest.mark.slow
+def test_a_server_of_forks_gives_the_same_bits(job, same_bits):
+    with cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as served:
+        assert same_bits(job(cluster=served), job())

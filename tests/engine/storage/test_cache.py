@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jaxdyn.engine.storage import cache
 from jaxdyn.engine.storage.cache import cache_dir, read_cached, write_cached
+from jaxdyn.errors import UsageError
 
 
 def test_the_environment_decides_and_an_empty_variable_does_not(monkeypatch, tmp_path):
@@ -47,3 +49,17 @@ def test_a_file_of_somebody_else_is_nothing(tmp_path, monkeypatch, content):
     (tmp_path / "folder").mkdir()
     write_cached("folder", 3)
     assert read_cached("folder") is None and read_cached("missing") is None
+
+
+def test_a_cache_in_a_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("JAXDYN_CACHE", "~/c")
+    assert cache.cache_dir() == tmp_path / "c"
+    monkeypatch.setenv("JAXDYN_CACHE", "~nobody-of-this-name/c")
+    for call in (cache.cache_dir, lambda: cache.read_cached("x"), lambda: cache.write_cached("x", 1)):
+        with pytest.raises(UsageError, match="^JAXDYN_CACHE=~nobody-of-this-name/c is not allowed"):
+            call()
+    monkeypatch.delenv("JAXDYN_CACHE")
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: Path("~/.cache/jaxdyn"))  # what platformdirs gives without one
+    with pytest.raises(UsageError, match="let JAXDYN_CACHE name a folder"):
+        cache.cache_dir()

@@ -9,6 +9,9 @@ import os
 import random
 import resource
 import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from jaxdyn.engine.base.reference import load_file, ref_to
 from jaxdyn.engine.runs import sweep as sweep_module
 from jaxdyn.engine.storage import shard, store
 from jaxdyn.engine.verification import verify as verify_module
-from jaxdyn.errors import StoreError
+from jaxdyn.errors import StoreError, UsageError
 from tests.engine.conftest import SEEDS
 
 
@@ -348,7 +351,9 @@ def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
     marker = json.loads((folder / "jaxdyn.json").read_text(encoding="utf-8"))
     with store.open_folder(folder, marker["purpose"]):
         for _ in range(2):  # who is turned away does not wipe the name
-            assert refused(swept, folder, f"is in use by process {os.getpid()}", "choose another output folder")
+            assert refused(
+                swept, folder, f"is in use by process {os.getpid()} on {socket.gethostname()}", "choose another output folder"
+            )
     swept(folder)
 
 
@@ -425,3 +430,36 @@ def test_plan_counts_what_is_stored(toys, tmp_path):
     jd.verify(toys.CLAIMS[0], out=tmp_path)
     plan = verify_module.make_plan([toys.CLAIMS[0], toys.CLAIMS[1]], store=tmp_path)
     assert plan.done == plan.runs and plan.seconds() == 0
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP])
+def test_without_flock_a_file_is_the_lock(tmp_path, monkeypatch, code):
+    """What a process of this machine left is taken over; of another machine nobody knows, and the sentence says what to do."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def missing(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    name = ".lock" if code == errno.ENOSYS else ".lock-held"
+    with store.open_folder(tmp_path, "x"):
+        own = (tmp_path / name).read_text(encoding="utf-8").split()
+        with pytest.raises(StoreError, match=f"is in use by process {os.getpid()} on {socket.gethostname()}; .*, remove .*{name}$"):
+            store.open_folder(tmp_path, "x").__enter__()
+    assert not (tmp_path / name).exists()
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE, encoding="utf-8").stdout
+    (tmp_path / name).write_text(f"{gone.strip()}\n{own[1]}\n", encoding="utf-8")
+    with store.open_folder(tmp_path, "x"):
+        pass
+    for file in (name, ".lock-owner"):
+        (tmp_path / file).write_text(f"{gone.strip()}\nother.example\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=f"in use by process {gone.strip()} on other.example; .* if it was killed, remove"):
+        store.open_folder(tmp_path, "x").__enter__()
+
+
+def test_an_output_folder_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with store.open_folder("~/out", "x") as folder:
+        assert folder == tmp_path / "out"
+    with pytest.raises(UsageError, match="no home folder is known for ~nobody-of-this-name"):
+        store.whole_path("~nobody-of-this-name/out")
