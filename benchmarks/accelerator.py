@@ -71,9 +71,9 @@ class Side:
     def start(self) -> subprocess.Popen[str]:
         """The process, and a thread that reads its lines."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with self.log.open("w") as log:
+        with self.log.open("w", encoding="utf-8") as log:
             command = [sys.executable, str(self.script)]
-            process = subprocess.Popen(command, env=self.environment, stderr=log, text=True, start_new_session=True, **pipes)
+            process = subprocess.Popen(command, env=self.environment, stderr=log, encoding="utf-8", start_new_session=True, **pipes)
         self.process, self.lines = process, queue.Queue()
         threading.Thread(target=forward, args=(process.stdout, self.lines), daemon=True).start()
         return process
@@ -97,7 +97,9 @@ class Side:
                 failure = f"stopped after {limit:.0f} s"
                 break
             if line is None:
-                failure = f"its process ended with {process.wait()}: {last_line(self.log.read_text(errors='replace'))}"
+                failure = (
+                    f"its process ended with {process.wait()}: {last_line(self.log.read_text(errors='replace', encoding='utf-8'))}"
+                )
                 break
             facts = json.loads(line)
             if "done" in facts:

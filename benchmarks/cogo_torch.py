@@ -67,7 +67,7 @@ def torch_seconds(d: int, threads: int, epochs: int) -> float:
 def torch_at_once(d: int, epochs: int) -> float:
     """Seconds per epoch and run of two processes with one thread each."""
     command = [sys.executable, __file__, "--child", str(d), str(epochs)]
-    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") for _ in range(2)]
     for child in both:
         child.stdout.readline()  # imported and warmed up
     for child in both:

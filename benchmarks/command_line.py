@@ -18,7 +18,7 @@ JAXDYN = str(Path(sys.executable).parent / "jaxdyn")
 def call(*args: str, cache: str, cwd: str) -> dict | None:
     """One call as a user types it; the JSON object where it prints one."""
     env = {**os.environ, "JAXDYN_CACHE": cache}
-    done = subprocess.run([JAXDYN, *args], cwd=cwd, env=env, capture_output=True, text=True)
+    done = subprocess.run([JAXDYN, *args], cwd=cwd, env=env, capture_output=True, encoding="utf-8")
     if done.returncode not in (0, 1):
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout) if "--json" in args else None

@@ -47,7 +47,7 @@ def cores() -> int:
     """How many processor cores this process may use, by its affinity and by the quota of its container."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
         return max(1, min(count, round(int(quota) / int(period))))
     except (OSError, ValueError):  # no such file, or "max"
         return count
@@ -56,7 +56,7 @@ def cores() -> int:
 def platform_of_runs() -> str:
     """The platform that JAX takes in a new process; this one opens no device, which it would keep from others."""
     code = "import jax; print(jax.default_backend())"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8")
     return done.stdout.split()[-1]
 
 
@@ -65,7 +65,7 @@ def processor() -> str:
     info = Path("/proc/cpuinfo")
     if not info.exists():
         return platform.processor()
-    said = dict(line.split(":", 1) for line in info.read_text().split("\n\n")[0].splitlines() if ":" in line)
+    said = dict(line.split(":", 1) for line in info.read_text(encoding="utf-8").split("\n\n")[0].splitlines() if ":" in line)
     said = {name.strip(): value.strip() for name, value in said.items()}
     name = said.get("model name", platform.processor())
     return f"{name}, family {said['cpu family']}, model {said['model']}" if {"cpu family", "model"} <= said.keys() else name
@@ -81,7 +81,7 @@ def peak_memory() -> float:
     """GiB that this process has had in memory at most. ``ru_maxrss`` will not do on Linux: it begins with the parent's."""
     status = Path("/proc/self/status")
     if status.exists():
-        return int(re.findall(r"VmHWM:\s*(\d+) kB", status.read_text())[0]) / 2**20
+        return int(re.findall(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="utf-8"))[0]) / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
 
 
@@ -119,7 +119,7 @@ class Children:
     def __init__(self, stack: ExitStack, script: str, words: Sequence[object], processes: int) -> None:
         command = [sys.executable, script, "--child", *map(str, words)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.children = [stack.enter_context(subprocess.Popen(command, text=True, **pipes)) for _ in range(processes)]
+        self.children = [stack.enter_context(subprocess.Popen(command, encoding="utf-8", **pipes)) for _ in range(processes)]
         for c in self.children:
             self.answer(c)
 
@@ -195,8 +195,8 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
         content["made_from"] = made_by(script, time.monotonic() - BEGAN)
     if path.exists():
-        before = json.loads(path.read_text())
+        before = json.loads(path.read_text(encoding="utf-8"))
         known = [before, *before.pop("elsewhere", [])]
         if others := [one for one in known if hardware(one["machine"]) != hardware(content["machine"])]:
             content["elsewhere"] = others
-    path.write_text(re.sub(FOLDERS, "…/", json.dumps(content, indent=1, ensure_ascii=False)) + "\n")
+    path.write_text(re.sub(FOLDERS, "…/", json.dumps(content, indent=1, ensure_ascii=False)) + "\n", encoding="utf-8")

@@ -162,7 +162,7 @@ def cold(seeds: int, every: int) -> list[dict[str, float]]:
             start = time.perf_counter()
             done = subprocess.run(
                 [sys.executable, __file__, "--child", "--seeds", str(seeds), "--every", str(every)],
-                env=env, check=True, capture_output=True, text=True,
+                env=env, check=True, capture_output=True, encoding="utf-8",
             )  # fmt: skip
             found.append({"seconds": time.perf_counter() - start, **json.loads(done.stdout)})
     return found

@@ -198,7 +198,7 @@ def cold(seeds: int, quick: bool) -> list[dict[str, float]]:
         command = [sys.executable, __file__, "--child", "--seeds", str(seeds), *(["--quick"] if quick else [])]
         for _ in range(2):
             start = time.perf_counter()
-            done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+            done = subprocess.run(command, env=env, check=True, capture_output=True, encoding="utf-8")
             found.append({"seconds": time.perf_counter() - start, **json.loads(done.stdout)})
     return found
 

@@ -55,7 +55,7 @@ class Campaign:
 
     def run(self, out: Path, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
         """The command, run to its end."""
-        return subprocess.run(self.command(out, *options), capture_output=True, text=True, **more)
+        return subprocess.run(self.command(out, *options), capture_output=True, encoding="utf-8", **more)
 
     def same(self, out: Path, printed: str) -> bool:
         """Whether a run ended as the unbroken one: verdicts, checks, resolutions, and every bit of every shard."""
@@ -71,7 +71,11 @@ class Campaign:
                 cluster = stack.enter_context(dask(self.work)) if way.startswith("Dask") else None
                 options = () if cluster is None else ("--cluster", f"dask://{cluster['address']}")
                 process = subprocess.Popen(
-                    self.command(out, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+                    self.command(out, *options),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    start_new_session=True,
                 )
                 try:
                     printed, said = process.communicate(timeout=self.rng.uniform(1.0, 0.9 * self.seconds))
@@ -116,7 +120,7 @@ def children(pid: int) -> list[int]:
     while todo:
         one = todo.pop()
         with contextlib.suppress(OSError):
-            below = [int(p) for p in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
+            below = [int(p) for p in Path(f"/proc/{one}/task/{one}/children").read_text(encoding="utf-8").split()]
             found += below
             todo += below
     return [p for p in found if b"spawn_main" in _words(p)]
@@ -204,7 +208,7 @@ def once(campaign: Campaign) -> Iterator[tuple[str, dict[str, Any]]]:
     some(out).unlink()
     yield "files of the future", {"same": campaign.same(out, run(out).stdout)}
     shutil.rmtree(work / "two", ignore_errors=True)
-    first = subprocess.Popen(campaign.command(work / "two"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    first = subprocess.Popen(campaign.command(work / "two"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")
     while not (work / "two" / ".lock-owner").exists():
         time.sleep(0.2)
     second = said(run(work / "two"))
@@ -221,7 +225,7 @@ def _as_root(campaign: Campaign, copied: Any) -> Iterator[tuple[str, dict[str, A
         shutil.chown(place, "nobody")
     lowered = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
     if shutil.which("setpriv"):  # else root may write everywhere
-        done = subprocess.run([*lowered, *campaign.command(out)], capture_output=True, text=True)
+        done = subprocess.run([*lowered, *campaign.command(out)], capture_output=True, encoding="utf-8")
         yield "another user's folder", said(done)
     disk = work / "disk"
     disk.mkdir(exist_ok=True)

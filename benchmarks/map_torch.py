@@ -41,7 +41,7 @@ def ours(cells: int) -> dict[str, float]:
     start = time.perf_counter()
     env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"} | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     words = [sys.executable, __file__, "--child", "--cells", str(cells)]
-    done = subprocess.run(words, env=env, check=True, capture_output=True, text=True)
+    done = subprocess.run(words, env=env, check=True, capture_output=True, encoding="utf-8")
     return json.loads(done.stdout) | {"whole": time.perf_counter() - start}
 
 

@@ -136,7 +136,7 @@ def devices(task: Task) -> None:
     memory = (found[0].memory_stats() or {}).get("bytes_limit", 0)
     packages = {d.name: d.version for d in distributions() if (d.name or "").lower().startswith(PRIVATE)}
     facts = {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found), "memory": memory}
-    driver = DRIVER.read_text().splitlines()[0] if DRIVER.exists() else ""
+    driver = DRIVER.read_text(encoding="utf-8").splitlines()[0] if DRIVER.exists() else ""
     runtime = str(getattr(found[0].client, "platform_version", ""))
     facts |= {"runtime": runtime, "driver": driver, "python": platform.python_version(), "packages": dict(sorted(packages.items()))}
     task.say("devices", opened=opened, cores=cores(), flags=os.environ.get("XLA_FLAGS", ""), **facts)
@@ -324,7 +324,7 @@ def verdicts(task: Task) -> None:
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         words = [sys.executable, "-m", "jaxdyn", "verify", *claims, "--json", "--out", folder]
-        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(words, capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL)
         whole = time.perf_counter() - begin
         if done.returncode not in (0, 1):
             raise RuntimeError(f"verify ended with {done.returncode}: {last_line(done.stderr)}")
@@ -410,7 +410,7 @@ def serve(orders: Any, tell: Callable[[dict[str, Any]], None]) -> None:
 
 
 if __name__ == "__main__":
-    answers = os.fdopen(os.dup(1), "w")  # for the lines alone: what else is printed goes to standard error
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")  # for the lines alone: what else is printed goes to standard error
     os.dup2(2, 1)
 
     def tell(facts: dict[str, Any]) -> None:

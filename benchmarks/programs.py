@@ -57,7 +57,7 @@ def compared(programs: dict[str, dict], before: dict[str, float]) -> list[dict]:
 
 def main(words: list[str]) -> None:
     """Measure or read, print, record."""
-    result, totals = (json.loads(Path(words[0]).read_text()), {}) if words else measured()
+    result, totals = (json.loads(Path(words[0]).read_text(encoding="utf-8")), {}) if words else measured()
     programs = named(result["costs"])
     totals |= {
         "verification": result["seconds"],
@@ -65,7 +65,7 @@ def main(words: list[str]) -> None:
         "claims": len(result["claims"]),
         **{kind: sum(c[kind] for c in programs.values()) for kind in ("compile_seconds", "run_seconds")},
     }
-    last = json.loads(RECORDED.read_text()) if RECORDED.exists() else {"totals": {}, "programs": {}}
+    last = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {"totals": {}, "programs": {}}
     for name, value in totals.items():
         print(f"{name:22s} {value:10.1f}   recorded {last['totals'].get(name, float('nan')):10.1f}")
     spent = {name: c["compile_seconds"] + c["run_seconds"] for name, c in programs.items()}

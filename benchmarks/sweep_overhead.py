@@ -411,7 +411,7 @@ PARTS = ORDINARY | {"large": large, "cluster": cluster}
 def fresh(*words: object, limit: float = float("inf")) -> Any:
     """What a process of its own prints as its last line; one that takes more than ``limit`` GiB is ended, with that as its peak."""
     command = [sys.executable, __file__, "--child", *map(str, words)]
-    with tempfile.TemporaryFile("w+") as printed, subprocess.Popen(command, stdout=printed) as child:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed, subprocess.Popen(command, stdout=printed) as child:
         while child.poll() is None:
             if resident(child.pid) > limit:
                 child.kill()
@@ -426,7 +426,7 @@ def fresh(*words: object, limit: float = float("inf")) -> Any:
 def resident(pid: int) -> float:
     """GiB that a process has in memory; 0 where the system does not say."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**30
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**30
     except (OSError, IndexError):
         return 0.0
 
@@ -472,7 +472,7 @@ def main(words: list[str]) -> None:
         print(part, file=sys.stderr, flush=True)
         found, facts[part] = fresh(part, options.quick)
         rows += found
-    before = json.loads(path.read_text()) if path.exists() and not options.quick else {}
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() and not options.quick else {}
     rows, facts = together(before, rows, facts)
     missed = sum(one["met"] not in ("", "met") for one in rows)
     question = f"What the engine costs beyond the runs ({missed} of {sum(one['met'] != '' for one in rows)} bars are not met)"

@@ -29,7 +29,7 @@ def load(path: str) -> dict:
         UsageError: if it cannot be read or holds no studies.
     """
     try:
-        record = json.loads(Path(path).read_text())
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
         if rows(record) and panels(record) and all("file" in one for one in record["rules"].values()):
             return record
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -48,8 +48,8 @@ def peak_of_process(reset: bool = False) -> float | None:
     """GiB that the process has held at most since the last reset; None where the system does not tell."""
     try:
         if reset:
-            Path("/proc/self/clear_refs").write_text("5")
-        line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM"))
+            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        line = next(row for row in Path("/proc/self/status").read_text(encoding="utf-8").splitlines() if row.startswith("VmHWM"))
     except (OSError, StopIteration):
         return None
     return int(line.split()[1]) / 2**20

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.runs.sweep import MOST_SEEDS
@@ -53,7 +54,7 @@ def main(
     args = vars(parser.parse_args(argv))
     scale, out = args.pop("scale"), args.pop("out")
     try:
-        run(scale, Path(out), **args)
+        run(scale, from_home(out), **args)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

@@ -5,7 +5,10 @@ JAX, chex and hypothesis are imported only when they are needed.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,9 +77,11 @@ def assert_trial(
     """
     import jax
 
+    from jaxdyn.engine.base.devices import check_options
     from jaxdyn.engine.programs import purity
     from jaxdyn.engine.runs.sweep import chosen_seeds
 
+    check_options()
     others, noise = purity.check_request(trial, setting, others, noise)
     seeds = chosen_seeds(seeds)
     if rtol is not None:
@@ -175,9 +180,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class ClaimItem(pytest.Item):
     """One claim as a test."""
 
-    def __init__(self, *, claim: Claim, scale: str, **kwargs: Any) -> None:
+    def __init__(self, *, claim: Claim, scale: str, file: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.claim, self.scale = claim, scale
+        self.claim, self.scale, self.path = claim, scale, file
 
     def runtest(self) -> None:
         """Verify the claim."""
@@ -200,16 +205,57 @@ class ClaimItem(pytest.Item):
         return self.path, 0, f"claim {self.claim.id}"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Take the arguments that name a claim, ``FILE::theory.claim``, as this plugin prints them, for patterns and files to load."""
+    config = session.config
+    for argument in list(config.args):
+        path, _, name = argument.partition("::")
+        file = (config.invocation_params.dir / path).resolve()
+        if re.fullmatch(r"[\w-]+\.[\w-]+", name) and file.is_file():
+            config.args.remove(argument)
+            config.option.jaxdyn.append(name)
+            config.option.jaxdyn_load += _to_load(file)
+
+
+def _to_load(file: Path) -> list[str]:
+    """The file, or the folder of a theory around it, that has to be loaded for its claims; none for those of a package."""
+    from jaxdyn.engine.base.failure import PACKAGE, installed
+
+    if file.is_relative_to(PACKAGE) or installed(file):
+        return []
+    pages = (folder / "__init__.py" for folder in file.parents)
+    theory = next((page.parent for page in pages if page.is_file() and "THEORY" in page.read_text(encoding="utf-8")), file)
+    return [str(theory)]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Append the selected claims to the collected tests."""
+    """Append the selected claims to the collected tests, before ``-k`` and the like choose among all of them."""
     patterns = config.getoption("--jaxdyn")
     if not patterns:
         return
+    from jaxdyn.engine.base.parsing import from_home
     from jaxdyn.engine.catalogue.registry import select
 
     try:
-        claims = select(patterns, config.getoption("--jaxdyn-load"))
+        places = [(config.invocation_params.dir / from_home(path)).resolve() for path in config.getoption("--jaxdyn-load")]
+        claims = select(patterns, list(dict.fromkeys(places)))
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
-    scale = config.getoption("--jaxdyn-scale")
-    items += [ClaimItem.from_parent(session, name=claim.id, claim=claim, scale=scale) for claim in claims]
+    chosen = [_item(session, claim) for claim in claims]
+    items += chosen
+    report = pytest.CollectReport("jaxdyn", "passed", None, list[pytest.Item | pytest.Collector](chosen))
+    config.hook.pytest_collectreport(report=report)  # so that pytest counts them
+
+
+def _item(session: pytest.Session, claim: Claim) -> ClaimItem:
+    """A claim as a test whose id names its file and the claim."""
+    from jaxdyn.engine.base.failure import PACKAGE
+    from jaxdyn.engine.catalogue.registry import home
+
+    file = PACKAGE.parent / (home(claim) or "")
+    nodeid = f"{Path(os.path.relpath(file, session.config.rootpath)).as_posix()}::{claim.id}"
+    scale = session.config.getoption("--jaxdyn-scale")
+    item: ClaimItem = ClaimItem.from_parent(session, name=claim.id, nodeid=nodeid, claim=claim, scale=scale, file=file)
+    return item

@@ -279,7 +279,7 @@ class Campaign:
         """Make the claim, the cache and the undamaged run."""
         self.folder = Path(folder)
         os.chdir(self.folder)
-        Path("mine.py").write_text(CLAIMS)
+        Path("mine.py").write_text(CLAIMS, encoding="utf-8")
         os.environ["JAXDYN_CACHE"] = str(self.folder / "cache")
         self.verify = ["verify", "--load", "mine.py", "mine", "--json", "--workers", "1", "--out"]
         whole = called("undamaged", lambda: main([*self.verify, "whole"]))
@@ -325,7 +325,7 @@ class Campaign:
             words += [rng.choice(MODEL_OPTIONS), rng.choice(["full", "galore", "bf16", "8bit", "long", *VALUES])]
         words += ["--method", rng.choice(["full", "lora"])] if words[0] == "memory" else []  # all of them take long
         changed = {rng.choice(list(CONFIG)): rng.choice([None, -1, 0, 1, 3, 2**31, 10**30, 0.5, float("nan"), "64", [], {}, True])}
-        Path("config.json").write_text(json.dumps(CONFIG | (changed if rng.random() < 0.5 else {})))
+        Path("config.json").write_text(json.dumps(CONFIG | (changed if rng.random() < 0.5 else {})), encoding="utf-8")
         words = [w for w in words if "\x00" not in w]
         return called(" ".join(map(repr, words)), lambda: main(words))
 
@@ -355,7 +355,7 @@ class Campaign:
         if rng.random() < 0.4:
             added = f"{rng.choice(ADDED)}={rng.choice(BY)}"
             text, changes = text.replace("seeds=2,", f"seeds=2, {added},"), [*changes, added]
-        Path("changed.py").write_text(text)
+        Path("changed.py").write_text(text, encoding="utf-8")
         words = ["verify", "--load", "changed.py", "mine", "--workers", "1", "--out", "changed"]
         shutil.rmtree("changed", ignore_errors=True)
         return called("; ".join(changes), lambda: main(words))

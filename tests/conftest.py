@@ -117,5 +117,5 @@ def small_text(tmp_path_factory):
     """A file of 60 words in a fixed disorder."""
     path = tmp_path_factory.mktemp("text") / "a.txt"
     rng = np.random.default_rng(0)
-    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)))
+    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)), encoding="utf-8")
     return path

@@ -50,7 +50,7 @@ def load():
 def side(load, tmp_path, monkeypatch):
     """A side whose process is a stand-in."""
     accelerator = load("accelerator")
-    (tmp_path / "fake.py").write_text(FAKE)
+    (tmp_path / "fake.py").write_text(FAKE, encoding="utf-8")
     monkeypatch.setattr(accelerator.Side, "script", tmp_path / "fake.py")
     side = accelerator.Side("cpu", tmp_path)
     yield side
@@ -60,7 +60,7 @@ def side(load, tmp_path, monkeypatch):
 def alive(pid):
     """Whether a process runs; one that has ended and that nobody has waited for does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split()[2] != "Z"
     except OSError:
         return False
 
@@ -281,7 +281,7 @@ def test_results_of_other_hardware_are_kept(load, tmp_path):
     for accelerator, number in (("one", 1), ("two", 2), ("one", 3)):
         machine = {"cpu": "x", "accelerator": accelerator}
         common.write(path, {"machine": machine, "number": number, "said": "in /home/someone/a.py"})
-    result = json.loads(path.read_text())
+    result = json.loads(path.read_text(encoding="utf-8"))
     assert result["number"] == 3 and result["said"] == "in …/a.py"
     assert [one["number"] for one in result["elsewhere"]] == [2]
 
@@ -324,7 +324,7 @@ def test_the_programs_of_the_pieces_lower_for_accelerators(load, platform):
 @pytest.mark.slow
 def test_without_an_accelerator_it_says_so(tmp_path):
     command = [sys.executable, str(BENCHMARKS / "accelerator.py"), "--out", str(tmp_path / "result.json")]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=os.environ | {"JAX_PLATFORMS": "cpu"})
     assert done.returncode == 2
     assert "JAX finds no accelerator, only cpu" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "result.json").exists()
@@ -335,10 +335,10 @@ def test_a_trial_of_the_whole(tmp_path):
     """All pieces in small sizes, in an environment without compiled programs; both sides are what is here."""
     result = tmp_path / "result.json"
     command = [sys.executable, str(BENCHMARKS / "accelerator.py"), "--quick", "--out", str(result)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     assert done.returncode == 0, done.stderr
     assert "NO ACCELERATOR IS HERE: both sides are the CPU" in " ".join(done.stdout.split())
-    found = json.loads(result.read_text())
+    found = json.loads(result.read_text(encoding="utf-8"))
     assert found["machine"]["accelerator"].endswith("cpu (cpu)") and found["quick"] is True
     assert len(found["rates"]) == 8 and all(isinstance(rate["ratio"], float) for rate in found["rates"])
     rows = found["rows"]
@@ -367,7 +367,7 @@ def test_the_peak_of_a_process_is_its_own(tmp_path):
     code = "import sys\nsys.path.insert(0, sys.argv[1])\nfrom common import peak_memory\nprint(peak_memory())\n"
     code += "block = bytearray(b'x') * 2**28\nprint(peak_memory())"
     block = bytearray(b"x") * 2**28  # 256 MiB here, too
-    done = subprocess.run([sys.executable, "-c", code, str(BENCHMARKS)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, str(BENCHMARKS)], capture_output=True, encoding="utf-8", check=True)
     before, after = map(float, done.stdout.split())
     assert len(block) == 2**28 and before < 0.2 and 0.2 < after - before < 0.3
 
@@ -451,7 +451,7 @@ def test_the_overhead_in_processes_of_their_own(part, tmp_path):
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / "sweep_overhead.py"), "--quick", "--only", part],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=tmp_path,
         env=os.environ | {"COLUMNS": "200"},
     )

@@ -56,7 +56,7 @@ def test_an_editable_install_has_none_and_those_of_a_source_distribution_stay(
     if there:
         hook.FOLDER.mkdir(parents=True)
         for name in hook.NAMES:
-            (hook.FOLDER / name).write_text("{}")
+            (hook.FOLDER / name).write_text("{}", encoding="utf-8")
     build = hook.BuildWithGenerated(Distribution({"packages": []}))
     build.ensure_finalized()
     build.build_lib, build.editable_mode = "lib", editable

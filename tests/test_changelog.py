@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-LINES = (Path(__file__).parents[1] / "CHANGELOG.md").read_text().splitlines()
+LINES = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
 HEADINGS = re.compile(r"# Changelog|## (Unreleased|\d+\.\d+\.\d+)|### (Added|Changed|Deprecated|Removed|Fixed|Security)|#### \w.*")
 
 

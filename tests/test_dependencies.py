@@ -17,7 +17,7 @@ from jaxdyn.data import digits, graphs
 from jaxdyn.errors import UsageError, missing
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMPORTED = {"math-core": "math_core", "scikit-learn": "sklearn"}  # the name under which a distribution is imported, if it differs
 WITH = {  # they come with it
     "PIL": "matplotlib",
@@ -67,7 +67,7 @@ def test_importing_jaxdyn_imports_nothing_else():
         "new = {name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)\n"
         "assert new == {'jaxdyn'}, new\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
@@ -76,7 +76,7 @@ def test_verifying_imports_no_network_library():
     """``jd.verify`` by itself takes JAX and xarray; networks, optimizers, solvers and pages are imported by what uses them."""
     late = {"flax", "optax", "diffrax", "equinox", "matplotlib", "jinja2", "math_core", "sklearn", "networkx", "chex", "hypothesis"}
     code = f"import sys\nimport jaxdyn as jd\njd.verify\nassert not {late!r} & set(sys.modules), {late!r} & set(sys.modules)\n"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
@@ -96,7 +96,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch, capsys):
 
 def pinned(python, file="constraints.txt"):
     """The versions that a file of constraints has for a version of Python."""
-    lines = [line for line in (ROOT / file).read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     wanted = [one for one in map(Requirement, lines) if one.marker is None or one.marker.evaluate({"python_version": python})]
     assert len({one.name for one in wanted}) == len(wanted), "one version of each"
     return {one.name: str(one.specifier) for one in wanted}
@@ -117,7 +117,7 @@ def make(tmp_path):
     own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "EXTRA", "VENV")}
 
     def plan(*words):
-        done = subprocess.run(["make", "-n", *words, f"VENV={tmp_path}"], cwd=ROOT, env=own, capture_output=True, text=True)
+        done = subprocess.run(["make", "-n", *words, f"VENV={tmp_path}"], cwd=ROOT, env=own, capture_output=True, encoding="utf-8")
         return done.stdout.splitlines() if done.returncode == 0 else done.stderr
 
     return plan

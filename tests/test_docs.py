@@ -25,9 +25,9 @@ NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 @pytest.mark.slow
 def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
-    (code,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(), re.S)
+    (code,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(encoding="utf-8"), re.S)
     assert len(code.splitlines()) <= 40
-    (tmp_path / "my_claims.py").write_text(code)
+    (tmp_path / "my_claims.py").write_text(code, encoding="utf-8")
     outcome = jd.verify("mine.logistic", load=[tmp_path / "my_claims.py"])
     assert outcome.as_expected, outcome
 
@@ -36,7 +36,7 @@ def test_commands_of_the_documents_are_commands():
     lines = [
         line
         for name in ("quickstart", "write_your_own_claim", "explore", "accelerators", "text", "galore", "tutorial", "api/by_task")
-        for line in (DOCS / f"{name}.md").read_text().splitlines()
+        for line in (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()
     ]
     commands = [shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in lines if re.match(r"(\$ )?jaxdyn ", line)]
     assert len(commands) >= 10
@@ -48,20 +48,20 @@ def test_commands_of_the_documents_are_commands():
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_prints_what_it_shows(name):
     """But for times. `python -m jaxdyn.maintain run FILE` writes today's output."""
-    text = (DOCS / name).read_text()
+    text = (DOCS / name).read_text(encoding="utf-8")
     assert executed.masked(executed.page(text)) == executed.masked(text)
 
 
 def test_the_beginning_of_a_page_prints_what_it_shows():
-    text = (DOCS / "jax.md").read_text().split("## What does")[0]
+    text = (DOCS / "jax.md").read_text(encoding="utf-8").split("## What does")[0]
     assert executed.page(text) == text and "```text" in text
 
 
 @pytest.mark.slow
 def test_the_theory_of_the_tutorial_agrees_with_other_solvers(tmp_path):
     """Its least Q by SciPy's minimiser under constraints, its least l1 norm by linear programming; data of its own."""
-    blocks = re.findall(r'```python title="diagonal.py"\n(.*?)```', (DOCS / "tutorial.md").read_text(), re.S)
-    (tmp_path / "diagonal.py").write_text(blocks[0])
+    blocks = re.findall(r'```python title="diagonal.py"\n(.*?)```', (DOCS / "tutorial.md").read_text(encoding="utf-8"), re.S)
+    (tmp_path / "diagonal.py").write_text(blocks[0], encoding="utf-8")
     tutorial, alpha = load_file(tmp_path / "diagonal.py"), 0.3
     with jax.enable_x64(True):
         x, y = tutorial.make_data(tutorial.Diagonal(), jax.random.key(5))
@@ -81,17 +81,17 @@ def test_the_theory_of_the_tutorial_agrees_with_other_solvers(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_prints_what_it_shows(file):
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text(encoding="utf-8"))
     shown, today = (executed.as_page(one, file.stem) for one in (content, executed.notebook(content)))
     assert executed.masked(today[0]) == executed.masked(shown[0]) and today[1].keys() == shown[1].keys() != set()
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_the_page_of_a_notebook_shows_the_notebook(file):
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text(encoding="utf-8"))
     text, figures = executed.as_page(content, file.stem)
-    assert file.with_suffix(".md").read_text() == text, "run `python -m jaxdyn.maintain run`"
-    assert all(file.with_name(name).read_text() == svg for name, svg in figures.items())
+    assert file.with_suffix(".md").read_text(encoding="utf-8") == text, "run `python -m jaxdyn.maintain run`"
+    assert all(file.with_name(name).read_text(encoding="utf-8") == svg for name, svg in figures.items())
     assert (content["nbformat"], len({cell["id"] for cell in content["cells"]})) == (4, len(content["cells"]))
     assert all(
         cell["outputs"] or "print" not in "".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"
@@ -101,7 +101,7 @@ def test_the_page_of_a_notebook_shows_the_notebook(file):
 @pytest.mark.slow
 def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "text.md").read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "text.md").read_text(encoding="utf-8"), re.S)
     names: dict = {}
     exec("\n".join(blocks), names)
     assert names["seen"]["entropy"].shape == (2, 20, 1, 35) and names["run"].records["entropy"].shape == (3, 1)
@@ -109,7 +109,7 @@ def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
 
 
 def test_code_on_galore_runs_as_pasted(capsys):
-    text = (DOCS / "galore.md").read_text()
+    text = (DOCS / "galore.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     names: dict = {}
     exec("\n".join(blocks), names)
@@ -120,20 +120,20 @@ def test_code_on_galore_runs_as_pasted(capsys):
 @pytest.mark.slow
 def test_code_on_caches_runs_as_pasted():
     names: dict = {}
-    exec("\n".join(re.findall(r"```python\n(.*?)```", (DOCS / "cache.md").read_text(), re.S)), names)
+    exec("\n".join(re.findall(r"```python\n(.*?)```", (DOCS / "cache.md").read_text(encoding="utf-8"), re.S)), names)
     assert names["new"].shape == (20,) and names["more"].shape == (10,)
 
 
 @pytest.mark.slow
 def test_the_tests_of_the_documents_pass_in_a_project_of_ones_own(tmp_path):
     """With the claim of the documents as the project's module: its own setting and trial, by the names that the page uses."""
-    (claim,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(), re.S)
-    (tests,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.S)
-    (tmp_path / "my_claims.py").write_text(claim)
-    (tmp_path / "test_mine.py").write_text(tests)
+    (claim,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(encoding="utf-8"), re.S)
+    (tests,) = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(encoding="utf-8"), re.S)
+    (tmp_path / "my_claims.py").write_text(claim, encoding="utf-8")
+    (tmp_path / "test_mine.py").write_text(tests, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_mine.py"]
     own = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "PYTEST_ADDOPTS": ""}  # the options of this suite are not its
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **own}, capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -143,7 +143,7 @@ def test_the_site_builds(tmp_path):
     site = tmp_path / "site"
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
-    done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
     assert pages >= {
@@ -164,5 +164,5 @@ def test_the_site_builds(tmp_path):
         "theories",
         "theories/joma",
     }
-    assert not any("arithmatex" in path.read_text() for path in site.rglob("index.html")), "formulas are MathML"
-    assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text()
+    assert not any("arithmatex" in path.read_text(encoding="utf-8") for path in site.rglob("index.html")), "formulas are MathML"
+    assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 def test_examples_are_short():
     assert len(EXAMPLES) == 3
     for file in EXAMPLES:
-        assert len(file.read_text().splitlines()) <= 40, file.name
-        assert ast.get_docstring(ast.parse(file.read_text()))
+        assert len(file.read_text(encoding="utf-8").splitlines()) <= 40, file.name
+        assert ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_a_table_is_printed_and_written(tmp_path, capsys):
     experiment.table(tmp_path / "new", "numbers", rows, "Numbers")
     out = capsys.readouterr().out
     assert "Numbers" in out and "0.1235" in out and "paper" in out
-    with open(tmp_path / "new" / "numbers.csv", newline="") as file:
+    with open(tmp_path / "new" / "numbers.csv", newline="", encoding="utf-8") as file:
         read = list(csv.DictReader(file))
     assert [r["case"] for r in read] == ["a", "b"]
     assert float(read[0]["ours"]) == 0.123456789 and read[1]["paper"] == "", "all digits, and an empty cell for None"
@@ -89,7 +89,9 @@ def test_a_figure_written_twice_is_the_same_bytes(tmp_path):
 
     for name in ("a", "b"):
         experiment.figure(tmp_path, name, draw)
-    assert (tmp_path / "a.svg").read_text().lstrip().startswith("<?xml") and "<svg" in (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml") and "<svg" in (
+        tmp_path / "a.svg"
+    ).read_text(encoding="utf-8")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     for suffix in ("svg", "png"):
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
@@ -105,7 +107,7 @@ def test_a_dataset_is_saved_whole(tmp_path):
 
 def test_a_record_has_the_machine_and_the_facts_in_json(tmp_path):
     experiment.record(tmp_path / "new", "study", "How many?", rows=[{"share": 0.5, "lost": float("nan")}], settings={"width": 64})
-    content = json.loads((tmp_path / "new" / "study.json").read_text())
+    content = json.loads((tmp_path / "new" / "study.json").read_text(encoding="utf-8"))
     assert content["question"] == "How many?"
     assert content["rows"] == [{"share": 0.5, "lost": None}]
     assert content["settings"] == {"width": 64}
@@ -123,6 +125,6 @@ def test_a_record_has_the_machine_and_the_facts_in_json(tmp_path):
     ids=["table", "figure", "save", "record"],
 )
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, write):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(jd.UsageError, match="cannot write to"):
         write(tmp_path / "file" / "out")

@@ -51,7 +51,7 @@ def graph() -> dict[str, set[str]]:
     files = {name.removesuffix(".__init__"): file for name, file in files.items()}
     imports: dict[str, set[str]] = {name: set() for name in files}
     for name, file in files.items():
-        for statement in statements(ast.parse(file.read_text())):
+        for statement in statements(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(statement, ast.Import):
                 imports[name] |= {alias.name for alias in statement.names} & files.keys()
             elif isinstance(statement, ast.ImportFrom) and statement.module in files:
@@ -94,7 +94,7 @@ def test_the_engine_has_wings_of_a_dozen_rooms_that_say_what_they_are():
     assert max(list(rooms.values()).count(name) for name in WINGS) <= 12
     assert [p.name for p in (PACKAGE / "engine").glob("*.py")] == ["__init__.py"]
     for name in WINGS:
-        assert ast.get_docstring(ast.parse((PACKAGE / "engine" / name / "__init__.py").read_text())), name
+        assert ast.get_docstring(ast.parse((PACKAGE / "engine" / name / "__init__.py").read_text(encoding="utf-8"))), name
 
 
 def test_wings_import_in_one_direction():

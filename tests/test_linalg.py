@@ -63,7 +63,7 @@ def test_vmap_is_the_loop(matrices, x64):
 
 @pytest.mark.slow
 def test_a_dozen_batches_in_one_program_come_to_an_end():
-    ended = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run([sys.executable, "-c", MANY], capture_output=True, encoding="utf-8", timeout=120, check=True)
     assert ended.stdout.strip() == "done"
 
 
@@ -71,7 +71,7 @@ def test_nothing_else_factorises_matrices_in_a_program():
     fault = re.compile(r"jnp\.linalg\.(eig|svd|qr|solve|inv|lstsq|pinv|cholesky)|jax\.scipy\.linalg|lax\.linalg")
     package = Path(jaxdyn.__file__).parent
     files = [p for p in package.rglob("*.py") if p.name != "linalg.py"]
-    assert [str(p.relative_to(package)) for p in files if fault.search(p.read_text())] == []
+    assert [str(p.relative_to(package)) for p in files if fault.search(p.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.thinned

@@ -38,12 +38,12 @@ def freshly(tmp_path, monkeypatch):
     folder, info = site / "freshly", site / "freshly-1.0.dist-info"
     (folder / "descent").mkdir(parents=True)
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: freshly\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[jaxdyn.claims]\nfreshly = freshly\n")
-    (folder / "__init__.py").write_text(PAGE)
-    (folder / "maps.py").write_text(MAPS)
-    text = TOYS.read_text().replace('"toy.', '"freshly.').replace('"solver.decay"', '"freshly.solved"')
-    (folder / "descent" / "toys.py").write_text(text)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: freshly\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[jaxdyn.claims]\nfreshly = freshly\n", encoding="utf-8")
+    (folder / "__init__.py").write_text(PAGE, encoding="utf-8")
+    (folder / "maps.py").write_text(MAPS, encoding="utf-8")
+    text = TOYS.read_text(encoding="utf-8").replace('"toy.', '"freshly.').replace('"solver.decay"', '"freshly.solved"')
+    (folder / "descent" / "toys.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setattr(theories, "__path__", [])
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
@@ -80,26 +80,34 @@ def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
     assert "in the atlas: Decay by rate" in capsys.readouterr().out
 
     assert main(["verify", "freshly.decay", "--workers", "1", "--out", "report"]) == 0
-    report = (tmp_path / "report" / "index.html").read_text()
+    report = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     for text in ("Fresh decay", "decays by a fixed factor", "On decay", 'id="map-freshly-rates"', 'data-figure="'):
         assert text in report, text
 
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "findings.md").write_text("")
+    (docs / "findings.md").write_text("", encoding="utf-8")
     for page in (tmp_path / "README.md", docs / "studies.md"):
-        page.write_text(MARKED)
+        page.write_text(MARKED, encoding="utf-8")
     list(documents.renew(tmp_path, tmp_path / "report"))
-    assert "| `freshly` Fresh decay | [0000.00001](https://arxiv.org/abs/0000.00001) |" in (tmp_path / "README.md").read_text()
-    catalogue = (docs / "catalogue.md").read_text()
+    assert "| `freshly` Fresh decay | [0000.00001](https://arxiv.org/abs/0000.00001) |" in (tmp_path / "README.md").read_text(
+        encoding="utf-8"
+    )
+    catalogue = (docs / "catalogue.md").read_text(encoding="utf-8")
     assert (
         "**Fresh decay**" in catalogue
         and "### Descent\n" in catalogue
         and "- [On decay](https://arxiv.org/abs/0000.00001), A. Author, 2026" in catalogue
     )
-    assert "## Decay by rate" in (docs / "atlas.md").read_text() and (docs / "figures" / "map.freshly-rates.svg").is_file()
-    assert "\n`freshly.decay`: " in (docs / "gallery.md").read_text() and (docs / "figures" / "freshly.decay.svg").is_file()
-    assert "`freshly.decay`" in (docs / "studies.md").read_text()
+    assert (
+        "## Decay by rate" in (docs / "atlas.md").read_text(encoding="utf-8")
+        and (docs / "figures" / "map.freshly-rates.svg").is_file()
+    )
+    assert (
+        "\n`freshly.decay`: " in (docs / "gallery.md").read_text(encoding="utf-8")
+        and (docs / "figures" / "freshly.decay.svg").is_file()
+    )
+    assert "`freshly.decay`" in (docs / "studies.md").read_text(encoding="utf-8")
 
 
 def test_topics_of_an_installed_theory_are_in_the_catalogue(freshly):

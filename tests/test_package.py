@@ -1,8 +1,12 @@
 """What ``import jaxdyn as jd`` offers, and when it is loaded."""
 
+import ast
+import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -38,10 +42,62 @@ def test_nothing_heavy_is_imported_before_it_is_used():
         "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\nassert not heavy, heavy\n"
         "assert jd.stats.__name__ == 'jaxdyn.stats'\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
 def test_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "jaxdyn", "--version"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "jaxdyn", "--version"], capture_output=True, encoding="utf-8")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"jaxdyn {jd.__version__}\n", "")
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+ENCODINGS = """
+import importlib, json, pkgutil, sys, warnings
+warnings.simplefilter("ignore", EncodingWarning)  # of other packages
+warnings.filterwarnings("error", category=EncodingWarning, module="jaxdyn")
+import jaxdyn
+from jaxdyn.cli.main import main
+from jaxdyn.engine.catalogue import registry
+from jaxdyn.engine.judging.digest import digest
+for module in pkgutil.walk_packages(jaxdyn.__path__, "jaxdyn."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+digests = {claim.id: digest(claim) for claim in registry.select([])}
+open("facts.json", "w", encoding="utf-8").write(json.dumps([digests, registry.catalogue()]))
+words = "list", "show lyu.path", "verify scal.closed_form --workers 1 --out out", "report out"
+assert [main(each.split()) for each in words] == [0] * len(words)
+"""
+
+
+@pytest.mark.slow
+def test_the_locale_decides_nothing(tmp_path):
+    """Files are read and written as UTF-8; what the terminal cannot show is printed as codes."""
+    facts = []
+    for name, variables in (("ascii", ASCII), ("utf8", {"PYTHONUTF8": "1"})):
+        (tmp_path / name).mkdir()
+        command, env = [sys.executable, "-X", "warn_default_encoding", "-c", ENCODINGS], os.environ | variables
+        done = subprocess.run(command, cwd=tmp_path / name, env=env, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        facts.append(json.loads((tmp_path / name / "facts.json").read_text(encoding="utf-8")))
+    assert facts[0] == facts[1] and len(facts[0][0]) > 100
+
+
+TEXT = {"read_text", "write_text"}
+
+
+def without_encoding(file):
+    """Lines that read, write or decode text without saying how; the linter sees only what it knows to be a path."""
+    calls = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)]
+    for call in calls:
+        names = {keyword.arg for keyword in call.keywords}
+        text = isinstance(call.func, ast.Attribute) and call.func.attr in TEXT
+        if (text or names & {"text", "universal_newlines"} and "capture_output" in names) and "encoding" not in names:
+            yield f"{file}:{call.lineno}"
+
+
+def test_every_text_has_its_encoding():
+    root = Path(__file__).parents[1]
+    folders = [root / name for name in ("jaxdyn", "tests", "benchmarks", "experiments", "examples") if (root / name).is_dir()]
+    files = [root / "setup.py", *(file for folder in folders for file in folder.rglob("*.py"))]
+    assert [line for file in files for line in without_encoding(file)] == []

@@ -14,14 +14,14 @@ from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report.catalogue import catalogue, with_table
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_own_claim_works_as_pasted(tmp_path):
     code = re.search(r"<!-- test: own claim -->\n```python\n(.*?)```", README, re.S)[1]
     assert len(code.splitlines()) <= 20
-    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
     result = jd.verify(load_file(tmp_path / "mine.py").CLAIMS[0])
     assert result.verdict == "upheld"
     assert all(c.rejected for c in result.controls)
@@ -32,7 +32,7 @@ def test_the_printed_output_is_what_is_printed(tmp_path):
     """Word for word, but for the seconds."""
     command, *printed = re.search(r"<!-- test: printed -->\n```\n\$ (.*?)```", README, re.S)[1].splitlines()
     words = [sys.executable, "-m", *shlex.split(command)]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True).stderr.splitlines()
+    said = subprocess.run(words, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=600, check=True).stderr.splitlines()
 
     def timeless(lines):
         return [re.sub(r"\d+ s;|about \d+ min", "N s;", line.rstrip()) for line in lines]
@@ -55,7 +55,7 @@ def test_links_lead_somewhere():
 
 @pytest.mark.slow
 def test_catalogue_is_current():
-    written = (Path(__file__).parents[1] / "docs" / "catalogue.md").read_text()
+    written = (Path(__file__).parents[1] / "docs" / "catalogue.md").read_text(encoding="utf-8")
     assert written == catalogue(list(all_claims().values())), "run `make docs`"
 
 

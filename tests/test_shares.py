@@ -44,7 +44,7 @@ def selected(project, *words):
 
 
 def test_the_default_selection_is_that_of_the_project():
-    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     assert f"-m '{shares.DEFAULT}'" in options["addopts"]
 
 

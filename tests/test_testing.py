@@ -82,3 +82,27 @@ def test_wrong_use_is_told_in_one_sentence(project, words, message):
 def test_the_plugin_does_not_import_jax_until_it_is_asked(pytester):
     pytester.makepyfile("import sys\n\ndef test_light():\n    assert 'jax' not in sys.modules\n")
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:jaxtyping").assert_outcomes(passed=1)
+
+
+def test_a_file_to_load_is_found_from_where_pytest_was_started(project, pytester):
+    (pytester.path / "mine.py").write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
+    (pytester.path / "sub").mkdir()
+    pytester.makeconftest("import os\n\ndef pytest_configure(config):\n    os.chdir('sub')\n")
+    project("--jaxdyn", "toy.decay", "--jaxdyn-load", "mine.py", "--collect-only", "-q").stdout.fnmatch_lines(
+        ["mine.py::toy.decay"]
+    )
+
+
+def test_a_printed_id_can_be_given_back(project, pytester):
+    (pytester.path / "mine.py").write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
+    pytester.makepyfile("def test_own(): pass\ndef test_other(): pass")
+    result = project("mine.py::toy.decay", "test_a_printed_id_can_be_given_back.py::test_own", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*mine.py::toy.decay PASSED*"])
+
+
+def test_claims_are_counted(project, pytester):
+    pytester.makepyfile("def test_own(): pass")
+    words = ["--jaxdyn", "toy.decay*", "--jaxdyn-load", TOYS]
+    project(*words, "-k", "nothing").stdout.fnmatch_lines(["collected 3 items / 3 deselected / 0 selected"])
+    project(*words, "-k", "own").stdout.fnmatch_lines(["collected 3 items / 2 deselected / 1 selected"])

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any, NoReturn
 
-from jaxdyn.engine.base.parsing import typed
+from jaxdyn.engine.base.parsing import plain_digits, typed
 from jaxdyn.errors import UsageError
 
 __all__ = [
@@ -45,7 +45,7 @@ def help_texts(text: str) -> dict[str, Any]:
 def minutes_given(text: str, scale: str) -> float:
     """The value of ``--minutes``, a number above 0; allowed only at quick scale."""
     try:
-        number = float(text)
+        number = float(plain_digits(text))
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:

@@ -48,7 +48,7 @@ def _count(items: Iterable[object]) -> int:
 def _listed() -> int:
     """Number of cards that ``nvidia-smi`` lists; 0 if it is missing or fails."""
     try:
-        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, encoding="utf-8", timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return 0
     return _count(line for line in done.stdout.splitlines() if line.startswith("GPU "))
@@ -58,7 +58,10 @@ def has_tpu(root: Path = ROOT) -> bool:
     """Whether this machine has a TPU."""
     for vendor in (root / "sys/bus/pci/devices").glob("*/vendor"):
         try:
-            if vendor.read_text().strip() == GOOGLE and vendor.with_name("device").read_text().strip() in TPUS:
+            if (
+                vendor.read_text(encoding="utf-8").strip() == GOOGLE
+                and vendor.with_name("device").read_text(encoding="utf-8").strip() in TPUS
+            ):
                 return True
         except OSError:
             continue

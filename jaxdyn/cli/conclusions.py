@@ -18,6 +18,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.decision import Decision, decision_from
@@ -95,7 +96,7 @@ def _saved(folder: Path, claim_id: str) -> tuple[Any, Any] | None:
     """A stored conclusion's basis and its fields; None if the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error):
         checksum, _, content = gzip.decompress(_file(folder, claim_id).read_bytes()).decode().partition("\n")
-        if checksum == _checksum(content) and len(saved := json.loads(content)) == 2:
+        if checksum == _checksum(content) and len(saved := parse_json(content)) == 2:
             return tuple(saved)
     return None
 

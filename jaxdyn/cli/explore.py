@@ -10,6 +10,7 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxdyn.explorer.knobs import text_of
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
 
 __all__ = ["can_open", "explore_command", "start_of"]
@@ -17,7 +18,7 @@ __all__ = ["can_open", "explore_command", "start_of"]
 
 def start_of(sets: Mapping[str, Any], seeds: str | None) -> Move:
     """The knobs' first positions, from ``--set`` and ``--seeds``."""
-    return Move({name: ",".join(value) if isinstance(value, list) else value for name, value in sets.items()}, seeds)
+    return Move({name: text_of(value) for name, value in sets.items()}, seeds)
 
 
 def explore_command(

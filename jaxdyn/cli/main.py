@@ -31,8 +31,8 @@ from jaxdyn.cli.arguments import (
     help_texts,
     minutes_given,
 )
-from jaxdyn.engine.base.parsing import parse_seeds, parse_sets, typed, whole_number
-from jaxdyn.errors import UsageError, missing
+from jaxdyn.engine.base.parsing import from_home, parse_seeds, parse_sets, typed, whole_number
+from jaxdyn.errors import UsageError, missing, shown
 from jaxdyn.report.words import plural
 
 __all__ = ["main", "run"]
@@ -41,6 +41,8 @@ RUNS = (
     "The runs next to a claim are its own; a total counts every distinct run once, including those of controls. "
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
+VARIABLES = {"jax": "JAX_", "matplotlib": "MPL"}  # libraries that read variables when they are imported, and how these begin
+SET = """Override or sweep a field; a value with a comma in double quotes: 'text="a,b.txt"'."""
 WORKERS = "Use N processes (default: one per core, or a single one with all cards). On GPUs each process gets its own cards."
 
 
@@ -116,7 +118,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at paper scale.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on; each claim keeps its number of seeds.")
-    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help=SET)
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument(
         "--minutes",
@@ -147,7 +149,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--cells", default="243", metavar="N", help="Judge at most N cells (default: 243).")
     map_.add_argument("--scale", default="quick", help="Take all other fields from the quick grid (the default) or the paper grid.")
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
-    map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help=SET)
     map_.add_argument("--out", type=filled, metavar="DIR", help="Write runs and map to this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help=WORKERS)
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
@@ -198,7 +200,7 @@ def _heading(entry: Mapping[str, Any]) -> str:
 def _show(args: argparse.Namespace) -> int:
     from jaxdyn.cli import show
 
-    out = Path(args.out)
+    out = from_home(args.out)
     with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
         claim = show.facts(args.claim, args.load, out)
     if args.json:
@@ -212,15 +214,15 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from jaxdyn.cli import verify as outputs
 
-    folder = Path(args.folder)
-    target = Path(args.report) if args.report else folder / "index.html"
+    folder = from_home(args.folder)
+    target = from_home(args.report) if args.report else folder / "index.html"
     outputs.rebuild(folder, target)
     print(target)
     return 0
 
 
 def _new(args: argparse.Namespace) -> int:
-    target = Path(args.file)
+    target = from_home(args.file)
     if target.name == ".py":
         raise UsageError(f"{typed(args.file)} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")
     if target.suffix != ".py":
@@ -275,8 +277,8 @@ def _verify(args: argparse.Namespace) -> int:
             fresh=None if args.fresh is None else whole_number(args.fresh, "--fresh", 0),
             sets=parse_sets(args.sets),
             by=[f for f in args.by.split(",") if f],
-            out=Path(args.out),
-            report=Path(args.report) if args.report else None,
+            out=from_home(args.out),
+            report=from_home(args.report) if args.report else None,
             workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
@@ -301,7 +303,7 @@ def _map(args: argparse.Namespace) -> int:
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
             sets=parse_sets(args.sets),
-            out=Path(args.out or f"map-{args.claim}"),
+            out=from_home(args.out or f"map-{args.claim}"),
             workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
@@ -343,7 +345,7 @@ def _memory(args: argparse.Namespace) -> int:
     leasts = {"rank": 1, "batch": 1, "length": 2}
     sizes = {name: whole_number(getattr(args, name), f"--{name}", least, LARGEST) for name, least in leasts.items()}
 
-    out = Path(args.out) if args.out else None
+    out = from_home(args.out) if args.out else None
     facts, lines = memory_command(
         args.model, only=args.method, dtype=args.dtype, stored=args.stored, side=args.side, out=out, **sizes
     )
@@ -362,7 +364,7 @@ def _probe(args: argparse.Namespace) -> int:
             tokens=tokens,
             length=length,
             only=args.only,
-            out=Path(args.out) if args.out else None,
+            out=from_home(args.out) if args.out else None,
             dtype=args.dtype,
             steps=args.steps,
         )
@@ -412,12 +414,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has closed its end
         streams.closed(BrokenPipeError())
         return 1
+    except ValueError as error:
+        refused = None if debug else _refused_import(error)
+        if refused is None:
+            raise
+        print(f"jaxdyn: {refused}", file=sys.stderr)
+        return 2
     except OSError as error:
         if debug:
             traceback.print_exc()
         sentence = streams.closed(error) if error.filename is None else f"jaxdyn: {error.filename}: {error.strerror or error}"
         print(sentence, file=sys.stderr)
         return 2
+
+
+def _refused_import(error: ValueError) -> str | None:
+    """A sentence on the environment variable for which a library could not be imported; None for any other error."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+    library = frames[-1].f_globals["__name__"].partition(".")[0] if frames else ""
+    if library not in VARIABLES:
+        return None
+    named = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(VARIABLES[library]) and value in str(error)]
+    return f"{shown(', '.join(named) or library)} is not allowed: {library} cannot be imported ({shown(error)})"
 
 
 def run() -> NoReturn:

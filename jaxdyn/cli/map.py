@@ -15,6 +15,7 @@ from jaxdyn import plotting
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.parsing import parse_values, plain_digits
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare_survey, run_survey
@@ -44,14 +45,14 @@ def parse(items: Sequence[str]) -> dict[str, Axis]:
         if name in axes:
             raise UsageError(f"--over {item}: {name} is given twice")
         parts = text.split(":")
-        if len(parts) == 1:
-            values = tuple(v.strip() for v in text.split(",") if v.strip())
+        if len(parts) == 1 or '"' in text:
+            values = tuple(parse_values(text))
             if not values:
                 raise UsageError(f"--over {item} is not allowed: {allowed}")
             axes[name] = Axis(name, values=values)
             continue
         try:
-            low, high = (float(v) for v in parts[:2])
+            low, high = (float(plain_digits(v)) for v in parts[:2])
         except ValueError:
             raise UsageError(f"--over {item} is not allowed: {allowed}") from None
         if parts[2:] not in ([], ["log"]):

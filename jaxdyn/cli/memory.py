@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _shape(model: str, dtype: str) -> Decoder:
     family, _, size = model.partition("-")
     if family.lower() == "llama" and size.upper() in LLAMA:
         return llama(size.upper(), dtype=dtype)
-    path = Path(model).expanduser()
+    path = from_home(model)
     if not path.exists():
         names = ", ".join(f"llama-{name}" for name in LLAMA)
         raise UsageError(f"model {shown(model)} is not allowed: it is one of {names}, or the path of a config.json")

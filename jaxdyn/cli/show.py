@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 import textwrap
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.contract import EVIDENCE, provenance
 from jaxdyn.engine.claims.description import tested
@@ -102,7 +102,7 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
 def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
     """The claim's entry in the last verification of a folder; None if the folder has no such entry."""
     try:
-        whole = json.loads((out / RESULT).read_text())
+        whole = parse_json((out / RESULT).read_text(encoding="utf-8"))
         entry = next(c for c in whole["claims"] if c["id"] == claim_id)
         environment = whole.get("environment") or {}
         return {"file": str(out / RESULT), "date": environment.get("date"), "commit": environment.get("commit"), **entry}

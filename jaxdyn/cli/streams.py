@@ -32,7 +32,7 @@ class _Closed(io.TextIOBase):
 def prepare() -> None:
     """Make the standard streams accept every character (as its code if their encoding lacks it), and replace closed streams."""
     sys.stdout = _Closed() if sys.stdout is None else sys.stdout
-    sys.stderr = open(os.devnull, "w") if sys.stderr is None else sys.stderr  # noqa: SIM115 - for the life of the process
+    sys.stderr = open(os.devnull, "w", encoding="utf-8") if sys.stderr is None else sys.stderr  # noqa: SIM115 - for the life of the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

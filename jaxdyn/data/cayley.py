@@ -14,6 +14,7 @@ import re
 import numpy as np
 from jaxtyping import Bool, Int
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown, whole
 
 __all__ = ["LIMIT", "Group", "read", "require_room"]
@@ -217,8 +218,9 @@ def read(path: str | pathlib.Path) -> Group:
     Raises:
         UsageError: if the file cannot be read, an entry is not a whole number, rows differ in length, or it is not a group's table.
     """
+    file = from_home(path)
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or no path at all
         raise UsageError(f"the group table {shown(path)} cannot be read: {error}") from error
     rows: list[list[int]] = []

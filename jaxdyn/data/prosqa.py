@@ -20,7 +20,6 @@ Letters: n nodes, m edges.
 from __future__ import annotations
 
 import functools
-import json
 import operator
 import os
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxdyn.engine.base.parsing import from_home, parse_json
 from jaxdyn.errors import UsageError, shown, whole
 
 __all__ = ["HOPS", "VARIANTS", "Problem", "draw", "fault", "load", "records", "shortcuts", "statistics"]
@@ -82,7 +82,7 @@ def records(path: str | Path) -> list[Any]:
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"path={shown(path)} is not allowed: it is the path of a file")
-    file = Path(path)
+    file = from_home(path)
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -90,8 +90,8 @@ def records(path: str | Path) -> list[Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        entries = parse_json(text)
+    except ValueError as error:
         raise UsageError(f"{file} is no released file of ProsQA: it is not JSON ({error})") from None
     if not isinstance(entries, list) or not entries:
         raise UsageError(f"{file} is no released file of ProsQA: it holds {_kind(entries)}, and not a list of records")

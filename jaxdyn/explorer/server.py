@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.errors import UsageError, missing, shown
 from jaxdyn.explorer.processes import LIMIT, Recipe, Relay, Workers
 from jaxdyn.explorer.runs import Explorer, Move
@@ -63,6 +64,11 @@ def listen(host: str, port: int | None) -> socket.socket:
         raise UsageError(f"--port {port} is not allowed: it is a whole number from 0 (any free port) to 65535")
     host = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    elsewhere = f"--host {shown(host)} is not allowed: it is an address of this machine, such as 127.0.0.1"
+    try:
+        socket.getaddrinfo(host, None, family)
+    except (OSError, ValueError):  # ValueError: not even the form of a name
+        raise UsageError(elsewhere) from None
     for number in [PORT, 0] if port is None else [port]:
         try:
             listening = socket.create_server((host, number), family=family)
@@ -70,8 +76,8 @@ def listen(host: str, port: int | None) -> socket.socket:
             return listening
         except OSError as error:
             reason = error
-    if isinstance(reason, socket.gaierror) or reason.errno == errno.EADDRNOTAVAIL:
-        raise UsageError(f"--host {shown(host)} is not allowed: it is an address of this machine, such as 127.0.0.1")
+    if reason.errno == errno.EADDRNOTAVAIL:
+        raise UsageError(elsewhere)
     words = "another program listens there" if reason.errno == errno.EADDRINUSE else reason.strerror or str(reason)
     raise UsageError(f"--port {PORT if port is None else port} is not allowed: {words}; without --port a free one is taken")
 
@@ -108,7 +114,10 @@ class Server:
         if self.token:
             given = request.query_arguments.get("token", [b""])[-1]
             return secrets.compare_digest(given, self.token.encode())
-        return is_loopback(urlsplit(f"//{request.host}").hostname or "")
+        try:
+            return is_loopback(urlsplit(f"//{request.host}").hostname or "")
+        except ValueError:  # "[::1"
+            return False
 
     def serve(self, ready: Callable[[], None] = lambda: None) -> None:
         """Answer requests until :meth:`close`; ``ready`` is called when the server is ready."""
@@ -117,7 +126,9 @@ class Server:
             ended, loop = asyncio.Event(), asyncio.get_running_loop()
             about = {"server": self}
             routes: list[Any] = [(r"/", _Page, about), (r"/explore\.js", _Script, about), (r"/talk", _Socket, about)]
-            served = tornado.httpserver.HTTPServer(tornado.web.Application(routes, websocket_ping_interval=20))
+            served = tornado.httpserver.HTTPServer(
+                tornado.web.Application(routes, websocket_ping_interval=20, log_function=_unlogged)
+            )
             served.add_socket(self.listening)
             self._end = lambda: loop.call_soon_threadsafe(ended.set)
             ready()
@@ -134,11 +145,21 @@ class Server:
             self._end()
 
 
+def _unlogged(handler: tornado.web.RequestHandler) -> None:
+    """Log no request that is refused: its address has the token."""
+
+
+def _without_token(request: Any) -> None:
+    """Cut the query off the address of a request that tornado shows with an exception."""
+    request.uri = request.path
+
+
 class _Page(tornado.web.RequestHandler):
     """The page, or a sentence for requests that are not allowed."""
 
     def initialize(self, server: Server) -> None:
         self.server = server
+        _without_token(self.request)
 
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -169,6 +190,7 @@ class _Socket(tornado.websocket.WebSocketHandler):
 
     def initialize(self, server: Server) -> None:
         self.server = server
+        _without_token(self.request)
         self.relay: Relay | None = None
 
     def check_origin(self, origin: str) -> bool:
@@ -197,7 +219,7 @@ class _Socket(tornado.websocket.WebSocketHandler):
 
     def on_message(self, message: str | bytes) -> None:
         try:
-            content = json.loads(message)
+            content = parse_json(message)
         except ValueError:
             return
         if self.relay is not None:

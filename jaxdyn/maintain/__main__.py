@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import from_home, plain_digits
 from jaxdyn.errors import UsageError
 
 __all__ = ["main"]
@@ -28,10 +29,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     # documents
     docs = tasks.add_parser("docs", help="Renew the generated documents: catalogue, README's table, studies, atlas, gallery.")
-    docs.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
+    docs.add_argument("--root", type=from_home, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
     docs.add_argument(
         "--results",
-        type=Path,
+        type=from_home,
         default=Path("report"),
         metavar="DIR",
         help="The --out of a verification of all claims, for the gallery (default: report).",
@@ -39,24 +40,24 @@ def build_parser() -> argparse.ArgumentParser:
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
 
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
-    run.add_argument("files", type=Path, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
+    run.add_argument("files", type=from_home, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
     # files that ship with the package, some of them from verifications
     shipped = tasks.add_parser("shipped", help="Write catalogue.json and programs.json, which wheels ship; needs no runs.")
-    shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
+    shipped.add_argument("folder", type=from_home, metavar="DIR", help="Write them to this folder.")
 
     costs = tasks.add_parser("costs", help="Add the costs of programs to costs.json, from a verification that compiled them.")
-    costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+    costs.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
 
     verdicts = tasks.add_parser("verdicts", help="Record the verdicts of a verification in verdicts.json.")
-    verdicts.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+    verdicts.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
 
     # records in the theories' folders
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
-    studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
+    studies.add_argument("folders", type=from_home, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
 
     maps = tasks.add_parser("maps", help="Make the maps of the atlas, in the theories' folders; resumes after an interruption.")
-    maps.add_argument("folder", type=Path, metavar="DIR", help="Write runs and maps to this folder.")
+    maps.add_argument("folder", type=from_home, metavar="DIR", help="Write runs and maps to this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
 
     _add_runs(tasks)
@@ -67,7 +68,7 @@ def _add_runs(tasks: Any) -> None:
     """The tasks that run or compile programs again."""
     # what is recorded, and no longer current
     renew = tasks.add_parser("renew", help="Make recorded results that are not current anew: studies, maps, benchmarks, ...")
-    renew.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
+    renew.add_argument("--root", type=from_home, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
     renew.add_argument("--only", choices=KINDS, action="append", default=[], help="This kind only; may be repeated.")
     how = renew.add_mutually_exclusive_group(required=True)
     how.add_argument("--minutes", type=_minutes, metavar="N", help="Begin nothing after N minutes; commits nothing.")
@@ -78,7 +79,7 @@ def _add_runs(tasks: Any) -> None:
     recheck = tasks.add_parser(
         "recheck", help="Run a seventh of the stored programs of a verification afresh: the bits must be equal."
     )
-    recheck.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+    recheck.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
     recheck.add_argument("--before", type=float, default=math.inf, metavar="SECONDS", help="Only what was stored before this time.")
     recheck.add_argument("--day", metavar="DATE", help="The day that decides which seventh (default: today).")
     recheck.add_argument(
@@ -92,7 +93,7 @@ def _add_runs(tasks: Any) -> None:
 
 
 def _minutes(text: str) -> float:
-    minutes = float(text)
+    minutes = float(plain_digits(text))
     if not 0 < minutes < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not allowed: it is a number above 0")
     return minutes

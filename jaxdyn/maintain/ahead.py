@@ -90,7 +90,7 @@ def topology(platform: str) -> Any:
     try:
         if platform == "tpu":
             return topologies.get_topology_desc(platform="tpu", topology_name=TARGETS["tpu"].chip)
-        config = Path(__file__).with_name("h100.txtpb").read_text()
+        config = Path(__file__).with_name("h100.txtpb").read_text(encoding="utf-8")
         return topologies.get_topology_desc(platform=platform, target_config=config, topology="1x1x1")
     except (RuntimeError, ImportError, ValueError) as error:
         install = f"pip install 'jaxdyn[{TARGETS[platform].extra}]'"
@@ -143,7 +143,7 @@ def stamp(platform: str, chunk: Chunk) -> str:
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
     """The results so far, by platform and program; ``about`` says for each platform when and with which compiler."""
-    return json.loads(file.read_text()) if file.is_file() else {}
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def write(platform: str, seconds: float, file: Path = RESULTS) -> tuple[int, int]:

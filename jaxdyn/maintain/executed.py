@@ -192,7 +192,7 @@ def _commands(body: str, folder: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
         )
         lines += [command, *(line.rstrip() for line in done.stdout.rstrip().splitlines())]
     return "\n".join(lines) + "\n"

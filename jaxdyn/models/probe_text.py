@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
 
 from jaxdyn import text as texts
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown, whole
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def open_text(text: Any) -> RawText:
     if text is None or isinstance(text, str | os.PathLike):
         name = MANUAL if text is None else text
         corpus = texts.load(name, "bytes")
-        folder = name != MANUAL and Path(os.path.expanduser(name)).is_dir()
+        folder = name != MANUAL and from_home(name).is_dir()
         parts = [corpus.test] if folder else [corpus.train, corpus.valid, corpus.test]
         letters = np.concatenate(parts).astype(np.uint8).tobytes().decode("utf-8", "replace")
         title = "the interpreter's manual" if name == MANUAL else str(name)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree, Shaped
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.config import Config
@@ -46,7 +47,7 @@ def save(
     Raises:
         UsageError: for a network that the layout cannot describe, and a folder that holds something.
     """
-    folder, known = Path(folder), [name for name, each in FAMILIES.items() if each.config is not None]
+    folder, known = from_home(folder), [name for name, each in FAMILIES.items() if each.config is not None]
     if family not in known:
         raise UsageError(f"family={shown(family)} is not allowed: it is one of {', '.join(known)}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -84,7 +84,9 @@ def read_map(stored: AtlasMap) -> dict[str, Any] | None:
     """
     folder = library.recorded_folder(stored.theory, "maps")
     try:
-        content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
+        content: dict[str, Any] = (
+            json.loads((folder / f"{stored.name}.json").read_text(encoding="utf-8")) if folder is not None else {}
+        )
         content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()
     except (OSError, ValueError, KeyError, TypeError, zlib.error):
         return None

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
@@ -75,7 +76,7 @@ def write(folder: Path, docs: Path) -> None:
 
 def names(docs: Path) -> list[str]:
     """The claims whose figures the documents show: those of the gallery, and those that ``findings.md`` names."""
-    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
+    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text(encoding="utf-8"))
     return list(dict.fromkeys((*library.shown(), *named)))
 
 
@@ -90,7 +91,7 @@ def write_figures(docs: Path, figures: Mapping[str, str], origins: Mapping[str, 
 def read_origins(docs: Path) -> dict[str, Any]:
     """What the documents' figures were made from, by claim; empty where the record is missing or damaged."""
     try:
-        read = json.loads((docs / "figures" / ORIGINS).read_text())
+        read = parse_json((docs / "figures" / ORIGINS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}

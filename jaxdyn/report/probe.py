@@ -20,6 +20,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from jaxdyn import plotting, stats
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification import origin
 from jaxdyn.models import probe as models
@@ -60,7 +61,7 @@ def probe(
     """
     result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, steps=steps, say=say)
     if out is not None:
-        atomic_write(Path(out) / PAGE, page(result))
+        atomic_write(from_home(out) / PAGE, page(result))
     return result
 
 

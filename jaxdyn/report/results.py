@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 
@@ -30,8 +31,8 @@ def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         UsageError: the folder holds no results.
     """
     try:
-        whole = json.loads((folder / RESULT).read_text())
-        figures = json.loads(gzip.decompress((folder / FIGURES).read_bytes()))
+        whole = parse_json((folder / RESULT).read_text(encoding="utf-8"))
+        figures = parse_json(gzip.decompress((folder / FIGURES).read_bytes()))
         claims = whole.get("claims") if isinstance(whole, dict) else None
         if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):
             raise ValueError

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
+from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.grid import field_table
@@ -213,7 +213,7 @@ def read_study(claim_id: str) -> dict[str, Any] | None:
     """A claim's study, with ``claim`` (as in the verification's JSON), ``environment`` and ``figure``; None if there is none."""
     file = _file(claim_id)
     try:
-        study = json.loads(file.read_text()) if file is not None else None
+        study = parse_json(file.read_text(encoding="utf-8")) if file is not None else None
     except (OSError, ValueError):
         return None
     whole = isinstance(study, dict) and all(isinstance(study.get(part), dict) for part in ("claim", "environment"))

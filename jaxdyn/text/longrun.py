@@ -19,6 +19,7 @@ from flax import serialization
 from jaxtyping import Array, Num, PyTree
 
 from jaxdyn import train
+from jaxdyn.engine.base.parsing import from_home, parse_json
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError, number, whole
@@ -73,7 +74,7 @@ def run(
     """
     until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
     save_seconds = number("save_seconds", save_seconds, least=0)
-    path, about = Path(path), json.loads(json.dumps(dict(about) | {"every": every}, default=_plain))
+    path, about = from_home(path), json.loads(json.dumps(dict(about) | {"every": every}, default=_plain))
     content = _read(path)
     stored = content is not None
     steps, records, state = _begun(start, observe) if content is None else _resumed(path, content, about, start, until)
@@ -178,7 +179,7 @@ def _load(path: Path, content: bytes, about: dict, start: Callable[[], train.Sta
     if not content.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
         raise StoreError(f"{path} is damaged or not a run file; move it away to start again")
     head, _, packed = body.partition(b"\n")
-    stored = json.loads(head)
+    stored = parse_json(head)
     if stored != about:
         differ = sorted(k for k in {*stored, *about} if stored.get(k) != about.get(k))
         raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")

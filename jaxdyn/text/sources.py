@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.storage.cache import state_of
 from jaxdyn.errors import UsageError, shown, whole
 from jaxdyn.text import markov
@@ -109,7 +110,7 @@ def _path(path: str | os.PathLike) -> pathlib.Path:
     """The path, with the home folder for ~."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise UsageError(f"a text of {shown(path)} is not allowed: give topics, markov, or the path of a text")
-    return pathlib.Path(os.path.expanduser(path))
+    return from_home(path)
 
 
 def _kind(path: pathlib.Path) -> str:

@@ -27,7 +27,7 @@ def installed(monkeypatch, *names):
 def files(root, *names, text=""):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
     return root
 
 

@@ -129,6 +129,6 @@ def test_errors_and_odd_values_are_not_kept(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):
-    (tmp_path / "conclusions").write_text("a file where a folder should be")
+    (tmp_path / "conclusions").write_text("a file where a folder should be", encoding="utf-8")
     save_conclusion(tmp_path, "a.claim", "these data", DECISION)
     assert load_conclusion(tmp_path, "a.claim", "these data") is None

@@ -101,7 +101,7 @@ def test_a_missing_library_is_one_sentence(jaxdyn, monkeypatch):
 @pytest.mark.slow
 def test_ctrl_c_ends_it_quietly():
     command = [sys.executable, "-m", "jaxdyn", "explore", "toy.decay", "--load", str(TOYS), "--no-browser", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=dict(os.environ))
     line = process.stdout.readline()
     with urllib.request.urlopen(re.search(r"http://\S+", line)[0]) as answer:
         assert b"toy.decay" in answer.read()

@@ -103,13 +103,15 @@ def test_a_cached_list_does_not_import_jax(jaxdyn):
         "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["claims"][0]["id"] == "toy.decay"
 
 
 def test_list_shows_evidence(jaxdyn):
-    Path("mine.py").write_text(TOYS.read_text().replace('"evidence": "algebra"', '"evidence": "reduced"'))
+    Path("mine.py").write_text(
+        TOYS.read_text(encoding="utf-8").replace('"evidence": "algebra"', '"evidence": "reduced"'), encoding="utf-8"
+    )
     _, out, _ = jaxdyn("list", "toy.decay*", "--load", "mine.py")
     heads = [line for line in out.splitlines() if line.startswith("toy.")]
     assert all("  reduced  " in head for head in heads)
@@ -157,7 +159,7 @@ def test_verify_shows_the_failing_check_its_worst_run_and_a_command_that_repeats
 
 
 def test_the_report_is_one_page_with_every_claim(finished):
-    page = (finished[3] / "index.html").read_text()
+    page = (finished[3] / "index.html").read_text(encoding="utf-8")
     assert all(f"{i}" in page for i in ("toy.decay", "toy.raises", "solver.decay"))
     drawn = [inflate(packed) for packed in re.findall(r'data-figure="([^"]+)"', page)]
     assert drawn and all(svg.startswith("<svg") for svg in drawn)
@@ -344,7 +346,7 @@ def mistakes(tmp_path_factory):
         patch.chdir(tmp_path_factory.mktemp("mistakes"))
         patch.setattr(theories, "__path__", [])
         patch.setenv("EQX_ON_ERROR", "nan")
-        Path("own.py").write_text(OWN)
+        Path("own.py").write_text(OWN, encoding="utf-8")
         cli(["verify", "own", "--load", "own.py", "--workers", "1", "--json"])
     return {c["id"]: c for c in json.loads(out.getvalue())["claims"]}, err.getvalue()
 
@@ -375,7 +377,7 @@ def test_a_control_that_passes_says_with_what(mistakes):
 
 
 def test_the_full_traceback_is_shown_when_asked_for(jaxdyn):
-    Path("own.py").write_text(OWN)
+    Path("own.py").write_text(OWN, encoding="utf-8")
     words = ["verify", "own.lost", "--load", "own.py", "--workers", 1, "--json"]
     code, out, err = jaxdyn(*words, "--debug")
     assert (
@@ -388,12 +390,12 @@ def test_the_full_traceback_is_shown_when_asked_for(jaxdyn):
 
 
 def test_an_undecorated_setting(refused):
-    Path("own.py").write_text(OWN.replace("@jd.setting\n", ""))
+    Path("own.py").write_text(OWN.replace("@jd.setting\n", ""), encoding="utf-8")
     refused(["verify", "own", "--load", "own.py"], "S is not a setting", "@jd.setting")
 
 
 def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
-    Path("chatty.py").write_text(TOYS.read_text() + "\nprint('hello from my file')\n")
+    Path("chatty.py").write_text(TOYS.read_text(encoding="utf-8") + "\nprint('hello from my file')\n", encoding="utf-8")
     code, out, _ = jaxdyn("verify", "toy.decay", "--load", "chatty.py", "--workers", 1, "--json")
     assert code == 0 and json.loads(out)["claims"][0]["id"] == "toy.decay"
     _, out, _ = jaxdyn("list", "toy.decay", "--load", "chatty.py", "--json")
@@ -480,7 +482,7 @@ def test_wrong_use_is_one_sentence(refused, words, parts):
 @pytest.mark.parametrize("command", ["list", "verify"])
 def test_a_users_file_that_cannot_be_used(refused, command, text, parts):
     if text is not None:
-        Path("mine.py").write_text(text)
+        Path("mine.py").write_text(text, encoding="utf-8")
     refused([command, "--load", "mine.py"], *parts)
 
 
@@ -493,11 +495,11 @@ def test_the_same_file_twice(refused):
 )
 def test_foreign_folders_are_refused_and_left_alone(refused, command):
     Path("photos").mkdir()
-    Path("photos/cat.jpg").write_text("meow")
+    Path("photos/cat.jpg").write_text("meow", encoding="utf-8")
     refused([*command, "photos"], "photos")
     assert [p.name for p in Path("photos").iterdir()] == ["cat.jpg"]
     refused([*command, "photos/cat.jpg"], "cat.jpg")
-    assert Path("photos/cat.jpg").read_text() == "meow"
+    assert Path("photos/cat.jpg").read_text(encoding="utf-8") == "meow"
 
 
 def test_a_damaged_shard_is_named(jaxdyn, refused):
@@ -554,19 +556,19 @@ def test_the_report_can_be_built_again(finished, jaxdyn, tmp_path):
 
 
 def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     refused(["report", finished[3], "--report", tmp_path / "file" / "page.html"], "file")
     refused(["report", finished[3], "--report", tmp_path], "Is a directory")
     for target in (tmp_path / "file" / "page.html", tmp_path):
         code, out, err = jaxdyn(*verify("toy.decay", "--report", target, "--json"))
         assert code == 2 and out == "" and err.startswith("jaxdyn: cannot write to") and err.count("\n") == 1, "before any work"
-    assert not Path("report").exists() and (tmp_path / "file").read_text() == "mine"
+    assert not Path("report").exists() and (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"claims": 3}'])
 def test_damaged_results_are_refused(refused, content):
     Path("out").mkdir()
-    Path("out/result.json").write_text(content)
+    Path("out/result.json").write_text(content, encoding="utf-8")
     Path("out/figures.json.gz").write_bytes(gzip.compress(b"{}"))
     assert "out" in refused(["report", "out"])
 
@@ -588,9 +590,9 @@ def test_new_writes_a_claim_that_is_upheld_and_whose_controls_are_rejected(jaxdy
 
 
 def test_new_does_not_overwrite(refused):
-    Path("mine.py").write_text("precious")
+    Path("mine.py").write_text("precious", encoding="utf-8")
     refused(["new", "mine.py"], "mine.py exists already")
-    assert Path("mine.py").read_text() == "precious"
+    assert Path("mine.py").read_text(encoding="utf-8") == "precious"
     refused(["new", "mine.txt"], "mine.txt is not allowed: the file's name must end in .py")
     for name in (".py", "claims/.py"):
         refused(["new", name], f"{name} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")

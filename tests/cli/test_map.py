@@ -25,8 +25,8 @@ def test_a_map_is_written_and_told(here, jaxdyn, tmp_path):
     assert "toy.decay: 9 cells first, 27 at most, 2 runs each; under a minute expected" in err
     assert "27 cells: " in err and "map: map-toy.decay/map.svg" in err
     folder = tmp_path / "map-toy.decay"
-    assert (folder / "map.svg").read_text().startswith("<svg ")
-    told = json.loads((folder / "map.json").read_text())
+    assert (folder / "map.svg").read_text(encoding="utf-8").startswith("<svg ")
+    told = json.loads((folder / "map.json").read_text(encoding="utf-8"))
     with xr.open_dataset(folder / "map.nc") as ds:
         assert ds.sizes["cell"] == len(told["cells"]) == 27
         assert ds.verdict.values.tolist() == [cell["verdict"] for cell in told["cells"]]

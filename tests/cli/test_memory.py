@@ -18,13 +18,17 @@ def test_the_table_has_all_methods(jaxdyn):
 
 def test_a_config_and_a_figure(jaxdyn, tmp_path):
     sizes = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 50}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes), encoding="utf-8"
+    )
     command = ("memory", str(tmp_path), "--method", "galore", "--rank", "4", "--dtype", "f32", "--length", "8", "--json")
     code, out, _ = jaxdyn(*command, "--out", str(tmp_path / "new" / "bytes.svg"))
     facts = json.loads(out)
     assert code == 0 and facts["dtype"] == "float32" and set(facts["bytes"]) == {"full", "galore"}
     assert facts["bytes"]["full"]["weights"] == 4 * (2 * 50 * 64 + 64 + 2 * (4 * 64 * 64 + 3 * 64 * 96 + 2 * 64))
-    assert (tmp_path / "new" / "bytes.svg").read_text().count("<svg") == 1 and not (tmp_path / "new" / "bytes.png").exists()
+    assert (tmp_path / "new" / "bytes.svg").read_text(encoding="utf-8").count("<svg") == 1 and not (
+        tmp_path / "new" / "bytes.png"
+    ).exists()
 
 
 def test_float64_has_eight_bytes(jaxdyn):
@@ -39,7 +43,9 @@ def test_float64_has_eight_bytes(jaxdyn):
 
 def test_sizes_that_jax_cannot_count(jaxdyn, tmp_path):
     sizes = {"hidden_size": 10**12, "intermediate_size": 96, "num_attention_heads": 1, "num_hidden_layers": 2, "vocab_size": 50}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "llama", "rms_norm_eps": 1e-6, "hidden_act": "silu"} | sizes), encoding="utf-8"
+    )
     code, out, err = jaxdyn("memory", str(tmp_path))
     assert (code, out) == (2, "") and "hidden_size=1000000000000 is not allowed" in err and len(err.splitlines()) == 1
 

@@ -253,10 +253,10 @@ def test_a_dask_scheduler_that_ends_is_one_sentence(tmp_path):
     ]
     quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler, worker = (subprocess.Popen([*dask, *command], **quiet) for command in commands)
-    (tmp_path / "mine.py").write_text(ENDLESS)
+    (tmp_path / "mine.py").write_text(ENDLESS, encoding="utf-8")
     command = [*dask, "jaxdyn", "verify", "--load", "mine.py", "mine", "--cluster", f"dask://{address}", "--set", "lr=0"]
     try:
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, encoding="utf-8") as process:
             while not (tmp_path / "running").exists():
                 time.sleep(0.1)
                 assert process.poll() is None, process.stderr.read()

@@ -15,7 +15,7 @@ from tests.models.toys import Letters, refuses, toy
 def here(tmp_path, monkeypatch):
     """A working folder with a text, toys for instruments, and a model of any name."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "book.txt").write_text("It was a dark and stormy night. " * 40)
+    (tmp_path / "book.txt").write_text("It was a dark and stormy night. " * 40, encoding="utf-8")
     monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first"), "second": refuses("second")})
     monkeypatch.setattr(probing, "load", lambda name, dtype: plain.model(tokenizer=Tokenizer(Letters())))
     monkeypatch.setattr(
@@ -32,7 +32,7 @@ def test_the_page_is_written_and_told(here, jaxdyn):
     assert lines[1].startswith("2 instruments; 4 pieces of 101 tokens of book.txt; about 1 min")
     assert any(line.split() == ["second", "skipped:", "Nothing", "here", "can", "be", "measured."] for line in lines)
     assert "mean token: " in err and "toys: 5" in err and lines[-1] == "page: probe-tiny/index.html"
-    page = (here / "probe-tiny" / "index.html").read_text()
+    page = (here / "probe-tiny" / "index.html").read_text(encoding="utf-8")
     assert "<title>jaxdyn probe: org/tiny</title>" in page and "Nothing here can be measured." in page
 
 

@@ -38,8 +38,8 @@ def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
 
 
 def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
-    text = Path(mine).read_text().replace("jd.field(0.01, above=0)", "jd.field(0.01, above=0, at_most=1)")
-    Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"))
+    text = Path(mine).read_text(encoding="utf-8").replace("jd.field(0.01, above=0)", "jd.field(0.01, above=0, at_most=1)")
+    Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"), encoding="utf-8")
     _, out, _ = jaxdyn("show", "mine.decay", "--load", mine)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}
     assert lines["lr"] == "a number above 0 and at most 1 0.01 0.02, 0.01, 0.005"
@@ -70,7 +70,9 @@ def test_show_ends_with_the_last_verdict(jaxdyn, mine):
 def stored(folder, **fields):
     """A folder with a result of the toys' first claim."""
     Path(folder).mkdir()
-    Path(folder, "result.json").write_text(json.dumps({"claims": [claim("toy.other"), claim("toy.decay", **fields)]}))
+    Path(folder, "result.json").write_text(
+        json.dumps({"claims": [claim("toy.other"), claim("toy.decay", **fields)]}), encoding="utf-8"
+    )
 
 
 def test_show_of_an_inconclusive_claim(jaxdyn):
@@ -106,7 +108,7 @@ def test_show_json(jaxdyn):
 @pytest.mark.parametrize("content", ["", "[]", '{"claims": 3}', '{"claims": [{}]}'])
 def test_show_passes_over_damaged_results(jaxdyn, content):
     Path("report").mkdir()
-    Path("report/result.json").write_text(content)
+    Path("report/result.json").write_text(content, encoding="utf-8")
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
     assert code == 0 and out.endswith("No verdict in report; the command above makes one.\n")
 
@@ -114,7 +116,7 @@ def test_show_passes_over_damaged_results(jaxdyn, content):
 def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     entry = claim("toy.decay", verdict="refuted", runs=4096, seed_range="0:64", message="at scale")
     environment = {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0", "commit": "e9773c4970"}
-    Path("toy.decay.json").write_text(json.dumps({"claim": entry, "environment": environment, "figure": "eJw"}))
+    Path("toy.decay.json").write_text(json.dumps({"claim": entry, "environment": environment, "figure": "eJw"}), encoding="utf-8")
     assert "at paper scale:" not in jaxdyn("show", "toy.decay", "--load", TOYS)[1]
     monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: Path.cwd())
     monkeypatch.setenv("COLUMNS", "200")

@@ -42,21 +42,21 @@ VERIFY = [sys.executable, "-m", "jaxdyn", "verify", "--load", "claims.py", "mine
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "claims.py").write_text(CLAIM)
+    (tmp_path / "claims.py").write_text(CLAIM, encoding="utf-8")
     return tmp_path
 
 
 def shell(folder, command, **variables):
     env = {**os.environ, **variables}
     return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, errors="replace", timeout=120
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, encoding="utf-8", errors="replace", timeout=120
     )
 
 
 def ended(group):
     """Whether no process of a group is left within ten seconds; what nobody has waited for is over."""
     for _ in range(100):
-        lines = subprocess.run(["ps", "-eo", "pgid,stat"], capture_output=True, text=True, check=True).stdout.split("\n")
+        lines = subprocess.run(["ps", "-eo", "pgid,stat"], capture_output=True, encoding="utf-8", check=True).stdout.split("\n")
         if not [line for line in lines if line.split()[:1] == [str(group)] and "Z" not in line]:
             return True
         time.sleep(0.1)
@@ -126,7 +126,7 @@ def without_running(said):
 def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, moment):
     """One sentence, exit code 130, no process left behind, also while workers import; and the folder is free again."""
     unknown = os.environ | {"JAXDYN_CACHE": str(folder / "cache")}  # what is known to be quick is run before it is announced
-    options = {"stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    options = {"stderr": subprocess.PIPE, "encoding": "utf-8", "start_new_session": True}
     process = subprocess.Popen([*ENDLESS, str(workers)], cwd=folder, env=unknown, **options)
     begun(process, moment)
     time.sleep(0.3)
@@ -136,13 +136,13 @@ def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, mo
     assert time.monotonic() - start < 5, "a second, and time for a system that does other work"
     assert process.returncode == 130 and without_running(said) == INTERRUPTED, said
     assert ended(process.pid)
-    again = subprocess.run([*VERIFY, "--workers", "1"], cwd=folder, capture_output=True, text=True, timeout=120)
+    again = subprocess.run([*VERIFY, "--workers", "1"], cwd=folder, capture_output=True, encoding="utf-8", timeout=120)
     assert again.returncode == 0, again.stderr
 
 
 @pytest.mark.parametrize("pause", [0.0, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_ctrl_c_again_changes_nothing(folder, pause):
-    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True)
     begun(process, "running")
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(pause)
@@ -175,7 +175,7 @@ def test_an_interruption_shows_the_cursor_again(folder):
 )
 def test_no_worker_outlives_the_command(folder, way):
     """Killed alone, by number: it can stop nobody."""
-    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True)
     begun(process, "running")
     process.send_signal(way)
     process.communicate(timeout=20)  # ends when no process holds the pipe any more
@@ -197,7 +197,7 @@ def test_no_worker_outlives_the_command(folder, way):
     "command", [VERIFY, [*VERIFY[:3], "map", "mine.halved", "--load", "claims.py", "--over", "lr=0:1"]], ids=["verify", "map"]
 )
 def test_a_device_that_is_not_there_is_one_sentence(folder, variables, words, command):
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables}, capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 2 and done.stderr.strip().startswith(words) and done.stderr.count("\n") == 1, done.stderr
 
 

@@ -18,7 +18,7 @@ from ..engine.conftest import TOYS
 
 ONLY = "import sys, jaxdyn.theories\njaxdyn.theories.__path__ = []\nfrom jaxdyn.cli.main import run\nrun()\n"
 CLAIMS = {"toy.decay", "solver.decay"}
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +28,9 @@ def away_from_home(tmp_path, monkeypatch):
 
 def toys_with(old, new):
     """A file of the toys with one line changed."""
-    text = TOYS.read_text()
+    text = TOYS.read_text(encoding="utf-8")
     assert old in text
-    Path("mine.py").write_text(text.replace(old, new))
+    Path("mine.py").write_text(text.replace(old, new), encoding="utf-8")
     return "mine.py"
 
 
@@ -41,7 +41,7 @@ def test_two_workers():
     JAX's tracer errors do not travel between processes; their text does, and the other claims go on.
     """
     load = toys_with("    TRACES.append(s)\n", "    TRACES.append(s)\n    print('hello')\n    if s.rate > 0:\n        pass\n")
-    Path(load).write_text("print('hello')\n" + Path(load).read_text())
+    Path(load).write_text("print('hello')\n" + Path(load).read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "jaxdyn", "verify", "toy.decay", "solver.decay", "--load", load]
     done = subprocess.run([*command, "--workers", "2", "--json"], **PIPES, timeout=300)
     assert done.returncode == 1, done.stderr
@@ -284,7 +284,9 @@ RARE = ("raises something odd in", "a lock", "a circle", "a number beyond", "a n
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k.startswith(RARE) else ()) for k in WRITTEN])
 def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind):
     changed, result, verdict, words = WRITTEN[kind]
-    Path("mine.py").write_text(OWN.replace("CHANGED", changed).replace("RESULT", f"return [{result}]" if result else "pass"))
+    Path("mine.py").write_text(
+        OWN.replace("CHANGED", changed).replace("RESULT", f"return [{result}]" if result else "pass"), encoding="utf-8"
+    )
     code, out, err = jaxdyn("verify", "mine", "--load", "mine.py", "--json", "--workers", "1")
     good, bad = json.loads(out)["claims"]
     assert (good["verdict"], bad["verdict"], code) == ("upheld", verdict, int(verdict != "upheld"))
@@ -306,7 +308,7 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     assert other["verdict"] == "not run" and other["last_verdict"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
     assert "1 of 2 claims: " in said.err
     assert "1 of 1 verdicts as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
-    page = Path("out/index.html").read_text()
+    page = Path("out/index.html").read_text(encoding="utf-8")
     assert "1 of 2" in page and "Not run here, and never recorded." in page and "Still running" not in page
     assert cli([*command, "--minutes", "5"]) == 0
     again = json.loads(capsys.readouterr().out)
@@ -341,7 +343,7 @@ def test_the_page_is_written_while_claims_are_judged(monkeypatch):
 
     def noted(folder, target):
         rebuild(folder, target)
-        pages.append(target.read_text())
+        pages.append(target.read_text(encoding="utf-8"))
 
     rebuild = verify.rebuild
     monkeypatch.setattr(verify, "rebuild", noted)
@@ -388,7 +390,7 @@ main(["verify", "--out", "out", "--minutes", "10"])
 """
     environment = {**os.environ, "JAXDYN_CACHE": str(tmp_path / "cache")}
     before = os.times()
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8")
     after = os.times()
     assert "Enough" in done.stderr, done.stderr
     sign, claim, verdict, *theories = done.stdout.split()

@@ -125,7 +125,7 @@ def test_table_is_a_copy_that_nobody_can_write_to():
 )
 def test_table_from_a_file(tmp_path, text):
     path = tmp_path / "three.txt"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     group = read(path)
     assert group.table.tolist() == Z3 and group.name == f"file:{path}#{group.fingerprint}"
     assert parse(group.name) == group
@@ -148,7 +148,7 @@ def test_table_from_a_file(tmp_path, text):
 )
 def test_bad_files_are_refused(tmp_path, text, message):
     path = tmp_path / "bad.txt"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read(path)
 
@@ -162,11 +162,11 @@ def test_unreadable_files_are_refused(tmp_path):
 
 def test_named_file_needs_the_fingerprint_of_its_table(tmp_path):
     path = tmp_path / "group.csv"
-    path.write_text("0,1\n1,0\n")
+    path.write_text("0,1\n1,0\n", encoding="utf-8")
     name = read(path).name
     with pytest.raises(UsageError, match="ends in its fingerprint.*#"):
         parse(f"file:{path}")
-    path.write_text("1,0\n0,1\n")
+    path.write_text("1,0\n0,1\n", encoding="utf-8")
     with pytest.raises(UsageError, match=f"ends in its fingerprint, got {name}; the table there now is {read(path)}"):
         parse(name)
 

@@ -85,10 +85,10 @@ def test_shortcuts_on_the_released_test_file():
 def test_a_file_is_read(tmp_path):
     entry = {"edges": [[0, 2], [2, 3], [1, 4]], "idx_to_symbol": list("abcde"), "root": 0, "target": 3, "neg_target": 4}
     file = tmp_path / "test.json"
-    file.write_text(json.dumps([entry]))
+    file.write_text(json.dumps([entry]), encoding="utf-8")
     (p,) = prosqa.load(file)
     assert p.nodes == 5 and (p.root, p.other, p.target, p.negative) == (0, 1, 3, 4) and p.edges.tolist() == entry["edges"]
-    file.write_text(json.dumps([{"edges": []}]))
+    file.write_text(json.dumps([{"edges": []}]), encoding="utf-8")
     with pytest.raises(UsageError, match="is no released file of ProsQA"):
         prosqa.load(file)
     with pytest.raises(UsageError, match="is not there"):
@@ -217,7 +217,7 @@ BAD = [
 @pytest.mark.parametrize(("record", "message"), BAD)
 def test_a_wrong_record_is_refused_by_its_number(tmp_path, record, message):
     file = tmp_path / "test.json"
-    file.write_text(json.dumps([GOOD, GOOD, record]))
+    file.write_text(json.dumps([GOOD, GOOD, record]), encoding="utf-8")
     with pytest.raises(UsageError, match=f"test.json is no released file of ProsQA: record 3 (is no problem: )?{message}"):
         prosqa.load(file)
 
@@ -268,7 +268,7 @@ ANY = st.recursive(
 @given(key=st.sampled_from([*GOOD, None]), value=ANY)
 def test_any_json_is_a_problem_or_refused_in_one_sentence(tmp_path_factory, key, value):
     file = tmp_path_factory.getbasetemp() / "any.json"
-    file.write_text(json.dumps([GOOD, value if key is None else GOOD | {key: value}]))
+    file.write_text(json.dumps([GOOD, value if key is None else GOOD | {key: value}]), encoding="utf-8")
     try:
         assert all(prosqa.fault(p) == "" for p in prosqa.load(file))
     except UsageError as error:

@@ -39,7 +39,7 @@ def test_drawn_problems_are_read_back_from_their_sentences():
 def test_released_texts_say_what_their_graphs_are():
     """Sentences, question and answer of each record, up to the orders that are drawn; steps are a path of the same length."""
     file = RELEASED / "valid.json"
-    problems, texts, records = jd.data.prosqa.load(file), words.load(file), json.loads(file.read_text())
+    problems, texts, records = jd.data.prosqa.load(file), words.load(file), json.loads(file.read_text(encoding="utf-8"))
     assert len(texts) == 300
     for problem, text, record in zip(problems, texts, records, strict=True):
         ours = words.worded(problem, record["idx_to_symbol"], seed=0)
@@ -56,7 +56,7 @@ def test_what_is_not_allowed(tmp_path):
         words.worded(problem, ["a", "b"], seed=0)
     with pytest.raises(UsageError, match="the problem is not allowed"):
         words.symbols(problem._replace(target=problem.negative), seed=0)
-    (tmp_path / "some.json").write_text('[{"question": "Is a b?", "answer": 3, "steps": ["x"]}]')
+    (tmp_path / "some.json").write_text('[{"question": "Is a b?", "answer": 3, "steps": ["x"]}]', encoding="utf-8")
     with pytest.raises(UsageError, match="record 1 lacks question, steps or answer"):
         words.load(tmp_path / "some.json")
     with pytest.raises(AttributeError, match="has no attribute 'prosqb'"):

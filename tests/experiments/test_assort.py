@@ -17,7 +17,7 @@ def test_the_script_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
     grid = jd.grid(Assorted, kind=list(KINDS), **TINY)
     monkeypatch.setattr(module, "SCALES", {"quick": (grid, 2)})
     assert experiment.main(module.run, None, ["--out", str(tmp_path), "--steps", "10"], module.OPTIONS) == 0
-    with open(tmp_path / "table.csv", newline="") as file:
+    with open(tmp_path / "table.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["sequences"] for row in rows] == list(module.LABELS.values())
     assert all(float(row["low"]) <= float(row["right, %"]) <= float(row["high"]) for row in rows)

@@ -9,7 +9,7 @@ from jaxdyn import experiment
 
 def rows(path):
     """The lines of a table."""
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -73,7 +73,7 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
     monkeypatch.setattr(module, "GRAPHS", 20, raising=False)
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], getattr(module, "OPTIONS", {})) == 0
     for stem, count in SCRIPTS[name].items():
-        with open(tmp_path / f"{stem}.csv", newline="") as file:
+        with open(tmp_path / f"{stem}.csv", newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
         assert len(lines) == count
         CHECKS[stem](lines)
@@ -96,16 +96,16 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     file = tmp_path / "test.json"
     names = ("root", "target", "neg_target")
     entries = [dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in prosqa.draw(9, 4)]
-    file.write_text(json.dumps(entries))
+    file.write_text(json.dumps(entries), encoding="utf-8")
     out = tmp_path / "out"
     for methods in (["coconut"], ["coconut", "no_cot"]):
         arguments = ["--out", str(out), "--data", str(file), "--methods", *methods]
         assert experiment.main(module.run, None, arguments, module.OPTIONS) == 0
     assert sorted(p.name for p in out.glob("*.run")) == [f"{m}-{i}.run" for m in ("coconut", "no_cot") for i in (0, 3)]
-    with open(out / "prosqa.csv", newline="") as handle:
+    with open(out / "prosqa.csv", newline="", encoding="utf-8") as handle:
         lines = list(csv.DictReader(handle))
     assert [line["method"] for line in lines][:2] == ["coconut", "no_cot"] and "rule other_2" in {x["method"] for x in lines}
-    told = json.loads((out / "coc_prosqa.json").read_text())
+    told = json.loads((out / "coc_prosqa.json").read_text(encoding="utf-8"))
     assert [(r["method"], r["seed"]) for r in told["runs"]] == [(m, i) for m in ("coconut", "no_cot") for i in (0, 3)]
     for r in told["runs"]:
         assert r["steps"] == [0, 2, 4] and r["reached"] == 4 and len(r["next"]) == 7
@@ -128,7 +128,7 @@ def test_recorded_studies_are_drawn_without_training(script, tmp_path, capsys):
         assert len(along) == len(wanted) and all(np.array_equal(*pair) for pair in zip(along, wanted, strict=True))
         assert set(rule) == {max(one["file"] for one in record["rules"].values())}
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
-    with open(tmp_path / "prosqa_studies.csv", newline="") as file:
+    with open(tmp_path / "prosqa_studies.csv", newline="", encoding="utf-8") as file:
         ends = {(r["width"], r["method"], r["seed"], r["steps"]): r["released"] for r in csv.DictReader(file)}
     assert ends["128", "coconut", "1", "16000"] == "90.0" and ends["64", "coconut", "0", "22000"] == "61.2"
     assert (tmp_path / "coc_prosqa_record.svg").stat().st_size > 8_000
@@ -140,7 +140,7 @@ def test_a_file_without_studies_is_refused(content, script, tmp_path, capsys):
     module = script("coc_prosqa_record")
     file = tmp_path / "record.json"
     if content is not None:
-        file.write_text(content)
+        file.write_text(content, encoding="utf-8")
     assert experiment.main(module.run, None, ["--out", str(tmp_path), "--record", str(file)], module.OPTIONS) == 2
     assert f"{file} holds no studies" in capsys.readouterr().err
 
@@ -156,9 +156,11 @@ def test_statistics_of_sets_of_graphs(script, monkeypatch, tmp_path, capsys):
     names = ("root", "target", "neg_target")
     file = tmp_path / "valid.json"
     problems = prosqa.draw(9, 4)
-    file.write_text(json.dumps([dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in problems]))
+    file.write_text(
+        json.dumps([dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in problems]), encoding="utf-8"
+    )
     assert experiment.main(module.run, None, ["--out", str(tmp_path), "--data", str(file)], module.OPTIONS) == 0
-    with open(tmp_path / "statistics.csv", newline="") as handle:
+    with open(tmp_path / "statistics.csv", newline="", encoding="utf-8") as handle:
         first, *rest, last = csv.DictReader(handle)
     assert first["graphs"] == "valid.json" and float(first["edges"]) == pytest.approx(np.mean([len(p.edges) for p in problems]))
     assert len(rest) == 3 and (last["problems"], last["nodes"]) == ("18686", "23.0")

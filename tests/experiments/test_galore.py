@@ -20,7 +20,7 @@ TABLES = {"galore_ppl": ("perplexity", 9), "galore_ablation": ("ablation", 8), "
 
 
 def read(path):
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

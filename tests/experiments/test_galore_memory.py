@@ -10,7 +10,7 @@ from jaxdyn import experiment
 def test_counted_bytes_follow_the_published_ones(script, tmp_path, capsys):
     module = script("galore_memory")
     assert experiment.main(module.run, None, ["--out", str(tmp_path)]) == 0
-    with (tmp_path / "third_party.csv").open(newline="") as file:
+    with (tmp_path / "third_party.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert [int(row["published GB"]) for row in lines] == [40, 28, 29, 30, 18, 36]
     for row in lines:

@@ -14,7 +14,7 @@ def test_script_trains_tabulates_and_draws(script, monkeypatch, tmp_path, capsys
     }
     monkeypatch.setattr(module, "CASES", {"quick": tiny})
     assert experiment.main(module.run, module.__doc__, ["--out", str(tmp_path)]) == 0
-    with open(tmp_path / "delays.csv", newline="") as file:
+    with open(tmp_path / "delays.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [float(r["alpha"]) for r in rows[:4]] == module.SCALES and len(rows) == 8
     assert all(float(r["delay"]) >= 0 and float(r["kernel"]) > 0 for r in rows)

@@ -8,7 +8,7 @@ from jaxdyn import experiment
 
 
 def table(path):
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -33,7 +33,7 @@ TABLES = {
 
 
 def read(path):
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

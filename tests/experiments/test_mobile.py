@@ -18,7 +18,7 @@ def test_it_trains_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
     grid = jd.grid(Depth, shape=["1x8", "2x8"], lr=[1e-2, 2e-2], **TINY)
     monkeypatch.setattr(module, "SCALES", {"quick": (grid, 2)})
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
-    with open(tmp_path / "depth.csv", newline="") as file:
+    with open(tmp_path / "depth.csv", newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert [line["layers"] for line in lines] == ["1", "2", "30"]
     for line in lines[:2]:

@@ -10,7 +10,7 @@ TINY = {"width": [4, 6, 8, 12], "vocabulary": 32, "least": 6.9, "budgets": 4, "w
 
 
 def table(path):
-    with open(path, newline="") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -47,7 +47,7 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
     monkeypatch.setattr(module, "SCALES", {"quick": SIZES[name]})
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
     stem, count = TABLES[name]
-    with open(tmp_path / f"{stem}.csv", newline="") as file:
+    with open(tmp_path / f"{stem}.csv", newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == count
     CHECKS[name](lines)

@@ -16,7 +16,7 @@ def test_the_script_trains_tabulates_and_draws(script, monkeypatch, tmp_path, ca
     monkeypatch.setattr(module, "SCALES", {"quick": TINY})
     options = {name: option | {"default": None} for name, option in module.OPTIONS.items()}
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], options) == 0
-    with open(tmp_path / "perplexity.csv", newline="") as file:
+    with open(tmp_path / "perplexity.csv", newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 24 and {line["network"] for line in lines} == {"vanilla", "zero sink", "sink token"}
     recomputed = [line for line in lines if line["policy"] == "recomputed"]

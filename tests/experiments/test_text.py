@@ -16,7 +16,7 @@ TINY = training_run.TrainingRun(max_words=50, width=8, hidden=8, columns=4, leng
 
 
 def read(path):
-    with open(path, newline="") as handle:
+    with open(path, newline="", encoding="utf-8") as handle:
         return list(csv.DictReader(handle))
 
 
@@ -175,6 +175,6 @@ def test_a_series_is_written_resumed_and_probed(script, tmp_path, capsys):
     assert experiment.main(series.run, None, words, series.OPTIONS) == 0
     assert (tmp_path / "step2" / "model.safetensors").read_bytes() == before, "resumed from the run's file"
     assert {row["instrument"] for row in read(tmp_path / "table.csv")} > {"sinks", "streaming", "gradients"}
-    page = (tmp_path / "probe" / "index.html").read_text()
+    page = (tmp_path / "probe" / "index.html").read_text(encoding="utf-8")
     assert "3 checkpoints, up to step2" in page and "unseen.txt" in page
     capsys.readouterr()

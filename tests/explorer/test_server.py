@@ -8,8 +8,9 @@ import time
 
 import pytest
 
+from jaxdyn.errors import UsageError
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
-from jaxdyn.explorer.server import Server, is_loopback
+from jaxdyn.explorer.server import Server, is_loopback, listen
 from tests.engine import toys
 from tests.report.test_page import CHROMIUM, Browser
 
@@ -266,3 +267,32 @@ def test_in_a_notebook_the_front_end_talks_through_the_widget(visitor, decay):
     assert not visitor.js(
         "[...window.cell.shadowRoot.querySelectorAll('.buttons button')].some(b => b.textContent === 'Copy link')"
     )
+
+
+def test_the_token_is_in_no_log(caplog, monkeypatch):
+    """Neither where a request is refused nor where it fails."""
+
+    def broken(*_):
+        raise RuntimeError("this page is broken")
+
+    with serving(DECAY, "0.0.0.0") as server, caplog.at_level(0):
+        monkeypatch.setattr("jaxdyn.explorer.server.style", broken)
+        for path, status in (
+            (f"/?token={server.token}x", 403),
+            (f"/no?token={server.token}", 404),
+            (f"/?token={server.token}", 500),
+        ):
+            assert get(server, path)[0] == status
+    assert "this page is broken" in caplog.text and server.token not in caplog.text
+
+
+def test_an_address_that_is_none_is_refused_quietly(caplog):
+    with serving(DECAY) as server:
+        assert get(server, Host="[::1")[0] == 403
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("host", ["no-such-name.invalid", "[::1", "a..b", "x" * 300])
+def test_a_host_that_is_none_is_named(host):
+    with pytest.raises(UsageError, match="^--host .* is not allowed: it is an address of this machine"):
+        listen(host, 0)

@@ -156,13 +156,13 @@ def test_results_are_kept_and_obstacles_written(workers, tmp_path, monkeypatch):
     made_from = a.pop("made_from")
     assert a == {"compile_seconds": 1.0, "runs": 1, "estimate": 7, "stamp": "text 1"}
     assert made_from["programs"] == ["text"] and made_from["platform"] == "tpu" and made_from["runs"] == "1"
-    assert json.loads(impossible.SHIPPED.read_text()) == {
+    assert json.loads(impossible.SHIPPED.read_text(encoding="utf-8")) == {
         "tpu": {"m:b ()": "makes the compiler crash", "m:d ()": "needs complex128, which this platform lacks"}
     }
     del workers[:]
     older = ahead.read(file)
     del older["tpu"]["m:a ()"]["made_from"]
-    file.write_text(json.dumps(older))
+    file.write_text(json.dumps(older), encoding="utf-8")
     assert ahead.write("tpu", 100, file) == (4, 4) and not workers, "nothing is compiled twice"
     assert ahead.read(file)["tpu"]["m:a ()"]["made_from"] == made_from, "an older result of the same program is as good"
     monkeypatch.setattr(ahead, "lists", lambda platform: [chunk("a", "another text"), *(chunk(n) for n in "bcd")])
@@ -176,7 +176,7 @@ def test_what_has_changed_since_programs_were_compiled(tmp_path, monkeypatch):
     file = tmp_path / "ahead.json"
     (name,) = ahead.changes("tpu", file)
     assert str(ahead.changes("tpu", file)[name]) == "never compiled"
-    file.write_text(json.dumps({"tpu": {name: {"stamp": "older"}}}))
+    file.write_text(json.dumps({"tpu": {name: {"stamp": "older"}}}), encoding="utf-8")
     assert str(ahead.changes("tpu", file)[name]) == "recorded before fingerprints were kept"
     (one,) = ahead.lists("tpu", [claim.id])
     made_from = ahead.made_from("tpu", one)
@@ -186,7 +186,7 @@ def test_what_has_changed_since_programs_were_compiled(tmp_path, monkeypatch):
         ({"runs": "another"}, "the settings or seeds changed"),
         ({"jax": "0.1"}, "made with JAX 0.1"),
     ):
-        file.write_text(json.dumps({"tpu": {name: {"stamp": "", "made_from": made_from | parts}}}))
+        file.write_text(json.dumps({"tpu": {name: {"stamp": "", "made_from": made_from | parts}}}), encoding="utf-8")
         assert str(ahead.changes("tpu", file)[name]) == words
 
 
@@ -213,7 +213,7 @@ def test_programs_drawn_by_the_day_compile_for_an_h100():
         env=os.environ | {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1"},
         cwd=Path(__file__).parents[2],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr

@@ -29,18 +29,18 @@ def test_no_document_is_stale():
 @pytest.mark.slow
 def test_what_is_stale_is_named_and_renewed(checkout):
     studies = checkout / "docs" / "studies.md"
-    studies.write_text(studies.read_text().replace("| upheld |", "| refuted |"))
+    studies.write_text(studies.read_text(encoding="utf-8").replace("| upheld |", "| refuted |"), encoding="utf-8")
     stale = documents.stale(checkout)
     assert {"docs/atlas.md", "docs/catalogue.md", "docs/studies.md"} <= set(stale) and "README.md" not in stale
     assert any(name.startswith("docs/figures/map.") for name in stale) and "docs/theories/li2.md" in stale
     (checkout / "docs" / "theories").mkdir()
-    (checkout / "docs" / "theories" / "gone.md").write_text("a theory that is no more")
+    (checkout / "docs" / "theories" / "gone.md").write_text("a theory that is no more", encoding="utf-8")
     assert "docs/theories/gone.md" in documents.stale(checkout)
     done = list(documents.renew(checkout, checkout / "report"))
     assert documents.stale(checkout) == []
     assert not (checkout / "docs" / "theories" / "gone.md").exists() and (checkout / "docs" / "theories" / "li2.md").is_file()
     assert "docs/gallery.md stays as it is" in done[-1] and not (checkout / "docs" / "gallery.md").exists()
-    assert all((checkout / page).read_text() == (ROOT / page).read_text() for page in PAGES)
+    assert all((checkout / page).read_text(encoding="utf-8") == (ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 @pytest.mark.slow
@@ -48,6 +48,6 @@ def test_the_gallery_is_renewed_from_results(checkout, monkeypatch):
     calls = []
     monkeypatch.setattr(gallery, "write", lambda *folders: calls.append(folders))
     (checkout / "report").mkdir()
-    (checkout / "report" / "result.json").write_text("{}")
+    (checkout / "report" / "result.json").write_text("{}", encoding="utf-8")
     assert list(documents.renew(checkout, checkout / "report"))[-1] == "docs/gallery.md is renewed"
     assert calls == [(checkout / "report", checkout / "docs")]

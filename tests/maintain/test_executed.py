@@ -130,17 +130,17 @@ def test_a_notebook_becomes_a_page():
 
 def test_documents_are_renewed_in_their_place(tmp_path):
     page, notebook = tmp_path / "a.md", tmp_path / "b.ipynb"
-    page.write_text("```python\nprint(1)\n```\n")
-    notebook.write_text(json.dumps(make_notebook("print(1)")))
+    page.write_text("```python\nprint(1)\n```\n", encoding="utf-8")
+    notebook.write_text(json.dumps(make_notebook("print(1)")), encoding="utf-8")
     for file in (page, notebook):
         executed.write(file)
-    assert page.read_text() == "```python\nprint(1)\n```\n\n```text\n1\n```\n"
-    assert json.loads(notebook.read_text())["cells"][1]["outputs"][0]["text"] == ["1\n"]
-    assert (tmp_path / "b.md").read_text().endswith("```text\n1\n```\n")
+    assert page.read_text(encoding="utf-8") == "```python\nprint(1)\n```\n\n```text\n1\n```\n"
+    assert json.loads(notebook.read_text(encoding="utf-8"))["cells"][1]["outputs"][0]["text"] == ["1\n"]
+    assert (tmp_path / "b.md").read_text(encoding="utf-8").endswith("```text\n1\n```\n")
 
 
 @pytest.mark.parametrize("name", ["none.md", "other.txt"])
 def test_other_files_are_refused(tmp_path, name):
-    (tmp_path / "other.txt").write_text("text")
+    (tmp_path / "other.txt").write_text("text", encoding="utf-8")
     with pytest.raises(UsageError, match=r"is not allowed: it is a page \(\.md\) or a notebook \(\.ipynb\)"):
         executed.write(tmp_path / name)

@@ -12,7 +12,7 @@ from jaxdyn.report import studies
 
 def test_help_lists_the_tasks_without_jax():
     code = "import sys\nfrom jaxdyn.maintain.__main__ import main\ntry: main(['--help'])\nfinally: assert 'jax' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert all(f"\n    {task} " in done.stdout for task in command.TASKS)
 

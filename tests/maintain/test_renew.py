@@ -50,7 +50,7 @@ def write(root, entry):
     file = root / "toy" / "studies" / "toy.decay.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     content = {"claim": entry, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}, "figure": None}
-    file.write_text(json.dumps(content))
+    file.write_text(json.dumps(content), encoding="utf-8")
 
 
 def change(root, **parts):
@@ -246,11 +246,11 @@ def test_a_map_is_made_anew(root, monkeypatch):
     maps.make_maps(root / "out", ["law"], workers=1)
     assert counted(root, "maps") == ["1 of 1 maps are current"]
     file = root / "cal" / "maps" / "law.json"
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text(encoding="utf-8"))
     made_from = content["map"]["made_from"]
     cases = {"the program": {"programs": [], "keys": []}, "the judge": {"code": "another"}}
     for words, parts in cases.items():
-        file.write_text(json.dumps(content | {"map": content["map"] | {"made_from": made_from | parts}}))
+        file.write_text(json.dumps(content | {"map": content["map"] | {"made_from": made_from | parts}}), encoding="utf-8")
         assert counted(root, "maps")[1:] == [f"  law: {words} changed"]
     (line,) = renew.renew(root, 5, ["maps"])
     assert line.startswith("law: stored; ") and counted(root, "maps") == ["1 of 1 maps are current"]
@@ -264,7 +264,9 @@ def test_a_figure_of_the_documents_is_drawn_anew(root, law, monkeypatch):
     monkeypatch.setattr(gallery, "names", lambda docs: [law.id])
     assert counted(root, "gallery") == ["0 of 1 figures of the documents are current", f"  toy.decay: {UNRECORDED}"]
     (line,) = renew.renew(root, 5, ["gallery"])
-    assert line.startswith("toy.decay: upheld; ") and (root / "docs" / "figures" / "toy.decay.svg").read_text().startswith("<svg")
+    assert line.startswith("toy.decay: upheld; ") and (root / "docs" / "figures" / "toy.decay.svg").read_text(
+        encoding="utf-8"
+    ).startswith("<svg")
     assert counted(root, "gallery") == ["1 of 1 figures of the documents are current"]
     changed = gallery.read_origins(root / "docs")[law.id] | {"code": "another"}
     gallery.write_figures(root / "docs", {}, {law.id: changed})
@@ -277,8 +279,8 @@ def test_a_probe_page_says_what_made_it(root, monkeypatch):
     made_from = origin.made_from((), "", "the code of then")
     html = f'<meta name="made-from" content="{json.dumps(made_from).replace(chr(34), "&#34;")}">'
     (root / "docs").mkdir()
-    (root / "docs" / "probe.html").write_text(html)
-    (root / "docs" / "other.html").write_text("<p>")
+    (root / "docs" / "probe.html").write_text(html, encoding="utf-8")
+    (root / "docs" / "other.html").write_text("<p>", encoding="utf-8")
     words = f"  docs/probe.html: {probe.INSTRUMENTS} changed"
     assert counted(root, "probes") == ["0 of 1 probe pages are current", words]
     assert "a model that is not part of the checkout" in next(renew.renew(root, 5, ["probes"]))
@@ -289,12 +291,12 @@ def test_a_benchmark_is_run_anew(root, monkeypatch):
     (root / renew.RESULTS).mkdir(parents=True)
     body = "import json, pathlib\nfrom jaxdyn.maintain.renew import made_by\nhere = pathlib.Path(__file__)\n"
     body += 'for name in ("speed", "speed_long"):\n    text = json.dumps({"made_from": made_by(here, 1.0)})\n'
-    body += '    (here.parent / "results" / f"{name}.json").write_text(text)\n'
+    body += '    (here.parent / "results" / f"{name}.json").write_text(text, encoding="utf-8")\n'
     texts = {"speed": body, "broken": "raise SystemExit('no such model')\n"}
     for name, text in texts.items():
-        (folder / f"{name}.py").write_text(text)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     for name in ("speed", "speed_long", "broken", "unknown"):
-        (root / renew.RESULTS / f"{name}.json").write_text(json.dumps({"date": "2026-11-22", "made_from": None}))
+        (root / renew.RESULTS / f"{name}.json").write_text(json.dumps({"date": "2026-11-22", "made_from": None}), encoding="utf-8")
     assert counted(root, "benchmarks", verbose=False) == ["0 of 4 benchmark tables are current"]
     lines = list(renew.renew(root, 60, ["benchmarks"]))
     assert sorted(line.split(";")[0] for line in lines) == [
@@ -304,9 +306,9 @@ def test_a_benchmark_is_run_anew(root, monkeypatch):
     ]
     assert counted(root, "benchmarks", verbose=False) == ["2 of 4 benchmark tables are current"]
     (root / "experiments").mkdir()
-    (root / "experiments" / "study.py").write_text("")
+    (root / "experiments" / "study.py").write_text("", encoding="utf-8")
     made_from = renew.made_by(root / "experiments" / "study.py", 1.0) | {"code": "another"}
-    (root / renew.RESULTS / "unknown.json").write_text(json.dumps({"made_from": made_from}))
+    (root / renew.RESULTS / "unknown.json").write_text(json.dumps({"made_from": made_from}), encoding="utf-8")
     assert "not renewed: unknown, `python experiments/study.py` makes it" in renew.renew(root, 60, ["benchmarks"])
 
 
@@ -321,7 +323,7 @@ def benchmarks(tmp_path):
         "apart": "x = 'other'\n",
     }
     for name, text in files.items():
-        (tmp_path / "benchmarks" / f"{name}.py").write_text(text)
+        (tmp_path / "benchmarks" / f"{name}.py").write_text(text, encoding="utf-8")
     return tmp_path
 
 
@@ -330,17 +332,17 @@ def test_the_code_of_a_table_is_that_of_its_script_and_of_what_this_imports(benc
     content = {"made_from": renew.made_by(script, 12.4)}
     assert content["made_from"]["script"] == "benchmarks/speed.py" and content["made_from"]["seconds"] == 12
     assert [file.name for file in renew.scripts_behind(script)] == ["common.py", "speed.py"]
-    script.write_text(SCRIPT.replace("A question", "Another question"))
-    (benchmarks / "benchmarks" / "apart.py").write_text("x = 2\n")
+    script.write_text(SCRIPT.replace("A question", "Another question"), encoding="utf-8")
+    (benchmarks / "benchmarks" / "apart.py").write_text("x = 2\n", encoding="utf-8")
     assert not renew.table_changes(content, script), "neither documentation nor other scripts count"
     for name, text in (("speed", SCRIPT.replace("(1)", "(2)")), ("common", "def publish(x): return x\n")):
         file = benchmarks / "benchmarks" / f"{name}.py"
-        before = file.read_text()
-        file.write_text(text)
+        before = file.read_text(encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
         assert str(renew.table_changes(content, script)) == "the code of the benchmark changed"
-        file.write_text(before)
+        file.write_text(before, encoding="utf-8")
     assert not renew.table_changes(content, script)
-    script.write_text(SCRIPT.replace("jaxdyn.stats", "jaxdyn.flow"))
+    script.write_text(SCRIPT.replace("jaxdyn.stats", "jaxdyn.flow"), encoding="utf-8")
     assert renew.table_changes(content, script).reasons == (renew.BENCHMARK,)
 
 
@@ -354,7 +356,7 @@ def test_other_versions_and_older_tables_are_named(benchmarks):
 
 def test_the_script_of_a_table_is_recorded_or_found_by_name(benchmarks):
     folder = benchmarks / "benchmarks"
-    (folder / "apart.py").write_text('publish("strange")\n')
+    (folder / "apart.py").write_text('publish("strange")\n', encoding="utf-8")
     for name, script in (("speed", "speed"), ("speed_long_whole", "speed_long"), ("strange", "apart"), ("nothing", None)):
         assert renew.script_of(benchmarks, name, {}) == (script and folder / f"{script}.py")
     made_from = renew.made_by(folder / "speed.py", 1.0)
@@ -364,7 +366,7 @@ def test_the_script_of_a_table_is_recorded_or_found_by_name(benchmarks):
 
 def test_tables_are_those_of_benchmarks(benchmarks):
     for name in ("speed", "ahead"):
-        (benchmarks / renew.RESULTS / f"{name}.json").write_text(json.dumps({"question": name}))
+        (benchmarks / renew.RESULTS / f"{name}.json").write_text(json.dumps({"question": name}), encoding="utf-8")
     assert renew.stored_tables(benchmarks) == {"speed": {"question": "speed"}}
 
 

@@ -28,7 +28,7 @@ def test_costs_are_written_from_a_folder(claim, tmp_path):
         write_costs(tmp_path)
     jd.verify(claim, out=tmp_path / "out")
     assert write_costs(tmp_path / "out", tmp_path / "costs.json") == 1
-    costs = json.loads((tmp_path / "costs.json").read_text())
+    costs = json.loads((tmp_path / "costs.json").read_text(encoding="utf-8"))
     (job,) = make_plan([claim]).jobs
     assert list(costs["programs"]) == [program_name(job.program)] and costs["calibration_seconds"] > 0
 
@@ -38,13 +38,13 @@ def test_costs_are_added_in_seconds_of_the_reference_machine(claim, tmp_path, mo
     jd.verify(claim, out=tmp_path / "out")
     monkeypatch.setattr(shipped, "calibrate", lambda: 2.0)
     assert write_costs(tmp_path / "out", tmp_path / "here.json") == 1
-    (own,) = json.loads((tmp_path / "here.json").read_text())["programs"].items()
+    (own,) = json.loads((tmp_path / "here.json").read_text(encoding="utf-8"))["programs"].items()
     kept = program_name(theory_programs(["lyu"])[0])
     monkeypatch.setattr(shipped, "theory_programs", lambda: theory_programs(["lyu"]))
     there = {"calibration_seconds": 1.0, "programs": {kept: [3.0, 0.5], "gone:trial ()": [1.0, 1.0], own[0]: [9.0, 9.0]}}
-    (tmp_path / "costs.json").write_text(json.dumps(there))
+    (tmp_path / "costs.json").write_text(json.dumps(there), encoding="utf-8")
     assert write_costs(tmp_path / "out", tmp_path / "costs.json") == 1
-    costs = json.loads((tmp_path / "costs.json").read_text())
+    costs = json.loads((tmp_path / "costs.json").read_text(encoding="utf-8"))
     assert costs["calibration_seconds"] == 1.0 and costs["programs"].keys() == {kept, own[0]}
     assert costs["programs"][kept] == [3.0, 0.5]
     assert costs["programs"][own[0]] == pytest.approx([x / 2 for x in own[1]], rel=0.01, abs=1e-3)
@@ -63,7 +63,7 @@ def test_programs_are_those_that_are_planned(tmp_path, monkeypatch):
 def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "theory_programs", lambda: theory_programs(["lyu"]))
     claims, programs = shipped.write_shipped(tmp_path)
-    catalogue = json.loads((tmp_path / "catalogue.json").read_text())
+    catalogue = json.loads((tmp_path / "catalogue.json").read_text(encoding="utf-8"))
     assert len(catalogue["claims"]) == claims == len(registry.catalogue()) and catalogue["claims"] == registry.catalogue()
     monkeypatch.setattr(direct, "SHIPPED", tmp_path / "programs.json")
     monkeypatch.setattr(direct, "in_use", lambda: True)

@@ -117,8 +117,8 @@ def logits(folder, tokens, dtype="float32", **more):
 def edit_config(folder, **changes):
     """Change fields of a config.json; None removes one."""
     file = folder / "config.json"
-    fields = json.loads(file.read_text()) | changes
-    file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}))
+    fields = json.loads(file.read_text(encoding="utf-8")) | changes
+    file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}), encoding="utf-8")
 
 
 if __name__ == "__main__":

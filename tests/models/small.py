@@ -26,7 +26,7 @@ def spoken(folder):
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     saved(folder / "model", tokenizer=models.Tokenizer(inner))
     ids = np.random.default_rng(1).integers(0, 13, 400)
-    (folder / "text.txt").write_text(" ".join(f"w{i}" for i in ids))
+    (folder / "text.txt").write_text(" ".join(f"w{i}" for i in ids), encoding="utf-8")
     return {"model": str(folder / "model"), "text": str(folder / "text.txt")}, ids
 
 
@@ -57,11 +57,13 @@ def sharded(folder):
     for file, some in parts.items():
         save_file({name: values[name] for name in some}, folder / file)
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": {name: file for file, some in parts.items() for name in some}}))
+    index.write_text(
+        json.dumps({"metadata": {}, "weight_map": {name: file for file, some in parts.items() for name in some}}), encoding="utf-8"
+    )
     return index
 
 
 def edited(file, **changes):
     """Change fields of a JSON file; None removes one."""
-    fields = json.loads(file.read_text()) | changes
-    file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}))
+    fields = json.loads(file.read_text(encoding="utf-8")) | changes
+    file.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}), encoding="utf-8")

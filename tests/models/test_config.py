@@ -55,7 +55,7 @@ def test_refusals_name_file_and_field(ask, words):
 @pytest.mark.parametrize(("text", "words"), [("{", "it is not JSON"), ("[1]", "no JSON object"), ("[" * 9999, "it is not JSON")])
 def test_other_files_are_refused(text, words, tmp_path):
     file = tmp_path / "config.json"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=f"config.json cannot be read: .*{words}"):
         read_json(file)
     with pytest.raises(UsageError, match="nothing.json cannot be read: No such file"):

@@ -34,5 +34,5 @@ def test_importing_models_imports_none_of_them():
         "extra = {'safetensors', 'tokenizers', 'gguf', 'huggingface_hub', 'torch', 'transformers'} & set(sys.modules)\n"
         "assert not extra, extra\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -38,14 +38,14 @@ def truncated_shard(folder):
 
 def missing_entry(folder):
     index = sharded(folder)
-    places = json.loads(index.read_text())["weight_map"]
+    places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
     del places[Q]
     edited(index, weight_map=places)
 
 
 def misplaced_entry(folder):
     index = sharded(folder)
-    edited(index, weight_map=json.loads(index.read_text())["weight_map"] | {"extra": FIRST})
+    edited(index, weight_map=json.loads(index.read_text(encoding="utf-8"))["weight_map"] | {"extra": FIRST})
 
 
 def foreign_shard(folder):
@@ -90,7 +90,11 @@ DAMAGED = {  # damage -> the file that is named, what is said
     "an entry without a tensor": (misplaced_entry, FIRST, "has no tensor extra, which the index places there"),
     "a shard outside": (foreign_shard, "model.safetensors.index.json", "a shard is a file of the same folder"),
     "a missing shard": (missing_shard, "model.safetensors.index.json", f"names the shard {FIRST}, which is not there"),
-    "an index that is none": (lambda f: sharded(f).write_text("[]"), "model.safetensors.index.json", "it holds no JSON object"),
+    "an index that is none": (
+        lambda f: sharded(f).write_text("[]", encoding="utf-8"),
+        "model.safetensors.index.json",
+        "it holds no JSON object",
+    ),
     "a wrong shape": (change(Q, lambda x: x[:-1]), "model.safetensors", f"tensor {Q} has the size 11x12, .* says 12x12"),
     "a NaN": (change(Q, poisoned), "model.safetensors", f"tensor {Q} has numbers that are not finite"),
     "an infinity": (change(Q, lambda x: x / 0), "model.safetensors", "not finite"),
@@ -129,14 +133,22 @@ DAMAGED = {  # damage -> the file that is named, what is said
         "rope_type=yarn is not allowed: it is one of default, linear, llama3",
     ),
     "no configuration": (lambda f: (f / "config.json").unlink(), "", "holds no model: it has no config.json"),
-    "a configuration that is none": (lambda f: (f / "config.json").write_text("{"), "config.json", "it is not JSON"),
+    "a configuration that is none": (
+        lambda f: (f / "config.json").write_text("{", encoding="utf-8"),
+        "config.json",
+        "it is not JSON",
+    ),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "", "holds no weights: it has neither model.safetensors nor"),
     "pickled weights": (
         pickled,
         "pytorch_model.bin",
         "reading pickled weights may run code; save the model again with save_pretrained",
     ),
-    "a tokenizer that is none": (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer.json", "is not a tokenizer"),
+    "a tokenizer that is none": (
+        lambda f: (f / "tokenizer.json").write_text("{}", encoding="utf-8"),
+        "tokenizer.json",
+        "is not a tokenizer",
+    ),
 }
 
 
@@ -173,5 +185,5 @@ def test_buffers_and_copies_of_a_tied_embedding_are_left_out(tmp_path):
 def test_nothing_of_a_folder_is_executed(tmp_path):
     folder = saved(tmp_path / "model")
     edited(folder / "config.json", auto_map={"AutoModelForCausalLM": "modeling.Model"})
-    (folder / "modeling.py").write_text("raise SystemExit('executed')")
+    (folder / "modeling.py").write_text("raise SystemExit('executed')", encoding="utf-8")
     assert models.load(folder).shape.layers == 2

@@ -80,7 +80,7 @@ def show(name, server, home, **more):
     """``jaxdyn models show NAME`` with that hub and a cache of its own."""
     where = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
     env = {name: value for name, value in os.environ.items() if not name.startswith("HF_")} | where | more
-    return subprocess.run([sys.executable, "-c", SCRIPT, name], capture_output=True, text=True, env=env)
+    return subprocess.run([sys.executable, "-c", SCRIPT, name], capture_output=True, encoding="utf-8", env=env)
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_other_weights_and_texts_are_other_resources(places, tmp_path):
     fields, _ = places
     which = reading.resource.identity
     before = which(OnText(**fields))
-    (tmp_path / "other.txt").write_text("w1 " * 100)
+    (tmp_path / "other.txt").write_text("w1 " * 100, encoding="utf-8")
     assert which(OnText(**fields | {"text": str(tmp_path / "other.txt")})) != before
     saved(tmp_path / "model")
     assert which(OnText(**fields | {"model": str(tmp_path / "model")})) != before

@@ -56,7 +56,7 @@ def test_finished_instruments_are_resumed(toys, tmp_path):
     assert again.data["first"].equals(first.data["first"]) and again.data["first"].attrs == first.data["first"].attrs
     outcome = again.checkpoints[0].outcomes[1]
     assert outcome.data is None and outcome.skipped == "Nothing here can be measured."
-    assert json.loads((tmp_path / "probe.json").read_text()) == again.to_json()
+    assert json.loads((tmp_path / "probe.json").read_text(encoding="utf-8")) == again.to_json()
 
 
 def test_a_killed_probe_leaves_whole_files_and_resumes(toys, tmp_path, monkeypatch):
@@ -101,7 +101,7 @@ def test_damage_is_named(toys, tmp_path):
 
 
 def test_a_folder_of_something_else_is_refused(toys, tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError, match="files that are not jaxdyn's"):
         jd.probe(plain.model(), NUMBERS, 400, "first", tmp_path)
 
@@ -124,7 +124,7 @@ def test_a_series_is_ordered_by_the_numbers_in_its_names(toys, tmp_path, monkeyp
     assert [one.step for one in result.checkpoints] == [64, 512, 1000]
     means = [one.data["first"]["mean"].mean() for one in result.checkpoints]
     np.testing.assert_allclose(np.asarray(means) / [64, 512, 1000], NUMBERS[:400].mean())
-    page = (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "3 checkpoints, up to step1000" in page and page.count("<svg") == 2 and "64 to 1,000" in page
     assert len(list((tmp_path / "out" / "data").iterdir())) == 3
     jd.probe([tmp_path / "step64", tmp_path / "step512"], NUMBERS, 400, "first", tmp_path / "out")
@@ -214,9 +214,9 @@ def test_all_instruments_and_their_page(tmp_path, dtype):
     one = Model(shape, weights(shape), None, None)
     result = jd.probe(one, NUMBERS, 260, out=tmp_path, length=64)
     assert set(result.data) == set(probing.INSTRUMENTS) - {"numbers"}
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 7 and "nobody knows which tokens are numbers" in page and "Llama-2-7B, PG19" in page
-    told = json.loads((tmp_path / "probe.json").read_text())
+    told = json.loads((tmp_path / "probe.json").read_text(encoding="utf-8"))
     for instrument in told["checkpoints"][0]["instruments"]:
         names = [number["name"] for number in instrument["numbers"]]
         assert len(set(names)) == len(names)

@@ -21,7 +21,7 @@ def test_a_file_is_read_whole_as_it_stands(tmp_path):
 
 def test_of_a_folder_the_test_part_is_read(tmp_path):
     for part in ("train", "valid", "test"):
-        (tmp_path / f"{part}.txt").write_text(f"the {part} part of it")
+        (tmp_path / f"{part}.txt").write_text(f"the {part} part of it", encoding="utf-8")
     assert open_text(tmp_path).letters == "the test part of it"
 
 
@@ -32,7 +32,7 @@ def test_the_manual_is_there_without_a_file():
 
 def test_pieces_begin_as_the_tokenizer_begins_a_text(tmp_path):
     file = tmp_path / "text"
-    file.write_text("abcdefghij" * 200)
+    file.write_text("abcdefghij" * 200, encoding="utf-8")
     source = open_text(file)
     pieces = cut(source, BEGUN, 400, 512)
     assert pieces.shape == (4, 101) and (pieces[:, 0] == 0).all() and beginning(BEGUN).tolist() == [0]

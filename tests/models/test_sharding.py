@@ -60,7 +60,7 @@ def test_four_devices_give_the_logits_of_one(family, tmp_path):
     shape = Decoder(vocabulary=16, width=16, layers=2, heads=4, hidden=20, std=0.4, **more)
     folder = models.save(tmp_path / "model", shape, weights(shape), family=family)
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], capture_output=True, encoding="utf-8", env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == "same logits\n"
 
@@ -156,7 +156,7 @@ def test_real_models_lower_for_eight_accelerators(name):
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={CARDS}"
     command = [sys.executable, "-c", f"from tests.models.test_sharding import main; main({name!r})"]
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert {what: faults for what, (_, faults) in found.items() if faults} == {}

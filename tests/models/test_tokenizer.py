@@ -89,7 +89,7 @@ def test_truncation_and_padding_are_off(tmp_path):
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path):
     file = tmp_path / "tokenizer.json"
-    file.write_text(json.dumps({"model": {"type": "Nothing"}}))
+    file.write_text(json.dumps({"model": {"type": "Nothing"}}), encoding="utf-8")
     with pytest.raises(UsageError, match="tokenizer.json is not a tokenizer that the library tokenizers can read"):
         read_tokenizer(file, 500)
     with pytest.raises(UsageError, match="is not a tokenizer"):

@@ -58,7 +58,7 @@ def test_bfloat16_is_written_as_it_is(tmp_path):
     params = weights(shape)
     folder = models.save(tmp_path / "model", shape, params, family="llama")
     jax.tree.map(np.testing.assert_array_equal, models.load(folder, dtype="bfloat16").params, params)
-    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["dtype"] == "bfloat16"
     assert models.describe(folder).kinds == {"BF16": 21}
 
 

@@ -71,7 +71,7 @@ def test_every_map_is_there_and_of_a_claim_that_is(stored):
 
 
 def test_the_page_is_up_to_date():
-    assert (ROOT / "docs" / "atlas.md").read_text() == atlas.page()
+    assert (ROOT / "docs" / "atlas.md").read_text(encoding="utf-8") == atlas.page()
     drawn = {f.name for f in (ROOT / "docs" / "figures").glob("map.*.svg")}
     assert drawn == {f"map.{stored.name}.svg" for stored in library.maps()}
     files = {f.stem for f in registry.THEORIES.glob("*/recorded/maps/*.json")}

@@ -72,7 +72,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
 
 def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     study = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
-    (tmp_path / "a.law.json").write_text(json.dumps(study))
+    (tmp_path / "a.law.json").write_text(json.dumps(study), encoding="utf-8")
     monkeypatch.setattr(library, "recorded_folder", lambda prefix, kind: tmp_path)
     common = dict(
         title="It holds", statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra"

@@ -103,7 +103,7 @@ def test_a_folder_without_such_results_is_refused(tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{}", "3", '{"claim": {}}'])
 def test_a_damaged_file_counts_as_none(stored, content):
     stored.mkdir(parents=True)
-    (stored / "toy.law.json").write_text(content)
+    (stored / "toy.law.json").write_text(content, encoding="utf-8")
     assert read_study("toy.law") is None
 
 
@@ -268,7 +268,7 @@ def test_the_table_of_all_studies(tmp_path, stored):
 
 @pytest.mark.slow
 def test_the_page_of_studies_is_current():
-    written = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    written = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
     assert with_table(written, list(all_claims().values())) == written, "run `make docs`"
 
 
@@ -286,7 +286,7 @@ def test_every_study_belongs_to_a_claim_of_its_theory():
 def test_an_installed_package_has_them():
     setuptools = pytest.importorskip("setuptools")
     root = Path(__file__).parents[2]
-    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     packages = setuptools.find_namespace_packages(str(root), include=options["packages"]["find"]["include"])
     folders = {f.parent.relative_to(root) for f in registry.THEORIES.glob("*/recorded/*/*.json")}
     assert len(folders) > 30 and {".".join(folder.parts) for folder in folders} <= set(packages)

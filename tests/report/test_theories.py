@@ -17,7 +17,7 @@ NAMES = sorted(source.prefix for source in library.shipped() if source.prefix)
 
 def test_every_theory_has_a_page_and_the_contents_link_to_it():
     assert sorted(file.stem for file in PAGES.glob("*.md") if file.stem != "index") == NAMES
-    linked = re.findall(r"^\| \[`(\w+)`\]\(\1\.md\)", (PAGES / "index.md").read_text(), re.M)
+    linked = re.findall(r"^\| \[`(\w+)`\]\(\1\.md\)", (PAGES / "index.md").read_text(encoding="utf-8"), re.M)
     assert linked == NAMES
 
 
@@ -67,10 +67,10 @@ def test_equations_come_from_docstrings():
 
 def test_links_lead_somewhere():
     """Figures and pages are there; a claim's anchor is one of the catalogue's headings."""
-    heads = re.findall(r"^#+ `(.*)`$", (ROOT / "docs" / "catalogue.md").read_text(), re.M)
+    heads = re.findall(r"^#+ `(.*)`$", (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8"), re.M)
     anchors = {head.lower().replace(".", "") for head in heads}
     for file in PAGES.glob("*.md"):
-        targets = re.findall(r"\]\((?!https:)([^)]+)\)", file.read_text())
+        targets = re.findall(r"\]\((?!https:)([^)]+)\)", file.read_text(encoding="utf-8"))
         for target, _, anchor in (one.partition("#") for one in targets):
             assert (PAGES / target).is_file() and (not anchor or anchor in anchors), (file.name, target, anchor)
 

@@ -79,7 +79,7 @@ def test_killed_and_resumed_ends_with_the_same_bits(tmp_path):
     path, starts = tmp_path / "killed.run", []
     for segments in (5, 30):
         code = CHILD.format(folder=str(__file__).rsplit("/", 1)[0], path=str(path))
-        with subprocess.Popen([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen([sys.executable, "-c", code], encoding="utf-8", stdout=subprocess.PIPE) as process:
             starts.append(int(process.stdout.readline().split()[1]))
             for _ in range(segments):
                 assert process.stdout.readline() == "segment\n"
@@ -249,6 +249,6 @@ def test_weights_of_another_shape_are_another_run(tmp_path):
 
 @pytest.mark.parametrize("name", [".", "a\0b", "x" * 300, "file/below"])
 def test_a_path_that_cannot_be_read_is_refused(tmp_path, name):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreError):
         count(tmp_path / name, 4, 2)

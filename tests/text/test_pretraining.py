@@ -80,7 +80,7 @@ def test_settings_that_are_not_allowed(cls, wrong):
 
 @pytest.mark.slow
 def test_files_have_a_digest_and_the_generated_text_can_be_read_while_tracing(tmp_path):
-    (tmp_path / "text").write_text("a b c d " * 50)
+    (tmp_path / "text").write_text("a b c d " * 50, encoding="utf-8")
     s = TextTraining(text=str(tmp_path / "text"), length=2)
     assert s.digest == s.corpus().digest and len(s.digest) == 12
     again = TextTraining(text="markov", level="words", vocabulary=30)

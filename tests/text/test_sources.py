@@ -107,7 +107,7 @@ def test_loaded_texts_are_kept_until_their_files_change(tmp_path):
     assert text.load(path, max_words=3) is not first
     with pytest.raises(ValueError, match="read-only"):
         first.train[0] = 1
-    (path / "valid.txt").write_text("dog dog dog dog")
+    (path / "valid.txt").write_text("dog dog dog dog", encoding="utf-8")
     changed = text.load(path)
     assert spelled(changed, "valid") == ["dog"] * 4
     os.utime(path / "train.txt", ns=(1, 1))
@@ -169,10 +169,10 @@ def test_place_of_a_wrong_byte_counts_from_the_start_of_the_file(tmp_path, monke
 def test_enormous_line_is_refused_as_words_only(tmp_path, monkeypatch, place):
     monkeypatch.setattr(sources, "LINE", 200)
     lines = ["word " * 40] * 3  # 200 bytes each: allowed
-    (tmp_path / "file").write_text("\n".join(lines))
+    (tmp_path / "file").write_text("\n".join(lines), encoding="utf-8")
     assert len(text.read(tmp_path / "file").vocabulary) == 2
     lines[["start", "middle", "end"].index(place)] += "x"
-    (tmp_path / "file").write_text("\n".join(lines))
+    (tmp_path / "file").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(UsageError, match="a line of 201 bytes, .* 200 bytes or less: break its lines, or use level=bytes"):
         text.read(tmp_path / "file")
     assert len(text.read(tmp_path / "file", "bytes").train) > 500

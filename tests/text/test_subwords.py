@@ -45,7 +45,7 @@ def test_pieces_are_learnt_from_the_training_part_alone():
 
 def test_load_gives_a_corpus_of_pieces(tmp_path):
     pytest.importorskip("sentencepiece")
-    (tmp_path / "one.txt").write_text(LINES)
+    (tmp_path / "one.txt").write_text(LINES, encoding="utf-8")
     corpus = text.load(tmp_path / "one.txt", "bpe", 60)
     assert len(corpus.vocabulary) == 60
     assert joined(np.concatenate([corpus.train, corpus.valid, corpus.test]), corpus.vocabulary) == LINES.replace("\n", " ")

@@ -28,10 +28,10 @@ def test_the_published_numbers_are_the_defaults_that_matter():
 
 def test_contents_are_part_of_a_setting(small, small_text, tmp_path):
     copy = tmp_path / "b.txt"
-    copy.write_text(small_text.read_text())
+    copy.write_text(small_text.read_text(encoding="utf-8"), encoding="utf-8")
     moved = dataclasses.replace(small, text=str(copy))
     assert moved.digest == small.digest != ""
-    copy.write_text(small_text.read_text().replace("w1 ", "w2 "))
+    copy.write_text(small_text.read_text(encoding="utf-8").replace("w1 ", "w2 "), encoding="utf-8")
     assert dataclasses.replace(small, text=str(copy)).digest != small.digest
     assert TrainingRun().digest == ""
 
@@ -158,7 +158,7 @@ def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tm
     fresh = training_run.long_run(longer, 1, tmp_path / "b.run")
     assert jax.tree.all(jax.tree.map(np.array_equal, run, fresh))
     copy = tmp_path / "moved.txt"
-    copy.write_text(small_text.read_text())
+    copy.write_text(small_text.read_text(encoding="utf-8"), encoding="utf-8")
     assert isinstance(training_run.long_run(dataclasses.replace(longer, text=str(copy)), 1, path), longrun.Run)
     with pytest.raises(StoreError, match="differs in seed"):
         training_run.long_run(longer, 2, path)

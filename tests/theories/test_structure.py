@@ -14,7 +14,7 @@ from jaxdyn.engine.catalogue import registry
 FOLDER = registry.THEORIES
 CLAIMS = registry.all_claims()
 MODULES = {".".join(("jaxdyn.theories", *p.relative_to(FOLDER).with_suffix("").parts)): p for p in sorted(FOLDER.rglob("*.py"))}
-TOPICS = {name for name, path in MODULES.items() if "\nCLAIMS" in path.read_text()}
+TOPICS = {name for name, path in MODULES.items() if "\nCLAIMS" in path.read_text(encoding="utf-8")}
 LINES, STATEMENTS = 450, 60  # of a module, of a function
 
 
@@ -22,7 +22,7 @@ LINES, STATEMENTS = 450, 60  # of a module, of a function
 def imports(module):
     """The theories' modules that a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (whole & MODULES.keys()) or ({node.module} & MODULES.keys())
@@ -32,7 +32,7 @@ def imports(module):
 @pytest.mark.thinned
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_and_functions_are_short(module):
-    text = MODULES[module].read_text()
+    text = MODULES[module].read_text(encoding="utf-8")
     assert text.count("\n") <= LINES
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
     assert [f.name for f in functions if f.end_lineno - f.lineno + 1 > STATEMENTS] == []

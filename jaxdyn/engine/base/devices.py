@@ -15,15 +15,30 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 
-__all__ = ["CPU_BUDGET", "Devices", "budget", "devices", "elsewhere", "of_workers", "own_devices"]
+from jaxdyn.errors import UsageError, shown
+
+__all__ = ["CPU_BUDGET", "Devices", "budget", "check_options", "devices", "elsewhere", "of_workers", "own_devices"]
 
 CPU_BUDGET = 2 * 2**30  # bytes of working memory for one chunk on CPU: fixed, so that chunk shapes do not depend on free memory
 SHARE = 0.5  # share of a card's memory for one chunk: XLA's own allocations and unforeseen values need room, too
 
-
+DISALLOWED = "disallow", "disallow_explicit"
+GUARDS = "transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device"
+DIVERGES = "a run that diverges is a result"
+OPTIONS: dict[str, tuple[tuple[Any, ...], str]] = {  # of JAX: values under which trials fail that are in order, and why
+    **{f"jax_{name}": (DISALLOWED, "settings go to the device, and results come back") for name in GUARDS},
+    **{f"jax_error_checking_behavior_{name}": (("raise",), DIVERGES) for name in ("nan", "divide", "oob")},
+    **{f"jax_debug_{name}": ((True,), DIVERGES) for name in ("nans", "infs")},
+    "jax_disable_jit": ((True,), "trials are compiled"),
+    "jax_no_tracing": ((True,), "trials are traced"),
+    "jax_no_execution": ((True,), "programs are run"),
+    "jax_numpy_dtype_promotion": (("strict",), "trials mix numbers of several types"),
+    "jax_numpy_rank_promotion": (("raise",), "trials broadcast arrays"),
+}
 MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")  # lines of Linux's /proc/cpuinfo that name a processor
 ARITHMETIC = ("adx", "amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "fphp", "pclmul", "sse", "ssse", "sve")
 
@@ -62,6 +77,20 @@ class Devices:
 _elsewhere: list[Devices] = []  # devices of the active :func:`elsewhere` blocks; not a context variable, since threads need it, too
 
 
+def check_options() -> None:
+    """Refuse options of JAX, set by variables or by ``jax.config``, for which a trial would be blamed.
+
+    Raises:
+        UsageError: an option has such a value.
+    """
+    for name, (values, why) in OPTIONS.items():
+        value = getattr(jax.config, name, None)
+        if value in values:
+            raise UsageError(f"{name.upper()}={value} is not allowed: {why}; unset it, and leave jax.config.{name} as it is")
+    if offset := getattr(jax.config, "jax_random_seed_offset", 0):
+        raise UsageError(f"JAX_RANDOM_SEED_OFFSET={offset} is not allowed: runs would not have the random numbers of their seeds")
+
+
 def own_devices() -> Devices:
     """The devices that JAX finds in this process; opens them."""
     local = jax.local_devices()
@@ -74,7 +103,7 @@ def own_devices() -> Devices:
 def instruction_set() -> str:
     """The model of this machine's processor and its arithmetic instructions, on which compiled code depends."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
     facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -85,7 +114,10 @@ def instruction_set() -> str:
 
 def xla_threads(processes: int = 1) -> int:
     """Number of threads among which XLA divides an operation, in each of ``processes`` that share this machine's processor."""
-    return int(os.environ.get("PJRT_NPROC") or max(1, (os.cpu_count() or 1) // processes))
+    given = os.environ.get("PJRT_NPROC")
+    if given and not (given.isascii() and given.isdecimal() and int(given)):
+        raise UsageError(f"PJRT_NPROC={shown(given)} is not allowed: it is a number of threads")
+    return int(given or max(1, (os.cpu_count() or 1) // processes))
 
 
 def of_workers(pool: cf.Executor) -> Devices:

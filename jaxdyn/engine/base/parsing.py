@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from jaxdyn.errors import UsageError, shown
 
-__all__ = ["parse_seeds", "parse_sets", "typed", "whole_number"]
+__all__ = [
+    "from_home",
+    "parse_json",
+    "parse_seeds",
+    "parse_sets",
+    "parse_values",
+    "plain_digits",
+    "quoted",
+    "typed",
+    "whole_number",
+]
+
+VALUES = "FIELD=VALUE or FIELD=V1,V2,…, and a value with a comma in double quotes"
 
 
 def parse_seeds(text: str | None) -> int | range | None:
@@ -29,13 +45,16 @@ def parse_seeds(text: str | None) -> int | range | None:
 
 
 def parse_sets(items: Sequence[str]) -> dict[str, Any]:
-    """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value; the setting converts types."""
+    """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value; the setting converts types.
+
+    Commas within double quotes belong to a value: ``text="a,b.txt"``.
+    """
     fields: dict[str, Any] = {}
     for item in items:
         name, equals, text = item.partition("=")
-        values = [v.strip() for v in text.split(",") if v.strip()]
+        values = parse_values(text)
         if not equals or not name.strip() or not values:
-            raise UsageError(f"--set {typed(item)} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
+            raise UsageError(f"--set {typed(item)} is not allowed: write {VALUES}")
         if name.strip() in fields:
             twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
             raise UsageError(f"--set {typed(item)} is not allowed: {twice}")
@@ -43,16 +62,71 @@ def parse_sets(items: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
+def parse_values(text: str) -> list[str]:
+    """Values with commas between them, a value with a comma in double quotes; none if a quote is not closed."""
+    try:
+        (values,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):  # ValueError: no row, or several
+        return []
+    return [value.strip() for value in values if value.strip()]
+
+
+def quoted(value: str) -> str:
+    """A value as :func:`parse_values` reads it back."""
+    return '"' + value.replace('"', '""') + '"' if any(sign in value for sign in ',"') else value
+
+
 def whole_number(text: str, name: str, least: int, most: float = math.inf) -> int:
     """A whole number from text, between ``least`` and ``most``."""
     try:
-        number = int(text)
+        number = int(plain_digits(text))
     except ValueError:
         number = least - 1
     if not least <= number <= most:
         upper = "" if number < least else f" and at most {most}"
         raise UsageError(f"{name} {typed(text)} is not allowed: it is a whole number of at least {least}{upper}")
     return number
+
+
+def plain_digits(text: str) -> str:
+    """A number's text, for ``int`` or ``float``, which would also take ``1_0`` and the digits of other scripts.
+
+    Raises:
+        ValueError: it has one of these.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The content of a text in JSON.
+
+    Raises:
+        ValueError: it is not JSON, or nested deeper than Python can follow.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def from_home(path: str | os.PathLike[str], variable: str = "") -> Path:
+    """A path that somebody gave; ``~``, which shells do not expand within ``--out=~/x``, is the home folder.
+
+    Args:
+        path: the path.
+        variable: the environment variable that holds it.
+
+    Raises:
+        UsageError: nobody knows the home folder.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        whose = Path(path).parts[0]
+        given = f"{variable}={shown(path)}" if variable else shown(path)
+        raise UsageError(f"{given} is not allowed: no home folder is known for {whose}; write the whole path") from None
 
 
 def typed(text: str) -> str:

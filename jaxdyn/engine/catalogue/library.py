@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
@@ -115,14 +116,14 @@ def load(path: str | Path) -> ClaimPackage:
     Raises:
         UsageError: it is missing, cannot be imported, or another package has its name.
     """
-    place = Path(path).resolve()
+    place = from_home(path).resolve()
     if place.is_dir() or place.name == "__init__.py":
         place = place if place.is_dir() else place.parent
         _loaded[place] = ClaimPackage(str(path), _package(place, str(path)), str(path))
     else:
         from jaxdyn.engine.base.reference import load_file
 
-        _loaded[place] = ClaimPackage(str(path), load_file(path), str(path))
+        _loaded[place] = ClaimPackage(str(path), load_file(from_home(path)), str(path))
     return _loaded[place]
 
 

@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.library import ClaimPackage, Topic
 from jaxdyn.engine.storage.cache import cache_dir, read_cached, write_cached
@@ -271,7 +272,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     entries = _of_theories()
     points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
     if points or load:
-        files = [file for path in load for file in _files_near(Path(path).resolve())]
+        files = [file for path in load for file in _files_near(from_home(path).resolve())]
         known = {entry["id"] for entry in entries}
         others = _cached("others", _hash([*_engine_files(), *files], *points, *map(str, load)), _others(load))
         for entry in others:

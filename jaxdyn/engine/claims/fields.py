@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn.engine.base.parsing import plain_digits
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError, is_traced, one_line
 
@@ -114,10 +115,10 @@ def _of_type(hint: Any, value: Any) -> Any:
 
 
 def _number_or_text(value: Any) -> Any:
-    """The value itself if it is a Python number (not a bool) or a str; ``TypeError`` otherwise."""
+    """The value itself if it is a Python number (not a bool) or a number's text; ``TypeError`` or ``ValueError`` otherwise."""
     if isinstance(value, bool | np.generic) or not isinstance(value, str | numbers.Real | decimal.Decimal):
         raise TypeError
-    return value
+    return plain_digits(value) if isinstance(value, str) else value
 
 
 def _tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

@@ -126,7 +126,7 @@ def _source(function: types.FunctionType) -> str:
 def _functions(file: str) -> tuple[Any, ...]:
     """All functions and lambdas of a file."""
     try:
-        tree = ast.parse(Path(file).read_text())
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))

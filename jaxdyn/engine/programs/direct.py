@@ -132,7 +132,7 @@ def _known() -> dict[str, dict[str, Any]]:
 def shipped_programs() -> dict[str, dict[str, Any]]:
     """Facts of the theories' programs, by direct key; empty without the file, which only a wheel has."""
     try:
-        return _checked(json.loads(SHIPPED.read_text()))
+        return _checked(json.loads(SHIPPED.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
 

@@ -46,7 +46,7 @@ REASONS = {  # part of a compiler's message -> its meaning
 def known() -> dict[str, dict[str, str]]:
     """The shipped failures, platform -> program -> reason; empty if the file is missing or damaged."""
     try:
-        return {platform: dict(programs) for platform, programs in json.loads(SHIPPED.read_text()).items()}
+        return {platform: dict(programs) for platform, programs in json.loads(SHIPPED.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 import math
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.programs.chunk import Job, Program, program_name
 from jaxdyn.engine.storage.cache import read_cached, write_cached
 
@@ -76,7 +76,7 @@ def shipped_costs() -> tuple[float, dict[str, Times]]:
 def read_costs(file: Path) -> tuple[float, dict[str, Times]]:
     """Calibration of the reference machine, and costs of programs in its seconds; 0 and an empty dict without a usable file."""
     try:
-        shipped = json.loads(file.read_text())
+        shipped = parse_json(file.read_text(encoding="utf-8"))
         calibration = float(shipped["calibration_seconds"])
         return calibration, {name: (float(a), float(b)) for name, (a, b) in shipped["programs"].items() if calibration > 0}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jaxdyn.engine.base.devices import Devices, budget, devices
+from jaxdyn.engine.base.devices import Devices, budget, check_options, devices
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program, in_one_room
 from jaxdyn.engine.programs.direct import facts_of
 from jaxdyn.engine.programs.fingerprint import CALLS_BACK
@@ -48,6 +48,7 @@ def plan(
         lengths: the lengths of lists for which programs are compiled already.
         by_seed: cut rectangles along seeds rather than along cells.
     """
+    check_options()
     check_device()
     where = devices()
     room = budget(where) if memory is None else memory

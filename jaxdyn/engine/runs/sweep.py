@@ -71,8 +71,8 @@ def sweep(
         out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
         executor: ``vmap``, first over seeds and then over cells, ``map`` or ``flat``, one ``vmap`` over a list of runs; ``auto``
             chooses by what the trial does, and off CPU ``flat``.
-        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder. Plans
-            are made for this process's devices: if the workers have others, call this within
+        cluster: any ``concurrent.futures.Executor`` that does not fork, e.g. of Dask, mpi4py or submitit; ``out`` must then be a
+            shared folder. Plans are made for this process's devices: if the workers have others, call this within
             ``elsewhere(of_workers(cluster))``, both of :mod:`jaxdyn.engine.base.devices`.
         progress: see :mod:`jaxdyn.engine.base.progress`.
         memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
@@ -141,13 +141,19 @@ def _check_lazy(lazy: Any, out: Any) -> None:
 
 
 def check_cluster(cluster: Any) -> None:
-    """Refuse an executor to which chunks cannot be submitted.
+    """Refuse an executor to which chunks cannot be submitted, or whose workers would hang.
 
     Raises:
-        UsageError: it is neither None nor an object with a method ``submit``.
+        UsageError: it is neither None nor an object with a method ``submit``, or it forks.
     """
     if cluster is not None and (isinstance(cluster, type) or not _has(cluster, "submit")):
         raise UsageError(f"cluster={one_line(cluster)} is not allowed: cluster is None or a concurrent.futures.Executor")
+    context = getattr(cluster, "_mp_context", None) if isinstance(cluster, cf.ProcessPoolExecutor) else None
+    if context is not None and context.get_start_method() == "fork":
+        cure = 'mp_context=multiprocessing.get_context("spawn")'
+        raise UsageError(
+            f"cluster={one_line(cluster)} is not allowed: it forks a process with JAX, which hangs; make it with {cure}"
+        )
 
 
 def _has(thing: Any, *methods: str) -> bool:

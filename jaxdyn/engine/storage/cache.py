@@ -15,6 +15,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from jaxdyn.engine.base.parsing import from_home, parse_json
 from jaxdyn.errors import UsageError
 
 __all__ = ["cache_dir", "content_of", "read_cached", "state_of", "write_cached"]
@@ -25,10 +26,17 @@ SETTLED = 2 * 10**9  # nanoseconds: a younger file may change once more without 
 
 
 def cache_dir() -> Path:
-    """The cache folder: ``$JAXDYN_CACHE``, else the system's folder for caches (``~/.cache/jaxdyn`` on Linux)."""
+    """The cache folder: ``$JAXDYN_CACHE``, else the system's folder for caches (``~/.cache/jaxdyn`` on Linux).
+
+    Raises:
+        UsageError: it is in a home folder that is not known.
+    """
     if own := os.environ.get("JAXDYN_CACHE"):
-        return Path(own)
-    return user_cache_path("jaxdyn", appauthor=False)
+        return from_home(own, "JAXDYN_CACHE")
+    folder = user_cache_path("jaxdyn", appauthor=False)
+    if not folder.is_absolute():
+        raise UsageError("no home folder is known for the cache: let JAXDYN_CACHE name a folder")
+    return folder
 
 
 def _seal(text: str) -> str:
@@ -37,9 +45,10 @@ def _seal(text: str) -> str:
 
 def read_cached(name: str) -> Any:
     """The content of a file in the cache; None if it is missing or damaged."""
+    file = cache_dir() / name
     try:
-        seal, _, text = (cache_dir() / name).read_text(encoding="utf-8").partition("\n")
-        return json.loads(text) if seal == json.dumps(_seal(text)) else None
+        seal, _, text = file.read_text(encoding="utf-8").partition("\n")
+        return parse_json(text) if seal == json.dumps(_seal(text)) else None
     except (OSError, ValueError):
         return None
 
@@ -51,9 +60,9 @@ def write_cached(name: str, content: Any) -> None:
     """
     from jaxdyn.engine.storage.store import atomic_write
 
-    text = json.dumps(content)
+    text, file = json.dumps(content), cache_dir() / name
     with contextlib.suppress(UsageError, OSError):
-        atomic_write(cache_dir() / name, f"{json.dumps(_seal(text))}\n{text}")
+        atomic_write(file, f"{json.dumps(_seal(text))}\n{text}")
 
 
 def state_of(file: Path) -> tuple[int, ...]:

@@ -8,21 +8,27 @@ Layout: ``jaxdyn.json`` (the folder's format and purpose), ``shards/<program>/<c
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
+import socket
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
+from jaxdyn.engine.base.parsing import from_home, parse_json
 from jaxdyn.errors import StoreError, UsageError, one_line
 
 __all__ = ["atomic_write", "check_writable", "open_folder", "whole_path"]
 
 MARKER, FORMAT = "jaxdyn.json", 1
-LOCK, OWNER = ".lock", ".lock-owner"
+LOCK, OWNER, HELD = ".lock", ".lock-owner", ".lock-held"
+NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems, such as some network mounts
+AGAIN = 0.1  # seconds: a lock that a killed process left is removed first
 
 
 @contextlib.contextmanager
@@ -79,7 +85,7 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
     marker = path / MARKER
     if marker.exists():
         _check_marker(marker, purpose)
-    elif any(name not in (LOCK, OWNER) and not name.startswith(".tmp-") for name in present):
+    elif any(name not in (LOCK, OWNER, HELD) and not name.startswith(".tmp-") for name in present):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
     with _locked(path):
         if not marker.exists():
@@ -89,10 +95,10 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
 
 
 def whole_path(out: Any) -> Path:
-    """The absolute path of an output folder, given as a text or a ``Path``.
+    """The absolute path of an output folder, given as a text or a ``Path``; ``~`` is the home folder.
 
     Raises:
-        UsageError: it is neither, it is empty, or it has characters that no file name may have.
+        UsageError: it is neither, it is empty, it has characters that no file name may have, or there is no such home folder.
     """
     try:
         encoded = os.fsencode(out) if isinstance(out, str | Path) else b""
@@ -100,7 +106,7 @@ def whole_path(out: Any) -> Path:
         encoded = b""
     if not encoded or b"\0" in encoded:
         raise UsageError(f"out={one_line(out)} is not allowed: out is the path of a folder")
-    path = Path(out)
+    path = from_home(out)
     with _plain_errors(path):
         return path.absolute()
 
@@ -115,20 +121,48 @@ def _clear_leftovers(path: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a folder's lock; a second file names the process, since a locked file cannot be read on some systems."""
-    lock, owner = FileLock(path / LOCK), path / OWNER
+    owner = path / OWNER
     with _plain_errors(path):
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            name = "unknown"
-            with contextlib.suppress(OSError):
-                name = owner.read_text().strip() or name
-            raise StoreError(f"{path} is in use by process {name}; wait until it ends or choose another output folder") from None
+        lock = _acquired(path / LOCK, owner)
     try:
-        atomic_write(owner, str(os.getpid()))
+        atomic_write(owner, f"{os.getpid()}\n{socket.gethostname()}\n")
         yield
     finally:
         lock.release()
+
+
+def _acquired(file: Path, owner: Path) -> BaseFileLock:
+    """The acquired lock; where the file system has no locks, a file that its process removes when it ends.
+
+    Such a file outlives a process that is killed. On the process's own machine it is taken over; from another machine nobody can
+    tell whether the process still runs.
+    """
+    lock: BaseFileLock = FileLock(file)
+    try:
+        try:
+            with warnings.catch_warnings(action="ignore"):  # filelock says that it uses such a file where flock is missing
+                lock.acquire(timeout=AGAIN)
+        except OSError as error:
+            if isinstance(error, Timeout) or error.errno not in NO_LOCKS:
+                raise
+            lock = SoftFileLock(file.with_name(HELD))
+            lock.acquire(timeout=AGAIN)
+    except Timeout:
+        process = _holder(owner)
+        advice = "wait until it ends or choose another output folder"
+        if isinstance(lock, SoftFileLock):
+            advice = f"wait until it ends, choose another output folder, or, if it was killed, remove {lock.lock_file}"
+        raise StoreError(f"{file.parent} is in use by process {process}; {advice}") from None
+    return lock
+
+
+def _holder(owner: Path) -> str:
+    """The process that holds a lock, in words: its number, and its machine."""
+    try:
+        number, *host = owner.read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return "unknown"
+    return f"{number} on {' '.join(host)}" if host else number
 
 
 def check_writable(path: Path) -> None:
@@ -146,7 +180,7 @@ def check_writable(path: Path) -> None:
 
 def _check_marker(marker: Path, purpose: str) -> None:
     try:
-        marker_facts = json.loads(marker.read_text())
+        marker_facts = parse_json(marker.read_text(encoding="utf-8"))
         format_, own_purpose = marker_facts["format"], marker_facts["purpose"]
     except (ValueError, KeyError, TypeError, OSError):
         raise StoreError(f"{marker} is damaged; choose another output folder, or remove this one") from None

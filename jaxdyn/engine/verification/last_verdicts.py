@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.storage.store import atomic_write
@@ -26,7 +27,7 @@ WHEN = ("date", "commit", "device")
 def recorded_verdicts() -> dict[str, dict[str, Any]]:
     """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty if the file is missing or damaged."""
     try:
-        read = json.loads(RECORDED.read_text())
+        read = parse_json(RECORDED.read_text(encoding="utf-8"))
         calls = [dict(zip(WHEN, call, strict=True)) for call in read["calls"]]
         return {name: {"verdict": verdict, "digest": own, **calls[i]} for name, (verdict, own, i) in read["verdicts"].items()}
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
@@ -50,7 +51,7 @@ def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
         UsageError: the folder has no results, or results on other seeds or settings than the claims' own.
     """
     try:
-        result = json.loads((folder / "result.json").read_text())
+        result = parse_json((folder / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     claims = [c for c in result["claims"] if c["verdict"] != "skipped"]

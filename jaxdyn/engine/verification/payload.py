@@ -38,7 +38,7 @@ def _version(package: str) -> str | None:
 def _commit() -> str | None:
     """The commit of the package's checkout, with a plus sign if files differ from it; None without a checkout."""
     try:
-        run = functools.partial(subprocess.run, cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True)
+        run = functools.partial(subprocess.run, cwd=PACKAGE, capture_output=True, encoding="utf-8", timeout=10, check=True)
         head = run(["git", "rev-parse", "--short=10", "HEAD"]).stdout.strip()
         return head + ("+" if run(["git", "status", "--porcelain", "--untracked-files=no", ".", RECORDS]).stdout.strip() else "")
     except (OSError, subprocess.SubprocessError):

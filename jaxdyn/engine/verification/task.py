@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.parsing import quoted
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging import looks
 from jaxdyn.engine.judging.decision import Terms
@@ -152,4 +153,4 @@ def value_text(value: Any) -> str:
         return ",".join(map(value_text, value))
     if isinstance(value, tuple):
         return ":".join(map(value_text, value))
-    return str(value).lower() if isinstance(value, bool | None) else str(value)
+    return str(value).lower() if isinstance(value, bool | None) else quoted(str(value))

@@ -14,7 +14,8 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.engine.base import devices as module
-from jaxdyn.engine.base.devices import Devices
+from jaxdyn.engine.base.devices import DISALLOWED, Devices, xla_threads
+from jaxdyn.errors import UsageError
 
 TOYS = Path(__file__).parents[1] / "toys.py"
 COLLECTIVES = ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter")
@@ -51,7 +52,7 @@ program.compile_block = noted
 for name, (trial, cls, fields, seeds, executor) in cases.items():
     grid = jd.grid(getattr(toys, cls), **fields)
     jd.sweep(getattr(toys, trial), grid, seeds, executor=executor).to_netcdf(f"{out}/{name}.nc", engine="h5netcdf")
-json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.json", "w"))
+json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.json", "w", encoding="utf-8"))
 """
 
 
@@ -63,9 +64,9 @@ def three_devices():
 def in_child(devices, out, cases=CASES):
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     command = [sys.executable, "-c", CHILD, str(TOYS), json.dumps(cases), str(out)]
-    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stderr
-    return json.loads((out / "texts.json").read_text())
+    return json.loads((out / "texts.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_the_search_for_collectives_finds_one():
         "print(jax.jit(f).lower(jnp.ones(4)).compile().as_text())\n"
     )
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    text = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, text=True).stdout
+    text = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, encoding="utf-8").stdout
     assert [word for word in COLLECTIVES if word in text]
 
 
@@ -191,7 +192,7 @@ def test_bits_depend_on_the_number_of_threads():
     found = {}
     for threads in ("1", "1", "4"):
         env = {**os.environ, "PJRT_NPROC": threads, "XLA_FLAGS": ""}
-        done = subprocess.run([sys.executable, "-c", SUMS], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", SUMS], env=env, capture_output=True, encoding="utf-8", check=True)
         found.setdefault(threads, set()).add(done.stdout)
     assert all(len(same) == 1 for same in found.values()) and found["1"] != found["4"]
 
@@ -202,3 +203,31 @@ def test_the_threads_of_each_process(monkeypatch):
     assert [module.xla_threads(n) for n in (1, 2, 3, 8, 9)] == [8, 4, 2, 1, 1]
     monkeypatch.setenv("PJRT_NPROC", "3")
     assert [module.xla_threads(n) for n in (1, 8)] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((f"transfer_guard{way}", value) for way in ("", "_host_to_device", "_device_to_host") for value in DISALLOWED),
+        *((name, True) for name in ("disable_jit", "debug_nans", "debug_infs", "no_tracing", "no_execution")),
+        ("numpy_dtype_promotion", "strict"),
+        ("numpy_rank_promotion", "raise"),
+        ("random_seed_offset", 3),
+    ],
+)
+def test_options_for_which_a_trial_would_be_blamed_are_refused(toys, name, value):
+    option = f"jax_{name}"
+    before = getattr(jax.config, option)
+    jax.config.update(option, value)
+    try:
+        with pytest.raises(UsageError, match=f"^JAX_{name.upper()}={value} is not allowed: "):
+            jd.sweep(toys.decay, jd.grid(toys.Toy), 1)
+    finally:
+        jax.config.update(option, before)
+
+
+@pytest.mark.parametrize("threads", ["x", "0", "-1", "1_0"])
+def test_a_number_of_threads_that_is_none_is_refused(monkeypatch, threads):
+    monkeypatch.setenv("PJRT_NPROC", threads)
+    with pytest.raises(UsageError, match=f"^PJRT_NPROC={threads} is not allowed"):
+        xla_threads()

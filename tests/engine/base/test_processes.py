@@ -45,7 +45,7 @@ def runs(process):
     """Whether a process is there, and more than the entry that its parent has not read."""
     try:
         os.kill(process, 0)
-        with open(f"/proc/{process}/stat") as file:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False

@@ -69,8 +69,8 @@ def test_a_trial_without_source_is_run_and_run_anew_when_it_changes(monkeypatch,
 
 def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):
     """The reference of a function that is not installed carries its file."""
-    (tmp_path / "trials_beside.py").write_text("def trial(s, key): ...\n")
-    (tmp_path / "claims_here.py").write_text("from trials_beside import trial\n")
+    (tmp_path / "trials_beside.py").write_text("def trial(s, key): ...\n", encoding="utf-8")
+    (tmp_path / "claims_here.py").write_text("from trials_beside import trial\n", encoding="utf-8")
     module = load_file(tmp_path / "claims_here.py")
     ref = ref_to(module.trial)
     sys.modules.pop("trials_beside")
@@ -89,14 +89,14 @@ def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):
 )
 def test_files_that_cannot_be_imported_are_named(tmp_path, text, message):
     file = tmp_path / "bad.py"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     with pytest.raises(jd.UsageError, match=message):
         load_file(file)
 
 
 def test_an_error_in_an_imported_helper_is_placed_there(tmp_path):
-    (tmp_path / "wrong_helper.py").write_text("\n\ndef f(:\n")
-    (tmp_path / "good.py").write_text("import wrong_helper\n")
+    (tmp_path / "wrong_helper.py").write_text("\n\ndef f(:\n", encoding="utf-8")
+    (tmp_path / "good.py").write_text("import wrong_helper\n", encoding="utf-8")
     with pytest.raises(jd.UsageError, match="wrong_helper.py, line 3"):
         load_file(tmp_path / "good.py")
 
@@ -106,7 +106,7 @@ def test_missing_files_and_files_of_another_kind_are_refused(tmp_path):
         load_file(tmp_path / "missing.py")
     with pytest.raises(jd.UsageError, match="no such file"):
         load_file(tmp_path)
-    (tmp_path / "claims.txt").write_text("CLAIMS = []")
+    (tmp_path / "claims.txt").write_text("CLAIMS = []", encoding="utf-8")
     with pytest.raises(jd.UsageError, match=r"must end in .py"):
         load_file(tmp_path / "claims.txt")
 
@@ -130,7 +130,7 @@ def write(folder, **files):
     for name, text in files.items():
         path = folder / f"{name.replace('__', '/') if name[-2:] != '__' else name[:-2] + '/__init__'}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     return folder
 
 

@@ -34,7 +34,7 @@ def test_every_file_with_claims_is_a_topic(name):
     with_claims = {
         path.relative_to(folder).with_suffix("").as_posix().replace("/", ".").removesuffix(".claims")
         for path in folder.rglob("*.py")
-        if "\nCLAIMS" in path.read_text()
+        if "\nCLAIMS" in path.read_text(encoding="utf-8")
     }
     assert with_claims == set(library.theory(name).topic_names)
 
@@ -50,7 +50,7 @@ def test_title_pages_are_read_without_jax():
         "import sys\nfrom jaxdyn.engine.catalogue import library\nassert library.shown()\n"
         "heavy = {'jax', 'numpy', 'xarray'} & set(sys.modules)\nassert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch):
 
 def write(folder: Path, fields: str) -> None:
     """A title page."""
-    (folder / "__init__.py").write_text(f"import jaxdyn as jd\n\nTHEORY = jd.Theory(title='Fresh', {fields})\n")
+    (folder / "__init__.py").write_text(f"import jaxdyn as jd\n\nTHEORY = jd.Theory(title='Fresh', {fields})\n", encoding="utf-8")
 
 
 def test_a_topic_that_is_not_there_is_named(folder):
@@ -90,7 +90,7 @@ def test_a_paper_that_nobody_declares_is_named(folder):
 
 def test_a_topic_without_claims_is_named(folder):
     write(folder, "topics=('bare',)")
-    (folder / "bare.py").write_text("")
+    (folder / "bare.py").write_text("", encoding="utf-8")
     with pytest.raises(jd.UsageError, match=r"fresh\.bare has no CLAIMS list"):
         registry.all_claims()
 
@@ -110,7 +110,7 @@ def test_a_topic_in_a_chapter_that_is_not_there_is_named(folder):
 
 def test_claims_have_the_prefix_of_their_folder(folder):
     write(folder, "topics=('toys',)")
-    (folder / "toys.py").write_text(TOYS.read_text())
+    (folder / "toys.py").write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(jd.UsageError, match=r"id='toy\.decay' is not allowed: ids of claims in fresh\.toys start with fresh\."):
         registry.all_claims()
 
@@ -123,8 +123,8 @@ def own(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     (tmp_path / "homemade").mkdir()
     write(tmp_path / "homemade", "papers=(jd.Paper('0000.00001', 'T', 'A', 'V'),), topics=('toys',)")
-    text = TOYS.read_text().replace('"toy.', '"homemade.').replace('"solver.decay"', '"homemade.solved"')
-    (tmp_path / "homemade" / "toys.py").write_text(text)
+    text = TOYS.read_text(encoding="utf-8").replace('"toy.', '"homemade.').replace('"solver.decay"', '"homemade.solved"')
+    (tmp_path / "homemade" / "toys.py").write_text(text, encoding="utf-8")
     yield tmp_path / "homemade"
     for name in [n for n in sys.modules if n.split(".")[0] == "homemade"]:
         del sys.modules[name]
@@ -150,14 +150,14 @@ def test_a_folder_without_a_title_page_is_refused(tmp_path):
 
 def test_a_folder_named_as_another_package_is_refused(tmp_path):
     (tmp_path / "jaxdyn").mkdir()
-    (tmp_path / "jaxdyn" / "__init__.py").write_text("")
+    (tmp_path / "jaxdyn" / "__init__.py").write_text("", encoding="utf-8")
     with pytest.raises(jd.UsageError, match="is not allowed: another package is called jaxdyn"):
         library.load(tmp_path / "jaxdyn")
 
 
 @pytest.mark.parametrize(("text", "said"), [("1 +", "line 1"), ("import nothing_of_this_name", "toys cannot be imported")])
 def test_a_topic_that_fails_is_one_sentence(own, text, said):
-    (own / "toys.py").write_text(text)
+    (own / "toys.py").write_text(text, encoding="utf-8")
     with pytest.raises(jd.UsageError, match=said):
         registry.all_claims([own])
 
@@ -173,7 +173,7 @@ def test_a_topic_that_fails_is_one_sentence(own, text, said):
 def test_maps_are_those_of_the_theorys_claims(own, text, said):
     library.load(own)
     assert library.maps("homemade") == () == library.maps("unheard")
-    (own / "maps.py").write_text(text)
+    (own / "maps.py").write_text(text, encoding="utf-8")
     with pytest.raises(jd.UsageError, match=said):
         library.maps("homemade")
 

@@ -21,9 +21,9 @@ def test_the_catalogue_is_the_same_when_it_was_cached():
 
 def test_a_shipped_catalogue_is_used_while_no_source_has_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "catalogue.json")
-    registry.SHIPPED.write_text(json.dumps({"sources": registry.theories_key(), "claims": [{"id": "a.b"}]}))
+    registry.SHIPPED.write_text(json.dumps({"sources": registry.theories_key(), "claims": [{"id": "a.b"}]}), encoding="utf-8")
     assert registry.catalogue() == [{"id": "a.b"}]
-    registry.SHIPPED.write_text(json.dumps({"sources": "others", "claims": [{"id": "a.b"}]}))
+    registry.SHIPPED.write_text(json.dumps({"sources": "others", "claims": [{"id": "a.b"}]}), encoding="utf-8")
     assert len(registry.catalogue()) > 200
 
 
@@ -33,7 +33,7 @@ def test_a_list_from_the_cache_imports_no_theory():
         "import sys\nfrom jaxdyn.cli.main import main\nassert main(['list', '--json']) == 0\n"
         "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\nassert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["claims"]) > 200
 
@@ -43,10 +43,10 @@ def one_theory(monkeypatch, tmp_path):
     """A theory of two files, in a folder of its own, named as no other is."""
     home = tmp_path / "invented"
     (home / "chapter").mkdir(parents=True)
-    text = TOYS.read_text().replace('"toy.', '"invented.').replace('"solver.decay"', '"invented.solved"')
-    (home / "chapter" / "deep.py").write_text(text)
+    text = TOYS.read_text(encoding="utf-8").replace('"toy.', '"invented.').replace('"solver.decay"', '"invented.solved"')
+    (home / "chapter" / "deep.py").write_text(text, encoding="utf-8")
     page = "import jaxdyn as jd\n\nTHEORY = jd.Theory(title='Invented', topics={'A chapter': ('chapter.deep',)})\n"
-    (home / "__init__.py").write_text(page)
+    (home / "__init__.py").write_text(page, encoding="utf-8")
     monkeypatch.setattr(theories, "__path__", [str(tmp_path)])
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     yield home
@@ -74,7 +74,7 @@ def test_a_selection_imports_only_its_theories():
         "import sys\nfrom jaxdyn.engine.catalogue.registry import select\nassert select(['lyu'])\n"
         "met = {n.split('.')[2] for n in sys.modules if n.startswith('jaxdyn.theories.')}\nassert met == {'lyu'}, met\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
@@ -92,7 +92,7 @@ def test_a_claim_made_in_a_function_is_at_home_where_its_judge_is(claim, toys):
 
 def test_twins_of_a_theory_and_a_file(one_theory, tmp_path):
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "twin.py").write_text((one_theory / "chapter" / "deep.py").read_text())
+    (tmp_path / "own" / "twin.py").write_text((one_theory / "chapter" / "deep.py").read_text(encoding="utf-8"), encoding="utf-8")
     for call in (registry.catalogue, registry.all_claims):
         with pytest.raises(jd.UsageError, match="two claims are called invented.decay; the second is in .*twin.py"):
             call([tmp_path / "own" / "twin.py"])
@@ -101,8 +101,10 @@ def test_twins_of_a_theory_and_a_file(one_theory, tmp_path):
 def test_the_catalogue_follows_files_beside_a_users_file(monkeypatch, tmp_path):
     monkeypatch.setattr(theories, "__path__", [])
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "first_beside.py").write_text("NAME = 'own.one'\n")
-    (tmp_path / "own_claims.py").write_text(TOYS.read_text().replace('id="toy.decay"', "id=__import__('first_beside').NAME"))
+    (tmp_path / "first_beside.py").write_text("NAME = 'own.one'\n", encoding="utf-8")
+    (tmp_path / "own_claims.py").write_text(
+        TOYS.read_text(encoding="utf-8").replace('id="toy.decay"', "id=__import__('first_beside').NAME"), encoding="utf-8"
+    )
     assert registry.catalogue([tmp_path / "own_claims.py"])[0]["id"] == "own.one"
 
 

@@ -111,7 +111,7 @@ def test_a_skipped_claim_is_counted_apart_and_is_no_failure(held, folder, tmp_pa
     (entry,) = json.loads(said.out)["claims"]
     assert entry["verdict"] == "skipped" and entry["message"] == "twos is not here: make it"
     assert "– held.sum" in said.err and "0 of 0 verdicts as expected, 1 claim skipped" in said.err
-    page = (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "v-skipped" in page and "twos is not here: make it" in page and "1 skipped" in page
 
 
@@ -168,7 +168,7 @@ CLAIMS = [
 def test_a_claim_on_a_library_that_is_not_installed_is_skipped(name, tmp_path, monkeypatch, capsys):
     """Whether the trial declares it, and then nothing is planned, or raises when it is traced, and then nothing is compiled."""
     monkeypatch.chdir(tmp_path)
-    Path("asking.py").write_text(LAZY)
+    Path("asking.py").write_text(LAZY, encoding="utf-8")
     assert main(["verify", f"ask.{name}", "--load", "asking.py", "--workers", "1", "--json"]) == 0
     said = capsys.readouterr()
     (entry,) = json.loads(said.out)["claims"]
@@ -178,7 +178,7 @@ def test_a_claim_on_a_library_that_is_not_installed_is_skipped(name, tmp_path, m
 
 def test_only_settings_that_need_a_library_ask_for_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("asking.py").write_text(LAZY)
+    Path("asking.py").write_text(LAZY, encoding="utf-8")
     asking = load_file("asking.py")
     assert jd.verify(asking.CLAIMS[1], kind="without").verdict == "upheld"
     assert absence(asking.said, [jd.grid(asking.Asking)]) == "the trial needs the library not_installed: pip install 'mine'"

@@ -59,7 +59,7 @@ PLAIN = {
 
 def of(folder, **changes):
     folder.mkdir()
-    (folder / "toy.py").write_text(SOURCE.format(**PLAIN | changes))
+    (folder / "toy.py").write_text(SOURCE.format(**PLAIN | changes), encoding="utf-8")
     return digest(load_file(folder / "toy.py").CLAIMS[0])
 
 
@@ -101,7 +101,7 @@ def test_it_is_the_same_in_every_process():
     seen = set()
     for seed in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": seed}
-        seen.add(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout)
+        seen.add(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True).stdout)
     assert len(seen) == 1 and len(eval(seen.pop())) == 4
 
 

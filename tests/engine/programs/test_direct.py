@@ -74,7 +74,7 @@ def test_the_memory_of_another_version_costs_tracing_only(alone, own, content):
 
 
 def test_a_memory_that_cannot_be_written_costs_tracing_only(alone, own, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "file"))
     assert len(direct.facts_of(own)) == 2
 
@@ -113,7 +113,7 @@ def copied(monkeypatch, tmp_path):
 
     def write(name, text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
         direct.modules_behind.cache_clear()
         direct.code_and_imports.cache_clear()
 
@@ -161,7 +161,7 @@ print(direct.in_use())
 
 
 def test_a_process_that_loads_a_file_traces_everything(tmp_path):
-    (tmp_path / "foreign.py").write_text("")
+    (tmp_path / "foreign.py").write_text("", encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": str(Path(jd.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", ASKED, str(tmp_path)], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", ASKED, str(tmp_path)], env=env, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.split() == ["True", "False"]

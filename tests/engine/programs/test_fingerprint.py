@@ -108,7 +108,7 @@ def test_two_processes_find_the_same_fingerprints():
     for seed, step in (("1", 1), ("2", -1)):
         env = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", PRINTED.format(step=step)], env=env, capture_output=True, text=True, check=True
+            [sys.executable, "-c", PRINTED.format(step=step)], env=env, capture_output=True, encoding="utf-8", check=True
         )
         found.append(sorted(done.stdout.splitlines()))
     assert found[0] == found[1] and len(found[0]) > 1 and all(re.search(r" cpu-[0-9a-f]{20}$", line) for line in found[0])

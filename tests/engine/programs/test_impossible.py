@@ -90,7 +90,7 @@ def test_a_claim_is_skipped_whose_operations_a_platform_has_not(toys, file, monk
 
 @pytest.mark.parametrize("content", ["", "[]", '{"tpu": 3}', "null"])
 def test_a_file_that_is_not_ours_stops_nothing(toys, file, content):
-    file.write_text(content)
+    file.write_text(content, encoding="utf-8")
     (job,) = make_plan([toys.CLAIMS[0]]).jobs
     assert impossible.why_impossible(job.program, "tpu") is None
 

@@ -115,7 +115,7 @@ def test_what_reaches_a_trial_without_its_name_counts(tmp_path, name):
         for file, text in {**files, "trial": CELL.format(lines=lines, factor=used)}.items():
             place = tmp_path / f"{own(file, number)}.py"
             place.parent.mkdir(exist_ok=True)
-            place.write_text(own(text, number).replace("* 1", factor))
+            place.write_text(own(text, number).replace("* 1", factor), encoding="utf-8")
         got.append(swept(load_file(tmp_path / f"{own('trial', number)}.py"), out=tmp_path / "out"))
     assert got == [1.0, 2.0]
 
@@ -239,7 +239,7 @@ def scanned(x):
 @pytest.mark.parametrize("use", ["scanned(s.rate)", "compiled(s.rate)", "table() * s.rate", "jax.vmap(compiled)(s.rate[None])[0]"])
 def test_nothing_older_than_a_change_is_remembered(tmp_path, use):
     """Neither by JAX, which traces a function once, nor by functools.cache."""
-    (tmp_path / "trial.py").write_text(CELL.format(lines=REMEMBERED, factor=f"1.0 * ({use})"))
+    (tmp_path / "trial.py").write_text(CELL.format(lines=REMEMBERED, factor=f"1.0 * ({use})"), encoding="utf-8")
     module, got = load_file(tmp_path / "trial.py"), []
     module.OPTIONS["factor"] = 1.0
     module.trial(module.Cell(rate=np_one()), None)  # by hand, before the first sweep
@@ -259,7 +259,7 @@ def test_compiled_functions_of_others_are_kept(tmp_path):
         traces.append(x)
         return x + 1
 
-    (tmp_path / "trial.py").write_text(CELL.format(lines="", factor="2.0"))
+    (tmp_path / "trial.py").write_text(CELL.format(lines="", factor="2.0"), encoding="utf-8")
     module = load_file(tmp_path / "trial.py")
     theirs(1.0)
     swept(module)
@@ -277,7 +277,7 @@ USES = {"clock": "time.perf_counter()", "unseeded draw": "np.random.default_rng(
 
 @pytest.mark.parametrize("name", IMPURE)
 def test_a_trial_that_is_not_pure_is_refused(tmp_path, name):
-    (tmp_path / "trial.py").write_text(CELL.format(lines=IMPURE[name], factor=USES[name]))
+    (tmp_path / "trial.py").write_text(CELL.format(lines=IMPURE[name], factor=USES[name]), encoding="utf-8")
     module = load_file(tmp_path / "trial.py")
     with pytest.raises(Impure, match=r"trial:trial is not allowed: traced twice, it is two programs") as refused:
         swept(module, out=tmp_path / "out")
@@ -285,13 +285,13 @@ def test_a_trial_that_is_not_pure_is_refused(tmp_path, name):
 
 
 def test_what_a_trial_keeps_for_itself_is_no_part_of_its_program(tmp_path):
-    (tmp_path / "trial.py").write_text(CELL.format(lines="SEEN = []", factor="(SEEN.append(s), 2.0)[1]"))
+    (tmp_path / "trial.py").write_text(CELL.format(lines="SEEN = []", factor="(SEEN.append(s), 2.0)[1]"), encoding="utf-8")
     assert swept(load_file(tmp_path / "trial.py")) == 2.0
 
 
 def test_a_trial_that_calls_back_is_never_reused_and_says_so(tmp_path):
     use = "jax.pure_callback(lambda: np.float64(OPTIONS['x']), jax.ShapeDtypeStruct((), np.float64), vmap_method='sequential')"
-    (tmp_path / "trial.py").write_text(CELL.format(lines="OPTIONS = {'x': 2.0}", factor=use))
+    (tmp_path / "trial.py").write_text(CELL.format(lines="OPTIONS = {'x': 2.0}", factor=use), encoding="utf-8")
     module = load_file(tmp_path / "trial.py")
     with pytest.warns(UserWarning, match="calls back into Python, which its program does not tell: its runs are made anew") as said:
         assert swept(module, out=tmp_path / "out") == 2.0
@@ -306,7 +306,7 @@ def test_a_trial_that_calls_back_is_never_reused_and_says_so(tmp_path):
 
 
 def test_a_process_with_another_program_says_so(tmp_path):
-    (tmp_path / "trial.py").write_text(CELL.format(lines="FACTOR = 2.0", factor="FACTOR"))
+    (tmp_path / "trial.py").write_text(CELL.format(lines="FACTOR = 2.0", factor="FACTOR"), encoding="utf-8")
     module = load_file(tmp_path / "trial.py")
     program = Program(ref_to(module.trial), ref_to(module.Cell), split(module.Cell())[0], fingerprint="cpu-" + "0" * 20)
     with pytest.raises(jd.UsageError, match="trial:trial is another program in this process than where its runs were planned"):
@@ -320,7 +320,7 @@ def test_a_process_with_another_program_says_so(tmp_path):
 def test_a_worker_that_would_find_another_value_refuses(tmp_path, lines, change):
     """Global numbers and dicts that a script has set: workers import the module anew."""
     use = "FACTOR['rate']" if "{" in lines else "FACTOR"
-    (tmp_path / "cell.py").write_text(CELL.format(lines=lines, factor=use))
+    (tmp_path / "cell.py").write_text(CELL.format(lines=lines, factor=use), encoding="utf-8")
     module = load_file(tmp_path / "cell.py")
     if change == "rate":
         module.FACTOR["rate"] = 7.0
@@ -362,11 +362,11 @@ def test_no_stale_runs_after_a_change_elsewhere(tmp_path):
     (tmp_path / "far").mkdir()
     for folder, (lines, factor) in zip(folders, WAYS.values(), strict=True):
         folder.mkdir()
-        (folder / "trial.py").write_text(CELL.format(lines=lines, factor=factor))
+        (folder / "trial.py").write_text(CELL.format(lines=lines, factor=factor), encoding="utf-8")
     for value in ("2.0", "3.0", "2.0"):
-        (tmp_path / "far" / "far_helper.py").write_text(f"FACTOR = {value}\n")
+        (tmp_path / "far" / "far_helper.py").write_text(f"FACTOR = {value}\n", encoding="utf-8")
         for folder in folders:
-            (folder / "table.txt").write_text(value)
+            (folder / "table.txt").write_text(value, encoding="utf-8")
         path = os.pathsep.join([str(tmp_path / "far"), os.environ.get("PYTHONPATH", "")])
         got.append([float(line) for line in python(RUNS, *folders, FACTOR=value, PYTHONPATH=path)])
         files.append([shards(folder / "out") for folder in folders])
@@ -377,7 +377,9 @@ def test_no_stale_runs_after_a_change_elsewhere(tmp_path):
 def python(code, *args, **variables):
     """The lines that a process of its own prints."""
     env = {**os.environ, **variables}
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], env=env, capture_output=True, encoding="utf-8", timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -431,12 +433,12 @@ def test_a_change_between_a_trial_and_its_arrays_is_seen(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "copy" / "jaxdyn", ignore=shutil.ignore_patterns("__pycache__", "theories", "recorded"))
     (tmp_path / "copy" / "jaxdyn" / "theories").mkdir()
     (tmp_path / "copy" / "jaxdyn" / "theories" / "__init__.py").touch()
-    (tmp_path / "drawn.py").write_text(DRAWN)
+    (tmp_path / "drawn.py").write_text(DRAWN, encoding="utf-8")
 
     def result():
         """What the sweep gives; None where it fails, as it does where other seeds are made than asked for."""
         command = [sys.executable, "-c", COPIED, tmp_path / "copy", tmp_path / "drawn.py", tmp_path / "out", "map"]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
+        done = subprocess.run(list(map(str, command)), capture_output=True, encoding="utf-8", timeout=300)
         return done.stdout if done.returncode == 0 else None
 
     plain = result()
@@ -444,13 +446,13 @@ def test_a_change_between_a_trial_and_its_arrays_is_seen(tmp_path):
     files = shards(tmp_path / "out")
     for name, (before, after) in BETWEEN.items():
         file = tmp_path / "copy" / "jaxdyn" / "engine" / f"{name}.py"
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         assert text.count(before) == 1, name
-        file.write_text(text.replace(before, after))
+        file.write_text(text.replace(before, after), encoding="utf-8")
         assert result() != plain, name
-        file.write_text(text.replace('"""', '"""Other words. ', 1))
+        file.write_text(text.replace('"""', '"""Other words. ', 1), encoding="utf-8")
         assert result() == plain, name
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
     assert files.items() <= shards(tmp_path / "out").items(), "a docstring made nothing anew"
 
 
@@ -504,7 +506,7 @@ def topic(tmp_path_factory):
             parts[part] = parts[part].replace(before, after)
         source = "\n\n".join(parts[name] for name in ORDER)
         head = "\nimport jax\nimport jax.numpy as jnp\nimport jaxdyn as jd\n"
-        (folder / "topic.py").write_text(source.replace('."""', f'."""{head}', 1))
+        (folder / "topic.py").write_text(source.replace('."""', f'."""{head}', 1), encoding="utf-8")
         module = load_file(folder / "topic.py")
         value = swept(module, out=folder / "out")
         return value, shards(folder / "out")
@@ -528,11 +530,13 @@ def test_edits_run_anew_what_they_change_and_nothing_else(topic, edits):
 
 def test_a_renamed_module_and_a_moved_helper_run_nothing_again(tmp_path):
     body = CELL.format(lines="def law(x):\n    return 2.0 * x", factor="law(1.0)")
-    (tmp_path / "one.py").write_text(body)
+    (tmp_path / "one.py").write_text(body, encoding="utf-8")
     swept(load_file(tmp_path / "one.py"), out=tmp_path / "out")
     before = shards(tmp_path / "out")
     marker = tmp_path / "out" / "jaxdyn.json"
-    (tmp_path / "moved_law.py").write_text("def law(x):\n    return 2.0 * x\n")
-    (tmp_path / "two.py").write_text(CELL.format(lines="from moved_law import law", factor="law(1.0)"))
-    marker.write_text(marker.read_text().replace("one:trial", "two:trial"))  # the folder's purpose names the trial
+    (tmp_path / "moved_law.py").write_text("def law(x):\n    return 2.0 * x\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text(CELL.format(lines="from moved_law import law", factor="law(1.0)"), encoding="utf-8")
+    marker.write_text(
+        marker.read_text(encoding="utf-8").replace("one:trial", "two:trial"), encoding="utf-8"
+    )  # the folder's purpose names the trial
     assert swept(load_file(tmp_path / "two.py"), out=tmp_path / "out") == 2.0 and shards(tmp_path / "out") == before

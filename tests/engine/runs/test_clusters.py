@@ -126,8 +126,8 @@ def test_so_many_chunks_at_once(toys, few_runs):
 
 def test_a_full_disk_in_a_worker(pool, job, tmp_path):
     """The shards' folder is a file: every worker is refused."""
-    (tmp_path / "shards").write_text("")
-    (tmp_path / "jaxdyn.json").write_text("")
+    (tmp_path / "shards").write_text("", encoding="utf-8")
+    (tmp_path / "jaxdyn.json").write_text("", encoding="utf-8")
     with pytest.raises(jd.UsageError):
         job(cluster=pool, out=tmp_path)
 
@@ -137,9 +137,10 @@ def test_trials_of_helper_files_reach_workers(pool, tmp_path):
     """A claims file split in two: the trial is imported from the file beside it."""
     (tmp_path / "beside_trials.py").write_text(
         "import jaxdyn as jd\n\n@jd.setting\nclass S:\n    a: jd.Swept = 1.0\n\n"
-        "def trial(s, key):\n    return jd.observables(measured={'x': 2 * s.a})\n"
+        "def trial(s, key):\n    return jd.observables(measured={'x': 2 * s.a})\n",
+        encoding="utf-8",
     )
-    (tmp_path / "split_claims.py").write_text("from beside_trials import S, trial\n")
+    (tmp_path / "split_claims.py").write_text("from beside_trials import S, trial\n", encoding="utf-8")
     module = load_file(tmp_path / "split_claims.py")
     ds = jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 2.0]), cluster=pool)
     assert ds.measured_x.values.ravel().tolist() == [2.0, 4.0]
@@ -255,3 +256,16 @@ def test_chunks_of_a_compiled_program_do_not_wait_for_the_first(toys, few_runs):
     before, chunks = waited(compiled=False)
     assert (before, chunks) == (1, 6)
     assert waited(compiled=True) == (6, 6)
+
+
+def test_a_pool_that_forks_is_refused(job):
+    """At once, before it hangs."""
+    with cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as forking:
+        with pytest.raises(jd.UsageError, match=r'it forks .*; make it with mp_context=multiprocessing.get_context\("spawn"\)$'):
+            job(cluster=forking)
+
+
+@pytest.mark.slow
+def test_a_server_of_forks_gives_the_same_bits(job, same_bits):
+    with cf.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as served:
+        assert same_bits(job(cluster=served), job())

@@ -37,7 +37,9 @@ def forget():
 def ship(file, monkeypatch, toys, slower=1.0):
     (job,) = make_plan([toys.CLAIMS[0]]).jobs
     monkeypatch.setattr(timings, "calibrate", lambda: 0.01 * slower)
-    file.write_text(json.dumps({"calibration_seconds": 0.01, "programs": {timings.program_name(job.program): [7.0, 0.5]}}))
+    file.write_text(
+        json.dumps({"calibration_seconds": 0.01, "programs": {timings.program_name(job.program): [7.0, 0.5]}}), encoding="utf-8"
+    )
     forget()
 
 
@@ -69,7 +71,7 @@ def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
         name + "(('group', <odd>))": [9.0, 9.0],
         "another:trial ()": [9.0, 9.0],
     }
-    new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}))
+    new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}), encoding="utf-8")
     monkeypatch.setattr(timings, "calibrate", lambda: 0.01)
     forget()
     costs = timings.reference_costs()
@@ -121,7 +123,7 @@ def test_what_was_met_on_one_platform_says_nothing_of_another(new_machine, toys,
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"calibration_seconds": 0, "programs": {}}', '{"programs": 3}', "null"])
 def test_an_odd_reference_costs_the_estimate_only(new_machine, toys, content):
-    new_machine.write_text(content)
+    new_machine.write_text(content, encoding="utf-8")
     forget()
     assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(timings.COMPILE + 32 * timings.RUN)
 

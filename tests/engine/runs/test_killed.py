@@ -34,7 +34,7 @@ sys.stdin.read()
 def child(out, memory, seeds=SEEDS, pause=0.0):
     code = CHILD.format(toys=str(TOYS), out=str(out), memory=memory, seeds=seeds, pause=pause)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-c", code], text=True, **pipes)
+    return subprocess.Popen([sys.executable, "-c", code], encoding="utf-8", **pipes)
 
 
 def killed(out, memory, seeds, pause, after, delay):

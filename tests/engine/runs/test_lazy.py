@@ -208,7 +208,7 @@ def trial(s, key):
 def peak():  # ru_maxrss of a process on Linux begins with that of its parent, here of all tests before
     status = Path("/proc/self/status")
     if status.exists():
-        return 1024 * int(re.findall(r"VmHWM:\s*(\d+) kB", status.read_text())[0])
+        return 1024 * int(re.findall(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="utf-8"))[0])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -229,9 +229,9 @@ if __name__ == "__main__":
 def test_a_result_larger_than_the_memory_it_takes(tmp_path):
     """1.6 GB of numbers that pack well: the process that makes and averages them holds less than a third of them at a time."""
     script = tmp_path / "wide.py"
-    script.write_text(WIDE)
+    script.write_text(WIDE, encoding="utf-8")
     command = [sys.executable, str(script), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ, timeout=500)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, env=os.environ, timeout=500)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["bytes"] > 1.5e9 and found["seeds"] == 3000

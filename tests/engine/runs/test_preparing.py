@@ -150,7 +150,7 @@ with elsewhere(Devices("gpu")):
 def test_a_script_that_fails_ends_after_the_compiler():
     """Otherwise JAX is taken away from under the thread, which aborts the process."""
     command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1] / "toys.py")]
-    done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 1 and "a trial is wrong" in done.stderr and done.stdout == "compiled\n", done.stderr
 
 
@@ -180,7 +180,7 @@ def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path):
         [sys.executable, "-c", SLOW, str(tmp_path / "out"), str(flag)],
         env=os.environ | {"JAX_PLATFORMS": "cpu"},
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         cwd=Path(__file__).parents[3],
     )
     deadline = time.monotonic() + 60

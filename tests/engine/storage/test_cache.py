@@ -48,11 +48,25 @@ def test_a_file_is_what_was_written_or_nothing(tmp_path, monkeypatch, content, d
 @pytest.mark.parametrize("content", ["", "[]", "null", "{}", '"0123"\n[]', "\n[]"])
 def test_a_file_of_somebody_else_is_nothing(tmp_path, monkeypatch, content):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    (tmp_path / "file").write_text(content)
+    (tmp_path / "file").write_text(content, encoding="utf-8")
     assert read_cached("file") is None
     (tmp_path / "folder").mkdir()
     write_cached("folder", 3)
     assert read_cached("folder") is None and read_cached("missing") is None
+
+
+def test_a_cache_in_a_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("JAXDYN_CACHE", "~/c")
+    assert cache.cache_dir() == tmp_path / "c"
+    monkeypatch.setenv("JAXDYN_CACHE", "~nobody-of-this-name/c")
+    for call in (cache.cache_dir, lambda: cache.read_cached("x"), lambda: cache.write_cached("x", 1)):
+        with pytest.raises(UsageError, match="^JAXDYN_CACHE=~nobody-of-this-name/c is not allowed"):
+            call()
+    monkeypatch.delenv("JAXDYN_CACHE")
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: Path("~/.cache/jaxdyn"))  # what platformdirs gives without one
+    with pytest.raises(UsageError, match="let JAXDYN_CACHE name a folder"):
+        cache.cache_dir()
 
 
 # contents of files

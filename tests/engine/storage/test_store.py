@@ -9,6 +9,9 @@ import os
 import random
 import resource
 import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from jaxdyn.engine.base.reference import load_file, ref_to
 from jaxdyn.engine.runs import sweep as sweep_module
 from jaxdyn.engine.storage import shard, store
 from jaxdyn.engine.verification import verify as verify_module
-from jaxdyn.errors import StoreError
+from jaxdyn.errors import StoreError, UsageError
 from tests.engine.conftest import SEEDS
 
 
@@ -75,7 +78,7 @@ def test_stored_results_equal_results_in_memory(whole, swept, same_bits):
 
 def test_layout(whole):
     out, _ = whole
-    assert json.loads((out / "jaxdyn.json").read_text())["format"] == 1
+    assert json.loads((out / "jaxdyn.json").read_text(encoding="utf-8"))["format"] == 1
     assert len(shards(out)) == 6 and not list(out.rglob(".tmp-*"))
 
 
@@ -197,7 +200,7 @@ def test_what_has_no_shards_name_is_not_read(whole, folder, swept, same_bits, mo
     place = shards(folder)[0].parent
     (place / "x.nc").mkdir()
     (place / "y.nc").symlink_to(folder / "nowhere")
-    (place / "z.nc").write_text("mine")
+    (place / "z.nc").write_text("mine", encoding="utf-8")
     shutil.copy(shards(folder)[0], place / f"copy of {shards(folder)[0].name}")
     (folder / ".tmp-mine").mkdir()
     (place / ".tmp-x.nc").mkdir()
@@ -250,7 +253,7 @@ def test_every_flipped_byte_is_found(folder):
 
 
 def test_a_foreign_folder_is_refused(tmp_path, swept):
-    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     assert refused(swept, tmp_path, str(tmp_path), "not jaxdyn's")
 
 
@@ -268,7 +271,7 @@ def test_a_folder_of_another_job_is_refused(folder, toys):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', "\x00\x01", '{"purpose": "x", "form'])
 def test_a_damaged_marker_is_refused(folder, swept, content):
-    (folder / "jaxdyn.json").write_text(content)
+    (folder / "jaxdyn.json").write_text(content, encoding="utf-8")
     assert refused(swept, folder, "jaxdyn.json", "damaged")
 
 
@@ -279,20 +282,20 @@ def test_a_marker_of_bytes_that_are_no_text_is_refused(folder, swept):
 
 def test_a_folder_of_another_format_is_refused(folder, swept):
     marker = folder / "jaxdyn.json"
-    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"format": 99}))
+    marker.write_text(json.dumps(json.loads(marker.read_text(encoding="utf-8")) | {"format": 99}), encoding="utf-8")
     assert refused(swept, folder, "format 99", "format 1")
 
 
 def test_a_file_in_the_way_is_refused(tmp_path, swept):
-    (tmp_path / "out").write_text("mine")
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError, match="out is a file"):
         swept(tmp_path / "out")
-    assert (tmp_path / "out").read_text() == "mine"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("path", ["file/out", "x" * 300], ids=["below a file", "too long"])
 def test_a_path_that_cannot_be_made_is_refused(tmp_path, swept, path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreError, match="cannot write to"):
         swept(tmp_path / path)
 
@@ -345,15 +348,17 @@ def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same
 
 
 def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
-    marker = json.loads((folder / "jaxdyn.json").read_text())
+    marker = json.loads((folder / "jaxdyn.json").read_text(encoding="utf-8"))
     with store.open_folder(folder, marker["purpose"]):
         for _ in range(2):  # who is turned away does not wipe the name
-            assert refused(swept, folder, f"is in use by process {os.getpid()}", "choose another output folder")
+            assert refused(
+                swept, folder, f"is in use by process {os.getpid()} on {socket.gethostname()}", "choose another output folder"
+            )
     swept(folder)
 
 
 def test_a_file_that_could_not_be_written_later_is_refused_now(tmp_path):
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     store.check_writable(tmp_path / "new" / "page.html")
     assert list((tmp_path / "new").iterdir()) == []
     for path, words in ((tmp_path, "Is a directory"), (tmp_path / "file" / "page.html", "cannot write to")):
@@ -368,8 +373,8 @@ def test_leftovers_of_a_killed_run_are_cleared(folder, swept, whole, same_bits):
 
 
 def test_a_run_killed_before_its_marker_was_written_goes_on(tmp_path, swept):
-    (tmp_path / ".lock").write_text("1")
-    (tmp_path / ".tmp-abcd").write_text('{"form')
+    (tmp_path / ".lock").write_text("1", encoding="utf-8")
+    (tmp_path / ".tmp-abcd").write_text('{"form', encoding="utf-8")
     assert swept(tmp_path).sizes["seed"] == SEEDS
     assert not list(tmp_path.rglob(".tmp-*"))
 
@@ -391,7 +396,7 @@ def test_a_changed_trial_does_not_reuse_its_old_shards(tmp_path):
     file = tmp_path / "mine.py"
     values = []
     for factor in (2, 3, 2):
-        file.write_text(TIMES.format(factor))
+        file.write_text(TIMES.format(factor), encoding="utf-8")
         module = load_file(file)
         values.append(
             jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 10.0]), out=tmp_path / f"out{factor}")
@@ -405,7 +410,7 @@ def test_an_edited_file_may_go_on_in_its_folder(tmp_path):
     """The folder's purpose is the trial, not one version of its text; the new text's runs are computed anew."""
     file = tmp_path / "mine.py"
     for factor in (2, 3):
-        file.write_text(TIMES.format(factor))
+        file.write_text(TIMES.format(factor), encoding="utf-8")
         module = load_file(file)
         assert jd.sweep(module.trial, jd.grid(module.S), out=tmp_path / "out").measured_x.item() == factor
 
@@ -425,3 +430,36 @@ def test_plan_counts_what_is_stored(toys, tmp_path):
     jd.verify(toys.CLAIMS[0], out=tmp_path)
     plan = verify_module.make_plan([toys.CLAIMS[0], toys.CLAIMS[1]], store=tmp_path)
     assert plan.done == plan.runs and plan.seconds() == 0
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP])
+def test_without_flock_a_file_is_the_lock(tmp_path, monkeypatch, code):
+    """What a process of this machine left is taken over; of another machine nobody knows, and the sentence says what to do."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def missing(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    name = ".lock" if code == errno.ENOSYS else ".lock-held"
+    with store.open_folder(tmp_path, "x"):
+        own = (tmp_path / name).read_text(encoding="utf-8").split()
+        with pytest.raises(StoreError, match=f"is in use by process {os.getpid()} on {socket.gethostname()}; .*, remove .*{name}$"):
+            store.open_folder(tmp_path, "x").__enter__()
+    assert not (tmp_path / name).exists()
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE, encoding="utf-8").stdout
+    (tmp_path / name).write_text(f"{gone.strip()}\n{own[1]}\n", encoding="utf-8")
+    with store.open_folder(tmp_path, "x"):
+        pass
+    for file in (name, ".lock-owner"):
+        (tmp_path / file).write_text(f"{gone.strip()}\nother.example\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=f"in use by process {gone.strip()} on other.example; .* if it was killed, remove"):
+        store.open_folder(tmp_path, "x").__enter__()
+
+
+def test_an_output_folder_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with store.open_folder("~/out", "x") as folder:
+        assert folder == tmp_path / "out"
+    with pytest.raises(UsageError, match="no home folder is known for ~nobody-of-this-name"):
+        store.whole_path("~nobody-of-this-name/out")

@@ -183,7 +183,7 @@ def test_two_workers_and_a_second_call(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxdyn.theories.__path__", [])
     code, first, _ = verify(capsys, "grow.mean", "--workers", "2")
     assert code == 0 and (first["verdict"], first["seeds"], first["look"]) == ("upheld", 32, 4)
-    assert sum(cost["runs"] for cost in json.loads(Path("out/result.json").read_text())["costs"]) == 48
+    assert sum(cost["runs"] for cost in json.loads(Path("out/result.json").read_text(encoding="utf-8"))["costs"]) == 48
     code, again, _ = verify(capsys, "grow.mean", "--workers", "2")
     assert code == 0 and {k: again[k] for k in RESULT} == {k: first[k] for k in RESULT}
     assert again["run_seconds"] == 0.0, "nothing is run anew"

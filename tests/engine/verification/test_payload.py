@@ -74,17 +74,19 @@ def test_the_commit_is_that_of_the_checkout_and_a_plus_tells_of_changes(tmp_path
 
     def git(*words):
         identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-        return subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, encoding="utf-8"
+        ).stdout.strip()
 
     git("init")
-    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     git("add", ".")
     git("commit", "-m", "first")
     head = git("rev-parse", "HEAD")
     assert head.startswith(environment()["commit"]) and len(environment()["commit"]) == 10
-    (tmp_path / "untracked.py").write_text("")
+    (tmp_path / "untracked.py").write_text("", encoding="utf-8")
     assert not environment()["commit"].endswith("+")
-    (tmp_path / "a.py").write_text("x = 2\n")
+    (tmp_path / "a.py").write_text("x = 2\n", encoding="utf-8")
     assert environment()["commit"].endswith("+")
 
 

@@ -261,7 +261,7 @@ def test_expected_seconds_come_from_earlier_calls(toys, tmp_path, monkeypatch):
     jd.verify(claim)
     after = verify_module.make_plan([claim]).seconds()
     assert before == pytest.approx(timings.COMPILE + 32 * timings.RUN) and 0 < after < before
-    (tmp_path / timings.CACHED).write_text("[broken")
+    (tmp_path / timings.CACHED).write_text("[broken", encoding="utf-8")
     timings.measured_costs.cache_clear()
     assert verify_module.make_plan([claim]).seconds() == before
     timings.measured_costs.cache_clear()
@@ -277,7 +277,7 @@ def test_an_odd_timings_file_costs_the_estimate_only(toys, tmp_path, monkeypatch
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_else(toys, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "file" / "cache"))
     timings.measured_costs.cache_clear()
     assert jd.verify(toys.CLAIMS[0]).verdict == "upheld"
@@ -314,10 +314,10 @@ def test_a_pattern_that_matches_nothing_gets_a_hint():
 
 def test_files_without_claims_and_with_twins_are_refused(tmp_path):
     for text in ("", "CLAIMS = 3\n", "CLAIMS = ['toy.decay']\n"):
-        (tmp_path / "none.py").write_text(text)
+        (tmp_path / "none.py").write_text(text, encoding="utf-8")
         with pytest.raises(jd.UsageError, match="none.py has no CLAIMS list"):
             registry.all_claims([tmp_path / "none.py"])
-    (tmp_path / "copy.py").write_text(TOYS.read_text())
+    (tmp_path / "copy.py").write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(jd.UsageError, match="two claims are called toy.decay; the second is in .*copy.py"):
         registry.all_claims([TOYS, tmp_path / "copy.py"])
 
@@ -325,18 +325,18 @@ def test_files_without_claims_and_with_twins_are_refused(tmp_path):
 def test_the_catalogue_is_cached_and_follows_its_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "mine.py"
-    text = TOYS.read_text()
-    file.write_text(text)
+    text = TOYS.read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     first = registry.catalogue([file])
     assert [e["id"] for e in first][:2] == ["toy.decay", "toy.decay_as_printed"]
     with monkeypatch.context() as patch:
         patch.setattr(registry, "make_entries", lambda sources: pytest.fail("nothing has changed"))
         assert registry.catalogue([file]) == json.loads(json.dumps(first))
-    file.write_text(text.replace('"toy.decay"', '"toy.renamed"'))
+    file.write_text(text.replace('"toy.decay"', '"toy.renamed"'), encoding="utf-8")
     assert registry.catalogue([file])[0]["id"] == "toy.renamed"
     for damage in ("{", "[]", "null"):
         for cached in (tmp_path / "cache").glob("catalogue-*"):
-            cached.write_text(damage)
+            cached.write_text(damage, encoding="utf-8")
         assert registry.catalogue([file])[0]["id"] == "toy.renamed", "a damaged cache is made again"
 
 

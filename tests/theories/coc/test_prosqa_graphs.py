@@ -44,7 +44,7 @@ def test_graphs_fit_their_matrix():
 
 @needs_files
 def test_released_files_have_the_printed_sizes_and_statistics():
-    sizes = [len(json.loads((RELEASED / f"{name}.json").read_text())) for name in ("valid", "test")]
+    sizes = [len(json.loads((RELEASED / f"{name}.json").read_text(encoding="utf-8"))) for name in ("valid", "test")]
     assert tuple(sizes) == published.SETS["ProsQA"][1:]
     theirs = prosqa.statistics(prosqa.load(RELEASED / "valid.json") + prosqa.load(RELEASED / "test.json"))
     for (name, printed), off in zip(published.GRAPHS.items(), TOLERANCE, strict=True):

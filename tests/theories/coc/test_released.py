@@ -34,7 +34,7 @@ def file(tmp_path_factory):
         for p in prosqa.draw(9, 4)
     ]
     path = tmp_path_factory.mktemp("prosqa") / "test.json"
-    path.write_text(json.dumps(entries))
+    path.write_text(json.dumps(entries), encoding="utf-8")
     return path
 
 

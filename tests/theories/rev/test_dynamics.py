@@ -4,7 +4,6 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.integrate
-import scipy.optimize
 
 from jaxdyn.theories.rev.dynamics import bilinear as bilinear_theory
 from jaxdyn.theories.rev.dynamics import one_layer as theory

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.integrate
 import scipy.optimize
 
 from jaxdyn.theories.rev import model

@@ -166,7 +166,7 @@ def test_the_script_writes_tables_and_figures(script, monkeypatch, tmp_path):
     monkeypatch.setitem(script.SCALES, "quick", {"groups": ("31", "101", "331"), "degrees": ("D30/1", "D30/2", "A5/3")})
     monkeypatch.setattr(script, "swept", lambda out, start, case: planted_masses().sel(start=[start]))
     script.run("quick", tmp_path)
-    found = {name: (tmp_path / f"{name}.csv").read_text() for name in ("halves", "slopes", "degrees")}
+    found = {name: (tmp_path / f"{name}.csv").read_text(encoding="utf-8") for name in ("halves", "slopes", "degrees")}
     assert found["halves"].count("\n") == 10 and found["slopes"].count("\n") == 16 and "exponent of d" in found["degrees"]
     assert all((tmp_path / f"li2_thm4{end}.{kind}").exists() for end in ("", "_halves") for kind in ("svg", "png"))
 
