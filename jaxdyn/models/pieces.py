@@ -76,7 +76,7 @@ class Pieces:
         """
         ids: list[int] = []
         fragments = self._own.split(text) if self._own else [text]
-        for place, fragment in enumerate(fragments):  # every second one is a token
+        for place, fragment in enumerate(fragments):  # tokens stand at odd places
             if place % 2:
                 ids.append(self._numbers[fragment])
             elif fragment:
