@@ -87,8 +87,7 @@ def check_options() -> None:
         value = getattr(jax.config, name, None)
         if value in values:
             raise UsageError(f"{name.upper()}={value} is not allowed: {why}; unset it, and leave jax.config.{name} as it is")
-    if jax.config.jax_random_seed_offset:
-        offset = jax.config.jax_random_seed_offset
+    if offset := getattr(jax.config, "jax_random_seed_offset", 0):
         raise UsageError(f"JAX_RANDOM_SEED_OFFSET={offset} is not allowed: runs would not have the random numbers of their seeds")
 
 
