@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from jaxdyn.cli import streams
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
@@ -43,6 +44,7 @@ def main(
         argv: arguments, for tests.
         options: further arguments of the script, ``"--text": {"help": ...}``, as argparse takes them; ``run`` gets them by name.
     """
+    streams.prepare()
     name = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(prog=name, description=doc)
     parser.add_argument("--scale", choices=("quick", "paper"), default="quick", help="size of the study (default: quick)")

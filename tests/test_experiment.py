@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +131,11 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, write):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(jd.UsageError, match="cannot write to"):
         write(tmp_path / "file" / "out")
+
+
+def test_a_table_in_letters_that_the_terminal_lacks(tmp_path):
+    code = "import sys\nfrom pathlib import Path\nfrom jaxdyn import experiment as e\n"
+    code += "sys.exit(e.main(lambda scale, out: e.table(out, 'n', [{'\\u03b5': 1.0}], '\\u2713'), None, []))"
+    ascii_ = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ascii_, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0 and "\\u03b5" in done.stdout, done.stderr

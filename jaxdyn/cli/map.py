@@ -14,7 +14,7 @@ import xarray as xr
 from jaxdyn import plotting
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
-from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.parsing import parse_values, plain_digits
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
@@ -75,6 +75,7 @@ def map_command(
     load: Sequence[str],
 ) -> dict[str, Any]:
     """Map a claim: write the map next to its runs, and return it as JSON."""
+    check_options()
     cards = reserved(workers, cluster)
     survey = prepare_survey(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     check_device()

@@ -19,7 +19,7 @@ import xarray as xr
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import executor, reserved, worker_count
-from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import text
 from jaxdyn.engine.base.progress import Progress
@@ -186,6 +186,7 @@ def verify_command(
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
     # wrong arguments are refused before anything is written
+    check_options()
     cards = reserved(workers, cluster)
     if report is not None:
         check_writable(report)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.cli import streams
 from jaxdyn.engine.base.parsing import from_home, plain_digits
 from jaxdyn.errors import UsageError
 
@@ -208,6 +209,7 @@ TASKS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one task; returns the exit code."""
+    streams.prepare()
     args = build_parser().parse_args(argv)
     try:
         return TASKS[args.task](args)

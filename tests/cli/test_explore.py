@@ -42,6 +42,10 @@ def test_the_address_is_printed_and_knobs_start_where_told(jaxdyn, served):
     assert served[0].start == Move({"lr": "0.01,0.02", "rate": "2"}, "3") and served[0].token == ""
 
 
+def test_a_value_with_a_comma_keeps_its_quotes():
+    assert explore.start_of({"text": ["a,b", "c"], "word": "d"}, None) == Move({"text": '"a,b",c', "word": "d"}, None)
+
+
 def test_another_address_has_a_token(jaxdyn, served):
     code, out, err = jaxdyn("explore", "toy.decay", "--load", TOYS, "--host", "0.0.0.0", "--port", "0", "--no-browser")
     assert code == 0 and f"?token={served[0].token}" in out and len(served[0].token) >= 32 and "do not share it" in err

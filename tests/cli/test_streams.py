@@ -207,3 +207,22 @@ def test_seeds_beyond_all_numbers_are_one_sentence(folder, seeds, monkeypatch, c
     assert main([*VERIFY[3:], *seeds.split()]) == 2
     said = capsys.readouterr().err
     assert "is not allowed" in said and said.count("\n") == 1, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("MPLBACKEND", "nonsense", "matplotlib cannot be imported (Key backend: 'nonsense'"),
+        ("JAX_TRANSFER_GUARD", "nonsense", "jax cannot be imported (Invalid value"),
+        ("JAX_DISABLE_JIT", "maybe", "jax cannot be imported (invalid truth value 'maybe'"),
+        ("JAX_DISABLE_JIT", "1", "trials are compiled"),
+        ("JAX_TRANSFER_GUARD", "disallow", "settings go to the device, and results come back"),
+    ],
+)
+def test_a_variable_that_stands_in_the_way_is_named(folder, variable, value, words):
+    done = shell(folder, " ".join(VERIFY), **{variable: value})
+    shown = "True" if (variable, value) == ("JAX_DISABLE_JIT", "1") else value
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith(f"jaxdyn: {variable}={shown} is not allowed: {words}")
+    assert "Traceback" not in done.stderr
