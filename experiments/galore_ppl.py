@@ -41,7 +41,7 @@ OPTIONS = {
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3)"},
     "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 160; 800 at --scale paper)"},
 }
-COLORS = ("theory", "theory", "measured", "measured", "third", "third", "fourth", "fourth", "fifth")
+COLORS = ("theory", "theory", "measured", "measured", "measured", "third", "third", "fourth", "fourth", "fifth")
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
@@ -62,7 +62,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for name, color in zip(METHODS, COLORS, strict=True):
         one = ds.sel(optimizer=name)
-        style = "--" if name in ("scaled", "galore_quarter", "fixed", "relora") else "-"
+        style = "--" if name in ("scaled", "galore_quarter", "fixed", "relora") else ":" if name == "galore_double" else "-"
         rate = one.lr.mean("seed")
         left.plot(
             rate, one.measured_perplexity.mean("seed"), style, marker="o", ms=3, color=plotting.COLORS[color], label=LABELS[name]

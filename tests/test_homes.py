@@ -30,7 +30,11 @@ NO_NAMES = {"jaxdyn.json", "jaxdyn.claims"}  # a file of a folder of runs; the g
 
 
 def test_names_in_scripts_and_documents_exist():
-    named = {name: file for file in NAMING for name in re.findall(r"\bjaxdyn(?:\.[A-Za-z_]\w*)+", file.read_text(encoding="utf-8"))}
+    named = {
+        name: file
+        for file in NAMING
+        for name in re.findall(r"(?<!\.)\bjaxdyn(?:\.[A-Za-z_]\w*)+", file.read_text(encoding="utf-8"))
+    }
     assert len(named) > 100
     assert not {name: file for name, file in named.items() if name not in NO_NAMES and not exists(name)}
 

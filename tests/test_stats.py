@@ -469,5 +469,5 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 stats.bootstrap_interval(values, n={2000 if len(shape) == 2 else 200})
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8", check=True)
     assert int(run.stdout) < 160 * 1024

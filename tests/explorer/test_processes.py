@@ -90,7 +90,7 @@ class Page:
 @pytest.fixture(scope="module")
 def explorer(tmp_path_factory):
     file = tmp_path_factory.mktemp("explorer") / "walks.py"
-    file.write_text(CLAIMS)
+    file.write_text(CLAIMS, encoding="utf-8")
     return Explorer(one_claim("walk.ends", [file]), load=[file])
 
 
@@ -179,9 +179,9 @@ def test_a_closed_page_and_a_closed_server_leave_no_process(explorer, monkeypatc
 @pytest.mark.slow
 def test_claims_that_have_become_unreadable_are_a_sentence(tmp_path):
     file = tmp_path / "gone.py"
-    file.write_text(CLAIMS.replace("walk.", "gone."))
+    file.write_text(CLAIMS.replace("walk.", "gone."), encoding="utf-8")
     explorer = Explorer(one_claim("gone.ends", [file]), load=[file])
-    file.write_text("1 +")
+    file.write_text("1 +", encoding="utf-8")
     workers = Workers(Recipe.of(explorer, Move()))
     page = Page(explorer, workers)
     assert "gone.py" in page.wait(page.move(), "refused")["text"]

@@ -232,7 +232,8 @@ def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor, tmp_path):
     (tmp_path / "broken.py").write_text(
         "import dataclasses\nfrom tests.engine.toys import CLAIMS as TOYS, broken\n"
         "decay = next(claim for claim in TOYS if claim.id == 'toy.decay')\n"
-        "CLAIMS = [dataclasses.replace(decay, id='toy.broken', trial=broken)]\n"
+        "CLAIMS = [dataclasses.replace(decay, id='toy.broken', trial=broken)]\n",
+        encoding="utf-8",
     )
     with serving("toy.broken", file=tmp_path / "broken.py") as server:
         visitor.visit(server.url)

@@ -330,7 +330,7 @@ def weight(name, size):
 
 def stored():
     """What the file holds, by family: base, changes, logits and, in the order of :func:`cases`, each case's outcome."""
-    return json.loads(FILE.read_text())
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def outcome(family, changes, folder):
@@ -338,7 +338,7 @@ def outcome(family, changes, folder):
     import torch
     import transformers
 
-    (folder / "config.json").write_text(json.dumps(config_of(family, changes)))
+    (folder / "config.json").write_text(json.dumps(config_of(family, changes)), encoding="utf-8")
     try:
         config = transformers.AutoConfig.from_pretrained(folder)
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
@@ -372,7 +372,7 @@ def write():
                 numbers.append(REFUSED if found is None else logits.index(found))
         out[family] = {"base": BASES[family], "changes": changes_of(family), "logits": logits, "outcomes": numbers}
         print(family, len(numbers), "cases,", len(logits), "logits,", numbers.count(REFUSED), "refusals", flush=True)
-    FILE.write_text(json.dumps(out, separators=(",", ":")) + "\n")
+    FILE.write_text(json.dumps(out, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

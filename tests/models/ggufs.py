@@ -114,7 +114,7 @@ def add_tokenizer(writer, pre, tokens=None):
     writer.add_eos_token_id(TOKENS.index("</s>"))
 
 
-REFERENCE = json.loads((Path(__file__).parent / "reference" / "tokens_cases.json").read_text())
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "tokens_cases.json").read_text(encoding="utf-8"))
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 
 

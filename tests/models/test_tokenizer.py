@@ -104,7 +104,7 @@ def plain(tmp_path, vocabulary=None, added=(), rows=LARGEST, **model):
     fields["model"] |= model | ({} if vocabulary is None else {"vocab": vocabulary})
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
     fields["added_tokens"] = [{"id": number, "content": token} | flags for token, number in added]
-    (tmp_path / "tokenizer.json").write_text(json.dumps(fields))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(fields), encoding="utf-8")
     return read_tokenizer(tmp_path / "tokenizer.json", rows)
 
 
@@ -125,7 +125,7 @@ def test_two_tokens_of_one_number_are_refused(tmp_path):
     with pytest.raises(UsageError, match="tokenizer.json: the tokens '[ab]' and '[ab]' have the same number, 0"):
         plain(tmp_path, {"a": 0, "b": 0})
     twice = plain(tmp_path).inner.to_str().replace('"b":1', '"a":1')
-    (tmp_path / "tokenizer.json").write_text(twice)
+    (tmp_path / "tokenizer.json").write_text(twice, encoding="utf-8")
     with pytest.raises(UsageError, match="0 in tokens is not allowed: the tokenizer has no token of this number"):
         read_tokenizer(tmp_path / "tokenizer.json", 9).decode([0])
 
@@ -174,7 +174,7 @@ def test_characters_without_a_token_are_refused_and_not_left_out(tmp_path):
         ):
             ours.encode(text)
     ours.save(tmp_path / "again.json")
-    assert json.loads((tmp_path / "again.json").read_text())["model"]["unk_token"] is None
+    assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["model"]["unk_token"] is None
     assert plain(tmp_path, unk_token="b").encode("axa").tolist() == [0, 1, 0], "where the file names a token for them"
     with pytest.raises(UsageError, match="cannot be written in the tokenizer's tokens"):
         plain(tmp_path, unk_token="<unk>").encode("axb")
@@ -218,7 +218,7 @@ def test_long_words():
 def test_a_sentencepiece_model_of_the_kind_unigram(tmp_path):
     """Numbers and texts are those of sentencepiece, through a tokenizer.json that says the same."""
     each = next(each for each in REFERENCE["tokenizers"] if each["name"] == "unigram")
-    (tmp_path / "tokenizer.json").write_text(json.dumps(each["file"]))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(each["file"]), encoding="utf-8")
     ours = read_tokenizer(tmp_path / "tokenizer.json", LARGEST)
     assert len(each["cases"]) > 15
     for case in each["cases"]:

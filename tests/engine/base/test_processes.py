@@ -32,7 +32,7 @@ if __name__ == "__main__":
 @pytest.fixture
 def family(tmp_path):
     """A process and the id of one that it has started."""
-    (tmp_path / "parent.py").write_text(PARENT)
+    (tmp_path / "parent.py").write_text(PARENT, encoding="utf-8")
     parent = subprocess.Popen([sys.executable, str(tmp_path / "parent.py")], stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())
     yield parent, child

@@ -318,5 +318,5 @@ if __name__ == "__main__":
     for made in (*found, cut):
         if "metadata" in made:
             made["metadata"] = shortened(made["metadata"])
-    FILE.write_text(json.dumps({"versions": versions, "tokenizers": found, "cut": cut}, ensure_ascii=True) + "\n")
+    FILE.write_text(json.dumps({"versions": versions, "tokenizers": found, "cut": cut}, ensure_ascii=True) + "\n", encoding="utf-8")
     print(FILE.stat().st_size, "bytes,", sum(len(each["cases"]) for each in found), "cases", versions)
