@@ -16,7 +16,7 @@ SIZES = {
     "galore_ablation": {"SCALES": {"quick": TINY | {"every": [0.0, 10.0], "rank": [2.0, 4.0], "alpha": [0.25, 1.0]}}},
     "galore_stable_rank": {"SCALES": {"quick": TINY | {"rank": 4.0}}},
 }
-TABLES = {"galore_ppl": ("perplexity", 9), "galore_ablation": ("ablation", 8), "galore_stable_rank": ("stable_rank", 28)}
+TABLES = {"galore_ppl": ("perplexity", 10), "galore_ablation": ("ablation", 8), "galore_stable_rank": ("stable_rank", 28)}
 
 
 def read(path):

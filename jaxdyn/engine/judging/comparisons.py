@@ -34,6 +34,7 @@ __all__ = [
     "within",
 ]
 
+TINY = 1e-200  # smallest sum of squares that is taken as it is
 BLOCK = 2**18  # numbers that are compared at a time
 LEVEL = 0.997  # default probability that all intervals of one check hold together
 
@@ -339,15 +340,20 @@ def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
     import xarray as xr
 
     array, axes = sizes.values, sizes.get_axis_num(over)
+    dims = [dim for dim in sizes.dims if dim not in over]
+    with np.errstate(over="ignore", under="ignore"):
+        plain = np.square(array).sum(axes)
+    if ((plain > TINY) & (plain < 1 / TINY)).all():  # where no square is near an end of the range, scaling changes no bit
+        return xr.Variable(dims, plain**0.5)
     largest = np.fmax.reduce(array, axes, keepdims=True)
-    unit = stats.binade(array, axes)
+    unit = stats.binade(largest, ())
     squares = array / unit
     np.square(squares, out=squares)
     total = squares.sum(axes, keepdims=True)
     if np.isnan(total).any():
         squares[np.isnan(squares)] = 0.0
         total = np.where(np.isnan(largest), np.nan, squares.sum(axes, keepdims=True))
-    return xr.Variable([dim for dim in sizes.dims if dim not in over], np.squeeze(unit * total**0.5, axes))
+    return xr.Variable(dims, np.squeeze(unit * total**0.5, axes))
 
 
 def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:
