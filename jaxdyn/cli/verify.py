@@ -155,9 +155,20 @@ def _device_of_workers(count: int, cluster: str | None) -> str:
     return f"{where.kind} ({where.count} for JAX in {workers})"
 
 
-def _shortest_first(plan: Plan, limited: bool) -> Plan:
-    """The plan, with the shortest jobs first if minutes are limited: even if costs were underestimated, most claims are reached."""
-    return dataclasses.replace(plan, jobs=plan.jobs[::-1]) if limited else plan
+def _planned(chosen: list[Task], progress: Progress, asked: int, workers: int, limited: bool, **options: Any) -> Plan:
+    """The plan of some tasks, announced; what it takes, and what will not be stored, is said before anything is run.
+
+    If minutes are limited, the shortest jobs come first: even if costs were underestimated, most claims are reached.
+    """
+    if (unknown := untraced(p for task in chosen for r in task.requests for p in r.programs.values())) >= MANY:
+        progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
+    plan = plan_tasks(chosen, **options)
+    if limited:
+        plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
+    progress.say(terminal.announcement(plan, workers, asked))
+    if (warning := plan.warning()) is not None:
+        progress.say(warning)
+    return plan
 
 
 class _Stop(Exception):
@@ -183,6 +194,7 @@ def verify_command(
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code."""
     began = time.monotonic()
+    limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
     # wrong arguments are refused before anything is written
@@ -195,7 +207,7 @@ def verify_command(
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
-            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, minutes is not None)
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, limited)
             if (sentence := unused()) is not None:
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
@@ -216,18 +228,12 @@ def verify_command(
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
-                if (unknown := untraced(p for task in chosen for r in task.requests for p in r.programs.values())) >= MANY:
-                    progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
-                plan = _shortest_first(plan_tasks(chosen, scale=scale, store=folder, pool=pool), minutes is not None)
-                progress.say(terminal.announcement(plan, count, len(tasks)))
-                if (warning := plan.warning()) is not None:
-                    progress.say(warning)
+                plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
-                run_plan(
-                    plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), page.concluded, at_once, until
-                )
+                conclude_task = functools.partial(_conclude_task, pool, folder, same)
+                run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()
-    _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=minutes is not None))
+    _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=limited))
     return whole, int(any(map(_bad, page.outcomes)))
 
 
