@@ -1,6 +1,6 @@
 """Values and gradients of a decoder's MLP on one core: with ``jaxdyn.linalg.dense``, with plain products in JAX, and in PyTorch.
 
-The block is ``dense(silu(dense(x, gate)) * dense(x, up), down)``, float32, as ``jaxdyn.nn.decoder`` has it; a step computes its
+The block is ``dense(silu(dense(x, gate)) * dense(x, up), down)``, float32, as ``jaxdyn.nn.transformer`` has it; a step computes its
 value and its gradients by x and by the three matrices, and moves all of them. All sides have one thread, as a worker of a sweep
 has, and run in turn. That they compute the same gradients is checked first.
 

@@ -291,7 +291,7 @@ def main() -> None:
     import jax
     import jax.numpy as jnp
 
-    from jaxdyn.nn.decoder import llama
+    from jaxdyn.nn import llama
 
     name, rank, repeats = ("9M", 32, 1) if options.quick else ("60M", 128, 5)
     assert shapes(name) == {n: (llama(name).layers, *s) for n, s in llama(name).weights.items()}

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from common import interleaved, publish
 
-from jaxdyn import train
+from jaxdyn import nn, train
 from jaxdyn.theories.joma.experiments.table1 import trial as training
 
 CASES = ((256, 2, 4), (256, 3, 4), (1024, 2, 1))  # width, members, steps of a sample
@@ -25,7 +25,7 @@ CASES = ((256, 2, 4), (256, 3, 4), (1024, 2, 1))  # width, members, steps of a s
 def contestants(s: training.Table1) -> tuple[dict[str, Callable], Any, Any, Any]:
     """Losses of (weights, labels), the start, and labels."""
     k_problem, k_start, k_labels = jax.random.split(jax.random.key(0), 3)
-    p, net, n = training.problem(s, k_problem), training.network(s), training.positions(s)
+    p, net, n = training.problem(s, k_problem), nn.network(training.shape(s)), training.positions(s)
     labels = jax.random.randint(k_labels, (s.batch,), 0, s.classes)
 
     def counts(labels: Any) -> Any:
@@ -39,7 +39,7 @@ def contestants(s: training.Table1) -> tuple[dict[str, Callable], Any, Any, Any]
     losses = {
         "batch": lambda w, labels: training.plain_loss(w, labels, p.tokens, net),
         "unique": unique,
-        "unique, no padding": lambda w, labels: training.weighted_loss(w, counts(labels), p.tokens, n),
+        "unique, no padding": lambda w, labels: training.weighted_loss(net.shape, w, counts(labels), p.tokens, n),
     }
     return losses, training.start(s, k_start), labels, training.optimizer(s.lr, s.decay)
 

@@ -62,11 +62,9 @@ def torch_model(layers: int, dropout: float, weights: Any = None) -> Any:
             model.head.weight.copy_(given["head"])
             model.head.bias.copy_(given["head_bias"])
             for i, block in enumerate(model.blocks.layers):
-                block.self_attn.in_proj_weight.copy_(given["qkv"][i].T)
-                block.self_attn.in_proj_bias.copy_(given["qkv_bias"][i])
-                block.self_attn.out_proj.weight.copy_(given["out"][i].T)
-                block.self_attn.out_proj.bias.copy_(given["out_bias"][i])
-                for ours, theirs in (("inner", block.linear1), ("outer", block.linear2)):
+                block.self_attn.in_proj_weight.copy_(torch.cat([given[name][i].T for name in "qkv"]))
+                block.self_attn.in_proj_bias.copy_(torch.cat([given[f"{name}_bias"][i] for name in "qkv"]))
+                for ours, theirs in (("o", block.self_attn.out_proj), ("up", block.linear1), ("down", block.linear2)):
                     theirs.weight.copy_(given[ours][i].T)
                     theirs.bias.copy_(given[f"{ours}_bias"][i])
     return model

@@ -302,7 +302,8 @@ def _model(task: Task) -> tuple[Any, str]:
     import jax
 
     from jaxdyn import models
-    from jaxdyn.nn.decoder import Decoder, init
+    from jaxdyn.nn import Transformer
+    from jaxdyn.nn.transformer import init
 
     if task.model is not None:
         return models.load(task.model), Path(task.model).name
@@ -312,7 +313,7 @@ def _model(task: Task) -> tuple[Any, str]:
             return models.load("smollm2"), "SmolLM2"
         except Exception as error:
             reason_for_none = reason(error)
-    shape = Decoder(**(SMALL if task.quick else SMOLLM2))
+    shape = Transformer(**(SMALL if task.quick else SMOLLM2))
     name = f"random weights ({'a small shape' if task.quick else 'the shape of SmolLM2'})"
     task.say(name, without=reason_for_none)
     return models.Model(shape, jax.jit(init, static_argnums=0)(shape, jax.random.key(0)), None, None), name

@@ -119,7 +119,7 @@ def our_whole(model: Any, texts: int, length: int) -> Callable[[int], Any]:
     """Logits of whole texts, so many times."""
     import jax
 
-    from jaxdyn.nn.decoder import apply
+    from jaxdyn.nn.transformer import apply
 
     program = jax.jit(apply, static_argnums=0)
     text = tokens(texts, length, model.shape.vocabulary).astype(np.int32)

@@ -172,7 +172,7 @@ def network() -> tuple[Any, Any]:
     import jax
 
     from jaxdyn.nn import llama
-    from jaxdyn.nn.decoder import init
+    from jaxdyn.nn.transformer import init
 
     shape = llama(MODEL, vocabulary=VOCABULARY, scan=False, std=0.1)
     return shape, jax.jit(init, static_argnums=0)(shape, jax.random.key(0))

@@ -71,10 +71,10 @@ def row(batch: int, repeats: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A row of the table, and its samples."""
     import jax
 
-    from jaxdyn.nn import thoughts
-    from jaxdyn.nn.decoder import Decoder, init
+    from jaxdyn.nn import Transformer, thoughts
+    from jaxdyn.nn.transformer import init
 
-    shape = Decoder(**SHAPE, scan=False)
+    shape = Transformer(**SHAPE, scan=False)
     params = init(shape, jax.random.key(0))
     tokens = np.random.default_rng(0).integers(0, SHAPE["vocabulary"], (batch, LENGTH)).astype(np.int32)
     ours = jax.jit(lambda p, t: thoughts.think(shape, p, t, THOUGHTS))

@@ -29,7 +29,7 @@ WINDOWS = 4  # sequences that losses are means of
 TOKENS = 2**20  # of the text, at most
 HELD = 10  # one in so many tokens, the last ones, is not trained on
 METHODS = {  # name: method, rate, how moments are stored
-    "Adam": ("full", 1e-5, "parameter"),
+    "Adam": ("adam", 1e-5, "parameter"),
     "GaLore": ("galore", 4e-5, "parameter"),  # its updates have the factor 1/4
     "LoRA": ("lora", 1e-4, "parameter"),
     "8-bit GaLore": ("galore", 4e-5, "8bit"),
@@ -57,7 +57,7 @@ def peak_of_process(reset: bool = False) -> float | None:
 
 def built(model: models.Model, name: str, steps: int, stream: np.ndarray, held: np.ndarray) -> tuple:
     """The step, the start and the losses of a method."""
-    net, (kind, rate, stored) = nn.decoder(model.shape), METHODS[name]
+    net, (kind, rate, stored) = nn.network(model.shape), METHODS[name]
     shape = pretraining.schedule(steps)
     options = Options(rank=RANK, every=EVERY, stored=stored, finder="randomized")
     made = method(kind, lambda count: rate * shape(count), options, key=jax.random.key(1))
@@ -77,7 +77,7 @@ def built(model: models.Model, name: str, steps: int, stream: np.ndarray, held: 
 def bytes_of(name: str, step: object, state: train.State, stream: np.ndarray) -> dict[str, float | None]:
     """GiB of the training state by the calculator and in its arrays, and the peak of the compiled step."""
     kind, _, stored = METHODS[name]
-    layout = memory.MemoryLayout(method=kind, rank=RANK, moments="8bit" if stored == "8bit" else None)
+    layout = memory.MemoryLayout(method="full" if kind == "adam" else kind, rank=RANK, moments="8bit" if stored == "8bit" else None)
     compiled = memory.compiled_bytes(step, state, stream, donated=(0,))
     arrays = memory.nbytes((state.params, state.opt))
     return {

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting
-from jaxdyn.nn.decoder import llama
+from jaxdyn.nn import llama
 from jaxdyn.optim.footprint import footprint
 from jaxdyn.optim.methods import Options
 from jaxdyn.theories.galore.published import EIGHT_BIT_7B, THIRD_PARTY
@@ -24,7 +24,7 @@ GB = 1e9
 def counted(bits: int, rank: int | None, held: bool) -> float:
     """GB of weights, gradients and states in bfloat16; gradients of one layer alone where they are not held."""
     options = Options(rank=rank or 1, stored="8bit" if bits == 8 else "parameter")
-    one = footprint(llama("7B", dtype="bfloat16"), "full" if rank is None else "galore", options, batch=1, length=64)
+    one = footprint(llama("7B", dtype="bfloat16"), "adam" if rank is None else "galore", options, batch=1, length=64)
     return (one.weights + (one.gradients if held else one.layerwise) + one.states) / GB
 
 

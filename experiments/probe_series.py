@@ -19,7 +19,7 @@ from jaxdyn.engine.base.progress import Progress
 from jaxdyn.models.extras import library
 from jaxdyn.models.probe_text import open_text
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
-from jaxdyn.nn.decoder import Decoder, decoder
+from jaxdyn.nn import Transformer
 from jaxdyn.text import longrun, pretraining
 
 SCALES = {  # width, layers, steps
@@ -51,12 +51,12 @@ def pairs(out: Path, letters: str, vocabulary: int) -> Tokenizer:
     return read_tokenizer(file, vocabulary)
 
 
-def shape(width: int, layers: int, vocabulary: int) -> Decoder:
+def shape(width: int, layers: int, vocabulary: int) -> Transformer:
     """GPT-NeoX's decoder."""
     entries = width // HEADS
     biases = ("q", "k", "v", "o", "up", "down")
     form = {"norm": "layer", "mlp": "plain", "activation": "gelu", "biases": biases, "parallel": True, "rotary": entries // 4}
-    return Decoder(vocabulary=vocabulary, width=width, layers=layers, heads=HEADS, hidden=4 * width, epsilon=1e-5, **form)
+    return Transformer(vocabulary=vocabulary, width=width, layers=layers, heads=HEADS, hidden=4 * width, epsilon=1e-5, **form)
 
 
 def steps_of(last: int) -> list[int]:
@@ -64,9 +64,9 @@ def steps_of(last: int) -> list[int]:
     return sorted({0, last, *(2**i for i in range(last.bit_length()))})
 
 
-def trained(out: Path, network: Decoder, tokenizer: Tokenizer, stream: np.ndarray, last: int) -> None:
+def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.ndarray, last: int) -> None:
     """Train, and write each checkpoint that is not there yet."""
-    net, keys = decoder(network), jax.random.split(jax.random.key(0))
+    net, keys = network(shaped), jax.random.split(jax.random.key(0))
     rate = pretraining.schedule(last)
     tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(lambda count: LR * rate(count)))
 
@@ -75,7 +75,7 @@ def trained(out: Path, network: Decoder, tokenizer: Tokenizer, stream: np.ndarra
 
     step = train.make_step(lambda params, tokens: pretraining.loss(net, params, tokens), tx, batch)
     measure = jax.jit(lambda params: pretraining.loss(net, params, jnp.asarray(pretraining.spaced(stream, BATCH, LENGTH))))
-    about = {"shape": repr(network), "steps": last, "tokens": len(stream)}
+    about = {"shape": repr(shaped), "steps": last, "tokens": len(stream)}
     with Progress("training") as progress:
         for at in steps_of(last):
             if (out / f"step{at}").exists():
@@ -91,7 +91,7 @@ def trained(out: Path, network: Decoder, tokenizer: Tokenizer, stream: np.ndarra
                 data=(jnp.asarray(stream),),
                 progress=progress,
             )
-            models.save(out / f"step{at}", network, run.state.params, family="gpt_neox", tokenizer=tokenizer, context=LENGTH)
+            models.save(out / f"step{at}", shaped, run.state.params, family="gpt_neox", tokenizer=tokenizer, context=LENGTH)
 
 
 def run(scale: str, out: Path, text: str | None, vocabulary: int, steps: int | None, width: int | None, layers: int | None) -> None:

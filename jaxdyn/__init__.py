@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
+    from jaxdyn.attacks.inquiry import referee
     from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
     from jaxdyn.engine.claims.claim import Claim, Control
     from jaxdyn.engine.claims.code_field import Code, code
@@ -104,6 +105,7 @@ __all__ = [
     "observables",
     "off",
     "probe",
+    "referee",
     "relative_error",
     "require",
     "resource",
@@ -119,6 +121,7 @@ __all__ = [
     "verify",
     "verify_many",
     "within",
+    "referee",
 ]
 
 

@@ -15,8 +15,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from jaxdyn.cli import streams
+from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
@@ -83,12 +84,15 @@ def _cell(value: Any) -> str:
 
 
 def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    """Print rows as a table and write them as ``out/name.csv``; published numbers go into columns ``paper …``."""
-    shown = Table(title=title)
+    """Print rows as a table and write them as ``out/name.csv``; published numbers go into columns ``paper …``.
+
+    Columns are those of the first row, whatever the order in others; what a row lacks stays empty.
+    """
+    shown = Table(title=Text(title))
     for column in rows[0]:
-        shown.add_column(column, justify="right")
+        shown.add_column(Text(column), justify="right")
     for row in rows:
-        shown.add_row(*(_cell(v) for v in row.values()))
+        shown.add_row(*(Text(_cell(row.get(column))) for column in rows[0]))
     Console(width=None if sys.stdout.isatty() else WIDE).print(shown)  # in a file, columns are not squeezed into 80 characters
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")

@@ -34,6 +34,7 @@ BY_MODULE = {
     "engine.runs.sweep": ("sweep",),
     "engine.catalogue.theory": ("AtlasMap", "Paper", "Theory"),
     "engine.verification.verify": ("verify", "verify_many"),
+    "attacks.inquiry": ("referee",),
     "explorer.notebook": ("explore",),
     "report.probe": ("probe",),
 }

@@ -98,8 +98,9 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
         raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: arrays without names have one shape")
     if order * np.log(ratio) > np.log(np.finfo(float).max):
         raise UsageError(f"ratio={ratio}, order={order} are not allowed: ratio to the power of order is a float")
+    if (factor := ratio**order) == 1:
+        raise UsageError(f"ratio={ratio}, order={order} are not allowed: ratio to the power of order is above 1 as a float")
     coarse, fine = _aligned(coarse=coarse, fine=fine)
-    factor = ratio**order
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             limit = (factor * fine - coarse) / (factor - 1)
@@ -129,14 +130,16 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
 def wilson_ends(successes: Any, n: Any, level: float = 0.95) -> tuple[Any, Any]:
     r"""Wilson's score interval of proportions, arrays of them too; successes of correlated runs may be fractions.
 
-    .. math:: \frac{p + z^2 / 2n \mp z \sqrt{p (1 - p) / n + z^2 / 4n^2}}{1 + z^2 / n}, \qquad p = \text{successes} / n
+    .. math:: \frac{p + z^2 / 2n \mp (z / n) \sqrt{k (1 - p) + z^2 / 4}}{1 + z^2 / n}, \qquad p = k / n
+
+    for k successes.
 
     Source: Wilson 1927, Probable inference.
     """
     n = np.asarray(n, float)
     p = np.asarray(successes, float) / n
     z = scipy.stats.norm.isf((1 - _level(level)) / 2)
-    middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    middle, half = p + z**2 / (2 * n), z * np.sqrt(np.asarray(successes, float) * (1 - p) + z**2 / 4) / n
     unit = 1 + z**2 / n
     # the product of both ends is p^2 / unit: the difference of two equal numbers would be their rounding
     low = np.where(middle - half < CANCELLED * middle, p * (p / (middle + half)), (middle - half) / unit)

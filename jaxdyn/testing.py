@@ -38,7 +38,8 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
     outcome = verify(claim, **options)
     if outcome.skipped:
         pytest.skip(str(outcome.message))
-    assert outcome.as_expected, repr(outcome)
+    if not outcome.as_expected:  # no statement assert: python -O leaves those out
+        raise AssertionError(repr(outcome))
 
 
 def assert_trial(
@@ -174,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--jaxdyn-load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own."
     )
-    group.addoption("--jaxdyn-scale", default="quick", metavar="SCALE", help="Run at quick or paper scale (default: quick).")
+    group.addoption("--jaxdyn-scale", metavar="SCALE", help="Run at quick or paper scale (default: quick).")
 
 
 class ClaimItem(pytest.Item):
@@ -216,6 +217,17 @@ def pytest_collection(session: pytest.Session) -> None:
             config.args.remove(argument)
             config.option.jaxdyn.append(name)
             config.option.jaxdyn_load += _to_load(file)
+    _refuse_options(config)
+
+
+def _refuse_options(config: pytest.Config) -> None:
+    """Refuse an unknown scale, and options of claims where no claim is selected."""
+    scale = config.getoption("--jaxdyn-scale")
+    if scale not in (None, "quick", "paper"):
+        raise pytest.UsageError(f"--jaxdyn-scale {scale} is not allowed: it is quick or paper")
+    for option in ("--jaxdyn-load", "--jaxdyn-scale"):
+        if config.getoption(option) and not config.getoption("--jaxdyn"):
+            raise pytest.UsageError(f"{option} is not allowed without --jaxdyn PATTERN, which selects the claims to run")
 
 
 def _to_load(file: Path) -> list[str]:
@@ -256,6 +268,6 @@ def _item(session: pytest.Session, claim: Claim) -> ClaimItem:
 
     file = PACKAGE.parent / (home(claim) or "")
     nodeid = f"{Path(os.path.relpath(file, session.config.rootpath)).as_posix()}::{claim.id}"
-    scale = session.config.getoption("--jaxdyn-scale")
+    scale = session.config.getoption("--jaxdyn-scale") or "quick"
     item: ClaimItem = ClaimItem.from_parent(session, name=claim.id, nodeid=nodeid, claim=claim, scale=scale, file=file)
     return item

@@ -7,7 +7,11 @@ Hyperparameters are traced: build the optimizer inside the trial, e.g. ``optax.s
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +24,19 @@ from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError, is_traced, shown, whole
 from jaxdyn.status import DIVERGED, OK
 
-__all__ = ["State", "descend", "finite_status", "init", "make_step", "record", "segments", "switched"]
+__all__ = [
+    "Learning",
+    "State",
+    "descend",
+    "finite_status",
+    "init",
+    "learned",
+    "learning",
+    "make_step",
+    "record",
+    "segments",
+    "switched",
+]
 
 MOST = 2**31 - 1  # largest number of steps: they are counted in 32 bits
 
@@ -38,10 +54,55 @@ def init(tx: optax.GradientTransformation, params: PyTree) -> State:
     return State(params, tx.init(params), jnp.zeros((), jnp.int32))
 
 
+@dataclasses.dataclass
+class Learning:
+    """How far every step of training goes, as a factor, and how many steps were traced; a step of a loop is traced once."""
+
+    factor: float
+    steps: int = 0
+
+
+# JAX keeps traces of functions: in a context of its own nothing that was traced outside a block, or in another, is taken for it
+_tracing = jax.make_user_context(default_value=None)
+_blocks = itertools.count(1)
+_learning: contextvars.ContextVar[Learning | None] = contextvars.ContextVar("learning", default=None)
+
+
+@contextlib.contextmanager
+def learning(factor: float) -> Iterator[Learning]:
+    """Programs that are traced inside the ``with`` block make every step of training ``factor`` times as large.
+
+    With 0 nothing is learned, though all steps are made: the network of which no claim about training may hold. It acts on
+    :func:`descend`, on :func:`make_step`, and on steps that return :func:`learned`. Outside it programs are the same, to the bit,
+    as if it did not exist.
+    """
+    now = Learning(factor)
+    token = _learning.set(now)
+    try:
+        with _tracing(next(_blocks)):
+            yield now
+    finally:
+        _learning.reset(token)
+
+
+def learned(before: PyTree, after: PyTree) -> PyTree:
+    """The weights ``after`` a step from ``before``; inside :func:`learning`, its factor of the way.
+
+    For steps that are not made by :func:`descend`: ``return train.learned(w, w - s.lr * slope(w))``.
+    """
+    now = _learning.get()
+    if now is None:
+        return after
+    now.steps += 1
+    if now.factor == 0:
+        return before
+    return jax.tree.map(lambda old, new: old + now.factor * (new - old), before, after)
+
+
 def descend(tx: optax.GradientTransformation, state: State, gradient: PyTree) -> State:
     """The state after one optimizer step with a given gradient."""
     updates, opt = tx.update(gradient, state.opt, state.params)
-    return State(optax.apply_updates(state.params, updates), opt, state.step + 1)
+    return State(learned(state.params, optax.apply_updates(state.params, updates)), opt, state.step + 1)
 
 
 def make_step(
@@ -60,7 +121,7 @@ def make_step(
             the cache.
 
     Raises:
-        UsageError: if ``parts`` is below 1, or the data cannot be cut into equal parts (when the step is made).
+        UsageError: if ``parts`` is below 1, or the data cannot be cut into equal parts together (when the step is made).
     """
     parts = whole("parts", parts, least=1)
 
@@ -71,6 +132,11 @@ def make_step(
         lengths = [jnp.shape(x)[:1] for x in jax.tree.leaves(inputs)]
         if not lengths or any(not length or not length[0] or length[0] % parts for length in lengths):
             raise UsageError(f"parts={parts} is not allowed: it divides the length of all data, and there is some")
+        if len(set(lengths)) > 1:
+            first = ", ".join(str(length) for (length,) in dict.fromkeys(lengths))
+            raise UsageError(
+                f"parts={parts} is not allowed for data whose leading axes have the lengths {first}: all have the same"
+            )
         cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), inputs)
 
         def add(total: PyTree, part: Any) -> tuple[PyTree, None]:

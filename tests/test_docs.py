@@ -19,7 +19,7 @@ from jaxdyn.engine.base.reference import load_file
 from jaxdyn.maintain import executed
 
 DOCS = Path(__file__).parents[1] / "docs"
-RUN = ("tutorial.md", "jax.md", "api/by_task.md")  # pages whose printed output is compared
+RUN = ("tutorial.md", "jax.md", "referee.md", "api/by_task.md")  # pages whose printed output is compared
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 

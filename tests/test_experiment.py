@@ -139,3 +139,12 @@ def test_a_table_in_letters_that_the_terminal_lacks(tmp_path):
     ascii_ = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ascii_, capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "\\u03b5" in done.stdout, done.stderr
+
+
+def test_a_table_keeps_values_under_their_columns_and_brackets_as_they_are(tmp_path, capsys):
+    rows = [{"loss [nats]": 1.5, "name": "[first]"}, {"name": "[red]x[/red]", "loss [nats]": 2.5}, {"name": "last"}]
+    experiment.table(tmp_path, "numbers", rows, "Loss [nats]")
+    lines = capsys.readouterr().out.splitlines()
+    assert "Loss [nats]" in lines[0] and "loss [nats]" in lines[2]
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if "│" in line]
+    assert cells == [["1.5", "[first]"], ["2.5", "[red]x[/red]"], ["", "last"]]

@@ -4,7 +4,11 @@ import dataclasses
 import json
 import sys
 import threading
+import time
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +17,11 @@ import jaxdyn as jd
 from jaxdyn.engine.claims.ranges import HOLDS, Range
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.errors import UsageError
+from jaxdyn.explorer import notebook, runs
 from jaxdyn.explorer.knobs import knobs, stops, text_of, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture, Replaced
-from jaxdyn.explorer.view import introduction, message, move_of
+from jaxdyn.explorer.view import Talk, introduction, message, move_of
+from jaxdyn.report.drawing import INSTEAD
 from tests.engine import toys
 
 DECAY = next(claim for claim in toys.CLAIMS if claim.id == "toy.decay")
@@ -184,7 +190,7 @@ def test_a_page_is_told_of_picture_and_verdict_in_the_words_of_the_report(explor
     assert verdict["badge"] == '<span class="badge v-upheld">upheld</span>' and verdict["time"].startswith("0.5 s")
     assert all(name in verdict["checks"] for name in (*DECAY.controls, "Controls"))
     hello = introduction(explorer, Move({"lr": "0.1"}, seeds="3"))
-    assert hello["start"] == {"lr": "0.1", "seeds": "3"} and hello["knobs"][-1]["name"] == "seeds"
+    assert hello["start"] == {"values": {"lr": "0.1"}, "seeds": "3", "plain": False} and hello["knobs"][-1]["name"] == "seeds"
     json.dumps(hello)
 
 
@@ -197,10 +203,66 @@ def test_an_error_of_a_trial_is_shown_as_in_the_terminal():
 
 
 def test_a_page_cannot_say_nonsense():
-    assert move_of({"lr": " 0.1 ", "seeds": "3", "plain": "true"}) == Move({"lr": "0.1"}, "3", plain=True)
+    assert move_of({"values": {"lr": " 0.1 "}, "seeds": " 3 ", "plain": True}) == Move({"lr": "0.1"}, "3", plain=True)
+    assert move_of({"values": {}, "seeds": None}) == Move()
     for odd in (None, [], {"lr": 1}, {"lr": "1" * 5000}, {"lr": " "}):
         with pytest.raises(UsageError):
-            move_of(odd)
+            move_of({"values": odd})
+    for odd in ({"seeds": 3}, {"seeds": "3" * 5000}, {"plain": "true"}, {"plain": None}):
+        with pytest.raises(UsageError):
+            move_of({"values": {}, **odd})
+
+
+NAMES = st.sampled_from(["plain", "number", "kind", "values", "start", "lr"])
+
+
+@given(st.dictionaries(NAMES, st.sampled_from(["0.5", "true"])), st.none() | st.just("3"), st.booleans())
+def test_fields_of_any_name_are_apart_from_the_pages_own_options(fields, seeds, plain):
+    content = {"kind": "move", "number": 1, "values": fields, "seeds": seeds, "plain": plain}
+    assert move_of(content) == Move(fields, seeds, plain)
+
+
+@jd.setting
+class Bent:
+    """A field has the name of an option of the page."""
+
+    a: jd.Swept = 1.0
+    plain: jd.Swept = 0.0
+
+
+def bent(s, key):
+    x = s.a + 0 * jax.random.uniform(key, dtype=jnp.float64)
+    return jd.observables(predicted={"x": x}, measured={"x": x * (1 + s.plain)})
+
+
+BENT = jd.Claim(
+    id="toy.bent",
+    title="t",
+    statement="s",
+    source="x",
+    evidence="algebra",
+    bounds="derived",
+    trial=bent,
+    judge=lambda ds: [jd.at_most("error", jd.relative_error(ds, "x"), 0.01)],
+    seeds=1,
+    quick=jd.grid(Bent, a=[1.0, 2.0]),
+    controls={"bent": {"plain": 0.5}},
+    rivals={"half": jd.off(predicted_x=0.5)},
+)
+
+
+def test_a_field_that_is_called_as_an_option_is_run():
+    said, ended = [], threading.Event()
+
+    def send(content):
+        said.append(content)
+        if content["kind"] in ("verdict", "refused"):
+            ended.set()
+
+    talk = Talk(Explorer(BENT), send, Move())
+    talk.heard({"kind": "move", "number": 1, "values": {"plain": "0.5"}})
+    assert ended.wait(60) and said[-1]["verdict"] == "refuted"
+    talk.close()
 
 
 # in a notebook
@@ -218,8 +280,8 @@ def test_a_notebook_shows_the_same_front_end(own):
     widget.send = send
     assert "export default" in widget._esm and ":host" in widget.style and ":root" not in widget.style
     widget._handle_custom_msg({"kind": "hello"}, [])
-    assert sent[0]["start"] == {"lr": "0.01,0.02", "seeds": "2"}
-    widget._handle_custom_msg({"kind": "move", "number": 1, "values": sent[0]["start"]}, [])
+    assert sent[0]["start"] == {"values": {"lr": "0.01,0.02"}, "seeds": "2", "plain": False}
+    widget._handle_custom_msg({"kind": "move", "number": 1, **sent[0]["start"]}, [])
     assert ended.wait(60) and [m["number"] for m in sent if m["kind"] == "picture"] == [1]
     with pytest.raises(UsageError, match="lr='x' is not allowed"):
         jd.explore(DECAY, lr="x")
@@ -236,3 +298,63 @@ def test_texts_of_values():
         "10", "1e-10", "0.1,2", "1:2", "true", "none", "gd",
     ]  # fmt: skip
     assert float(text_of(1 / 3)) == 1 / 3
+
+
+def test_a_widget_says_that_another_one_runs():
+    """The lock is one for all widgets of a session; a later move replaces the one that waits."""
+    told, ended = [], threading.Event()
+
+    class Quick:
+        def run(self, move, tell, watch):
+            return move
+
+    def tell(number, what):
+        told.append((number, what))
+        if not isinstance(what, str):
+            ended.set()
+
+    live = runs.Live(Quick(), tell)
+    with runs.RUNNING:
+        live.move(1, "first")
+        deadline = time.monotonic() + 10
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.01)
+        live.move(2, runs.Move({"a": "2"}))
+        time.sleep(2 * runs.EVERY)
+    assert ended.wait(10)
+    live.close()
+    assert told[0] == (1, "another widget of this session is running; this one waits until it ends")
+    assert told[-1] == (2, runs.Move({"a": "2"})) and runs.RUNNING.acquire(timeout=1)
+    runs.RUNNING.release()
+
+
+@pytest.mark.parametrize(
+    ("given_", "values", "seeds"),
+    [
+        ({"rate": np.float64(0.5), "seeds": range(4, 8)}, {"rate": "0.5"}, "4:8"),
+        ({"rate": np.float32(0.1), "seeds": np.arange(3)}, {"rate": "0.10000000149011612"}, "3"),
+        ({"rate": np.linspace(0.5, 1, 3), "seeds": 5}, {"rate": "0.5,0.75,1"}, "5"),
+        ({"noisy": np.bool_(True), "seeds": "4:8"}, {"noisy": "true"}, "4:8"),
+        ({"size": range(1, 3), "weights": (3, 4), "seeds": [1, 2, 3]}, {"size": "1,2", "weights": "3:4"}, "1:4"),
+    ],
+)
+def test_a_widget_takes_what_verify_takes(explorer, given_, values, seeds):
+    fields = dict(given_)
+    start = notebook.start_of(explorer, fields.pop("seeds"), fields)
+    assert (start.values, start.seeds) == (values, seeds)
+    assert explorer.task(start).main.grid.cells() == DECAY.grid("quick").replace(**fields).cells()
+    with pytest.raises(UsageError, match=r"seeds=\[3, 1, 2\] is not allowed: a page has a knob"):
+        notebook.start_of(explorer, [3, 1, 2], {})
+
+
+def test_a_picture_has_the_caption_of_what_it_shows(explorer, own):
+    told, _ = own
+    (picture,) = [one for one in told if isinstance(one, Picture)]
+    captioned = dataclasses.replace(explorer.claim, caption="A histogram.")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorer, "claim", captioned)
+        assert message(explorer, picture, 0.5)["caption"].startswith("A histogram.")
+        plain = message(explorer, dataclasses.replace(picture, own=False), 0.5)["caption"]
+        assert "histogram" not in plain
+        instead = picture.figure.replace('aria-label="', f'aria-label="{INSTEAD}', 1)
+        assert "figure shows values" in message(explorer, dataclasses.replace(picture, figure=instead), 0.5)["caption"]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn
-from jaxdyn import linalg
+from jaxdyn import linalg, metrics
 from jaxdyn.errors import UsageError
 
 MANY = """
@@ -53,6 +53,31 @@ def test_decompositions_are_numpys(matrices, x64):
     np.testing.assert_allclose(np.swapaxes(q, -1, -2) @ q, np.broadcast_to(np.eye(4), (3, 2, 4, 4)), atol=1e-12)
     solution = linalg.lstsq(jnp.asarray(matrices[0, 0]), jnp.ones((6, 1)), 1e-9)
     np.testing.assert_allclose(solution, np.linalg.lstsq(matrices[0, 0], np.ones((6, 1)), 1e-9)[0], atol=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.integers(-600, 600))
+def test_a_power_of_two_scales_every_factorisation(seed, power):
+    """Exactly so, even where squares of the numbers would overflow or vanish."""
+    with jax.enable_x64(True):
+        a = np.random.default_rng(seed).normal(size=(2, 5, 5))
+        scaled = np.ldexp(a, power)
+        plain, large = (linalg.singular_values(jnp.asarray(x)) for x in (a, scaled))
+        np.testing.assert_allclose(np.ldexp(large, -power), plain, rtol=1e-12)
+        np.testing.assert_allclose(linalg.inv(jnp.asarray(scaled)) * 2.0**power, linalg.inv(jnp.asarray(a)), rtol=1e-9)
+        b = a @ np.swapaxes(a, -1, -2)
+        np.testing.assert_allclose(
+            np.ldexp(linalg.eigvalsh(jnp.asarray(np.ldexp(b, power))), -power), linalg.eigvalsh(jnp.asarray(b)), atol=1e-12
+        )
+        q, r = linalg.qr(jnp.asarray(scaled))
+        np.testing.assert_allclose(q @ np.ldexp(r, -power), a, atol=1e-12)
+        np.testing.assert_allclose(metrics.stable_rank(jnp.asarray(scaled)), metrics.stable_rank(jnp.asarray(a)), rtol=1e-12)
+        one, two = jnp.asarray(scaled), jnp.asarray(np.ldexp(a + 0.25, power))
+        correlation = metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(a + np.eye(5)))
+        other = metrics.normalized_correlation(one, jnp.asarray(np.ldexp(a + np.eye(5), power)))
+        np.testing.assert_allclose(other, correlation, rtol=1e-12)
+        error = metrics.relative_norm_error(jnp.asarray(a), jnp.asarray(a + 0.25))
+        np.testing.assert_allclose(metrics.relative_norm_error(one, two), error, rtol=1e-12)
 
 
 def test_vmap_is_the_loop(matrices, x64):

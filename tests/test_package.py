@@ -101,3 +101,21 @@ def test_every_text_has_its_encoding():
     folders = [root / name for name in ("jaxdyn", "tests", "benchmarks", "experiments", "examples") if (root / name).is_dir()]
     files = [root / "setup.py", *(file for folder in folders for file in folder.rglob("*.py"))]
     assert [line for file in files for line in without_encoding(file)] == []
+
+
+def narrows(test):
+    """Whether a condition only tells a type checker what cannot be otherwise: ``x is not None`` or ``isinstance(x, ...)``."""
+    if isinstance(test, ast.Call):
+        return isinstance(test.func, ast.Name) and test.func.id == "isinstance"
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and ast.unparse(test.comparators[0]) == "None"
+
+
+def test_nothing_rests_on_statements_that_an_optimised_interpreter_leaves_out():
+    package = Path(jd.__file__).parent
+    found = [
+        f"{file.relative_to(package)}:{node.lineno}"
+        for file in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert) and not narrows(node.test)
+    ]
+    assert found == []

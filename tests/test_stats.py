@@ -471,3 +471,17 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8", check=True)
     assert int(run.stdout) < 160 * 1024
+
+
+@pytest.mark.parametrize(("ratio", "order"), [(1.0000001, 1e-12), (2.0, 1e-17)])
+def test_a_limit_needs_two_steps_that_differ(ratio, order):
+    with pytest.raises(UsageError, match="ratio to the power of order is above 1 as a float"):
+        stats.richardson(1.0, 2.0, ratio, order)
+
+
+@pytest.mark.parametrize("n", [10**12, 10**150, 10**163, 10**300])
+def test_wilson_of_very_many_runs(n):
+    """One success: the ends are (1 + z**2 / 2 -+ z sqrt(1 + z**2 / 4)) / n, which no square of n is needed for."""
+    z = scipy.stats.norm.isf(0.025)
+    expected = [(1 + z**2 / 2 + sign * z * np.sqrt(1 + z**2 / 4)) / n for sign in (-1, 1)]
+    np.testing.assert_allclose(stats.wilson(1, n), expected, rtol=1e-9)

@@ -1,5 +1,7 @@
 """The pytest plugin, used by another project's tests."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,59 @@ def test_assert_claim():
     wrong = next(c for c in toys.CLAIMS if c.id == "toy.wrong")
     with pytest.raises(AssertionError, match=r"(?s)toy.wrong: refuted \(expected upheld\).*FAIL relative error"):
         assert_claim(wrong)
+
+
+OPTIMISED = """
+import jax, jaxdyn as jd, numpy as np
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.testing import assert_claim, assert_trial
+
+assert False, "this interpreter leaves out statements assert"
+toys = load_file(TOYS)
+
+@jd.setting
+class Walk:
+    rate: jd.Swept = 0.1
+    dtype: str = "float32"
+
+def drawn(s, key):
+    x = jax.random.normal(jax.random.fold_in(key, (s.rate * 100).astype(int)), (), "float32")
+    return jd.observables(predicted={"x": x}, measured={"x": x})
+
+def wide(s, key):
+    x = jax.random.normal(key, (4,), "float64")
+    return jd.observables(recorded={"x": jd.named(x, "time")})
+
+def nothing(s, key):
+    return s.rate
+
+draws = iter(range(9))
+
+def another(s, key):
+    x = jax.pure_callback(lambda: np.float32(next(draws)), jax.ShapeDtypeStruct((), "float32"))
+    return jd.observables(predicted={"x": x}, measured={"x": x})
+
+wrong = next(c for c in toys.CLAIMS if c.id == "toy.wrong")
+checks = [lambda: assert_claim(wrong)] + [lambda t=t: assert_trial(t, Walk()) for t in (drawn, wide, nothing, another)]
+for check in checks:
+    try:
+        check()
+    except AssertionError as error:
+        print(str(error).partition("\\n")[0])
+"""
+
+
+def test_an_interpreter_without_assertions_checks_as_much():
+    code = OPTIMISED.replace("TOYS", repr(str(TOYS)))
+    out = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
+    said = [
+        "toy.wrong: refuted",
+        "random numbers depend on",
+        "arrays of float64",
+        "the trial does not return",
+        "two runs of one key",
+    ]
+    assert [line for line, start in zip(out.splitlines(), said, strict=True) if not line.startswith(start)] == []
 
 
 def test_claims_are_tests(project):
@@ -68,7 +123,9 @@ def test_claims_can_be_deselected_by_name(project):
     [
         (["--jaxdyn", "toy.nothing", "--jaxdyn-load", TOYS], "no claim matches 'toy.nothing'"),
         (["--jaxdyn", "toy", "--jaxdyn-load", "missing.py"], "missing.py: no such file"),
-        (["--jaxdyn", "toy.decay", "--jaxdyn-load", TOYS, "--jaxdyn-scale", "huge"], "quick or paper"),
+        (["--jaxdyn", "toy.decay", "--jaxdyn-load", TOYS, "--jaxdyn-scale", "huge"], "--jaxdyn-scale huge is not allowed"),
+        (["--jaxdyn-load", TOYS], "--jaxdyn-load is not allowed without --jaxdyn PATTERN"),
+        (["--jaxdyn-scale", "paper"], "--jaxdyn-scale is not allowed without --jaxdyn PATTERN"),
     ],
 )
 def test_wrong_use_is_told_in_one_sentence(project, words, message):

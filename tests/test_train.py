@@ -1,5 +1,6 @@
 """train.py against loops in numpy, and its promises: bits, precision, resumption, divergence."""
 
+import contextlib
 import itertools
 
 import jax
@@ -272,6 +273,16 @@ def test_counts_of_a_run_are_checked():
     assert [int(s.step) for s in train.segments(step, first, until=np.int64(3), every=np.int16(2))] == [2, 3]
 
 
+def test_data_of_different_lengths_are_not_cut():
+    """Six examples and three weights of classes, say: a part would have two of the one and one of the other."""
+    tx, data = optax.sgd(0.1), (np.ones((6, 2)), np.ones(3))
+    told = "parts=3 is not allowed for data whose leading axes have the lengths 6, 3: all have the same"
+    with pytest.raises(UsageError, match=told):
+        train.make_step(lambda p, x, w: jnp.mean(p * x) * jnp.sum(w), tx, parts=3)(train.init(tx, jnp.zeros(())), *data)
+    whole = train.make_step(lambda p, x, w: jnp.mean(p * x) * jnp.sum(w), tx)(train.init(tx, jnp.zeros(())), *data)
+    assert float(whole.params) == pytest.approx(-0.3)
+
+
 @pytest.mark.parametrize(
     "wrong", [(np.ones((4, 3)), 0.5), (np.ones((0, 3)),), (), (np.ones(3),)], ids=["float", "empty", "none", "odd"]
 )
@@ -373,3 +384,59 @@ def test_finite_status_sees_every_leaf(x64):
         spoiled = wide.copy()
         spoiled[46, 8] = bad
         assert train.finite_status((jnp.zeros(2), spoiled)) == DIVERGED
+
+
+# learning
+
+
+def text_of(factor=None, kind="descend"):
+    """The program of three steps, as the compiler gets it, and the weights after them."""
+
+    def steps(params):
+        if kind == "hand":
+            gradient = jax.grad(loss)(params, data())
+            return train.learned(params, jax.tree.map(lambda p, g: p - 0.1 * g, params, gradient))
+        tx = optax.adam(0.1)
+        step = train.make_step(loss, tx)
+        return jax.lax.fori_loop(0, 3, lambda _, s: step(s, data()), train.init(tx, params)).params
+
+    with contextlib.nullcontext() if factor is None else train.learning(factor) as made:
+        lowered = jax.jit(steps).lower(start())
+    return lowered.as_text(), lowered.compile()(start()), made
+
+
+@pytest.mark.parametrize("kind", ["descend", "hand"])
+def test_learning_scales_steps_and_leaves_other_programs_alone(kind, x64, monkeypatch):
+    plain, after, _ = text_of(kind=kind)
+    zero, still, made = text_of(0.0, kind)
+    _, half, _ = text_of(0.5, kind)
+    assert text_of(kind=kind)[0] == plain, "the context is left"
+    monkeypatch.setattr(train, "learned", lambda before, after: after)
+    assert text_of(kind=kind)[0] == plain, "without it, programs are those of plain steps"
+    assert zero != plain and made.steps == 1
+    for name, w in start().items():
+        np.testing.assert_array_equal(still[name], w)
+        assert not np.allclose(after[name], w)
+        if kind == "hand":
+            np.testing.assert_allclose(half[name], (w + after[name]) / 2)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_what_was_traced_outside_a_block_is_not_taken_for_it(jitted, x64):
+    """Nor the other way round: JAX keeps traces of functions, of segments too."""
+    tx = optax.sgd(0.1)
+    step = train.make_step(lambda w: jnp.sum(w**2), tx)
+    step = jax.jit(step) if jitted else step
+
+    def end():
+        (last,) = train.segments(step, train.init(tx, jnp.ones(2)), until=5, every=5)
+        return np.asarray(last.params)
+
+    moved = np.full(2, 0.8**5)
+    for _ in range(2):
+        np.testing.assert_allclose(end(), moved, rtol=1e-6)
+        with train.learning(0.0) as now:
+            np.testing.assert_array_equal(end(), 1)
+        with train.learning(0.5):
+            np.testing.assert_allclose(end(), 0.9**5, rtol=1e-6)
+        assert now.steps == 1

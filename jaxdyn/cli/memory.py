@@ -10,7 +10,7 @@ from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown
 
 if TYPE_CHECKING:
-    from jaxdyn.nn.decoder import Decoder
+    from jaxdyn.nn import Transformer
     from jaxdyn.optim.footprint import Footprint
 
 __all__ = ["memory_command"]
@@ -58,7 +58,7 @@ def memory_command(
     options, shape = Options(rank=rank, stored=stored, side=side), _shape(model, DTYPES.get(dtype, dtype))
     sizes = {"batch": batch, "length": length}
     with jax.enable_x64(shape.dtype == "float64"):  # otherwise JAX would count four bytes per number
-        by_method = footprints(shape, options, METHODS if only is None else ("full", only), **sizes)
+        by_method = footprints(shape, options, METHODS if only is None else ("adam", only), **sizes)
     if out is not None:
         _draw(by_method, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
     numbers = {name: {column: getattr(one, column) for column in COLUMNS} for name, one in by_method.items()}
@@ -67,9 +67,9 @@ def memory_command(
     return facts, [heading, *_table(by_method), NOTE.format(**sizes), *([str(out)] if out is not None else [])]
 
 
-def _shape(model: str, dtype: str) -> Decoder:
+def _shape(model: str, dtype: str) -> Transformer:
     """The decoder of a name such as ``llama-7B``, or of a config.json or its folder."""
-    from jaxdyn.nn.decoder import LLAMA, llama
+    from jaxdyn.nn import LLAMA, llama
     from jaxdyn.optim.trees import check_dtype
 
     check_dtype("dtype", dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -48,9 +49,10 @@ def _lines(result: Probe) -> list[str]:
     for outcome in result.checkpoints[-1].outcomes:
         lines.append(f"{outcome.instrument.title}{': ' + outcome.skipped if outcome.skipped else ''}")
         for n in outcome.numbers()[:3]:
-            interval = f" [{n.low:.3g}, {n.high:.3g}]" if n.low == n.low else ""
+            interval = f" [{n.low:.3g}, {n.high:.3g}]" if math.isfinite(n.low) else ""
             expected = f"; {n.says}: {n.expected:.3g}" if n.expected is not None else ""
-            lines.append(f"  {plain(n.name)}: {n.value:.3g}{interval}{plain(expected)}")
+            value = f"{n.value:.3g}" if math.isfinite(n.value) else "–"
+            lines.append(f"  {plain(n.name)}: {value}{interval}{plain(expected)}")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
 import textwrap
@@ -9,19 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxdyn.attacks.recorded import factor_text, summary_of
+from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.parsing import parse_json
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.contract import EVIDENCE, provenance
-from jaxdyn.engine.claims.description import tested
+from jaxdyn.engine.claims.description import field_texts, tested
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.claims.ranges import Range
-from jaxdyn.engine.judging.check import bound_text
-from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.judging.check import VALUE_DIGITS, bound_text, digits_apart
+from jaxdyn.engine.judging.digest import digest, why_unknown
+from jaxdyn.engine.verification.origin import JUDGE, PROGRAM
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies, talks
 from jaxdyn.report.plain import plain
 from jaxdyn.report.results import RESULT
-from jaxdyn.report.words import plural
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["facts", "lines"]
 
 SIGNS = {True: "✓", False: "✗", None: "?"}
+WORDED = {"statement": "the statement", "expected": "the expected verdict"}
 INDENT = 15  # columns before the text that follows a label
 
 
@@ -58,8 +63,11 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "source": claim.source,
         "evidence": claim.evidence,
         "assumes": [str(a) for a in claim.assumes],
+        "holds": {name: list(ends) for name, ends in claim.holds.items()},
         "controls": list(claim.controls),
         "breaches": {n: dict(c.breach) for n, c in claim.controls.items() if isinstance(c.breach, Mapping)},
+        "breaks": {n: c.breaks for n, c in claim.controls.items() if c.breaks},
+        "why": {n: c.why for n, c in claim.controls.items() if c.why},
         "rivals": list(claim.rivals),
         "form": claim.form,
         "counterpart": claim.counterpart,
@@ -73,10 +81,12 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "seeds": {scale: claim.seed_count(scale) for scale in ("quick", "paper")},
         "max_seeds": claim.max_seeds,
         "digest": digest(claim),
+        "digest_unknown": why_unknown(claim),
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
-        "last": _last(claim.id, out),
+        "last": _last(claim, out),
         "study": _stored_study(claim),
+        "referee": summary_of(claim),
         "maps": [{"title": p.title, "finding": p.finding, "command": atlas.command(p)} for p in atlas.of_claim(claim.id)],
     }
 
@@ -91,6 +101,7 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
             "kind": row["kind"],
             "type": row["type"],
             "range": row["range"],
+            "role": row["role"],
             "default": defaults[row["name"]],
             "quick": row["value"],
             "paper": other["value"],
@@ -99,15 +110,46 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
     ]
 
 
-def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
-    """The claim's entry in the last verification of a folder; None if the folder has no such entry."""
+def _last(claim: Claim, out: Path) -> dict[str, Any] | None:
+    """The claim's entry in the last verification of a folder; None if the folder has no such entry.
+
+    ``changed`` names what is no longer as it was then (claim, settings, judge), and ``other`` the settings that were not the
+    claim's own.
+    """
     try:
         whole = parse_json((out / RESULT).read_text(encoding="utf-8"))
-        entry = next(c for c in whole["claims"] if c["id"] == claim_id)
+        entry = next(c for c in whole["claims"] if c["id"] == claim.id)
         environment = whole.get("environment") or {}
-        return {"file": str(out / RESULT), "date": environment.get("date"), "commit": environment.get("commit"), **entry}
-    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        origin = {"file": str(out / RESULT), "date": environment.get("date"), "commit": environment.get("commit")}
+        return {**origin, **entry, "changed": _changed(claim, entry), "other": _other_settings(entry)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None
+
+
+def _other_settings(entry: Mapping[str, Any]) -> list[str]:
+    """The fields that the command of a stored entry sets, and those that it judges by, as typed."""
+    command = str(entry.get("command") or "")
+    if command.startswith("#"):
+        return [command.removeprefix("# ")]
+    words = shlex.split(command)
+    return [f"{option} {value}" for option, value in itertools.pairwise(words) if option in ("--set", "--by")]
+
+
+def _changed(claim: Claim, entry: Mapping[str, Any]) -> list[str]:
+    """What of a claim is no longer as it was when an entry was stored; of what an entry does not tell, nothing is named."""
+    changed = [word for name, word in WORDED.items() if name in entry and entry[name] != getattr(claim, name)]
+    now = digest(claim)
+    judge = [JUDGE] if now is not None and entry.get("digest") not in (None, now) else []
+    if not isinstance(entry.get("made_from"), dict):
+        return changed + judge
+    try:
+        found = studies.entry_changes(entry, claim)
+    except UsageError:  # a field that the claim has lost, or no command that repeats it
+        return [*changed, *judge]
+    except Exception as error:  # of the user's own trial, say, which no longer runs
+        let_through(error)
+        return [*changed, *judge, PROGRAM]
+    return [*changed, *(found.reasons or judge)]
 
 
 def _stored_study(claim: Claim) -> dict[str, Any] | None:
@@ -137,6 +179,8 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield from _verdict(claim, width, out)
     if claim["study"]:
         yield from _study(claim["study"], width)
+    if claim["referee"]:
+        yield from _referee(claim["referee"], width)
     for one in claim["maps"]:
         yield ""
         yield from _wrapped(f"in the atlas: {one['title']} ({one['command']})", width, "")
@@ -153,6 +197,8 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "evidence", f"{evidence}: {EVIDENCE[evidence]}"
     if claim["assumes"]:
         yield "assumes", ", ".join(claim["assumes"])
+    if claim["holds"]:
+        yield "holds for", ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in claim["holds"].items())
     if claim["counterpart"]:
         sibling = f" ({claim['sibling']})" if claim["sibling"] else ""
         yield "counterpart", f"the {claim['counterpart']} form{sibling}, which the same checks uphold on the same runs"
@@ -162,7 +208,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "in the talks", "; ".join(talks.titled(claim["talks"]))
     # opponents, bounds and records
     if claim["controls"]:
-        yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
+        yield "controls", "; ".join(_control(claim, name) for name in claim["controls"])
     if claim["rivals"]:
         yield "rivals", "; ".join(map(plain, claim["rivals"]))
     if claim["bounds"]:
@@ -176,8 +222,12 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "command", claim["command"]
 
 
-def _control(name: str, fields: Mapping[str, Any] | None) -> str:
-    return plain(name) + (f" ({', '.join(f'{k} = {_value(v)}' for k, v in fields.items())})" if fields else "")
+def _control(claim: Mapping[str, Any], name: str) -> str:
+    """A control with the fields that it sets, the words that it breaks and why it is as it is."""
+    fields = ", ".join(f"{k} = {_value(v)}" for k, v in claim["breaches"].get(name, {}).items())
+    breaks = f"breaks “{claim['breaks'][name]}”" if name in claim["breaks"] else ""
+    more = "; ".join(part for part in (fields, breaks, claim["why"].get(name, "").rstrip(".")) if part)
+    return plain(name) + (f" ({plain(more)})" if more else "")
 
 
 def _runs(claim: Mapping[str, Any], scale: str) -> str:
@@ -186,13 +236,13 @@ def _runs(claim: Mapping[str, Any], scale: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_value, value))
-    if isinstance(value, tuple):
-        return ":".join(map(_value, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+    if isinstance(value, list | tuple):
+        known = field_texts(value)
+        parts = [text if isinstance(v, float) else _value(v) for v, text in zip(value, known, strict=True)]
+        return (", " if isinstance(value, list) else ":").join(parts)
+    if isinstance(value, bool | None):
+        return "none" if value is None else str(value).lower()
+    return field_texts([value])[0]
 
 
 def _wrapped(text: str, width: int, first: str, rest: str | None = None) -> list[str]:
@@ -204,10 +254,13 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iterator[str]:
-    """A table of the fields with default, quick and, if they differ, paper values; text too long for its column is wrapped."""
+    """A table of the fields with role, default, quick and, if they differ, paper values; long text is wrapped."""
     paper = paper or any(f["quick"] != f["paper"] for f in fields)
-    names = ["field", "takes", "default", "quick", *(["paper"] if paper else [])]
-    rows = [[f["name"], _takes(f), *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
+    names = ["field", "takes", "role", "default", "quick", *(["paper"] if paper else [])]
+    rows = [
+        [f["name"], _takes(f), f["role"] or "", *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 3])]
+        for f in fields
+    ]
     needed = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
     widths = _shared(needed, width - 2 * len(names))
     for row in [names, *rows]:
@@ -241,8 +294,16 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
         yield from _wrapped(f"No verdict in {out}; the command above makes one.", width, "")
         return
     seeds = f"seeds {last['seed_range']}" if last.get("seed_range") else None
-    origin = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), seeds) if v)
+    origin = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), *last["other"], seeds) if v)
     yield from _wrapped(f"last verdict: {last['verdict']} ({origin})", width, "")
+    if last["other"]:
+        yield from _wrapped(f"It is the verdict of other settings than the claim's own: {' '.join(last['other'])}.", width, "  ")
+    if changed := last["changed"]:
+        words = " and ".join(filter(None, (", ".join(changed[:-1]), changed[-1])))
+        yield from _wrapped(f"It is of an older version of the claim: {words} changed since.", width, "  ")
+    if why := claim["digest_unknown"]:
+        words = f"Whether the judge, a control or a rival has changed since is not known: it uses {why}, which cannot be hashed."
+        yield from _wrapped(words, width, "  ")
     yield from _outcome(last, width)
 
 
@@ -255,6 +316,20 @@ def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
     if study["changed"]:
         yield from _wrapped(study["changed"], width, "  ")
     yield from _outcome(entry, width)
+
+
+def _referee(said: Mapping[str, Any], width: int) -> Iterator[str]:
+    """What the referee said last, attack by attack, and the factors of the law at which the checks begin to notice."""
+    yield ""
+    changed = "; the judge, controls or rivals changed since" if said["stale"] else ""
+    yield f"the referee ({said['date']}): {plural(said['open'], 'open finding')}{changed}"
+    for attack in said["attacks"]:
+        yield from _wrapped(f"{attack['name']}: {attack['outcome']}. {plain(attack['detail'])}", width, "  ", "    ")
+        for finding in attack["findings"]:
+            excuse = f" (excused: {plain(finding['excuse'])})" if finding["excuse"] else ""
+            yield from _wrapped(f"- {plain(finding['text'])}{excuse}", width, "    ", "      ")
+        for factor in attack.get("factors", ()):
+            yield from _wrapped(f"{factor_text(factor)}: {factor['code']}", width, "    ", "      ")
 
 
 def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -279,21 +354,23 @@ def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
 
 def check_text(check: Mapping[str, Any]) -> str:
     """A check, given as in JSON, on one line."""
-    text = reading_text(check)
     bound = check.get("bound")
+    seen = (check.get("value"), *(check.get("interval") or ()))
+    digits = digits_apart(seen, (bound[0], bound[1])) if isinstance(bound, list) else VALUE_DIGITS
+    text = reading_text(check, digits)
     if isinstance(bound, list):
-        text += f", bound {bound_text((bound[0], bound[1]))}"
+        text += f", bound {bound_text((bound[0], bound[1]), digits)}"
     elif bound is not None:  # in studies stored when bounds were single numbers
         text += f", bound {_number(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
     return text + (f"; about {needed} runs would decide" if needed else "")
 
 
-def reading_text(reading: Mapping[str, Any]) -> str:
+def reading_text(reading: Mapping[str, Any], digits: int = VALUE_DIGITS) -> str:
     """A value with its interval, on one line."""
-    text = f"{plain(reading.get('name', ''))}: {_number(reading.get('value'))}"
+    text = f"{plain(reading.get('name', ''))}: {_number(reading.get('value'), digits=digits)}"
     if interval := reading.get("interval"):
-        text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
+        text += f" [{_number(interval[0], '-inf', digits)}, {_number(interval[1], 'inf', digits)}]"
     return text
 
 
@@ -301,8 +378,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _number(value: Any, otherwise: str = "no number") -> str:
-    return f"{value:.4g}" if _is_number(value) else otherwise
+def _number(value: Any, otherwise: str = "no number", digits: int = VALUE_DIGITS) -> str:
+    return f"{value:.{digits}g}" if _is_number(value) else otherwise
 
 
 def _resolution(resolution: Mapping[str, Any]) -> str:

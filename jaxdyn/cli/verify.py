@@ -16,6 +16,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import executor, reserved, worker_count
@@ -23,6 +24,7 @@ from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import text
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.decision import Decision, Terms
@@ -46,8 +48,7 @@ from jaxdyn.engine.verification.verify import (
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import drawn
-from jaxdyn.report.results import read_results, write_results
-from jaxdyn.report.words import plural
+from jaxdyn.report.results import LEFT_OUT, read_results, write_results
 
 __all__ = ["rebuild", "verify_command"]
 
@@ -294,6 +295,8 @@ class _Page:
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
         whole = payload(outcomes, began - self.start, others)
+        for entry in whole["claims"]:
+            entry["referee"] = brief_of(entry["id"])
         if self.device:
             whole["environment"]["device"] = self.device
         if unfinished:
@@ -325,9 +328,12 @@ def _say(text: str) -> None:
 
 
 def rebuild(folder: Path, target: Path) -> None:
-    """Write the report from the stored results of a verification.
+    """Write the report from the stored results of a verification; says if their figures are not there.
 
     Raises:
         UsageError: the folder holds no results.
     """
-    report.write(target, *read_results(folder))
+    whole, figures = read_results(folder)
+    if LEFT_OUT in whole:
+        _say(whole[LEFT_OUT])
+    report.write(target, whole, figures)

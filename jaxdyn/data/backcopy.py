@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import number, whole
 from jaxdyn.nn.tokens import checked
+from jaxdyn.sampling import wide
 
 __all__ = ["Law", "draw", "due", "entropies", "law"]
 
@@ -51,15 +52,15 @@ def law(
     vocabulary = whole("vocabulary", vocabulary, least=2)
     triggers = whole("triggers", triggers, least=0, most=vocabulary - 2)
     concentration, share = number("concentration", concentration, least=1e-6, most=1e6), number("share", share, least=0, most=1)
-    rows = jax.random.dirichlet(key, jnp.full((vocabulary - 1,), concentration, dtype), (vocabulary,), dtype)
+    rows = jax.random.dirichlet(key, jnp.full((vocabulary - 1,), concentration, wide(dtype)), (vocabulary,), wide(dtype))
     rows = (1 - share) * rows + share / (vocabulary - 1)
-    chain = jnp.concatenate([jnp.zeros((vocabulary, 1), dtype), rows], 1)
+    chain = jnp.concatenate([jnp.zeros((vocabulary, 1), rows.dtype), rows], 1)
     place = jnp.arange(vocabulary)
     is_trigger = (place >= 1) & (place <= triggers)
     chain = jnp.where((place[:, None] == 0) & is_trigger, 0, chain)
     total = jnp.sum(chain, 1, keepdims=True)
-    rest = (place > triggers).astype(dtype) / (vocabulary - 1 - triggers)  # all weight of the first row was on the triggers
-    return Law(jnp.where(total > 0, chain / total, rest), is_trigger)
+    rest = (place > triggers).astype(rows.dtype) / (vocabulary - 1 - triggers)  # all weight of the first row was on the triggers
+    return Law(jnp.where(total > 0, chain / total, rest).astype(dtype), is_trigger)
 
 
 def draw(key: PRNGKeyArray, law: Law, length: int) -> Int[Array, " T"]:
@@ -69,8 +70,8 @@ def draw(key: PRNGKeyArray, law: Law, length: int) -> Int[Array, " T"]:
         UsageError: if ``length`` is no whole number of at least 1.
     """
     length = whole("length", length, least=1)
-    limits = jnp.cumsum(law.chain, 1)
-    numbers = jax.random.uniform(key, (length - 1,), law.chain.dtype)
+    limits = jnp.cumsum(law.chain.astype(wide(law.chain.dtype)), 1)
+    numbers = jax.random.uniform(key, (length - 1,), wide(law.chain.dtype))
 
     def step(pair: tuple[Array, Array], u: Array) -> tuple[tuple[Array, Array], Array]:
         before, now = pair

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import whole
 from jaxdyn.nn.tokens import checked
+from jaxdyn.sampling import wide
 
 __all__ = ["bigram", "doubly_stochastic", "followers", "sample", "stationary", "transitions", "unigram"]
 
@@ -31,7 +32,7 @@ def transitions(key: PRNGKeyArray, tokens: int, dtype: str = "float32") -> Float
         UsageError: if ``tokens`` is no whole number of at least 1.
     """
     tokens = whole("tokens", tokens, least=1)
-    return jax.random.dirichlet(key, jnp.ones(tokens, dtype), (tokens,), dtype)
+    return jax.random.dirichlet(key, jnp.ones(tokens, wide(dtype)), (tokens,), wide(dtype)).astype(dtype)
 
 
 def doubly_stochastic(matrix: Float[Array, "k k"], rounds: int = 30) -> Float[Array, "k k"]:
@@ -71,7 +72,7 @@ def sample(key: PRNGKeyArray, matrix: Float[Array, "k k"], length: int) -> Int[A
         UsageError: if ``length`` is no whole number of at least 1.
     """
     length = whole("length", length, least=1)
-    u = jax.random.uniform(key, (length,), matrix.dtype)
+    u, matrix = jax.random.uniform(key, (length,), wide(matrix.dtype)), matrix.astype(wide(matrix.dtype))
     limits = jnp.concatenate([stationary(matrix)[None], matrix]).cumsum(1)
 
     def step(row: Int[Array, ""], number: Float[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:

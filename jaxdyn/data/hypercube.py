@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxdyn.errors import number, whole
+from jaxdyn.sampling import wide
 
 __all__ = ["labels", "pair", "points", "view"]
 
@@ -37,7 +38,7 @@ def view(key: PRNGKeyArray, x: Float[Array, "n D"], relevant: Any, scalar: Any) 
         UsageError: if ``relevant``, unless it is traced, is none of 0 to D.
     """
     number("relevant", relevant, least=0, most=x.shape[1], traced=True)
-    factor = 1 - jax.random.uniform(key, x.shape, x.dtype)  # in (0, 1]
+    factor = (1 - jax.random.uniform(key, x.shape, wide(x.dtype))).astype(x.dtype)  # in (0, 1]
     factor = jnp.where(scalar, factor[:, :1], factor)
     return jnp.where(jnp.arange(x.shape[1]) < relevant, x, factor * x)
 
@@ -57,5 +58,5 @@ def labels(key: PRNGKeyArray, x: Float[Array, "n D"], relevant: Any, tasks: int)
     """
     tasks = whole("tasks", tasks, least=1)
     number("relevant", relevant, least=0, most=x.shape[1], traced=True)
-    w = jax.random.normal(key, (tasks, x.shape[1]), x.dtype)
+    w = jax.random.normal(key, (tasks, x.shape[1]), wide(x.dtype))
     return jnp.where(jnp.arange(x.shape[1]) < relevant, w, 0) @ x.T > 0

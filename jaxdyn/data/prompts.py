@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn.errors import UsageError, number, whole
+from jaxdyn.sampling import wide
 
 __all__ = ["Prompts", "draw"]
 
@@ -61,11 +62,13 @@ def draw(
     if root.ndim != 2 or len({*root.shape, *(() if task is None else task.shape)}) > 1:
         raise UsageError("the roots of the covariances are not allowed: they are square, and of one size")
     d, (k_draw, k_sign) = root.shape[0], jax.random.split(key)
-    z = jax.random.normal(k_draw, (count, (length + 2) * d + length), root.dtype)
+    z = jax.random.normal(k_draw, (count, (length + 2) * d + length), wide(root.dtype))
     x, w = z[:, : (length + 1) * d].reshape(count, length + 1, d) @ root.T, z[:, (length + 1) * d : (length + 2) * d]
     sign = jax.random.rademacher(k_sign, (count, length + 1, 1), root.dtype)
     x = x * jnp.sqrt(1 + tails * sign)
     w = w if task is None else w @ task.T
     y = jnp.einsum("nid,nd->ni", x, w)
     labels = y[:, :length] + noise * z[:, (length + 2) * d :]
-    return Prompts(jnp.concatenate([x[:, :length], labels[..., None]], -1), x[:, length], y[:, length])
+    prompts = Prompts(jnp.concatenate([x[:, :length], labels[..., None]], -1), x[:, length], y[:, length])
+    narrow = jnp.finfo(root.dtype).bits < 32
+    return jax.tree.map(lambda part: part.astype(root.dtype), prompts) if narrow else prompts

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError, number, whole
+from jaxdyn.sampling import wide
 
 __all__ = ["Sizes", "chain", "distance", "draw"]
 
@@ -61,7 +62,8 @@ def chain(key: PRNGKeyArray, sizes: Sizes, concentration: float = 0.1, dtype: st
     """
     _check(sizes)
     concentration = number("concentration", concentration, least=1e-6, most=1e6)
-    return jax.random.dirichlet(key, jnp.full((sizes.fillers,), concentration, dtype), (sizes.fillers + 1,), dtype)
+    alpha = jnp.full((sizes.fillers,), concentration, wide(dtype))
+    return jax.random.dirichlet(key, alpha, (sizes.fillers + 1,), wide(dtype)).astype(dtype)
 
 
 def _check(sizes: Sizes) -> None:
@@ -91,8 +93,8 @@ def draw(
     k_order, k_value, k_steps = jax.random.split(key, 3)
     order = jax.random.permutation(k_order, sizes.keys).astype(jnp.int32)
     value = jax.random.randint(k_value, (sizes.keys,), 0, sizes.values, jnp.int32)
-    limits = jnp.cumsum(law, 1)
-    numbers = jax.random.uniform(k_steps, (length - 1, 3), law.dtype)
+    limits = jnp.cumsum(law.astype(wide(law.dtype)), 1)
+    numbers = jax.random.uniform(k_steps, (length - 1, 3), wide(law.dtype))
 
     def step(state: tuple[Array, Array], u: Float[Array, " three"]) -> tuple[tuple[Array, Array], Array]:
         now, stated = state

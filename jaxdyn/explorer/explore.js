@@ -13,7 +13,10 @@ const make = (tag, props = {}, ...children) => {
 };
 
 const plain = (text) => text.replace(/_/g, "_\u200b"); // names may break after an underscore
-const listed = (text) => text.split(",");
+const listed = (text) => text.match(/(?:"(?:[^"]|"")*"|[^,])+/g) ?? [text]; // commas within quotes belong to a value
+const SEEDS = "seeds"; // the knob that is no field of the setting
+const AS = { seeds: "--seeds", plain: "--plain" }; // the page's own options in an address: no field has such a name
+const OWN = "#own"; // the address of the claim's own values: an empty one stands for those with which the server was started
 const seconds = (ms) => (ms < 995 ? `${Math.round(ms / 10) * 10} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 function nearest(stops, text) {
@@ -97,7 +100,7 @@ function copier(label, what) {
 
 export function mount(root, link) {
   const prefix = `knob${Math.random().toString(36).slice(2, 8)}`;
-  let controls = [], worlds = {}, world = null, figures = null;
+  let controls = [], worlds = {}, world = null, figures = null, start;
   let number = 0, began = 0, drawn = 0, after = "";
 
   const verdict = make("span", { className: "verdict" });
@@ -121,25 +124,43 @@ export function mount(root, link) {
   root.classList.add("explore");
   root.replaceChildren(head, statement, look, again, form, rest);
 
-  const values = () => Object.fromEntries(controls.filter((c) => c.moved).map((c) => [c.knob.name, c.value]));
+  function position() { // the fields that differ from the claim's own, and apart from them the page's own options
+    const moved = controls.filter((c) => c.moved);
+    const fields = moved.filter((c) => c.knob.name !== SEEDS).map((c) => [c.knob.name, c.value]);
+    const seeds = moved.find((c) => c.knob.name === SEEDS)?.value ?? null;
+    return { values: Object.fromEntries(fields), seeds, plain: figures?.value === "plain" };
+  }
+
+  function addressed({ values, seeds, plain }) {
+    const own = [...(seeds === null ? [] : [[AS.seeds, seeds]]), ...(plain ? [[AS.plain, "true"]] : [])];
+    return `#${new URLSearchParams([...Object.entries(values), ...own])}`;
+  }
+
+  function kept(hash) { // the position that an address keeps
+    const given = new URLSearchParams(hash === OWN ? "" : hash.slice(1));
+    const fields = [...given].filter(([name]) => !Object.values(AS).includes(name));
+    return { values: Object.fromEntries(fields), seeds: given.get(AS.seeds), plain: given.get(AS.plain) === "true" };
+  }
 
   function moved() {
-    const now = values();
-    if (world) world.value = Object.keys(worlds).find((name) => Object.entries(worlds[name]).every(([f, v]) => now[f] === v)) ?? "";
-    if (figures?.value === "plain") now.plain = "true";
-    if (link.address) history.replaceState(null, "", `#${new URLSearchParams(now)}`);
+    const now = position();
+    if (world) world.value = Object.keys(worlds).find((name) => Object.entries(worlds[name]).every(([f, v]) => now.values[f] === v)) ?? "";
+    if (link.address) history.replaceState(null, "", addressed(now) === "#" ? OWN : addressed(now));
     number += 1;
     began = performance.now();
     root.setAttribute("aria-busy", "true");
     verdict.classList.add("pending");
     alarm.replaceChildren();
     status.textContent = "Running …";
-    link.send({ kind: "move", number, values: now });
+    link.send({ kind: "move", number, ...now });
   }
 
-  function place(given) { // set knobs to these values, all others to the claim's own
-    for (const control of controls) control.set(given[control.knob.name] ?? control.knob.own);
-    if (figures) figures.value = given.plain === "true" ? "plain" : "own";
+  function place({ values = {}, seeds = null, plain = false } = {}) { // set knobs to these values, all others to the claim's own
+    for (const { knob, set } of controls) {
+      if (knob.name === SEEDS) set(seeds ?? knob.own);
+      else set(Object.hasOwn(values, knob.name) ? values[knob.name] : knob.own);
+    }
+    if (figures) figures.value = plain ? "plain" : "own";
   }
 
   function claim(content) {
@@ -149,7 +170,7 @@ export function mount(root, link) {
     controls = content.knobs.map((knob) => knobOf(knob, moved, prefix));
     const of = (group) => controls.filter((c) => c.knob.group === group).map((c) => c.row);
     const buttons = make("div", { className: "buttons" },
-      make("button", { type: "button", onclick: () => { place({}); moved(); } }, "The claim's own"),
+      make("button", { type: "button", onclick: () => { place(); moved(); } }, "The claim's own"),
       make("button", { type: "button", title: "One value for each knob", onclick: single }, "One setting"));
     if (link.address) buttons.append(copier("Copy link", () => location.href));
     const choices = [];
@@ -167,17 +188,26 @@ export function mount(root, link) {
     const groups = [["main", "Knobs of the claim", true], ["more", "Other knobs", false], ["fixed", "Static fields and seeds: each change compiles", false]];
     form.replaceChildren(buttons, ...choices, ...groups.filter(([group]) => of(group).length).map(([group, title, open]) =>
       make("details", { open: open || !of("main").length && group === "more" }, make("summary", {}, title), ...of(group))));
-    const kept = link.address ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {};
-    place(Object.keys(kept).length ? kept : content.start);
+    start = content.start;
+    arrive();
+  }
+
+  function arrive() { // at the values in the address; without any, where the server was started
+    const hash = link.address ? location.hash : "";
+    const given = hash.length > 1 ? kept(hash) : start;
+    place(given);
     for (const control of controls) if (control.moved) control.row.parentElement.open = true;
     moved();
+    const lost = Object.keys(given.values).filter((name) => name === SEEDS || !controls.some((c) => c.knob.name === name));
+    if (lost.length) alarm.replaceChildren(make("p", {}, `Not in this claim, and left out: ${lost.join(", ")}.`));
   }
 
   function enter() {
     const chosen = worlds[world.value] ?? {};
     const fields = new Set(Object.values(worlds).flatMap(Object.keys));
     for (const control of controls) {
-      if (fields.has(control.knob.name)) control.set(chosen[control.knob.name] ?? control.knob.own);
+      const name = control.knob.name;
+      if (fields.has(name)) control.set(Object.hasOwn(chosen, name) ? chosen[name] : control.knob.own);
     }
     moved();
   }
@@ -237,6 +267,7 @@ export function mount(root, link) {
     if (content.number !== number) return;
     root.removeAttribute("aria-busy");
     status.textContent = "Not run.";
+    command.hidden = true; // it would repeat another run
     alarm.replaceChildren(make("p", {}, content.text));
     const name = /^(?:--set )?([\w-]+)[= ]/.exec(content.text)?.[1].replace(/^--/, "");
     controls.find((c) => c.knob.name === name)?.refuse();
@@ -253,7 +284,7 @@ export function mount(root, link) {
     },
   };
   link.listen((content) => answers[content.kind]?.(content));
-  if (link.address) window.addEventListener("hashchange", () => { place(Object.fromEntries(new URLSearchParams(location.hash.slice(1)))); moved(); });
+  if (link.address) window.addEventListener("hashchange", arrive);
   link.send({ kind: "hello" });
 }
 

@@ -1,6 +1,8 @@
 """The runs of pages in processes of their own: one that does not end is ended with its process, and a warm process takes over.
 
-Each process holds the claim and talks as :class:`jaxdyn.explorer.view.Talk` does; it runs the moves of one page at a time.
+Each process holds the claim and talks as :class:`jaxdyn.explorer.view.Talk` does; it runs the moves of one page at a time. Before
+the first move it sends the hash of what verdicts rest on, as it has imported it (:meth:`jaxdyn.explorer.runs.Explorer.basis`). A
+process with another hash than the first one has imported other data, say: from then on nothing is run, and pages say so.
 """
 
 from __future__ import annotations
@@ -9,40 +11,79 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.base.failure import PACKAGE, Failure, installed, shown_path
+from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.processes import depend_on_parent, without_interrupts
+from jaxdyn.engine.base.reference import content_hash, read_by
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
 from jaxdyn.explorer.view import Send, Talk, introduction
 
-__all__ = ["GRACE", "LIMIT", "Recipe", "Relay", "Worker", "Workers"]
+__all__ = ["GRACE", "LIMIT", "Recipe", "Relay", "Worker", "Workers", "sources"]
 
-GRACE = 0.7  # seconds that a run has to give way to a newer move, in which it may finish its picture
+GRACE = 0.5  # seconds that a run has to give way to a newer move, in which it may finish its picture
 LIMIT = 300.0  # seconds without a word, after which a run is taken for one that does not end
 LOOK = 0.05  # seconds between two looks for a newer move
 LAST = ("verdict", "refused")  # kinds of messages that end a move
 AGAIN = "move a knob to run again"
+CHANGED = "has changed since this page was started: start jaxdyn explore again"
+CALM = 1.0  # seconds that a run has the machine to itself before a spare process is started next to it
 IDLE = 2  # most processes without a run: the last one, which has compiled programs, and a spare one
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a process finds the claim, and where its knobs begin; as for :class:`jaxdyn.explorer.runs.Explorer`."""
+    """How a process finds the claim, and where its knobs begin; as for :class:`jaxdyn.explorer.runs.Explorer`.
+
+    ``sources``: the files of the claims, and those that they read, with their contents, from :func:`sources`.
+    """
 
     claim: str
     scale: str
     load: tuple[str, ...]
     start: Move
+    sources: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, explorer: Explorer, start: Move) -> Recipe:
         """The recipe of an explorer whose claim is found by its id."""
-        return cls(explorer.claim.id, explorer.scale, explorer.load, start)
+        return cls(explorer.claim.id, explorer.scale, explorer.load, start, sources(explorer.load))
+
+    def changed(self) -> str | None:
+        """A sentence on a file that is no longer as it was loaded: no process may run another version than the page shows."""
+        for file, content in self.sources:
+            if content_hash(Path(file)) != content:
+                return f"{shown_path(file)} {CHANGED}"
+        return None
+
+
+def sources(load: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The files of a user's claims and of all modules next to them that this process has imported, with their contents' hashes.
+
+    So are the files that these modules have read, with what was in them then.
+    """
+    places = [from_home(path).resolve() for path in load]
+    folders = {place if place.is_dir() else place.parent for place in places}
+    files, data = {place for place in places if place.is_file()}, dict[str, str]()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        place = Path(file).resolve() if isinstance(file, str) else None
+        if place is not None and any(place.is_relative_to(folder) for folder in folders) and not _others(place):
+            files.add(place)
+            data |= read_by(module.__name__)
+    return tuple(sorted((data | {str(file): content_hash(file) for file in files}).items()))
+
+
+def _others(file: Path) -> bool:
+    """Whether a file belongs to jaxdyn or to an installed package, in an environment within a user's folder."""
+    return file.is_relative_to(PACKAGE) or installed(file)
 
 
 def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
@@ -63,11 +104,16 @@ def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
     except Exception as error:  # a file with claims has changed since, say
         send({"kind": "broken", "text": str(Failure.of(error))})
         return
+    if (text := recipe.changed()) is not None:
+        send({"kind": "broken", "text": text})
+        return
     with contextlib.suppress(Exception):  # what is wrong with a trial is said when it is run
         if spare:
             explorer.prepare(recipe.start)
     talk = Talk(explorer, send, recipe.start)
     send({"kind": "ready"})
+    with contextlib.suppress(Exception):
+        send({"kind": "basis", "hash": explorer.basis(recipe.start)})
     while True:
         try:
             talk.heard(pipe.recv())
@@ -111,16 +157,34 @@ class Workers:
 
     def __init__(self, recipe: Recipe) -> None:
         """Start the first process."""
-        self._recipe, self._changed, self._closed = recipe, threading.Lock(), False
+        self.recipe, self._changed, self._closed = recipe, threading.Lock(), False
+        self._bases = set[str]()
         self._idle, self._busy = [Worker(recipe)], list[Worker]()
 
     def take(self) -> Worker:
-        """The process that was given back last, or else the spare one, or a new one."""
+        """The process that was given back last, the spare one, or a new one; a spare one follows if the run is no short one."""
         with self._changed:
-            worker = self._idle.pop() if self._idle else Worker(self._recipe)
+            worker = self._idle.pop() if self._idle else Worker(self.recipe)
             self._busy.append(worker)
-            self._complete()
-            return worker
+        if not self._idle:
+            later = threading.Timer(CALM, self._see_to_spare)
+            later.daemon = True
+            later.start()
+        return worker
+
+    def learn(self, basis: str) -> None:
+        """Note what the verdicts of a process rest on."""
+        with self._changed:
+            self._bases.add(basis)
+
+    def differ(self) -> str | None:
+        """A sentence, if verdicts of two processes rest on different things."""
+        with self._changed:
+            return f"this claim, or what it reads while it is imported, {CHANGED}" if len(self._bases) > 1 else None
+
+    def changed(self) -> str | None:
+        """A sentence on what is no longer as it was when the page was started; None if nothing is known to have changed."""
+        return self.differ() or self.recipe.changed()
 
     def give(self, worker: Worker) -> None:
         """Take back a process that waits for the next move, and see to it that there is a spare one."""
@@ -136,11 +200,15 @@ class Workers:
             worker.end()
             self._complete()
 
+    def _see_to_spare(self) -> None:
+        with self._changed:
+            self._complete()
+
     def _complete(self) -> None:
         while len(self._idle) > IDLE or (self._closed and self._idle):
             self._idle.pop(0).end()
         if not (self._idle or self._closed):
-            self._idle = [Worker(self._recipe, spare=True)]
+            self._idle = [Worker(self.recipe, spare=True)]
 
     def close(self) -> None:
         """End all processes."""
@@ -174,6 +242,9 @@ class Relay:
         if kind == "hello":
             self._send(introduction(self._explorer, self._start))
         elif kind == "move" and isinstance(content.get("number"), int):
+            if (text := self._workers.changed()) is not None:
+                self._refuse(content, text)
+                return
             with self._changed:
                 self._next = content
                 self._changed.notify()
@@ -203,10 +274,11 @@ class Relay:
         """Give a process the page's moves and pass on what it says until the last one is done; whether it is fit for others."""
         given: Mapping[str, Any] = {}  # the last move that it was given
         running: int | None = None  # the number of the move that it has begun and not ended
+        answered = False  # whether the last move has ended, as one with a wrong value does at once while another runs on
         moved = heard = time.monotonic()
         while True:
             if (newer := self._newest()) is not None:
-                given, moved = newer, time.monotonic()
+                given, moved, answered = newer, time.monotonic(), False
                 with contextlib.suppress(OSError):  # it has ended, which the next lines notice
                     worker.pipe.send(given)
             # what it says
@@ -219,19 +291,27 @@ class Relay:
             now = time.monotonic()
             if message is not None:
                 heard, worker.ready = now, True
-                if message["kind"] == "broken":
-                    self._refuse(given, message["text"])
+                if message["kind"] == "basis":
+                    self._workers.learn(message["hash"])
+                text = message["text"] if message["kind"] == "broken" else self._workers.differ()
+                if text is not None:
+                    self._refuse(given, text)
                     return False
                 if "number" in message:
                     self._send(dict(message))
-                    running = None if message["kind"] in LAST else message["number"]
-                    if running is None and message["number"] == given["number"]:
+                    if message["kind"] not in LAST:
+                        running = message["number"]
+                    else:
+                        running = None if message["number"] == running else running
+                        answered = answered or message["number"] == given["number"]
+                    if running is None and answered:
                         return True
             # whether it has to be ended
             if self._ended and (running is None or now - moved > GRACE):
                 return running is None
             if running not in (None, given["number"]) and now - max(moved, heard) > GRACE:
-                self._give_to_another(given)
+                if not answered:
+                    self._give_to_another(given)
                 return False
             if worker.ready and now - max(moved, heard) > self._limit:
                 self._refuse(given, f"ended after {self._limit:g} s without a sign of progress; {AGAIN}")

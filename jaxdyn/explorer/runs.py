@@ -8,6 +8,7 @@ additional runs cost less than compiling.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
+from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim, Judge
 from jaxdyn.engine.judging.decision import Decision
@@ -27,19 +29,23 @@ from jaxdyn.engine.programs.program import prepare, use_compilation_cache
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Runs
 from jaxdyn.engine.runs.planning import plan
-from jaxdyn.engine.runs.sweep import MOST_SEEDS
+from jaxdyn.engine.verification import origin
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan, Task
 from jaxdyn.engine.verification.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
-from jaxdyn.report.words import duration, plural
 
 __all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Tell", "one_claim"]
 
 LONG, PART = 4.0, 1.0  # runs expected to take longer than LONG seconds are cut into parts of PART seconds; moves act in between
 PATIENCE = 0.5  # for so many seconds a picture is finished despite a later move, so that dragging a slider shows pictures
 EVERY = 0.2  # least seconds between two reports of progress
+SAID = tuple(  # fields of a claim that are values
+    field.name
+    for field in dataclasses.fields(Claim)
+    if field.name not in ("trial", "judge", "plot", "controls", "rivals", "quick", "paper")
+)
 RUNNING = threading.Lock()  # one run at a time in this process: matplotlib's settings are global, and so are the cores
 
 
@@ -80,6 +86,7 @@ class Picture:
 
     task: Task
     figure: str
+    own: bool = True  # the claim's own, not measurement against prediction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +124,7 @@ class Explorer:
         self.claim, self.scale, self.load = claim, scale, tuple(map(str, load))
         # (program, seeds) -> cells of a compiled chunk -> seconds by which compiling took longer than running
         self._shapes: dict[tuple[Program, int], dict[int, float]] = {}
-        self._parts: dict[frozenset[Program], int] = {}
+        self._parts: dict[frozenset[Program], int | None] = {}
 
     def task(self, move: Move) -> Task:
         """The runs for a move.
@@ -128,6 +135,13 @@ class Explorer:
         sets, seeds = parse_sets([f"{name}={text}" for name, text in move.values.items()]), parse_seeds(move.seeds)
         (task,) = make_tasks([self.claim], scale=self.scale, seeds=seeds, overrides=sets, load=self.load)
         return task
+
+    def basis(self, move: Move) -> str:
+        """Hash of all that the verdict on a move rests on, and of what is said of the claim: the same in processes that agree."""
+        task, texts = self.task(move), [f"{name}={getattr(self.claim, name)!r}" for name in SAID]
+        programs = origin.traced_programs(origin.programs_of(task.requests))
+        made_from = origin.made_from(programs, origin.runs_of(task.requests), origin.judge_code(self.claim))
+        return hashlib.sha256(repr((made_from, texts)).encode()).hexdigest()
 
     def prepare(self, move: Move) -> None:
         """Trace and compile the programs of a move, and run nothing."""
@@ -150,7 +164,7 @@ class Explorer:
 
         def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Decision:
             watch()
-            tell(Picture(task, draw(None if move.plain else self.claim.plot, data, task.narrowed)))
+            tell(Picture(task, draw(None if move.plain else self.claim.plot, data, task.narrowed), own=not move.plain))
             watch()
             tell(Checked(judge_cell(self.claim, data)))
             heeding = dataclasses.replace(self.claim, judge=_Watched(self.claim.judge, watch))
@@ -165,17 +179,18 @@ class Explorer:
 
     def _planned(self, task: Task) -> list[Job]:
         """The jobs of a task: long ones in parts, small chunks padded to shapes that are already compiled."""
-        quick = self.scale == "quick"
-        jobs = plan(task.requests, store=None, quick=quick)
-        programs = frozenset(job.program for job in jobs)
-        if programs not in self._parts:  # decided once: parts of another size would need other programs
-            seconds, runs = sum(map(timings.expected, jobs)), sum(job.runs for job in jobs)
-            self._parts[programs] = max(1, int(runs * PART / seconds)) if seconds > LONG else MOST_SEEDS
-        if (part := self._parts[programs]) < MOST_SEEDS:
-            jobs = plan(task.requests, store=None, quick=quick, chunk=part)
+        jobs = plan(task.requests, store=None, quick=self.scale == "quick", chunk=self._part)
         for job in jobs:
             job.chunks = [self._filled(chunk) for chunk in job.chunks]
         return jobs
+
+    def _part(self, jobs: list[Job]) -> int | None:
+        """The largest number of runs in a part, None where all are short."""
+        programs = frozenset(job.program for job in jobs)
+        if programs not in self._parts:  # decided once: parts of another size would need other programs
+            seconds, runs = sum(map(timings.expected, jobs)), sum(job.runs for job in jobs)
+            self._parts[programs] = max(1, int(runs * PART / seconds)) if seconds > LONG else None
+        return self._parts[programs]
 
     def _knows(self, chunk: Chunk) -> bool:
         """Whether a chunk of this shape has already run."""
@@ -271,10 +286,24 @@ class Live:
                     return
                 (number, move), self._next = self._next, None
             try:
-                with RUNNING:
-                    self._run(number, move)
+                self._wait_for_others(number)
             except Replaced:
                 continue
+            try:
+                self._run(number, move)
+            except Replaced:
+                continue
+            finally:
+                RUNNING.release()
+
+    def _wait_for_others(self, number: int) -> None:
+        """Take :data:`RUNNING`, or say who has it and wait; a later move, or the end of the page, ends the wait."""
+        if RUNNING.acquire(blocking=False):
+            return
+        self._tell(number, "another widget of this session is running; this one waits until it ends")
+        while not RUNNING.acquire(timeout=EVERY):
+            if self._ended or self._next is not None:
+                raise Replaced
 
     def _run(self, number: int, move: Move) -> None:
         began, shown = time.monotonic(), False

@@ -6,6 +6,8 @@ Checks, controls, rivals and verdicts are rendered by the report's templates, er
 from __future__ import annotations
 
 import functools
+import html
+import re
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -20,6 +22,7 @@ from jaxdyn.explorer.knobs import knobs, worlds
 from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture
 from jaxdyn.report import checks, page, terminal
 from jaxdyn.report.claim import section
+from jaxdyn.report.drawing import INSTEAD
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.formatting import badge, count, duration
 from jaxdyn.report.mathml import typeset
@@ -28,6 +31,7 @@ __all__ = ["Talk", "introduction", "message", "move_of", "style", "template"]
 
 Send = Callable[[dict[str, Any]], None]
 LONGEST = 4000  # largest number of characters in a knob's value
+TEXT = "the values of knobs are text"
 
 
 def introduction(explorer: Explorer, start: Move) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def introduction(explorer: Explorer, start: Move) -> dict[str, Any]:
         "knobs": [knob.to_json() for knob in knobs(claim, explorer.scale)],
         "worlds": worlds(claim),
         "two_figures": claim.plot is not None,
-        "start": {**start.values, **({} if start.seeds is None else {"seeds": start.seeds})},
+        "start": {"values": dict(start.values), "seeds": start.seeds, "plain": start.plain},
     }
 
 
@@ -64,7 +68,10 @@ def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
     claim, request = explorer.claim, picture.task.main
     runs = count(len(request.grid.cells()) * len(request.seeds), "run")
     figure = picture.figure if picture.figure.startswith("<svg") else f'<p class="hint">{escape(picture.figure)}</p>'
-    caption = f"{typeset(_ended(claim.caption or 'Prediction against measurement'))} {runs}."
+    said = html.unescape(found[1]) if (found := re.search(r'aria-label="([^"]*)"', picture.figure)) else ""
+    own = picture.own and not said.startswith(INSTEAD)
+    words = (own and claim.caption) or said or "Prediction against measurement"
+    caption = f"{typeset(_ended(words))} {runs}."
     return {"kind": "picture", "figure": figure, "caption": caption}
 
 
@@ -76,7 +83,7 @@ def _checks(cell: Mapping[str, Any]) -> str:
         "checks": [checks.row(c) for c in given if not c.get("gate") and "bound" in c],
         "readings": [checks.reading(c, {}) for c in given if "bound" not in c],
     }
-    return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "study", "atlas", "map"))})
+    return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "referee", "study", "atlas", "map"))})
 
 
 def _ended(words: str) -> str:
@@ -87,9 +94,10 @@ def _ended(words: str) -> str:
 def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
     """The verdict with its basis, its cost, and the command that repeats it."""
     entry = verified.to_json()
-    shown = section(entry, Figures({})) | {"study": None, "atlas": [], "map": None}
+    shown = section(entry, Figures({})) | {"referee": None, "study": None, "atlas": [], "map": None}
     failed = verified.failure is not None
-    compiling = f", {duration(verified.compile_seconds)} of them compiling" if verified.compile_seconds > 0.05 else ""
+    compiled = min(verified.compile_seconds, seconds)  # of programs that are compiled at once, the sum may be longer
+    compiling = f", {duration(compiled)} of them compiling" if compiled > 0.05 else ""
     return {
         "kind": "verdict",
         "verdict": verified.verdict,
@@ -124,19 +132,28 @@ def style(root: str = ":root") -> str:
     return (page.asset("report.css") + "\n" + own).replace(":root", root)
 
 
-def move_of(values: Any) -> Move:
-    """A move from a page's message: field -> text, with ``seeds`` and ``plain`` among the fields.
+def move_of(content: Mapping[str, Any]) -> Move:
+    """A move from a page's message: ``values`` of fields as text, apart from the page's own ``seeds`` and ``plain``.
 
     Raises:
         UsageError: the message has another form.
     """
-    if not isinstance(values, Mapping) or not all(isinstance(v, str) and len(v) <= LONGEST for v in values.values()):
-        raise UsageError("the values of knobs are text")
-    fields = {str(name): text.strip() for name, text in values.items()}
-    plain, seeds = fields.pop("plain", ""), fields.pop("seeds", None)
+    values, seeds, plain = content.get("values"), content.get("seeds"), content.get("plain", False)
+    if not isinstance(values, Mapping) or not isinstance(plain, bool):
+        raise UsageError(TEXT)
+    fields = {str(name): _text(str(name), text) for name, text in values.items()}
     if empty := [name for name, text in fields.items() if not text]:
         raise UsageError(f"{empty[0]}= is not allowed: a knob needs a value")
-    return Move(fields, seeds, plain == "true")
+    return Move(fields, None if seeds is None else _text("seeds", seeds), plain)
+
+
+def _text(name: str, text: Any) -> str:
+    """The text of a knob."""
+    if not isinstance(text, str):
+        raise UsageError(TEXT)
+    if len(text) > LONGEST:
+        raise UsageError(f"{name}= is not allowed with {len(text):,} characters: the values of a knob have at most {LONGEST:,}")
+    return text.strip()
 
 
 class Talk:
@@ -154,14 +171,17 @@ class Talk:
         self._live = Live(explorer, self._tell)
 
     def heard(self, content: Any) -> None:
-        """Handle ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; ignore other messages."""
+        """Handle ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; ignore other messages.
+
+        A move may have ``seeds``, a text, and ``plain``, a truth value, of which :class:`jaxdyn.explorer.runs.Move` speaks.
+        """
         kind = content.get("kind") if isinstance(content, Mapping) else None
         if kind == "hello":
             self._send(introduction(self._explorer, self._start))
         elif kind == "move" and isinstance(number := content.get("number"), int):
             self._began = {number: time.perf_counter()}
             try:
-                self._live.move(number, move_of(content.get("values")))
+                self._live.move(number, move_of(content))
             except UsageError as error:
                 self._tell(number, error)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.cli import streams
+from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, plain_digits
 from jaxdyn.errors import UsageError
 
@@ -52,6 +52,14 @@ def build_parser() -> argparse.ArgumentParser:
 
     verdicts = tasks.add_parser("verdicts", help="Record the verdicts of a verification in verdicts.json.")
     verdicts.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
+
+    referee = tasks.add_parser("referee", help="Record the referee's answers in referee's recorded.json.")
+    referee.add_argument("folder", type=from_home, metavar="DIR", help="The --out of `jaxdyn referee`.")
+
+    accused = tasks.add_parser("accused", help="Ask the referee about claims that changed, and the day's seventh of all others.")
+    accused.add_argument("result", type=from_home, metavar="FILE", help="What `jaxdyn verify --json` printed.")
+    accused.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
+    accused.add_argument("--day", metavar="DATE", help="Ask the claims of this day (default: today).")
 
     # records in the theories' folders
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
@@ -146,6 +154,18 @@ def _verdicts(args: argparse.Namespace) -> int:
     return 0
 
 
+def _referee(args: argparse.Namespace) -> int:
+    import datetime
+
+    from jaxdyn.attacks import recorded
+    from jaxdyn.engine.catalogue import registry
+
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    count = recorded.write_answers(args.folder, today, registry.all_claims())
+    print(f"answers on {count} claims written to {recorded.RECORDED.name}")
+    return 0
+
+
 def _studies(args: argparse.Namespace) -> int:
     from jaxdyn.report import studies
 
@@ -174,6 +194,19 @@ def _recheck(args: argparse.Namespace) -> int:
     return code
 
 
+def _accused(args: argparse.Namespace) -> int:
+    from jaxdyn.engine.programs import direct
+    from jaxdyn.maintain import recheck
+    from jaxdyn.maintain.accused import accused
+
+    direct.allow()
+    found = list(accused(args.result, args.folder, recheck.chosen_day(args.day)))
+    for line in found:
+        print(line)
+    print(f"{len(found)} findings that are not on record")
+    return int(bool(found))
+
+
 def _renew(args: argparse.Namespace) -> int:
     from jaxdyn.engine.programs import direct
     from jaxdyn.maintain import renew
@@ -199,6 +232,8 @@ TASKS = {
     "shipped": _shipped,
     "costs": _costs,
     "verdicts": _verdicts,
+    "referee": _referee,
+    "accused": _accused,
     "studies": _studies,
     "maps": _maps,
     "renew": _renew,

@@ -14,7 +14,8 @@ from jaxdyn.engine.runs.costs import shipped_costs
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead
-from jaxdyn.report import atlas, catalogue, gallery, platforms, studies, talks, theories
+from jaxdyn.report import atlas, catalogue, gallery, network, platforms, referee, studies, talks, theories
+from jaxdyn.report.gallery import standalone
 from jaxdyn.report.results import RESULT
 
 __all__ = ["renew", "stale"]
@@ -36,7 +37,7 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    yield "README.md and, in docs, catalogue, studies, talks, accelerators, atlas and theories are renewed"
+    yield "README.md and, in docs, catalogue, studies, talks, accelerators, atlas, transformer and theories are renewed"
     if verified:
         yield "docs/gallery.md is renewed"
     else:
@@ -51,9 +52,13 @@ def _write(target: Path, root: Path) -> None:
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
     atomic_write(target / "README.md", talks.with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
     atomic_write(docs / "talks.md", talks.page(claims, root))
+    atomic_write(docs / "referee.md", referee.with_table((docs / "referee.md").read_text(encoding="utf-8"), claims, root))
     accelerators = (docs / "accelerators.md").read_text(encoding="utf-8")
     atomic_write(docs / "accelerators.md", _with_programs(accelerators, root))
     atlas.write(docs)
+    page = docs / "transformer.md"
+    atomic_write(page, network.with_table(page.read_text(encoding="utf-8")))
+    atomic_write(docs / "figures" / network.FIGURE, standalone(network.figure()))
     for name, written in theories.pages(claims, root).items():
         atomic_write(docs / "theories" / f"{name}.md", written)
 
@@ -80,7 +85,7 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
         (fresh / "docs").mkdir()
-        for page in ("README.md", "docs/studies.md", "docs/accelerators.md"):
+        for page in ("README.md", "docs/studies.md", "docs/accelerators.md", "docs/transformer.md", "docs/referee.md"):
             shutil.copy(root / page, fresh / page)
         _write(fresh, root)
         files = sorted(p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file())

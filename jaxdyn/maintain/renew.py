@@ -29,6 +29,7 @@ import jax
 from jaxdyn.cli.pool import processes, worker_count
 from jaxdyn.cli.verify import MANY, draw
 from jaxdyn.engine.base.syntax import code_hash, imports_of
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.programs import direct
@@ -50,7 +51,6 @@ from jaxdyn.report import gallery, probe, studies
 from jaxdyn.report.atlas import read_map
 from jaxdyn.report.formatting import duration
 from jaxdyn.report.terminal import JUDGING
-from jaxdyn.report.words import plural
 
 __all__ = [
     *("BENCHMARK", "JUDGING", "KINDS", "RESULTS", "Record", "check", "lacks", "made_by", "records", "renew", "script_of"),
@@ -153,7 +153,8 @@ def _folder(kind: str) -> Path:
 def _judge_again(claim: Claim, study: Mapping[str, Any]) -> str | None:
     """Judge a study's kept data, and store the study; None if these are too few for a decision, so that runs have to be added."""
     task, kept = studies.task_of(claim, study), studies.read_data(claim.id)
-    assert kept is not None, "they were there a moment ago"
+    if kept is None:  # they were there a moment ago
+        return None
     decision = conclude(claim, *kept, (), task.terms)
     if decision.undecided and studies.task_of(claim, study, again=True).grown() is not None:
         return None

@@ -1,4 +1,4 @@
-"""Published language models: checkpoints read into :mod:`jaxdyn.nn.decoder`, and networks of our own written in the same layout.
+"""Published language models: checkpoints read into :mod:`jaxdyn.nn`'s transformer, and networks of ours written in their layouts.
 
 Libraries of the extra ``models`` are imported when they are first used: ``pip install 'jaxdyn[models]'``.
 """

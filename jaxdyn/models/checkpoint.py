@@ -16,7 +16,7 @@ from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
 from jaxdyn.models.reading import located
 from jaxdyn.models.tensor_slice import TensorSlice
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["Checkpoint", "open_checkpoint", "place_of"]
 
@@ -38,7 +38,7 @@ class Checkpoint:
 
     path: Path
     family: Family
-    shape: Decoder
+    shape: Transformer
     archive: Archive
     slices: Mapping[str, TensorSlice]
     tokenizer: Tokenizer | None
@@ -84,7 +84,7 @@ def _of_folder(path: Path, dtype: str) -> Checkpoint:
     family = family_of(config)
     shape, archive = family.shape(config, dtype), folder.archive(path)
     slices, file = located(shape, family, archive), path / "tokenizer.json"
-    tokenizer = read_tokenizer(file, shape.vocabulary) if file.is_file() else None
+    tokenizer = read_tokenizer(file, shape.vocabulary) if file.exists() else None
     context = config.whole("n_positions" if family.name == "gpt2" else "max_position_embeddings", None)
     return Checkpoint(path, family, shape, archive, slices, tokenizer, context, "" if tokenizer else "it has no tokenizer.json")
 

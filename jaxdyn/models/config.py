@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn import errors
-from jaxdyn.engine.base.parsing import parse_json
+from jaxdyn.engine.base.parsing import parse_json, plain_file
 from jaxdyn.errors import UsageError, shown
 
 __all__ = ["Config", "read_json"]
@@ -22,10 +22,10 @@ def read_json(file: Path) -> dict[str, Any]:
     Raises:
         UsageError: if there is none.
     """
-    if file.exists() and not file.is_file():  # a device may have no end, a pipe no beginning
-        raise UsageError(f"{file} cannot be read: it is no plain file")
     try:
-        values = parse_json(file.read_text(encoding="utf-8"))
+        values = parse_json(plain_file(file).read_text(encoding="utf-8"))
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise UsageError(f"{file} cannot be read: {reason}") from None

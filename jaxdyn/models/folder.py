@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
+from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.engine.storage.cache import state_of
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.archive import FLOATS, Archive, Entry
@@ -23,6 +24,8 @@ from jaxdyn.models.extras import library
 __all__ = ["archive", "config", "refuse_pickle"]
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+NAMED = "transformers_weights"  # of config.json: the file that is read in their place
+ADAPTER = "adapter_config.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 WAY_OUT = "save the model again with save_pretrained of transformers, which writes safetensors"
 
@@ -34,7 +37,7 @@ def config(folder: Path) -> Config:
         UsageError: if there is none.
     """
     file = folder / "config.json"
-    if not file.is_file():
+    if not file.exists():
         raise UsageError(f"{folder} holds no model: it has no config.json")
     return Config(file, read_json(file))
 
@@ -46,22 +49,45 @@ def refuse_pickle(file: Path) -> None:
 
 
 def archive(folder: Path) -> Archive:
-    """The folder's tensors.
+    """The folder's tensors, as transformers reads them: of the file that config.json names, else the single file, else the shards.
 
     Raises:
-        UsageError: for pickled weights, files that are damaged or missing, and an index that does not describe its shards.
+        UsageError: for pickled weights, files that are damaged or missing, an index that does not describe its shards, and a folder
+            with an adapter, which transformers would add to the weights.
     """
+    if (folder / ADAPTER).exists():
+        raise UsageError(
+            f"{folder} has an adapter ({ADAPTER}), which is not supported: merge it into the weights (merge_and_unload)"
+        )
+    if (named := _named(folder)) is not None:
+        file = folder / named
+        if not file.exists():
+            raise UsageError(f"{folder / 'config.json'} names the weights {named}, which are not there")
+        return _sharded(file) if named.endswith(".json") else _single(file)
     single, index = folder / SINGLE, folder / INDEX
-    if index.is_file():
+    if single.exists():
+        return _single(single)
+    if index.exists():
         return _sharded(index)
-    if single.is_file():
-        return _archive(single, {name: single for name in _opened(single).keys()})  # noqa: SIM118
     for file in sorted(folder.iterdir()):
         refuse_pickle(file)
     others = sorted(folder.glob("*.safetensors"))
     if others:
         raise UsageError(f"{folder} has {others[0].name}, but neither {SINGLE} nor {INDEX}")
     raise UsageError(f"{folder} holds no weights: it has neither {SINGLE} nor {INDEX}")
+
+
+def _named(folder: Path) -> str | None:
+    """The file of weights that config.json names, if it names one."""
+    file = folder / "config.json"
+    name = read_json(file).get(NAMED) if file.exists() else None
+    if name is None or (isinstance(name, str) and re.fullmatch(r"[\w.-]+\.safetensors(\.index\.json)?", name)):
+        return name
+    raise UsageError(f"{file}: {NAMED}={shown(name)} is not allowed: it is a file of the same folder, *.safetensors or its index")
+
+
+def _single(file: Path) -> Archive:
+    return _archive(file, {name: file for name in _opened(file).keys()})  # noqa: SIM118
 
 
 def _sharded(index: Path) -> Archive:
@@ -72,7 +98,7 @@ def _sharded(index: Path) -> Archive:
     for file in places.values():
         if not isinstance(file, str) or not re.fullmatch(r"[\w.-]+\.safetensors", file):
             raise UsageError(f"{index}: {shown(file)} is not allowed: a shard is a file of the same folder, *.safetensors")
-        if not (index.parent / file).is_file():
+        if not (index.parent / file).exists():
             raise UsageError(f"{index} names the shard {file}, which is not there")
     inside = {file: set(_opened(index.parent / file).keys()) for file in sorted(set(places.values()))}
     for name, file in places.items():
@@ -99,7 +125,7 @@ def _archive(listing: Path, places: dict[str, Path]) -> Archive:
 
 def _opened(file: Path) -> Any:
     """The file, mapped into memory; a changed file is opened anew."""
-    return _memory_map(file, state_of(file))
+    return _memory_map(plain_file(file), state_of(file))
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,14 +1,17 @@
 """A single GGUF file, by the library gguf: weights in any quantisation that it can undo, all else in the file's metadata.
 
 Rows of queries and keys of LLaMA stand in the order of neighbouring rotary pairs there; they are put back into that of halves.
-Names of fields and tensors are those of the format's description (ggml, docs/gguf.md); they mean what llama.cpp makes of them. A
-field of the architecture that is not known here is refused: it could change the network.
+Names of fields and tensors are those of the format's description (ggml, docs/gguf.md); they mean what llama.cpp makes of them: in
+these architectures it reads no window, and so there is none here. A field of the architecture that is not known here is refused: it
+could change the network; and so are a part of a split file, and sizes of heads that llama.cpp refuses. Where the order of bytes is
+not the machine's, plain floats are read; quantised blocks, which the library does not swap, are refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,14 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from jaxdyn import errors
+from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.archive import Archive, Entry
 from jaxdyn.models.config import Config
 from jaxdyn.models.extras import library
 from jaxdyn.models.families import FAMILIES, Family
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
 
 __all__ = ["GGUF", "open_gguf"]
@@ -30,6 +34,7 @@ __all__ = ["GGUF", "open_gguf"]
 ARCHITECTURES = ("llama", "qwen2")
 FREQUENCIES = "rope_freqs.weight"
 ROW = 1 << 14  # bytes
+PLAIN = ("F32", "F16", "F64")
 NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
@@ -53,7 +58,6 @@ FIELDS = {  # of the metadata, after the architecture's name -> of config.json
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim",
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-    "attention.sliding_window": "sliding_window",
     "rope.freq_base": "rope_theta",
     "vocab_size": "vocab_size",
     "context_length": "max_position_embeddings",
@@ -61,7 +65,8 @@ FIELDS = {  # of the metadata, after the architecture's name -> of config.json
 BY_LAYER = ("feed_forward_length", "attention.head_count", "attention.head_count_kv")  # one number, or one for each layer
 HEADS = ("rope.dimension_count", "attention.value_length")  # both are the size of a head
 SCALING = ("rope.scaling.type", "rope.scaling.factor", "rope.scale_linear")
-UNREAD = (  # of texts, of training, and of kinds of rotary scaling that are refused
+UNREAD = (  # of texts, of training, of other architectures, and of kinds of rotary scaling that are refused
+    "attention.sliding_window",
     "rope.scaling.original_context_length",
     "rope.scaling.finetuned",
     "tensor_data_layout",
@@ -93,14 +98,19 @@ def open_gguf(file: Path) -> GGUF:
     """
     gguf = library("gguf")
     try:
-        reader = _reader(gguf)(str(file))
+        reader = _reader(gguf)(str(plain_file(file)))
         metadata = {name: field.contents() for name, field in reader.fields.items()}
         tensors = {t.name: t for t in reader.tensors}
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
+    except UsageError:
+        raise
     except Exception as error:  # the library checks little: what a damaged file raises is anybody's guess
         raise UsageError(f"{file} is not a whole GGUF file: {shown(error)}") from None
+    _refuse_parts(Config(file, metadata))
     entries = {name: Entry(file, tuple(map(int, t.shape[::-1])), t.tensor_type.name) for name, t in tensors.items()}
+    if reader.endianess != (gguf.GGUFEndian.LITTLE if sys.byteorder == "little" else gguf.GGUFEndian.BIG):
+        _refuse_swapped(file, entries)
     config = _config(file, metadata, entries)
     heads = config.whole("num_attention_heads") or 1
     of_keys = config.whole("num_key_value_heads", heads) or 1
@@ -115,6 +125,20 @@ def open_gguf(file: Path) -> GGUF:
     return GGUF(config, _family(config, _scaling(Config(file, metadata), archive)), archive, metadata)
 
 
+def _refuse_parts(words: Config) -> None:
+    """Refuse a file that is no whole model."""
+    if (count := words.whole("split.count", 1, least=0) or 1) > 1:
+        words.refuse("split.count", count, "it is one part of a model; merge the parts, with llama-gguf-split --merge")
+    words.choice("general.type", {"model": "model"}, "model")
+
+
+def _refuse_swapped(file: Path, entries: dict[str, Entry]) -> None:
+    """Refuse quantised tensors of a file whose order of bytes is not the machine's."""
+    if others := [name for name, entry in entries.items() if entry.kind not in PLAIN]:
+        why = f"its bytes are in the order of another machine, in which {', '.join(PLAIN)} are supported"
+        raise UsageError(f"{file}: {why}; tensor {others[0]} is {entries[others[0]].kind}")
+
+
 def _config(file: Path, metadata: dict[str, Any], entries: dict[str, Entry]) -> Config:
     """The metadata in the words of config.json, but for the rescaling of rotary rates."""
     words = Config(file, metadata)
@@ -127,14 +151,17 @@ def _config(file: Path, metadata: dict[str, Any], entries: dict[str, Entry]) -> 
     if "num_attention_heads" in fields:
         fields.setdefault("num_key_value_heads", fields["num_attention_heads"])
     words.get(f"{name}.attention.layer_norm_rms_epsilon")
-    window = words.whole(f"{name}.attention.sliding_window", None, least=0) or None
-    family = "mistral" if window and name == "llama" else name
-    fields |= {"model_type": family, "sliding_window": window, "tie_word_embeddings": "output.weight" not in entries}
-    config = Config(file, fields | {"hidden_act": "silu"})
-    if window and name == "qwen2" and window < (config.whole("max_position_embeddings", None) or errors.LARGEST):
-        words.refuse(f"{name}.attention.sliding_window", window, "in this architecture no layer has a window")
+    fields |= {"model_type": name, "hidden_act": "silu", "tie_word_embeddings": "output.weight" not in entries}
+    config = Config(file, fields)
     width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
-    head = config.whole("head_dim", width // heads)
+    plain = width // heads
+    head = config.whole("head_dim", plain)
+    if head != plain and name == "qwen2":
+        words.refuse(
+            f"{name}.attention.key_length", head, f"in this architecture a head has {plain} entries, its share of the width"
+        )
+    if head != plain and "attention.value_length" not in own:
+        words.refuse(f"{name}.attention.key_length", head, f"without {name}.attention.value_length a head has {plain} entries")
     for key, value in own.items():
         if key in HEADS and value != head:
             words.refuse(f"{name}.{key}", value, f"a head has {head} entries, and all are turned")
@@ -172,14 +199,14 @@ def _family(config: Config, scaling: Scaling | None) -> Family:
     """The family, with the names of this format."""
     family = FAMILIES[config.get("model_type")]
 
-    def shape(config: Config, dtype: str) -> Decoder:
+    def shape(config: Config, dtype: str) -> Transformer:
         plain = family.shape(config, dtype)
         try:
             return dataclasses.replace(plain, scaling=scaling)
         except UsageError as error:
             raise UsageError(f"{config.file}: {FREQUENCIES}: {error}") from None
 
-    def slices(shape: Decoder) -> dict[str, TensorSlice]:
+    def slices(shape: Transformer) -> dict[str, TensorSlice]:
         return {ours: at._replace(name=_renamed(at.name)) for ours, at in family.slices(shape).items()}
 
     buffers = (re.escape(FREQUENCIES),) if family.name != "qwen2" else ()
@@ -214,13 +241,14 @@ def _reader(gguf: Any) -> Any:
 def _floats(gguf: Any, file: Path, tensor: Any) -> Float[np.ndarray, "..."]:
     """The tensor's numbers without quantisation."""
     kind = tensor.tensor_type.name
-    if kind == "F64":
-        return np.asarray(tensor.data)
+    if kind in PLAIN:
+        data = np.asarray(tensor.data)
+        return data.astype(data.dtype.newbyteorder("="), copy=False)
     try:
         return np.asarray(gguf.quants.dequantize(_long_rows(np.asarray(tensor.data)), tensor.tensor_type))
     except NotImplementedError:
-        known = ", ".join(sorted(each.name for each in gguf.quants._type_traits))
-        raise UsageError(f"{file}: tensor {tensor.name} is quantised as {kind}; supported are F32, F16, {known}") from None
+        known = ", ".join([*PLAIN, *sorted(each.name for each in gguf.quants._type_traits)])
+        raise UsageError(f"{file}: tensor {tensor.name} is quantised as {kind}; supported are {known}") from None
 
 
 def _long_rows(data: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "rows columns"]:

@@ -10,7 +10,7 @@ from jaxdyn.models.extras import library
 
 __all__ = ["download", "is_name"]
 
-PATTERNS = ["*.safetensors", "model.safetensors.index.json", "config.json", "tokenizer.json"]
+PATTERNS = ["*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json", "tokenizer.json"]
 
 
 def is_name(text: str) -> bool:

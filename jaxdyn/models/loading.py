@@ -15,7 +15,7 @@ from jaxdyn.models.reading import parameters
 from jaxdyn.models.sharding import placer
 from jaxdyn.models.summary import Summary, summary_of
 from jaxdyn.models.tokenizer import Tokenizer
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["Model", "load"]
 
@@ -23,9 +23,9 @@ DTYPES = ("float32", "bfloat16", "float64")
 
 
 class Model(NamedTuple):
-    """A model; ``jaxdyn.nn.decoder.apply(model.shape, model.params, tokens)`` gives its logits."""
+    """A model; ``jaxdyn.nn.transformer.apply(model.shape, model.params, tokens)`` gives its logits."""
 
-    shape: Decoder
+    shape: Transformer
     params: PyTree
     tokenizer: Tokenizer | None
     summary: Summary

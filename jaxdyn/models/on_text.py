@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -24,15 +24,15 @@ from jaxdyn.models.extras import library
 from jaxdyn.models.fetching import PACKAGES, fetched
 from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import MANUAL, beginning, numbered, open_text
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "piece"]
 
 TOKENS = 2**17  # of the text, from its beginning
 LEAST = 64  # tokens of a piece
 SMOLLM2 = (  # how claims on the default model are tested
-    "SmolLM2-135M-Instruct (30 layers of 9 heads, width 576; weights of 4 bits, sums in float32) reads {seeds} pieces of {length} "
-    "tokens of the manual of the Python interpreter"
+    "the model {model} (smollm2 is SmolLM2-135M-Instruct: 30 layers of 9 heads, width 576; weights of 4 bits, sums in float32) "
+    "reads {seeds} pieces of {length} tokens of the text {text} (topics is the manual of the Python interpreter)"
 )
 
 
@@ -43,8 +43,8 @@ class OnText:
     Args:
         model: ``smollm2``, a folder, a GGUF file, or a name ``org/model`` of the hub.
         text: "topics" (the interpreter's manual), or the path of a text.
-        weights: "published", or "shuffled": the entries of each matrix in random order, a network of the same shape and sizes of
-            weights that has learned nothing.
+        weights: "published", or "shuffled": the entries of each matrix, gain and bias in random order, layer by layer; a network of
+            the same shape and sizes of weights that has learned nothing.
         words: "in order", or "shuffled": the tokens of a piece in random order.
         length: tokens of a piece, the model's beginning-of-text token among them where it has one.
         dtype: of weights and sums.
@@ -67,7 +67,7 @@ class OnText:
 class ModelAndText:
     """What all runs share: the decoder (static), its parameters, the text's tokens, and those that begin a text."""
 
-    shape: Decoder
+    shape: Transformer
     params: PyTree
     tokens: Int[Array, " total"]
     begin: Int[Array, " b"]
@@ -83,14 +83,17 @@ def _load(s: OnText) -> ModelAndText:
     """The model's weights and the text in its tokens."""
     model = _published(s.model, s.dtype, _files(s))
     tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
-    params = model.params if s.weights == "published" else jax.tree.map(_shuffled, model.params)
+    params = model.params if s.weights == "published" else jax.tree_util.tree_map_with_path(_shuffled, model.params)
     return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
 
 
-def _shuffled(weight: Array) -> Array:
-    """The entries in random order, those of each layer by themselves where layers are stacked."""
-    rng, values = np.random.default_rng(0), np.asarray(weight)
-    rows = values.reshape(len(values), -1) if values.ndim > 2 else values.reshape(1, -1)
+def _shuffled(path: tuple[Any, ...], weight: Array) -> Array:
+    """The entries in random order, those of each layer by themselves: the weights of blocks, gains and biases too, are stacked.
+
+    Each array has an order of its own, or two of one shape would stay paired.
+    """
+    rng, values = np.random.default_rng([*jax.tree_util.keystr(path).encode()]), np.asarray(weight)
+    rows = values.reshape(len(values) if path[0].key == "blocks" else 1, -1)
     return jnp.asarray(rng.permuted(rows, axis=1).reshape(values.shape))
 
 
@@ -109,7 +112,8 @@ def _files(s: OnText) -> str:
 
 def _identity(s: OnText) -> str:
     """The contents of the model's files, the text's digest, and what is done to the weights."""
-    return repr((_files(s), s.weights, s.dtype, open_text(s.text).digest))
+    weights = s.weights if s.weights == "published" else "shuffled layer by layer, each array in an order of its own"
+    return repr((_files(s), weights, s.dtype, open_text(s.text).digest))
 
 
 on_text = resource(_load, _identity)

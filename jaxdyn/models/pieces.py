@@ -6,8 +6,10 @@ token in two, wherever they stand. A character without a token is written as its
 token, one for a run of such characters.
 
 Rules: arXiv:1808.06226 (sentencepiece). What surrounds the pieces follows llama.cpp, the reference reader of the format: control
-tokens, the unknown token and tokens added by the authors are recognised wherever they occur in a text, and the text that follows
-one begins with a space as the whole text does.
+tokens, the unknown token and tokens added by the authors are found in a text before it is cut, the longest first
+(:class:`jaxdyn.models.tokenizer.WholeTokens`), and the text that follows one begins with a space as the whole text does. They are
+written as they are: only in pieces does ``▁`` stand for a space. Where llama.cpp and sentencepiece differ about pieces,
+sentencepiece counts: an unused one is cut into its parts again.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jaxdyn.errors import UsageError
+from jaxdyn.models.tokenizer import WholeTokens
 
-__all__ = ["CONTROL", "OWN", "UNKNOWN", "Encoding", "Pieces"]
+__all__ = ["BYTE", "CONTROL", "NORMAL", "OWN", "UNKNOWN", "UNUSED", "WHOLE", "Encoding", "Pieces"]
 
 NORMAL, UNKNOWN, CONTROL, OWN, UNUSED, BYTE = range(1, 7)
 """Kinds of tokens; an unused one is cut into its parts again."""
+
+WHOLE = (UNKNOWN, CONTROL, OWN)  # kinds of the tokens that are found before a text is cut
 
 SPACE = "\u2581"  # in tokens
 CACHED = 1 << 16  # words
@@ -75,12 +80,8 @@ class Pieces:
             UsageError: for characters without a token, if there are neither byte tokens nor an unknown token.
         """
         ids: list[int] = []
-        fragments = self._own.split(text) if self._own else [text]
-        for place, fragment in enumerate(fragments):  # tokens stand at odd places
-            if place % 2:
-                ids.append(self._numbers[fragment])
-            elif fragment:
-                ids += self._fragment((SPACE * self.space + fragment).replace(" ", SPACE))
+        for part in self._whole.split(text):
+            ids += [part] if isinstance(part, int) else self._fragment((SPACE * self.space + part).replace(" ", SPACE))
         return Encoding([*self.before, *ids, *self.after] if add_special_tokens else ids)
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
@@ -90,9 +91,9 @@ class Pieces:
             kind, token = self.kinds[number], self.tokens[number]
             if kind == BYTE:
                 data.append(int(token[3:5], 16))
-            elif kind not in (CONTROL, UNKNOWN):
+            elif kind not in WHOLE:
                 data += token.replace(SPACE, " ").encode()
-            elif not skip_special_tokens:
+            elif kind == OWN or not skip_special_tokens:
                 data += token.encode()
         text = INVALID.sub("\N{REPLACEMENT CHARACTER}", data.decode("utf-8", "surrogateescape"))
         return text[1:] if self.space and text.startswith(" ") else text
@@ -131,7 +132,7 @@ class Pieces:
     @functools.cached_property
     def _joined(self) -> dict[str, int]:
         """Tokens that neighbours may form, with their numbers."""
-        return {token: i for i, token in enumerate(self.tokens) if self.kinds[i] not in (UNKNOWN, CONTROL, BYTE)}
+        return {token: i for i, token in enumerate(self.tokens) if self.kinds[i] != BYTE}
 
     @functools.cached_property
     def _bytes(self) -> dict[int, int]:
@@ -142,10 +143,9 @@ class Pieces:
         return next((i for i, kind in enumerate(self.kinds) if kind == UNKNOWN), None)
 
     @functools.cached_property
-    def _own(self) -> re.Pattern[str] | None:
-        """Finds the tokens that are recognised before a text is cut into pieces, the longest first."""
-        own = [token for token, kind in zip(self.tokens, self.kinds, strict=True) if kind in (UNKNOWN, CONTROL, OWN) and token]
-        return re.compile(f"({'|'.join(map(re.escape, sorted(own, key=len, reverse=True)))})") if own else None
+    def _whole(self) -> WholeTokens:
+        """Tokens that are found before a text is cut into pieces."""
+        return WholeTokens({token: i for token, i in self._numbers.items() if self.kinds[i] in WHOLE and token})
 
     @functools.cached_property
     def _neighbours(self) -> set[str]:

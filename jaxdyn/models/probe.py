@@ -13,6 +13,7 @@ import glob
 import importlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models import probe_store
 from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
+from jaxdyn.models.instruments.pieces import finite_pieces, reading_cost
 from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.series import given_steps, steps_of
@@ -40,6 +42,7 @@ from jaxdyn.models.summary import describe
 __all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
 
 PURPOSE, NUMBERS = "probe", "probe.json"
+LEFT_OUT = "left_out"  # attribute of a Dataset: a sentence on pieces
 TOKENS, LENGTH = 4096, 512
 WORK = 256  # side of the matrices by whose product a machine's speed is estimated
 EFFICIENCY = 0.5  # of a whole network, compared with such products
@@ -60,12 +63,16 @@ class Outcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """One model of a probe: its name, its step if it is one of a series, a description in lines, and what was found."""
+    """One model of a probe: its name, its step if it is one of a series, a description in lines, and what was found.
+
+    ``left_out`` is a sentence on the pieces that were left out, if there are any.
+    """
 
     name: str
     step: int | None
     lines: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
+    left_out: str = ""
 
     @property
     def data(self) -> dict[str, xr.Dataset]:
@@ -114,6 +121,7 @@ class Probe:
             {
                 "model": one.name,
                 "step": one.step,
+                "left_out": one.left_out or None,
                 "instruments": [
                     {
                         "name": outcome.instrument.name,
@@ -141,7 +149,7 @@ def probe(
     out: str | Path | None = None,
     *,
     length: int = LENGTH,
-    dtype: str = "float32",
+    dtype: str | None = None,
     steps: Sequence[int] | str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Probe:
@@ -157,22 +165,24 @@ def probe(
         out: a folder in which every instrument's Dataset is stored as soon as it is finished, and the numbers at the end; a probe
             with the same model and text resumes there. Nothing is written without it.
         length: tokens of a piece, 64 or more.
-        dtype: of the parameters, as of :func:`jaxdyn.models.load`.
+        dtype: of the parameters, as of :func:`jaxdyn.models.load`; models in memory have theirs.
         steps: of each model of a list, where names do not tell them: whole numbers, or a text with commas.
         say: is told what will be done, and what it costs, before it is done.
 
     Raises:
         UsageError: for unknown instruments, models that cannot be read, texts that are too short, and a series whose names leave
-            its order open.
+            its order open; and for a model whose pass over the text is not finite, on any piece of it.
         StoreError: for a folder that is another job's, or damaged.
     """
     check_options()
     chosen, models, raw = choose(only), expand(model, steps), open_text(text)
+    if dtype is not None and any(isinstance(one, Model) for *_, one in models):
+        raise UsageError(f"dtype={shown(dtype)} is not allowed: the parameters of a model in memory have their own")
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
         checkpoints, shape = [], None
         for name, step, one in models:
-            loaded = one if isinstance(one, Model) else _load(one, dtype, say)
+            loaded = one if isinstance(one, Model) else _load(one, "float32" if dtype is None else dtype, say)
             pieces = cut(raw, loaded, tokens, length)
             if shape is not None and shape != (pieces.shape, loaded.shape.depth, loaded.shape.heads):
                 raise UsageError(f"{name} is not allowed in this series: it is another network than {models[0][0]}")
@@ -265,12 +275,20 @@ def _measure(
     ahead = plan(model, raw.name, pieces, chosen, tuple(n for n, stored in found.items() if stored is not None))
     if say is not None:
         say(_announced(ahead))
+    known = [stored[0] for stored in found.values() if stored is not None and isinstance(stored[0], xr.Dataset)]
+    places, left_out = np.arange(len(pieces)), next((str(ds.attrs[LEFT_OUT]) for ds in known if LEFT_OUT in ds.attrs), "")
+    if any(one.pieces for one in chosen if found[one.name] is None):
+        places, left_out = _read(name, model, pieces)
+    if left_out:
+        (warnings.warn if say is None else say)(f"{name}: {left_out}")
     outcomes = []
     with Progress(name.rsplit("/", 1)[-1], unit="instruments") as bar:
         bar.start(len(chosen), 0)
         for one in chosen:
             stored = found[one.name]
-            result, seconds = stored if stored is not None else _run(one, model, pieces, bar)
+            result, seconds = stored if stored is not None else _run(one, model, pieces[places], bar)
+            if stored is None and isinstance(result, xr.Dataset):
+                result = _labelled(result, places, left_out)
             if stored is None and data is not None:
                 probe_store.write(data, one.name, which, result, seconds)
             if stored is not None:
@@ -281,7 +299,30 @@ def _measure(
                 ending = f"skipped: {skipped}" if skipped else "stored already" if stored is not None else f"{seconds:.0f} s"
                 bar.say(f"  {one.name:<14} {ending}") if stored is None else say(f"  {one.name:<14} {ending}")
     lines = () if model.summary is None else tuple(model.summary.lines())
-    return Checkpoint(name, step, lines, tuple(outcomes))
+    return Checkpoint(name, step, lines, tuple(outcomes), left_out)
+
+
+def _read(name: str, model: Model, pieces: Int[np.ndarray, "piece n"]) -> tuple[Int[np.ndarray, " kept"], str]:
+    """Places of the pieces over which the model's pass is finite, as many as instruments read; a sentence on the others.
+
+    NaN would pass for a number wherever something is counted or compared, and for a missing one in means.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    places, read = finite_pieces(model, pieces, max(one.pieces for one in INSTRUMENTS.values()))
+    if not places.size:
+        raise UsageError(
+            f"{name} cannot be probed: its logits, or its residual stream, are not finite on any of the {read} pieces of the text"
+        )
+    lost = read - places.size
+    return places, f"{lost} of {read} pieces have no finite logits and are left out" if lost else ""
+
+
+def _labelled(ds: xr.Dataset, places: Int[np.ndarray, " kept"], left_out: str) -> xr.Dataset:
+    """A Dataset whose pieces have their places in the text, and which says what was left out."""
+    known = ds.assign_coords(piece=places[: ds.sizes["piece"]]) if "piece" in ds.dims else ds
+    return known.assign_attrs({LEFT_OUT: left_out}) if left_out else known
 
 
 def _run(one: Instrument, model: Model, pieces: Int[np.ndarray, "piece n"], bar: Progress) -> tuple[xr.Dataset | str, float]:
@@ -312,6 +353,8 @@ def plan(
 ) -> Plan:
     """What measuring costs on this machine, roughly."""
     costs = [one.cost(model.shape, pieces) for one in chosen if one.name not in stored]
+    if most := max((one.pieces for one in chosen if one.name not in stored), default=0):
+        costs.append(reading_cost(most, pieces.shape[1])(model.shape, pieces))  # are they finite?
     memory = sum(np.asarray(leaf.nbytes) for leaf in jax.tree.leaves(model.params))
     rate = _rate(str(model.shape.dtype)) * EFFICIENCY if costs else 1.0
     compiling = 8.0 * len(costs)

@@ -82,13 +82,7 @@ def numbered(raw: RawText, model: Model, tokens: int) -> Int[np.ndarray, " n"]:
 
 def beginning(model: Model) -> Int[np.ndarray, " b"]:
     """The tokens that the model's tokenizer puts before a text."""
-    if model.tokenizer is None:
-        return np.zeros(0, np.int32)
-    with_, without = (model.tokenizer.encode("a", special=special) for special in (True, False))
-    for i in range(with_.size - without.size + 1):
-        if np.array_equal(with_[i : i + without.size], without):
-            return with_[:i]
-    return np.zeros(0, np.int32)
+    return np.zeros(0, np.int32) if model.tokenizer is None else model.tokenizer.before()
 
 
 def cut(raw: RawText, model: Model, tokens: Any, length: Any) -> Int[np.ndarray, "piece n"]:

@@ -16,14 +16,14 @@ from jaxdyn.errors import UsageError
 from jaxdyn.models.archive import Archive
 from jaxdyn.models.families import Family
 from jaxdyn.models.tensor_slice import TensorSlice, extracted, sizes
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["located", "parameters"]
 
 ALIGNMENT = 64  # bytes
 
 
-def located(shape: Decoder, family: Family, archive: Archive) -> dict[str, TensorSlice]:
+def located(shape: Transformer, family: Family, archive: Archive) -> dict[str, TensorSlice]:
     """Where each parameter stands in this checkpoint, by its path in ours. Only sizes are looked at.
 
     Raises:
@@ -58,14 +58,14 @@ def _refuse_other_head(archive: Archive, name: str, embed: TensorSlice) -> None:
             raise UsageError(f"{archive.entries[name].file}: {name} differs from the embedding, but tie_word_embeddings=True")
 
 
-def _names(shape: Decoder, ours: str, at: TensorSlice) -> list[str]:
+def _names(shape: Transformer, ours: str, at: TensorSlice) -> list[str]:
     """Names of a parameter's tensors: one for each layer, or one."""
     layers = range(shape.layers) if ours.startswith("blocks/") else range(1)
     return [at.name.replace("{i}", str(i)) for i in layers]
 
 
 def parameters(
-    shape: Decoder, slices: Mapping[str, TensorSlice], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
+    shape: Transformer, slices: Mapping[str, TensorSlice], archive: Archive, place: Callable[[str, Shaped[np.ndarray, "..."]], Any]
 ) -> PyTree:
     """The decoder's parameters; at any time one of them is in memory twice, if devices cannot use its bytes as they are.
 
@@ -78,7 +78,7 @@ def parameters(
         place: ``place(path, array)`` puts an array on its devices.
 
     Raises:
-        UsageError: as of :meth:`Archive.read`.
+        UsageError: as of :meth:`Archive.read`, and for numbers that are too large for the decoder's dtype.
     """
     params: dict[str, Any] = {"blocks": {}}
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -87,7 +87,12 @@ def parameters(
             array = _aligned((len(names), *size), jnp.dtype(shape.dtype))
 
             def fill(part: Shaped[np.ndarray, "..."], name: str, at: TensorSlice = at) -> None:
-                part[...] = extracted(at, archive.read(name, at.size), part.shape)
+                found = extracted(at, archive.read(name, at.size), part.shape)
+                with np.errstate(over="ignore"):
+                    part[...] = found
+                if jnp.finfo(found.dtype).max > jnp.finfo(part.dtype).max and not np.isfinite(part).all():
+                    file = archive.entries[name].file
+                    raise UsageError(f"{file}: tensor {name} has numbers that are too large for {part.dtype}: choose another dtype")
 
             list(threads.map(fill, array, names))
             if path.startswith("blocks/"):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jaxdyn.models.config import Config
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
 
 __all__ = ["Rope", "read", "written"]
@@ -100,7 +100,7 @@ def _number(config: Config, inner: Config, name: str, outer: str, default: float
     return value
 
 
-def written(shape: Decoder) -> dict[str, Any]:
+def written(shape: Transformer) -> dict[str, Any]:
     """The rotary positions of a decoder in the words of config.json; versions before 5 do not know the first field."""
     fields: dict[str, Any] = {"rope_type": "default"}
     if (s := shape.scaling) is not None:

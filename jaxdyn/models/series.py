@@ -1,12 +1,15 @@
 """The steps of a series of checkpoints, from what varies among their names.
 
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
-may be written ``1e3``, ``1.5k``, ``10k`` or ``2M``.
+may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
+be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), or be part of a decimal without a point (``1p5M``,
+``1_5k``, ``1,5``, ``1½``), no step is guessed.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,35 +21,73 @@ from jaxdyn.errors import UsageError, shown, whole
 
 __all__ = ["given_steps", "steps_of"]
 
-# a power of ten or a letter belongs to a number only where a word ends
-NUMBER = re.compile(r"(\d+(?:\.\d+)?)(e\+?\d{1,2}|[kKMB])?(?![^\W_])|\d+(?:\.\d+)?")
-UNITS = {"k": 3, "K": 3, "M": 6, "B": 9}
+COUNTED = r"(?i:steps?|tok(?:en)?s?|iter(?:ation)?s?)"
+# a power of ten or a letter belongs to a number only where a word ends, or before what is counted
+NUMBER = re.compile(rf"(\d++(?:\.\d++)?+)([eE][+-]?\d{{1,2}}|[kKMGBT])?(?={COUNTED}?(?![^\W_]))|\d++(?:\.\d++)?+")
+UNITS = {"k": 3, "K": 3, "M": 6, "G": 9, "B": 9, "T": 12}
+MARKS = "[_,'’ \u00a0\u202f]"  # between thousands; so does a point, unless a letter follows
+GROUPS = re.compile(rf"(?<![\d.])(?<!\d{MARKS})[1-9]\d{{0,2}}({MARKS}|\.(?=\d{{3}}(?![^\W_])))\d{{3}}(?:\1\d{{3}})*(?!\d)")
+UNREAD = re.compile(  # what follows a number and may change it
+    r"(?:(?:[kmgbt]|[kmgt]i|mn|bn|tn|mio|mrd|bio|e)(?:[tb]|t?tok(?:en)?s?)?(?![^\W\d_])"
+    r"|[ _-]?(?:hundred|thousand|lakh|crore|[mbt]r?ill?i(?:on|ard))"
+    r"|[ _-][kmgbt][ _-]?tok)",
+    re.IGNORECASE,
+)
+POWER = re.compile(r"(?:\^|\*\*|\b0x|_0x)$", re.IGNORECASE)  # what stands before one, and changes it
+POINTS = ",·٫pP"  # that some write for a decimal point
+WHOLE = re.compile(r"(?<![\d.])(?<!\d[^\d/\\])\d+([^\d./\\])$")  # digits before a number, and what joins them to it
+FRACTION = re.compile(rf"[{POINTS}]\d+")  # what may follow one
+DATE = re.compile(r"(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)")
 LISTED = 6  # names in a message
+LARGEST = 2**63 - 1  # step
 
 
 def steps_of(names: Sequence[str]) -> list[int]:
     """The number in each name that is not the same in all; 0, 1, 2, … where no name holds a number: their order is all there is.
 
     Raises:
-        UsageError: for names that differ in something else or in several numbers, equal names or numbers, and numbers that are not
-            whole.
+        UsageError: for names that differ in something else or in several numbers, equal names or numbers, numbers that are not
+            whole, and numbers that can be read in two ways.
     """
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise UsageError(f"{shown(twice[0])} is not allowed twice in a series")
     if not any(NUMBER.search(name) for name in names):
         return list(range(len(names)))
+    matches = _varying(names, names)
+    joined = [GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), name) for name in names]
+    try:
+        others = matches if joined == list(names) else _varying(joined, names)
+    except UsageError:
+        others = matches  # they can be read in one way only
+    steps = [int(_value(match)) for match in matches]
+    if [int(_value(match)) for match in others] != steps:
+        raise _ambiguous(names, "hold a number that is one or several")
+    if decimals := [what for match in matches if (what := _decimal(match))]:
+        raise _ambiguous(names, f"differ in {decimals[0]}, which can be read in several ways")
+    return steps
+
+
+def _varying(names: Sequence[str], given: Sequence[str]) -> list[re.Match[str]]:
+    """The numbers that are the steps, where a mark between digits ends one; refusals show the names that were given."""
     if len({NUMBER.sub("0", name) for name in names}) > 1:
-        raise _ambiguous(names, "differ in more than a number")
-    columns = list(zip(*([_value(match) for match in NUMBER.finditer(name)] for name in names), strict=True))
-    varying = [column for column in columns if len(set(column)) > 1]
+        raise _ambiguous(given, "differ in more than a number")
+    columns = list(zip(*(NUMBER.finditer(name) for name in names), strict=True))
+    varying = [column for column in columns if len(set(map(_value, column))) > 1]
     if len(varying) != 1:
-        raise _ambiguous(names, "differ in several numbers" if varying else "hold the same numbers")
-    (values,) = varying
+        raise _ambiguous(given, "differ in several numbers" if varying else "hold the same numbers")
+    (matches,) = varying
+    values = [_value(match) for match in matches]
     if len(set(values)) < len(values):
-        raise _ambiguous(names, "hold the same number more than once")
+        raise _ambiguous(given, "hold the same number more than once")
+    if unclear := [what for match in matches if (what := _unclear(match))]:
+        raise _ambiguous(given, f"differ in {unclear[0]}")
+    if all(map(_in_date, matches)):
+        raise _ambiguous(given, "differ in a date")
     if any(value != int(value) for value in values):
-        raise _ambiguous(names, "differ in a number that is not whole")
-    return [int(value) for value in values]
+        raise _ambiguous(given, "differ in a number that is not whole")
+    if max(values) > LARGEST:
+        raise _ambiguous(given, f"differ in a number above {LARGEST}")
+    return list(matches)
 
 
 def given_steps(steps: Any, count: int) -> list[int]:
@@ -60,7 +101,7 @@ def given_steps(steps: Any, count: int) -> list[int]:
         raise UsageError(f"steps={shown(steps)} is not allowed: steps are whole numbers with commas between them")
     if not isinstance(parts, Sequence | np.ndarray) or getattr(parts, "ndim", 1) != 1:
         raise UsageError(f"steps={shown(steps)} is not allowed: steps are a list of whole numbers")
-    found = [whole("an entry of steps", int(step) if isinstance(step, str) else step, least=0) for step in parts]
+    found = [whole("an entry of steps", int(step) if isinstance(step, str) else step, least=0, most=LARGEST) for step in parts]
     if len(found) != count or len(set(found)) < count or count < 2:
         there = "1 model" if count == 1 else f"a series of {count} models"
         raise UsageError(f"steps={shown(steps)} is not allowed: each of two or more models has its own, and there is {there}")
@@ -71,6 +112,33 @@ def _value(match: re.Match[str]) -> Decimal:
     """The number as written."""
     digits, power = match[1] or match[0], match[2] or ""
     return Decimal(digits).scaleb(UNITS[power] if power in UNITS else int(power[1:] or 0))
+
+
+def _unclear(match: re.Match[str]) -> str:
+    """A number with what stands around it, if that may change it; otherwise nothing."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    power, unit = POWER.search(before), None if match[2] else re.match(rf"(?:{UNREAD.pattern})[^\W_]*", after, re.IGNORECASE)
+    written = f"{power[0] if power else ''}{match[0]}{unit[0] if unit else ''}"
+    return f"{written}, which can be read in several ways" if power or unit else ""
+
+
+def _decimal(match: re.Match[str]) -> str:
+    """A number with what makes it part of a decimal without a point, or of one with a fraction's sign; otherwise nothing.
+
+    A point may be any character between digits, before a number in thousands or millions: of others it would leave a fraction.
+    """
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    whole_part, fraction = WHOLE.search(before), FRACTION.match(after)
+    if whole_part and (match[2] or whole_part[1] in POINTS):
+        return f"{whole_part[0]}{match[0]}"
+    if fraction or (after and unicodedata.numeric(after[0], None) is not None):
+        return f"{match[0]}{fraction[0] if fraction else after[0]}"
+    return ""
+
+
+def _in_date(match: re.Match[str]) -> bool:
+    """Whether the number is part of a date."""
+    return any(date.start() <= match.start() and match.end() <= date.end() for date in DATE.finditer(match.string))
 
 
 def _ambiguous(names: Sequence[str], what: str) -> UsageError:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdyn.models.checkpoint import Checkpoint, open_checkpoint
 from jaxdyn.models.tensor_slice import sizes
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["Summary", "describe", "summary_of"]
 
@@ -26,7 +26,7 @@ class Summary:
         path: where it is.
         family: its ``model_type``.
         shape: the decoder.
-        weights: how many numbers it has.
+        weights: how many numbers its tensors have, also those that no text reads.
         kinds: how many of its tensors have which kind of numbers, in the file's words.
         disk: bytes on disk.
         memory: bytes of the parameters in memory.
@@ -39,7 +39,7 @@ class Summary:
 
     path: Path
     family: str
-    shape: Decoder
+    shape: Transformer
     weights: int
     kinds: dict[str, int]
     disk: int
@@ -82,9 +82,11 @@ def describe(model: str | Path, *, dtype: str = "float32") -> Summary:
 
 def summary_of(checkpoint: Checkpoint) -> Summary:
     """The summary of an open checkpoint."""
-    shape, width = checkpoint.shape, jnp.dtype(checkpoint.shape.dtype).itemsize
+    shape, slices, width = checkpoint.shape, checkpoint.slices, jnp.dtype(checkpoint.shape.dtype).itemsize
     counts = {path: int(np.prod(size)) * (shape.layers if path.startswith("blocks/") else 1) for path, size in sizes(shape).items()}
-    weights, tokenizer = sum(counts.values()), checkpoint.tokenizer
+    numbers, tokenizer = sum(counts.values()), checkpoint.tokenizer
+    tensors = {at.name: int(np.prod(at.size)) * (shape.layers if path.startswith("blocks/") else 1) for path, at in slices.items()}
+    weights = sum(tensors.values())
     return Summary(
         path=checkpoint.path,
         family=checkpoint.family.name,
@@ -92,8 +94,8 @@ def summary_of(checkpoint: Checkpoint) -> Summary:
         weights=weights,
         kinds=dict(Counter(entry.kind for entry in checkpoint.archive.entries.values()).most_common()),
         disk=checkpoint.archive.bytes,
-        memory=weights * width,
-        peak=(weights + max(counts.values())) * width,
+        memory=numbers * width,
+        peak=(numbers + max(counts.values())) * width,
         seconds=weights / RATE,
         tokens=None if tokenizer is None else tokenizer.size,
         context=checkpoint.context,
@@ -101,7 +103,7 @@ def summary_of(checkpoint: Checkpoint) -> Summary:
     )
 
 
-def _traits(s: Decoder) -> list[str]:
+def _traits(s: Transformer) -> list[str]:
     """What tells the network from a plain LLaMA, in words."""
     scaling = "" if s.scaling is None else f", rates rescaled ({s.scaling.kind})"
     rotary = f"rotary positions in {s.rotated} of {s.entries} entries, base {s.base:g}{scaling}"

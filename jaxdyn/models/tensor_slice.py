@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Shaped
 
-from jaxdyn.nn.decoder import Decoder, init
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import init
 
 __all__ = ["TensorSlice", "extracted", "inserted", "sizes"]
 
@@ -45,7 +46,7 @@ def inserted(at: TensorSlice, tensor: Shaped[np.ndarray, "..."], value: Shaped[n
     part[...] = (value.T if at.transposed else value).reshape(part.shape)
 
 
-def sizes(shape: Decoder) -> Mapping[str, tuple[int, ...]]:
+def sizes(shape: Transformer) -> Mapping[str, tuple[int, ...]]:
     """The size of each parameter by its path, ``blocks/q``; those of blocks without the axis of layers."""
     leaves = jax.tree_util.tree_leaves_with_path(jax.eval_shape(lambda: init(shape, jax.random.key(0))))
     named = {"/".join(step.key for step in path): leaf.shape for path, leaf in leaves}

@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import functools
 import itertools
+import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
+from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import LARGEST, UsageError, one_line, shown
 from jaxdyn.models.config import read_json
-from jaxdyn.models.extras import library
+from jaxdyn.models.extras import library, panics
 
-__all__ = ["Tokenizer", "read_tokenizer", "refuse_unknown"]
+__all__ = ["Tokenizer", "WholeTokens", "read_tokenizer", "refuse_unknown", "shared_number"]
 
 NONE = "a token that is in no vocabulary"  # the library raises an error where it needs this token
 SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class WholeTokens:
+    """Tokens that are found in a text before the rest of it is cut into others, as llama.cpp finds them.
+
+    The longest is found first, in bytes, even where a shorter one begins to the left of it.
+
+    Args:
+        numbers: the tokens and their numbers.
+    """
+
+    numbers: Mapping[str, int]
+
+    def split(self, text: str) -> list[str | int]:
+        """The text's parts: what stands between these tokens, and their numbers."""
+        parts: list[str | int] = [text]
+        for token in self._by_length:
+            if token in text:
+                parts = [more for part in parts for more in (self._cut_at(token, part) if isinstance(part, str) else [part])]
+        return [part for part in parts if part != ""]
+
+    def _cut_at(self, token: str, part: str) -> Iterator[str | int]:
+        first, *others = part.split(token)
+        yield first
+        for other in others:
+            yield self.numbers[token]
+            yield other
+
+    @functools.cached_property
+    def _by_length(self) -> list[str]:
+        return sorted(self.numbers, key=lambda token: (-len(token.encode()), self.numbers[token]))
+
+    @functools.cached_property
+    def overlapping(self) -> list[tuple[str, str]]:
+        """Pairs of which the first may begin to the left of the second, overlap it, and give way to it, as it is no longer."""
+        beginnings: dict[str, list[str]] = {}
+        for token in self.numbers:
+            for i in range(1, len(token)):
+                beginnings.setdefault(token[:i], []).append(token)
+        return [
+            (one, other)
+            for one in self.numbers
+            for i in range(1, len(one))
+            for other in beginnings.get(one[i:], ())
+            if other != one and len(one.encode()) <= len(other.encode())
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +80,12 @@ class Tokenizer:
     Args:
         inner: the tokenizer of the library, or what has its methods.
         rows: number of the model's embeddings; texts with tokens beyond them are refused.
+        whole: tokens that are found in a text before ``inner`` is given the rest, where it would not find them in this way.
     """
 
     inner: Any
     rows: int = LARGEST
+    whole: WholeTokens | None = None
 
     @property
     def size(self) -> int:
@@ -51,25 +104,75 @@ class Tokenizer:
             code = f"U+{ord(found[0]):04X}"
             raise UsageError(f"the text has {code} at place {found.start()}, half of a pair of surrogates, which is no character")
         try:
-            numbers = np.asarray(self.inner.encode(text, add_special_tokens=special).ids, np.int64)
+            with panics():
+                numbers = np.asarray(self._numbers(text, special), np.int64)
         except UsageError:
             raise
         except Exception as error:  # the library raises nothing narrower
             reason = "no token for some character of it" if NONE in str(error) else shown(error)
             raise UsageError(f"the text {one_line(text)} cannot be written in the tokenizer's tokens: {reason}") from None
+        return self._embedded("the text has", numbers)
+
+    def before(self) -> Int[np.ndarray, " b"]:
+        """The tokens that the model's authors put before every text.
+
+        Found without a text, of which letters may have no token, or that of the beginning: the library puts them around any token.
+
+        Raises:
+            UsageError: for tokens without an embedding, and where the library puts nothing around a token.
+        """
+        try:
+            with panics():
+                numbers = self._around()[0] if hasattr(self.inner, "post_process") else self.inner.before
+        except Exception as error:  # the library raises nothing narrower
+            raise UsageError(f"the tokens before a text are not known: {shown(error)}") from None
+        return self._embedded("a text begins with", np.asarray(numbers, np.int64))
+
+    def _numbers(self, text: str, special: bool) -> list[int]:
+        """Token numbers of a text, before they are checked."""
+        if self.whole is None:
+            return list(self.inner.encode(text, add_special_tokens=special).ids)
+        numbers: list[int] = []
+        for part in self.whole.split(text):
+            numbers += [part] if isinstance(part, int) else self.inner.encode(part, add_special_tokens=False).ids
+        before, after = self._around() if special else ([], [])
+        return [*before, *numbers, *after]
+
+    def _around(self) -> tuple[list[int], list[int]]:
+        """What the library puts before and after a text."""
+        around = self.inner.post_process(_token(), None, True)
+        place = around.special_tokens_mask.index(0)  # what the library has added has a 1
+        return around.ids[:place], around.ids[place + 1 :]
+
+    def _embedded(self, where: str, numbers: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+        """The numbers, if the model has embeddings of all."""
         if numbers.size and numbers.max() >= self.rows:
             number = int(numbers[numbers >= self.rows][0])
             token = one_line(self.inner.id_to_token(number))
-            raise UsageError(f"the text has the token {token}, number {number}; the model has embeddings of {self.rows} tokens")
+            raise UsageError(f"{where} the token {token}, number {number}; the model has embeddings of {self.rows} tokens")
         return numbers.astype(np.int32)
 
     def single(self, text: str) -> int | None:
-        """The number of a text that is a single token with an embedding, otherwise None."""
+        """The number of a text that is a single token with an embedding, otherwise None, as where it is written as unknown."""
+        number = self._alone(text)
+        return None if number == self._unknown else number
+
+    def _alone(self, text: str) -> int | None:
+        """The number of a text that is a single token, unknown or not."""
         try:
             numbers = self.encode(text, special=False)
         except UsageError:
             return None
         return int(numbers[0]) if numbers.size == 1 else None
+
+    @functools.cached_property
+    def _unknown(self) -> int | None:
+        """The token of unknown texts, if there is one: what two letters of private use have in common, or two runes.
+
+        No vocabulary has the former, which some normalizers take out of a text; few have both of the latter as letters.
+        """
+        pairs = ((self._alone(one), self._alone(other)) for one, other in ("\ue000\ue001", "\u16a0\u16a2"))
+        return next((one for one, other in pairs if one == other is not None), None)
 
     def decode(self, tokens: Int[np.ndarray, " n"], *, special: bool = True) -> str:
         """The text of token numbers; without ``special``, control tokens are left out.
@@ -77,18 +180,26 @@ class Tokenizer:
         Invalid bytes, such as part of a character, become U+FFFD.
 
         Raises:
-            UsageError: for anything but one row of whole numbers, and for numbers without a token.
+            UsageError: for anything but one row of whole numbers, for numbers without a token, and where the library stops.
         """
         numbers = _row(tokens)
         for number in np.unique(numbers).tolist():
             if not (0 <= number <= LARGEST and self.inner.id_to_token(number)):
                 raise UsageError(f"{number} in tokens is not allowed: the tokenizer has no token of this number")
-        return "".join(
-            "".join(self._own[i].content for i in run if special or not self._own[i].special)
-            if own
-            else str(self.inner.decode(list(run), skip_special_tokens=not special))
-            for own, run in itertools.groupby(numbers.tolist(), self._own.__contains__)
-        )
+        written = [i for i in numbers.tolist() if special or i not in self._own or not self._own[i].special]
+        try:
+            with panics():
+                return "".join(
+                    self._text(list(run), own, special) for own, run in itertools.groupby(written, self._own.__contains__)
+                )
+        except Exception as error:  # the library raises nothing narrower
+            raise UsageError(f"tokens={shown(tokens)} cannot be written as a text: {shown(error)}") from None
+
+    def _text(self, run: list[int], own: bool, special: bool) -> str:
+        """The text of a run of added tokens of a byte-level tokenizer, or of others."""
+        if own:
+            return "".join(self._own[i].content for i in run)
+        return str(self.inner.decode(run, skip_special_tokens=not special))
 
     def save(self, file: Path) -> None:
         """Write a tokenizer.json.
@@ -96,30 +207,39 @@ class Tokenizer:
         Raises:
             UsageError: for a tokenizer that such a file cannot hold.
         """
+        if self.whole is not None:
+            one, other = map(one_line, self.whole.overlapping[0])
+            raise UsageError(
+                f"{file.name} cannot hold this tokenizer: of tokens that overlap, such as {one} and {other}, it finds the leftmost "
+                "one, not the longest; save the model without a tokenizer"
+            )
         self.inner.save(str(file))
         file.write_text(file.read_text(encoding="utf-8").replace(f'"{NONE}"', "null"), encoding="utf-8")
 
     @functools.cached_property
     def _own(self) -> dict[int, Any]:
         """Added tokens of a byte-level tokenizer: the library would read their letters as bytes."""
-        decoder = getattr(self.inner, "decoder", None)
-        if decoder is None or not isinstance(decoder, library("tokenizers.decoders").ByteLevel):
-            return {}
-        return dict(self.inner.get_added_tokens_decoder())
+        return dict(self.inner.get_added_tokens_decoder()) if _of_bytes(self.inner) else {}
 
 
 def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
-    """The tokenizer of a model with this many tokens.
+    """The tokenizer of a model with this many tokens, without truncation, padding and chance (the dropout of merges).
 
     Raises:
-        UsageError: for a file that the library cannot read, or whose numbers of tokens it would change.
+        UsageError: for a file that the library cannot read, or whose numbers of tokens it would change; for an added token of which
+            the normalizer leaves nothing; for one that is the letter of a byte.
     """
     try:
-        inner = library("tokenizers").Tokenizer.from_file(str(file))
+        with panics():
+            inner = library("tokenizers").Tokenizer.from_file(str(plain_file(file)))
+            reason = _everywhere(inner) or shared_number(inner)
     except UsageError:
         raise
     except Exception as error:  # the library raises nothing narrower
         raise UsageError(f"{file} is not a tokenizer that the library tokenizers can read: {error}") from None
+    if reason:
+        raise UsageError(f"{file}: {reason}")
+    _refuse_chance(inner)
     inner.no_truncation()
     inner.no_padding()
     _refuse_other_numbers(file, inner)
@@ -127,10 +247,77 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
     return Tokenizer(inner, vocabulary)
 
 
+@functools.cache
+def _token() -> Any:
+    """A text of one token, of a tokenizer that has no other."""
+    tokenizers = library("tokenizers")
+    return tokenizers.Tokenizer(library("tokenizers.models").WordLevel({"a": 0}, "a")).encode("a", add_special_tokens=False)
+
+
+def _refuse_chance(inner: Any) -> None:
+    """Make a text the same numbers every time: in training BPE may leave out merges, and Unigram draw from its pieces."""
+    for name in ("dropout", "alpha", "nbest_size"):
+        if getattr(inner.model, name, None) is not None:
+            setattr(inner.model, name, None)
+
+
 def refuse_unknown(inner: Any) -> None:
     """Make the library raise an error for a character without a token, which it would drop silently."""
     if type(inner.model).__name__ == "BPE" and inner.model.unk_token is None:
         inner.model.unk_token = NONE
+
+
+def _everywhere(inner: Any) -> str:
+    """Which added token the library would find everywhere, as its normalizer leaves nothing of it; "" if none."""
+    for token in inner.get_added_tokens_decoder().values():
+        if token.normalized and inner.normalizer is not None and not inner.normalizer.normalize_str(token.content):
+            return f"the tokenizer's normalizer leaves nothing of the added token {one_line(token.content)}"
+    return ""
+
+
+def shared_number(inner: Any) -> str:
+    """Which added token of a byte-level tokenizer has the number of a token of other bytes; "" if none.
+
+    ``é`` is the letter of the byte 0xE9: as an added token of its own it would have that token's number, and no text could be told
+    from the other.
+    """
+    for number, token in inner.get_added_tokens_decoder().items() if _of_bytes(inner) else ():
+        text = token.content
+        if not text.isascii() and set(text) <= _letters().keys() and _writes(inner.model, text, number):
+            return f"the added token {one_line(text)} has the number of a token of other bytes, {number}"
+    return ""
+
+
+def _writes(model: Any, letters: str, number: int) -> bool:
+    """Whether some text has bytes that the model itself, without added tokens, writes by this token of these letters."""
+    data, looks_up = bytes(_letters()[letter] for letter in letters), getattr(model, "ignore_merges", False)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data.lstrip(bytes(range(0x80, 0xC0))))  # it may begin or end in a character
+    except UnicodeDecodeError:
+        return False
+    try:
+        if looks_up:  # words, which are whole characters
+            model.ignore_merges = "\ufffd" not in data.decode(errors="replace")
+        return [part.id for part in model.tokenize(letters)] == [number]
+    finally:
+        if looks_up:
+            model.ignore_merges = True
+
+
+@functools.cache
+def _letters() -> dict[str, int]:
+    """The bytes that letters of tokens stand for: themselves, as far as these are printed, and U+0100, U+0101, … for the others."""
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printed]
+    return {chr(byte): byte for byte in printed} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+def _of_bytes(inner: Any) -> bool:
+    """Whether letters of tokens stand for bytes."""
+    decoders, decoder = library("tokenizers.decoders"), getattr(inner, "decoder", None)
+    if isinstance(decoder, decoders.Sequence):
+        return {part["type"] for part in json.loads(decoder.__getstate__())["decoders"]} == {"ByteLevel"}
+    return isinstance(decoder, decoders.ByteLevel)
 
 
 def _refuse_other_numbers(file: Path, inner: Any) -> None:

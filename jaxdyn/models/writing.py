@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,24 @@ from jaxtyping import PyTree, Shaped
 
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.storage.store import atomic_write
-from jaxdyn.errors import UsageError, shown
+from jaxdyn.errors import LARGEST, UsageError, shown, whole
 from jaxdyn.models.config import Config
 from jaxdyn.models.extras import library
 from jaxdyn.models.families import FAMILIES, Family
 from jaxdyn.models.tensor_slice import inserted, sizes
 from jaxdyn.models.tokenizer import Tokenizer
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["save"]
+
+UNSEEN = ("start", "std", "copies", "dropout", "drops", "scan")  # fields that logits without dropout do not show
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def save(
     folder: str | Path,
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     *,
     family: str,
@@ -39,14 +44,17 @@ def save(
     Args:
         folder: a new or empty folder.
         shape: the network.
-        params: its parameters, written in their own dtype.
+        params: its parameters, finite, written in their own dtype whatever that of the shape is; parts of one tensor in one that
+            holds both.
         family: the layout: llama, mistral, qwen2 or gpt_neox.
         tokenizer: texts and token numbers, written as tokenizer.json.
         context: tokens of the longest text in training.
 
     Raises:
-        UsageError: for a network that the layout cannot describe, and a folder that holds something.
+        UsageError: for a network that the layout cannot describe, weights of another network or that are not finite, and a folder
+            that holds something.
     """
+    context = whole("context", context, least=1, most=LARGEST)
     folder, known = from_home(folder), [name for name, each in FAMILIES.items() if each.config is not None]
     if family not in known:
         raise UsageError(f"family={shown(family)} is not allowed: it is one of {', '.join(known)}")
@@ -54,6 +62,7 @@ def save(
         raise UsageError(f"{folder} is not empty; nothing is overwritten, choose another folder")
     numpy = library("safetensors.numpy")
     config, tensors = _config(shape, FAMILIES[family], context), _tensors(shape, FAMILIES[family], params)
+    config |= {"dtype": _wide(tensors.values()).name}
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer.json")
@@ -62,10 +71,10 @@ def save(
     return folder
 
 
-def _config(shape: Decoder, family: Family, context: int) -> dict[str, Any]:
+def _config(shape: Transformer, family: Family, context: int) -> dict[str, Any]:
     """The config.json, if what is read from it is this network."""
     assert family.config is not None
-    config = {"model_type": family.name, "max_position_embeddings": context, "dtype": shape.dtype} | family.config(shape)
+    config = {"model_type": family.name, "max_position_embeddings": context} | family.config(shape)
     try:
         again = _plain(family.shape(Config(Path("config.json"), config), shape.dtype))
     except UsageError as error:
@@ -77,24 +86,47 @@ def _config(shape: Decoder, family: Family, context: int) -> dict[str, Any]:
     return config
 
 
-def _plain(shape: Decoder) -> Decoder:
+def _plain(shape: Transformer) -> Transformer:
     """The same network with defaults written out, and without what its parameters do not show."""
     rotary = shape.rotated if shape.position == "rotary" else None
-    return dataclasses.replace(shape, groups=shape.key_heads, head_size=shape.entries, rotary=rotary, std=0.02, scan=True)
+    written: dict[str, Any] = {"groups": shape.key_heads, "head_size": shape.entries, "rotary": rotary, "outputs": shape.logits}
+    unseen: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(shape) if f.name in UNSEEN}
+    return dataclasses.replace(shape, **written, **unseen)
 
 
-def _tensors(shape: Decoder, family: Family, params: PyTree) -> dict[str, Shaped[np.ndarray, "..."]]:
+def _tensors(shape: Transformer, family: Family, params: PyTree) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The tensors under the family's names."""
-    dtype, slices = jnp.dtype(shape.dtype), family.slices(shape)
-    tensors: dict[str, np.ndarray] = {}
-    for path, size in sizes(shape).items():
-        stacked = path.startswith("blocks/")
-        own = params["blocks"][path.removeprefix("blocks/")] if stacked else params[path]
-        values = np.asarray(jax.device_get(own))
-        if values.shape != ((shape.layers, *size) if stacked else size):
-            raise UsageError(f"these weights are of another network: {path} has the size {'x'.join(map(str, values.shape))}")
-        for layer, value in enumerate(values if stacked else values[None]):
-            name = slices[path].name.replace("{i}", str(layer))
-            tensor = tensors.setdefault(name, np.zeros(slices[path].size, dtype))
-            inserted(slices[path], tensor, value)
+    slices, tensors = family.slices(shape), dict[str, np.ndarray]()
+    own = _checked(shape, params)
+    for path, values in own.items():
+        at = slices[path]
+        dtype = _wide(own[other] for other in slices if slices[other].name == at.name)
+        for layer, value in enumerate(values if path.startswith("blocks/") else values[None]):
+            tensor = tensors.setdefault(at.name.replace("{i}", str(layer)), np.zeros(at.size, dtype))
+            inserted(at, tensor, value)
     return tensors
+
+
+def _checked(shape: Transformer, params: PyTree) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The parameters on the host, by their paths."""
+    rows: list[Any] = jax.tree_util.tree_leaves_with_path(params)
+    own = {"/".join(str(getattr(step, "key", step)) for step in path): np.asarray(jax.device_get(leaf)) for path, leaf in rows}
+    wanted = sizes(shape)
+    if others := sorted(own.keys() ^ wanted.keys()):
+        has = "have" if others[0] in own else "lack"
+        raise UsageError(f"these weights are of another network: they {has} {others[0]}")
+    for path, size in wanted.items():
+        values = own[path]
+        if values.shape != ((shape.layers, *size) if path.startswith("blocks/") else size):
+            raise UsageError(f"these weights are of another network: {path} has the size {'x'.join(map(str, values.shape))}")
+        if values.dtype.name not in DTYPES:
+            raise UsageError(f"weights of {values.dtype.name} ({path}) are not allowed: they are {', '.join(DTYPES)}")
+        if not np.isfinite(values).all():
+            raise UsageError(f"the weights {path} are not allowed: they have numbers that are not finite")
+    return own
+
+
+def _wide(arrays: Iterable[Shaped[np.ndarray, "..."]]) -> np.dtype:
+    """The narrowest dtype that holds all of them."""
+    names = {array.dtype.name for array in arrays}
+    return np.dtype(jnp.dtype(names.pop())) if len(names) == 1 else np.dtype("float64" if "float64" in names else "float32")

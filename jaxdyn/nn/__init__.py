@@ -1,29 +1,28 @@
-"""Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them.
+"""One transformer as pure functions, with every variant as a field, and what one can observe of it.
 
 Decoding with a cache, and generating text, is :mod:`jaxdyn.nn.cache`.
 """
 
 from jaxdyn.nn import cache
 from jaxdyn.nn.attention import KINDS, alibi, attend, causal_mask, rotate, weights
-from jaxdyn.nn.config import Shape
-from jaxdyn.nn.decoder import LLAMA, Decoder, decoder, llama
+from jaxdyn.nn.config import Transformer
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
-from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
+from jaxdyn.nn.pointwise import ACTIVATIONS
+from jaxdyn.nn.presets import LLAMA, encoder_lm, gpt2, llama, tree_network
 from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network, read_out
 
 __all__ = [
+    "ACTIVATIONS",
     "KINDS",
     "LLAMA",
     "OBSERVABLES",
-    "Decoder",
     "Network",
-    "Shape",
+    "Transformer",
     "alibi",
     "attend",
     "cache",
     "causal_mask",
     "count",
-    "decoder",
     "encoder_lm",
     "gpt2",
     "llama",

@@ -1,4 +1,4 @@
-"""What happens inside a decoder's blocks, reduced layer by layer while a text is read.
+"""What happens inside a transformer's blocks, reduced layer by layer while a text is read.
 
 Attention weights of all layers at once would fill the memory of a large model: here a function is given one block after another,
 inside the loop over layers, and only what it returns is stacked. What it does not use is not computed.
@@ -14,20 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxdyn.nn.decoder import (
-    Decoder,
-    attended,
-    blocks_of,
-    expanded,
-    heads,
-    last,
-    parts,
-    product,
-    read,
-    units,
-    without_sink,
-    written,
-)
+from jaxdyn.nn.config import Transformer
+from jaxdyn.nn.transformer import attended, blocks_of, ending, expanded, heads, last, parts, read, without_sink
 
 __all__ = ["BlockActivations", "cross_entropies", "reduce_blocks"]
 
@@ -51,29 +39,26 @@ class BlockActivations(NamedTuple):
 
 
 def reduce_blocks(
-    shape: Decoder, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[BlockActivations], Any]
+    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[BlockActivations], Any]
 ) -> tuple[Float[Array, "b n d"], Any]:
     """The last residual stream after its norm, and what ``reduce`` makes of every block, stacked by depth.
 
     Raises:
-        UsageError: as of :func:`jaxdyn.nn.decoder.trunk`.
+        UsageError: as of :func:`jaxdyn.nn.transformer.trunk`.
     """
     enter, _, _ = parts(shape)
 
     def one(x: Array, w: dict[str, Array]) -> tuple[Array, Any]:
         q, k, v = heads(shape, x, w)
         mixed, b = attended(shape, q, k, v, w.get("sink"))
-        attention = written(shape, mixed, w)
-        inner = units(shape, x if shape.parallel else x + attention, w)
-        added = product(shape, w, "down", inner)
-        after = x + attention + added
-        return after, reduce(BlockActivations(w, x, q, k, v, b, mixed, attention, inner, added, after))
+        end = ending(shape, x, mixed, w)
+        return end.after, reduce(BlockActivations(w, x, q, k, v, b, mixed, *end))
 
     x, reduced = jax.lax.scan(one, enter(params, tokens), expanded(shape, blocks_of(shape, params)))
     return without_sink(shape, last(shape, params, x)), reduced
 
 
-def cross_entropies(shape: Decoder, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:
+def cross_entropies(shape: Transformer, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:
     """Cross-entropy of each target, in nats, from the last residual stream after its norm; few logits are in memory at once."""
     count = x.shape[0]
     blocks = -(-count // ROWS)

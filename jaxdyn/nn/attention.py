@@ -14,6 +14,9 @@ sigmoid     :math:`1 / (1 + e^{-s_{ij}})`
 relu        :math:`\max(s_{ij}, 0) / t_i`, t the keys that i sees
 =========== ======================================================= =======
 
+A key may stand for several, or for a share of one (``counts``, c): :math:`e^{s_{ij}}` is then :math:`c_{ij} e^{s_{ij}}`, and so
+with all kinds. A function of one's own, ``"module:function"``, has the scores and the mask as its arguments and gives the weights.
+
 A learnable sink token and a bias of keys and values are keys of their own (``extra``); positions are rotations (:func:`rotate`) or
 a term c of the scores (:func:`alibi`).
 
@@ -24,7 +27,9 @@ Letters: h heads of e numbers, n positions (queries), m positions (keys), x extr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +37,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.nn import choices
 from jaxdyn.nn.rotary import Scaling, slowed
 
 __all__ = ["KINDS", "alibi", "angles", "attend", "causal_mask", "rotate", "slopes", "turn", "weights"]
@@ -46,9 +52,10 @@ def causal_mask(n: int) -> Bool[Array, "n n"]:
 
 def weights(
     scores: Float[Array, "*batch n m"],
-    kind: str = "softmax",
+    kind: Any = "softmax",
     mask: Bool[Array, "*#batch n m"] | None = None,
     sink: Float[Array, "*#batch #n"] | None = None,
+    counts: Float[Array, "*#batch #n m"] | None = None,
 ) -> Float[Array, "*batch n m"]:
     """Attention weights b of scores s; a masked key has weight 0, also where a query sees no key at all.
 
@@ -56,30 +63,74 @@ def weights(
 
     Args:
         scores: the scores.
-        kind: one of :data:`KINDS`.
+        kind: one of :data:`KINDS`, a switch between them, or a function of one's own (:mod:`jaxdyn.nn.choices`).
         mask: which keys a query sees, True or False; None: all. A term of the scores (0 and -inf) is no mask, but a bias.
         sink: the logit of the sink of every query, for ``sink_bias`` alone.
+        counts: how many keys each of them stands for, at least 0; None: one. A key of which there is none has weight 0.
 
     Raises:
         UsageError: if the kind is none of :data:`KINDS`, a sink is missing or of no use, or a mask is not of truth values.
     """
-    if kind not in KINDS:
-        raise UsageError(f"attention={kind!r} is not allowed: it is one of {', '.join(KINDS)}")
-    if (kind == "sink_bias") != (sink is not None):
-        raise UsageError(f"attention={kind!r}: the logit of a sink goes with sink_bias, and with no other kind")
+    named = choices.names(kind)
+    choices.check("attention", kind, KINDS)
+    if ("sink_bias" in named) != (sink is not None):
+        raise UsageError(f"attention={', '.join(named)!r}: the logit of a sink goes with sink_bias, and with no other kind")
     if mask is not None and mask.dtype != bool:
         raise UsageError(f"mask={shown(mask)} is not allowed: it is True where a query sees a key, and False elsewhere")
     s = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
-    if kind == "softmax":
-        b = _softmax(s, mask)
-    elif kind in ("zero_sink", "sink_bias"):
-        b = _with_sink(s, mask, jnp.zeros((1, 1), s.dtype) if sink is None else sink[..., None].astype(s.dtype))
-    elif kind == "relu":
-        seen = s.shape[-1] if mask is None else jnp.maximum(jnp.sum(mask, -1, keepdims=True), 1).astype(s.dtype)
-        b = _masked(jax.nn.relu(s) / seen, mask)
-    else:
-        b = _masked({"exp": jnp.exp, "linear": lambda s: s, "sigmoid": jax.nn.sigmoid}[kind](s), mask)
-    return b.astype(scores.dtype)
+    if counts is not None:
+        if any(name not in KINDS for name in named):
+            raise UsageError(f"attention={', '.join(named)!r}: counts go with {', '.join(KINDS)}, not with functions of your own")
+        mask = counts > 0 if mask is None else mask & (counts > 0)
+        counts = counts.astype(s.dtype)
+    forms = _forms(s, mask, sink, counts) | {name: functools.partial(_own, name, s, mask) for name in named if name not in KINDS}
+    return choices.applied("attention", kind, forms).astype(scores.dtype)
+
+
+def _forms(
+    s: Float[Array, "*batch n m"],
+    mask: Bool[Array, "*#batch n m"] | None,
+    sink: Float[Array, "*#batch #n"] | None,
+    counts: Float[Array, "*#batch #n m"] | None = None,
+) -> dict[str, Callable[[], Array]]:
+    """The weights of every kind."""
+
+    def alone(form: Callable[[Array], Array]) -> Array:
+        seen = s if mask is None else jnp.where(mask, s, 0)  # else a score that nobody sees could overflow, and spoil gradients
+        return _masked(form(seen) if counts is None else counts * form(seen), mask)
+
+    def shared() -> Array:
+        number = jnp.ones((), s.dtype) if counts is None else counts
+        seen = s.shape[-1] if mask is None else jnp.sum(jnp.where(mask, number, 0), -1, keepdims=True).astype(s.dtype)
+        return alone(lambda s: jax.nn.relu(s) / (seen if mask is None else jnp.where(seen > 0, seen, 1)))
+
+    def beside(logit: Array | None) -> Array:
+        return _with_sink(s, mask, jnp.zeros((1, 1), s.dtype) if logit is None else logit[..., None].astype(s.dtype), counts)
+
+    return {
+        "softmax": lambda: _softmax(s, mask) if mask is None or counts is None else _counted(s, mask, counts),
+        "exp": lambda: alone(jnp.exp),
+        "linear": lambda: alone(lambda s: s),
+        "zero_sink": lambda: beside(None),
+        "sink_bias": lambda: beside(sink),
+        "sigmoid": lambda: alone(jax.nn.sigmoid),
+        "relu": shared,
+    }
+
+
+def _own(name: str, s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+    """The weights that a function of one's own gives; the mask holds for it, too."""
+    return _masked(choices.own("attention", name)(s, jnp.ones(s.shape, bool) if mask is None else mask), mask)
+
+
+def _counted(
+    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"], counts: Float[Array, "*#batch #n m"]
+) -> Float[Array, "*batch n m"]:
+    """The softmax over keys that stand for several each."""
+    top = jax.lax.stop_gradient(jnp.max(jnp.where(mask, s, -jnp.inf), -1, keepdims=True))
+    e = jnp.where(mask, counts, 0) * jnp.exp(jnp.where(mask, s - top, 0))
+    total = jnp.sum(e, -1, keepdims=True)
+    return e / jnp.where(total > 0, total, 1)
 
 
 def attend(
@@ -87,7 +138,7 @@ def attend(
     key: Float[Array, "*batch m h e"],
     value: Float[Array, "*batch m h f"],
     *,
-    kind: str = "softmax",
+    kind: Any = "softmax",
     mask: Bool[Array, "*#heads n m"] | None = None,
     bias: Float[Array, "*#heads n m"] | None = None,
     sink: Float[Array, " h"] | None = None,
@@ -100,7 +151,7 @@ def attend(
         query: queries.
         key: keys.
         value: values.
-        kind: one of :data:`KINDS`.
+        kind: as of :func:`weights`.
         mask: which keys a query sees, for all heads or with an axis of them before n.
         bias: a term of the scores, shaped as the mask.
         sink: the sink's logit of every head, for ``sink_bias``.
@@ -138,8 +189,9 @@ def rotate(
     Raises:
         UsageError: if e is odd.
     """
+    exact = jnp.promote_types(x.dtype, jnp.float32)  # in bfloat16 positions beyond 256 have no angle of their own
     at = jnp.arange(x.shape[-3], dtype=jnp.int32) if positions is None else positions
-    return turn(x, *angles(at, x.shape[-1], base, x.dtype))
+    return turn(x.astype(exact), *angles(at, x.shape[-1], base, exact)).astype(x.dtype)
 
 
 def angles(
@@ -213,12 +265,15 @@ def _shares_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, A
 
 
 def _with_sink(
-    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None, sink: Float[Array, "*#batch #n 1"]
+    s: Float[Array, "*batch n m"],
+    mask: Bool[Array, "*#batch n m"] | None,
+    sink: Float[Array, "*#batch #n 1"],
+    counts: Float[Array, "*#batch #n m"] | None,
 ) -> Float[Array, "*batch n m"]:
     """The softmax with one more logit in its sum. That logit is in the maximum, too: otherwise shifted logits overflow."""
     s = s if mask is None else jnp.where(mask, s, -jnp.inf)
     top = jax.lax.stop_gradient(jnp.maximum(jnp.max(s, -1, keepdims=True), sink))
-    e = jnp.exp(s - top)
+    e = jnp.exp(s - top) if counts is None else counts * jnp.exp(s - top)
     return e / (jnp.exp(sink - top) + jnp.sum(e, -1, keepdims=True))
 
 

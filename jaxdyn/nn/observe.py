@@ -39,7 +39,7 @@ def _over_gram(u: Float[Array, "n d"], power: int) -> Float[Array, ""]:
 def mean_cosine(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
     r"""Mean absolute cosine over pairs of distinct rows.
 
-    For random directions it is :func:`random_cosine`.
+    For random directions it is :func:`random_cosine`. A row of zeros counts as orthogonal to all others.
     NaN if a row has one. Source: the orthogonality figure of arXiv:2310.00535 (appendix); it shows absolute cosines.
 
     Raises:
@@ -71,8 +71,8 @@ def unit_gram_error(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
 
 
 def _matrix(vectors: Float[Array, "n d"], least: int) -> Float[Array, "n d"]:
-    """A real matrix of so many rows or more."""
+    """A real matrix of so many rows or more, in float32 at least: what is said of it is a sum of many products."""
     vectors = jnp.asarray(vectors)
     if vectors.ndim != 2 or vectors.shape[0] < least or jnp.iscomplexobj(vectors):
         raise UsageError(f"vectors={shown(vectors)} is not allowed: it is a real matrix with {least} rows or more")
-    return vectors
+    return vectors.astype(jnp.promote_types(vectors.dtype, jnp.float32)) if jnp.issubdtype(vectors.dtype, jnp.floating) else vectors

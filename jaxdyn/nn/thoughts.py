@@ -25,20 +25,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn import errors
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import (
-    Decoder,
-    blocks_of,
-    embedded,
-    heads,
-    last,
-    merged,
-    near,
-    placed,
-    turned,
-    with_sink,
-    without_sink,
-)
+from jaxdyn.nn.config import Transformer
 from jaxdyn.nn.tokens import checked
+from jaxdyn.nn.transformer import blocks_of, embedded, heads, last, merged, near, placed, turned, with_sink, without_sink
 
 __all__ = ["Feed", "Memory", "aside", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
 
@@ -52,7 +41,7 @@ class Memory(NamedTuple):
     value: Float[Array, "*b k m e"]
 
 
-def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
+def forward(shape: Transformer, params: PyTree, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
     """Hidden states after the last norm for a whole sequence of inputs, positions included, in one causal pass without a cache."""
     at = jnp.arange(x.shape[-2], dtype=jnp.int32)
     for w in _blocks(shape, params):
@@ -61,13 +50,16 @@ def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[
     return last(shape, params, x)
 
 
-def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
+def remember(shape: Transformer, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
     """What every layer remembers of the first inputs of a sequence, given without positions; the last layer ends there.
 
     Raises:
         UsageError: if there are more inputs than learned positions.
     """
     fits(shape, x.shape[-2])
+    if x.shape[-2] == 0:
+        nothing = jnp.zeros((*x.shape[:-2], shape.key_heads, 0, shape.entries), x.dtype)
+        return [Memory(nothing, nothing)] * shape.depth
     at, past = jnp.arange(x.shape[-2], dtype=jnp.int32), []
     x = _positioned(shape, params, x, at)
     for number, w in enumerate(_blocks(shape, params), 1):
@@ -85,7 +77,12 @@ def room(past: list[Memory], places: int) -> list[Memory]:
 
 
 def step(
-    shape: Decoder, params: PyTree, past: list[Memory], recent: list[Memory], x: Float[Array, "*b n d"], slot: Int[Array, ""] | int
+    shape: Transformer,
+    params: PyTree,
+    past: list[Memory],
+    recent: list[Memory],
+    x: Float[Array, "*b n d"],
+    slot: Int[Array, ""] | int,
 ) -> tuple[Float[Array, "*b n d"], list[Memory]]:
     """Hidden states for n inputs that follow one another, and the memory with them.
 
@@ -122,7 +119,7 @@ def step(
 
 
 def aside(
-    shape: Decoder, params: PyTree, past: list[Memory], recent: list[Memory], x: Float[Array, "*b c d"]
+    shape: Transformer, params: PyTree, past: list[Memory], recent: list[Memory], x: Float[Array, "*b c d"]
 ) -> Float[Array, "*b c d"]:
     """Hidden states for inputs that are asked aside: number i, from 0, comes after i + 1 inputs that followed the prompt.
 
@@ -156,7 +153,7 @@ def aside(
 
 
 def think(
-    shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int, *, feed: Feed = lambda hidden, _: hidden
+    shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"], count: int, *, feed: Feed = lambda hidden, _: hidden
 ) -> Float[Array, "c1 *b d"]:
     """Hidden states after the prompt and after each of ``count`` thoughts: the last token of the prompt is read as thought 0 is.
 
@@ -184,19 +181,20 @@ def think(
     return jax.lax.scan(one, (x[..., -1, :], room(past, count + 1)), jnp.arange(count + 1, dtype=jnp.int32))[1]
 
 
-def fits(shape: Decoder, places: int) -> None:
-    """Raises UsageError if there are more places than learned positions."""
+def fits(shape: Transformer, places: int) -> None:
+    """Raises UsageError if there are more places than learned positions, and for a network that is not causal."""
+    errors.require(shape, shape.causal, "token by token only causal networks can be read", "causal")
     if shape.position == "learned" and places > shape.length:
         raise UsageError(f"this network has learned {shape.length} positions (length), prompt and thoughts take {places}")
 
 
-def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
+def entered(shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
     """Embeddings without positions."""
     plain = dataclasses.replace(shape, position="none", rotary=None, scaling=None)
     return embedded(plain, params, tokens, jnp.arange(tokens.shape[-1], dtype=jnp.int32))
 
 
-def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
+def whole(shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
     """What :func:`think` gives, with everything computed again for every thought: the published loop, for comparison."""
     tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     at = jnp.arange(tokens.shape[-1] + errors.whole("count", count, least=0), dtype=jnp.int32)
@@ -210,17 +208,17 @@ def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int
     return jnp.stack(hidden)
 
 
-def _blocks(shape: Decoder, params: PyTree) -> list[dict[str, Array]]:
+def _blocks(shape: Transformer, params: PyTree) -> list[dict[str, Array]]:
     """The weights of every depth."""
     return [jax.tree.map(lambda w, i=i: w[i], blocks_of(shape, params)) for i in shape.walk]
 
 
-def _positioned(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> Float[Array, "*b n d"]:
-    """Inputs with their positions, if these are learned."""
-    return x + placed(shape, params, at) if shape.position == "learned" else x
+def _positioned(shape: Transformer, params: PyTree, x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> Float[Array, "*b n d"]:
+    """Inputs with their positions, if these are added to them."""
+    return x + placed(shape, params, at) if shape.added else x
 
 
-def _length(shape: Decoder, memory: list[Memory]) -> int:
+def _length(shape: Transformer, memory: list[Memory]) -> int:
     """Places of a memory, if it has the layers and heads of this network."""
     sizes = {(len(memory), *part.shape[-3:-2], *part.shape[-1:]) for layer in memory for part in layer}
     if sizes != {(shape.depth, shape.key_heads, shape.entries)}:
@@ -229,7 +227,7 @@ def _length(shape: Decoder, memory: list[Memory]) -> int:
     return memory[0].key.shape[-2]
 
 
-def _read(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> tuple[Array, Memory]:
+def _read(shape: Transformer, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> tuple[Array, Memory]:
     """Queries [*b, h, n, e] of inputs at these positions, and what is remembered of them."""
     query, key, value = heads(shape, x, w)
     parts = turned(shape, query, at), turned(shape, key, at), value
@@ -238,7 +236,7 @@ def _read(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: In
 
 
 def _block(
-    shape: Decoder,
+    shape: Transformer,
     w: dict[str, Array],
     x: Float[Array, "*b n d"],
     query: Float[Array, "*b h n e"],
@@ -258,7 +256,7 @@ def _block(
     sink = None if "sink" not in w else w["sink"].reshape(shape.key_heads, share, 1)
     seen = near(shape, keys <= at[:, None] if seen is None else seen, at[:, None] - keys)
     b = attention.weights(scores, shape.attention, seen, sink)
-    b = b.reshape(*b.shape[:-3], share * count, -1)
+    b = b.reshape(*b.shape[:-3], share * count, -1).astype(x.dtype)
     out, first = jnp.zeros((), x.dtype), 0
     for part in parts:
         end = first + part.value.shape[-2]

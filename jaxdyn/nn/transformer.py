@@ -1,49 +1,94 @@
-r"""One transformer for all experiments, in flax.linen, behind two pure functions ``init`` and ``apply``.
+r"""One transformer for all experiments, as pure functions of its weights: a pytree of arrays with a leading axis of layers.
 
-.. math:: x \leftarrow N(x + A(x)),\ x \leftarrow N(x + F(x)) \ \text{(post)}; \qquad
-   x \leftarrow x + A(N x),\ x \leftarrow x + F(N x) \ \text{(pre)}
+.. math:: x \leftarrow s x + r A(N x), \quad x \leftarrow s x + r F(N x) \ \text{(pre)}; \qquad
+   x \leftarrow N(s x + r A(x)), \quad x \leftarrow N(s x + r F(x)) \ \text{(post)}
 
-A: attention over the heads (:mod:`jaxdyn.nn.attention`), F: two-layer MLP, N: layer norm. Layers are scanned: their parameters are
-stacked along a leading axis, and a deep network compiles as fast as a shallow one.
-Letters: b sequences of n tokens, L layers, h heads, d width, m units of the MLP, V tokens.
+A: attention over the heads (:mod:`jaxdyn.nn.attention`), F: the MLP, N: a norm, s and r: ``skip`` and ``residual``, 1 by default.
+A parallel block is :math:`x \leftarrow s x + r(A(Nx) + F(N'x))`. The MLP is :math:`\phi(z W_u) W_d` or, gated,
+:math:`(\phi(z W_g) \circ z W_u) W_d`. Every variant is a field of :class:`jaxdyn.nn.Transformer`, which has their sources.
+
+Source: arXiv:1706.03762 (post); arXiv:2302.13971 (LLaMA), section 2.2 (the defaults).
+Letters: b sequences of n tokens, L layers, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from flax.errors import ScopeParamNotFoundError, ScopeParamShapeError
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
-from jaxdyn.errors import UsageError
-from jaxdyn.linalg import dense
-from jaxdyn.nn import attention
-from jaxdyn.nn.config import Shape
-from jaxdyn.nn.init import rules
-from jaxdyn.nn.observe import mean_cosine
+from jaxdyn.errors import UsageError, is_traced, shown
+from jaxdyn.linalg import dense, matrix_vector, vector_matrix
+from jaxdyn.nn import attention, choices
+from jaxdyn.nn.config import BIASES, DROPS, Transformer
+from jaxdyn.nn.norms import layer_norm, rms_norm
+from jaxdyn.nn.pointwise import activated
+from jaxdyn.nn.start import init
 from jaxdyn.nn.tokens import checked
+from jaxdyn.sampling import wide
 
-__all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]
+__all__ = [
+    "OBSERVABLES",
+    "Network",
+    "added",
+    "angles",
+    "apply",
+    "attended",
+    "blocks_of",
+    "count",
+    "embedded",
+    "ending",
+    "entering",
+    "expanded",
+    "heads",
+    "init",
+    "joined",
+    "last",
+    "merged",
+    "near",
+    "network",
+    "no_trunk",
+    "normed",
+    "parts",
+    "placed",
+    "product",
+    "read",
+    "read_out",
+    "rms_norm",
+    "trunk",
+    "turned",
+    "units",
+    "with_sink",
+    "without_sink",
+    "written",
+]
 
 OBSERVABLES = {
-    "attention": "attention weights, [L, b, h, n, n]",
-    "entropy": "entropy in nats of every query's attention, [L, b, h, n]",
-    "inputs": "residual stream before each block and after the last (and its norm, if there is one), [L + 1, b, n, d]",
-    "hidden": "units of the MLPs after their activation, [L, b, n, m]",
-    "stable_rank": "stable rank of the lower matrix of each MLP, [L]",
-    "cosine": "mean |cos| of the embeddings, then of the rows that each MLP writes into the residual stream, [L + 1]",
+    "attention": "attention weights, [depth, b, h, n, n]",
+    "entropy": "entropy in nats of every query's attention (of its shares; NaN of linear attention), [depth, b, h, n]",
+    "inputs": "residual stream before each block and after the last (and its norm, if there is one), [depth + 1, b, n, d]",
+    "hidden": "units of the MLPs after their activation, [depth, b, n, f]",
 }
-ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "linear": lambda x: x}
+Drop = Callable[..., Array]
+
+
+def no_trunk(params: PyTree, tokens: Any, **_: Any) -> Any:
+    """The trunk of a network that has none.
+
+    Raises:
+        UsageError: always.
+    """
+    raise UsageError("this network has no trunk: it is made of a module that gives logits, and nothing before them")
 
 
 class Network(NamedTuple):
-    """A transformer as two pure functions of its weights.
+    """A transformer as pure functions of its weights, or a module of flax's (:mod:`jaxdyn.nn.adapters`), which has no trunk.
 
     ``init(key) -> params``. ``apply(params, tokens, *, key=None, observe=())``: logits [b, n, V] of integer tokens [b, n]; with a
     key dropout is on; with names from :data:`OBSERVABLES` in ``observe``, a pair of the logits and a dict of what was asked for.
@@ -52,20 +97,20 @@ class Network(NamedTuple):
     and shapes (:mod:`jaxdyn.nn.tokens`).
     """
 
-    shape: Shape
+    shape: Any
     init: Callable[..., PyTree]
     apply: Callable[..., Any]
-    trunk: Callable[..., Any]
+    trunk: Callable[..., Any] = no_trunk
+
+    @property
+    def has_trunk(self) -> bool:
+        """Whether the logits are a read-out of a trunk."""
+        return self.trunk is not no_trunk
 
 
-def network(shape: Shape) -> Network:
+def network(shape: Transformer) -> Network:
     """The network of a shape."""
-    module = Transformer(shape)
-
-    def init(key: PRNGKeyArray) -> PyTree:
-        return module.init(key, jnp.zeros((1, 1), jnp.int32), read=True)["params"]
-
-    return Network(shape, init, functools.partial(_apply, module, True), functools.partial(_apply, module, False))
+    return Network(shape, *(functools.partial(function, shape) for function in (init, apply, trunk)))
 
 
 def count(params: PyTree) -> int:
@@ -79,170 +124,361 @@ def read_out(params: PyTree) -> tuple[Float[Array, "V d"], Float[Array, " V"]]:
     return head, params["head_bias"] if "head_bias" in params else jnp.zeros(head.shape[0], head.dtype)
 
 
-def _apply(
-    module: Transformer,
-    read: bool,
-    params: PyTree,
-    tokens: Int[Array, "b n"],
-    *,
-    key: PRNGKeyArray | None = None,
-    observe: Sequence[str] = (),
+def apply(
+    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], *, key: PRNGKeyArray | None = None, observe: Sequence[str] = ()
 ) -> Any:
-    unknown = set(observe) - set(OBSERVABLES)
-    if unknown:
+    """Logits [b, n, V]; with names of :data:`OBSERVABLES`, a pair of the logits and a dict of what was asked for."""
+    out = trunk(shape, params, tokens, key=key, observe=observe)
+    x, seen = out if observe else (out, {})
+    return (read(shape, params, x), seen) if observe else read(shape, params, x)
+
+
+def read(shape: Transformer, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest V"]:
+    """Logits of the last residual stream."""
+    rows = params["embed" if shape.tied else "head"]
+    out = matrix_vector(jnp.asarray(rows), x) if x.ndim == 1 else dense(x, rows.T)
+    return out + params["head_bias"] if "head" in shape.biases else out
+
+
+def embedded(
+    shape: Transformer, params: PyTree, tokens: Int[Array, "*rest n"], positions: Int[Array, " n"]
+) -> Float[Array, "*rest n d"]:
+    """The residual stream before the first block; token number ``vocabulary`` is the sink token.
+
+    Traced tokens and positions are read as any index of JAX's (:mod:`jaxdyn.nn.tokens`).
+
+    Raises:
+        UsageError: for a known token or position outside, and for weights of another vocabulary or length.
+    """
+    _sized("embed", params["embed"], shape.vocabulary, "vocabulary")
+    tokens = checked(tokens, shape.vocabulary + shape.sink_token)
+    x = jnp.asarray(params["embed"])[jnp.where(tokens == shape.vocabulary, 0, tokens) if shape.sink_token else tokens]
+    if shape.sink_token:
+        x = jnp.where((tokens == shape.vocabulary)[..., None], params["sink_token"], x)
+    x = _times(shape.scale, x)
+    return x + placed(shape, params, positions) if shape.added else x
+
+
+def placed(shape: Transformer, params: PyTree, positions: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
+    r"""Positions that are added to embeddings: learned ones, or :math:`\sin(i\,10^{-4 \cdot 2j/d})` and cosines, alternating.
+
+    Source: arXiv:1706.03762, section 3.5.
+
+    Raises:
+        UsageError: for a known position beyond learned ones.
+    """
+    if shape.position == "sinusoidal":
+        rate = 10_000.0 ** (-jnp.arange(0, shape.width, 2, dtype=wide(shape.dtype)) / shape.width)
+        angle = positions[..., None].astype(rate.dtype) * rate
+        both = jnp.stack([jnp.sin(angle), jnp.cos(angle)], -1)
+        return both.reshape(*positions.shape, -1)[..., : shape.width].astype(shape.dtype)
+    _sized("position", params["position"], shape.length, "length")
+    return jnp.asarray(params["position"])[checked(positions, shape.length, name="positions", of="length")]
+
+
+def blocks_of(shape: Transformer, params: PyTree) -> dict[str, Array]:
+    """The weights of the blocks.
+
+    Raises:
+        UsageError: for weights of another network: with other names than this one has, or in other shapes. Entries of one's own
+            next to them are left alone.
+    """
+    if not isinstance(params, Mapping) or not isinstance(params.get("blocks"), Mapping):
+        raise UsageError(f"params={shown(params)} is not allowed: it is what init gives, a dict with the weights of the blocks")
+    wanted, known = _names(dataclasses.replace(shape.known, attention="sink_bias" if shape.has_sink else "softmax"))
+    given = {name: jnp.shape(w) for name, w in params.items() if name != "blocks"}
+    given |= {f"blocks/{name}": jnp.shape(w) for name, w in params["blocks"].items()}
+    for path in sorted(wanted.keys() | (given.keys() & known)):
+        if given.get(path) != wanted.get(path):
+            has, needs = (f"shape {sizes[path]}" if path in sizes else "none" for sizes in (given, wanted))
+            raise UsageError(f"these weights are of another network: of {path} they have {has}, this one has {needs}")
+    return params["blocks"]
+
+
+@functools.cache
+def _names(shape: Transformer) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
+    """The shapes of a network's weights by their paths, and the paths of all kinds of networks."""
+    every: dict[str, Any] = {"norm": "layer", "norm_place": "pre", "mlp": "gated", "hidden": 1, "biases": BIASES, "tied": False}
+    every |= dict.fromkeys(("output_gate", "query_key_norm", "sink_token", "project"), True)
+    every |= {"attention": "sink_bias", "position": "learned", "length": 1, "rotary": None, "scaling": None, "outputs": None}
+    return _paths(shape), frozenset(_paths(dataclasses.replace(shape, **every)))
+
+
+def _paths(shape: Transformer) -> dict[str, tuple[int, ...]]:
+    like = jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+    blocks = {f"blocks/{name}": w.shape for name, w in like["blocks"].items()}
+    return blocks | {name: w.shape for name, w in like.items() if name != "blocks"}
+
+
+def _sized(name: str, w: Array, count: int, of: str) -> None:
+    if w.shape[0] != count:
+        raise UsageError(f"these weights are of another network: {name} has {w.shape[0]} rows, {of}={count}")
+
+
+def with_sink(shape: Transformer, tokens: Int[Array, "*b n"]) -> Int[Array, "*b m"]:
+    """The tokens after the sink token, if the network has one; m is then n + 1, else n."""
+    if not shape.sink_token:
+        return tokens
+    return jnp.concatenate([jnp.full((*tokens.shape[:-1], 1), shape.vocabulary, tokens.dtype), tokens], -1)
+
+
+def without_sink(shape: Transformer, x: Float[Array, "*b m d"]) -> Float[Array, "*b n d"]:
+    """What a network gives after every token but the sink token."""
+    return x[..., 1:, :] if shape.sink_token else x
+
+
+def trunk(
+    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], *, key: PRNGKeyArray | None = None, observe: Sequence[str] = ()
+) -> Any:
+    """The last residual stream after its norm, [b, n, d], instead of logits.
+
+    What is observed has the sink token, too: as its first token, one more than n. Of traced tokens only dtype and shape are checked
+    (:mod:`jaxdyn.nn.tokens`).
+
+    Raises:
+        UsageError: for a name that is none of :data:`OBSERVABLES`, for tokens that are no array of token numbers, and for weights
+            of another network.
+    """
+    if unknown := set(observe) - set(OBSERVABLES):
         raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVABLES)}")
-    tokens = checked(tokens, module.shape.vocabulary, least=1)
-    random = None if key is None else {"dropout": key}
-    _refuse_other_layers(module.shape, params)
-    try:
-        out, seen = module.apply({"params": params}, tokens, read=read, drop=key is not None, observe=tuple(observe), rngs=random)
-    except (ScopeParamNotFoundError, ScopeParamShapeError) as error:
-        raise UsageError(f"these weights are of another network: {str(error).partition(' (http')[0]}") from error
-    if not observe:
-        return out
+    if not is_traced(shape.dropout) and shape.dropout == 0:
+        key = None
+    blocks, x = blocks_of(shape, params), _entered(shape, params, tokens)
+    x = _dropping(shape, key, shape.depth)(x, "embedding")
+
+    def step(x: Array, part: tuple[dict[str, Array], Array | None]) -> tuple[Array, dict[str, Array]]:
+        w, number = part
+        return _block(shape, tuple(observe), x, w, _dropping(shape, key, number))
+
+    numbers = None if key is None else jnp.arange(shape.depth, dtype=jnp.int32)
+    if shape.scan:
+        x, seen = jax.lax.scan(step, x, (expanded(shape, blocks), numbers))
+    else:
+        each = []
+        for number, layer in enumerate(shape.walk):
+            x, one = step(x, (jax.tree.map(lambda w, i=layer: w[i], blocks), number))
+            each.append(one)
+        seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
+    x = last(shape, params, x)
+    if "inputs" in observe:
+        seen = seen | {"inputs": jnp.concatenate([seen["inputs"], x[None]])}
+    x = without_sink(shape, x)
+    return (x, seen) if observe else x
+
+
+def _dropping(shape: Transformer, key: PRNGKeyArray | None, number: int | Array | None) -> Drop:
+    """Dropout of one block: ``drop(x, place, part)``, with other draws for every place and part; without a key everything stays."""
+    if key is None or number is None:
+        return _keep_all
+    own = jax.random.fold_in(key, number)
+
+    def drop(x: Array, place: str, part: int = 0) -> Array:
+        if place not in shape.drops:
+            return x
+        stays = jnp.asarray(1 - shape.dropout, wide(x.dtype))
+        draw = jax.random.bernoulli(jax.random.fold_in(own, 2 * DROPS.index(place) + part), stays, x.shape)
+        return jnp.where(draw, x / stays.astype(x.dtype), 0)
+
+    return drop
+
+
+def _keep_all(x: Array, place: str, part: int = 0) -> Array:
+    return x
+
+
+def _entered(shape: Transformer, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b m d"]:
+    """The residual stream of whole sequences before the first block, with the sink token."""
+    tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
+    n = tokens.shape[-1]
+    if shape.position == "learned" and n > shape.length:
+        raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")
+    return embedded(shape, params, tokens, jnp.arange(n, dtype=jnp.int32))
+
+
+def expanded(shape: Transformer, blocks: dict[str, Array]) -> dict[str, Array]:
+    """The weights of every depth: those of the blocks, again where they are used again."""
+    return blocks if shape.repeats == 1 else jax.tree.map(lambda w: w[jnp.asarray(shape.walk)], blocks)
+
+
+def parts(shape: Transformer) -> tuple[Callable[..., Array], Callable[..., Array], Callable[..., Array]]:
+    """The network in parts, for training that sees one layer at a time.
+
+    ``enter(rest, tokens) -> x``, ``block(w, x) -> x`` with the weights of one layer, and ``read(rest, x) -> logits``; ``rest`` are
+    the parameters without the blocks. The layers follow one another as ``shape.walk`` says, a repeated one several times.
+    """
+
+    def reading(rest: PyTree, x: Float[Array, "b m d"]) -> Float[Array, "b n V"]:
+        return read(shape, rest, without_sink(shape, last(shape, rest, x)))
+
+    return functools.partial(_entered, shape), (lambda w, x: _block(shape, (), x, w)[0]), reading
+
+
+def last(shape: Transformer, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """The last residual stream after its norm."""
+    return normed(shape, params, "norm", x)
+
+
+def normed(s: Transformer, w: dict[str, Array], name: str, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """The residual stream after the norm of this name, by the network's kind of norm; as it is where there is no such norm."""
+    if name not in w:
+        return x
+    if s.norm == "rms":
+        return rms_norm(x, w[name], s.epsilon)
+    return layer_norm(x, w[name], w[f"{name}_bias"], s.epsilon)
+
+
+def entering(s: Transformer, w: dict[str, Array], name: str, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """What attention or the MLP reads of the stream: after the norm of this name, if norms come first."""
+    return normed(s, w, name, x) if s.norm_place == "pre" else x
+
+
+def joined(
+    s: Transformer, w: dict[str, Array], name: str, x: Float[Array, "*rest d"], change: Float[Array, "*rest d"]
+) -> Float[Array, "*rest d"]:
+    """The stream after a change was added to it, and after the norm of this name, if norms come last."""
+    out = _times(s.skip, x) + _times(s.residual, change)
+    return normed(s, w, name, out) if s.norm_place == "post" else out
+
+
+def _times(factor: Any, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+    """The product with a number that may be traced, in the dtype of x."""
+    return x if not is_traced(factor) and factor == 1 else x * jnp.asarray(factor, x.dtype)
+
+
+def _block(
+    shape: Transformer, observe: tuple[str, ...], x: Float[Array, "b n d"], w: dict[str, Array], drop: Drop = _keep_all
+) -> tuple[Array, dict[str, Array]]:
+    """Attention and MLP, each with its residual, and what is observed in them."""
+    q, k, v = heads(shape, x, w)
+    out, b = attended(shape, q, k, v, w.get("sink"), drop)
+    end = ending(shape, x, out, w, drop)
+    seen = {"attention": b, "inputs": x, "hidden": end.units}
     found = {name: seen[name] for name in observe if name in seen}
-    still = jax.lax.stop_gradient(params)  # singular values have no derivative here, and may be watched next to a loss
-    if "stable_rank" in observe:
-        found["stable_rank"] = metrics.stable_rank(still["blocks"]["inner"])
-    if "cosine" in observe:
-        written = jax.lax.map(mean_cosine, still["blocks"]["outer"])
-        found["cosine"] = jnp.concatenate([mean_cosine(still["embed"])[None], written])
-    return out, found
+    return end.after, found | ({"entropy": _entropy(shape, b)} if "entropy" in observe else {})
 
 
-def _refuse_other_layers(shape: Shape, params: PyTree) -> None:
-    """Refuse stacks of another number of layers."""
-    counts = {leaf.shape[0] for leaf in jax.tree.leaves(params["blocks"])}
-    if counts != {shape.layers}:
-        raise UsageError(
-            f"these weights are of another network: they have {', '.join(map(str, counts))} layers, layers={shape.layers}"
-        )
+def _entropy(s: Transformer, b: Float[Array, "b h n m"]) -> Float[Array, "b h n"]:
+    """The entropy of weights, or of their shares where they do not sum to 1; NaN where they may be negative, and have none."""
+    kinds = set(choices.names(s.attention))
+    if kinds <= {"softmax", "zero_sink", "sink_bias"}:
+        return metrics.entropy(b)
+    if not kinds <= set(attention.KINDS) - {"linear"}:
+        return jnp.full(b.shape[:-1], jnp.nan, b.dtype)
+    total = jnp.sum(b, -1, keepdims=True)
+    return metrics.entropy(b / jnp.where(total > 0, total, 1))
 
 
-def sinusoidal(n: int, width: int, dtype: str) -> Float[Array, "n d"]:
-    r"""Positions :math:`\sin(i\,10^{-4 \cdot 2j/d})` and cosines, alternating. Source: arXiv:1706.03762, section 3.5."""
-    rate = 10_000.0 ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
-    angle = jnp.arange(n, dtype=dtype)[:, None] * rate
-    return jnp.stack([jnp.sin(angle), jnp.cos(angle)], -1).reshape(n, -1)[:, :width]
+def heads(s: Transformer, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[Array, Array, Array]:
+    """Queries [*rest, h, e], keys and values [*rest, k, e] of a block, without positions."""
+    z = entering(s, w, "attention_norm", x)
+    counts = {"q": s.heads, "k": s.key_heads, "v": s.key_heads}
+    q, k, v = (jnp.reshape(product(s, w, name, z), (*z.shape[:-1], count, s.entries)) for name, count in counts.items())
+    if s.query_key_norm:
+        q, k = rms_norm(q, w["q_norm"], s.epsilon), rms_norm(k, w["k_norm"], s.epsilon)
+    return q, k, v
 
 
-def _dropout(s: Shape, place: str, on: bool) -> nn.Dropout:
-    """Dropout of one place; a rate in the network's precision, or float32 networks draw float64 numbers inside ``enable_x64``."""
-    rate = jnp.dtype(s.dtype).type(s.dropout if place in s.drops else 0)
-    return nn.Dropout(rate, deterministic=not on)
+def product(s: Transformer, w: dict[str, Array], name: str, z: Float[Array, "*rest m"]) -> Float[Array, "*rest n"]:
+    """The product with a block's matrix, and its bias if it has one."""
+    out = (vector_matrix if z.ndim == 1 else dense)(z, w[name])
+    return out + w[f"{name}_bias"] if name in s.biases else out
 
 
-class LayerNorm(nn.Module):
-    """Layer norm over the width, with gain and shift."""
-
-    shape: Shape
-
-    @nn.compact
-    def __call__(self, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
-        """Normalise; the mean of squared deviations, not of squares minus the squared mean: that one cancels."""
-        s = self.shape
-        gain = self.param("gain", nn.initializers.ones, (s.width,), s.dtype)
-        shift = self.param("shift", nn.initializers.zeros, (s.width,), s.dtype)
-        x = x - jnp.mean(x, -1, keepdims=True)
-        return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + s.epsilon) * gain + shift
+def merged(
+    s: Transformer, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]
+) -> Float[Array, "*rest d"]:
+    """The block's end: what the heads give goes into the residual stream, then the MLP's output."""
+    return ending(s, x, out, w).after
 
 
-class Block(nn.Module):
-    """Attention and MLP, each with its residual."""
+class Ending(NamedTuple):
+    """What a block does after its heads; without an MLP there are no units, and nothing is added."""
 
-    shape: Shape
-    drop: bool
-    observe: tuple[str, ...]
-
-    def dropped(self, x: Float[Array, "*shape"], place: str) -> Float[Array, "*shape"]:
-        """``x`` with dropout, if this place has any."""
-        return _dropout(self.shape, place, self.drop)(x)
-
-    def weight(self, name: str, *shape: int) -> Float[Array, "*shape"]:
-        """A parameter drawn by its rule."""
-        return self.param(name, rules(self.shape)[name], shape, self.shape.dtype)
-
-    def attention(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b h n n"]]:
-        """Output and weights of the heads."""
-        s = self.shape
-        packed = dense(x, self.weight("qkv", s.width, 3 * s.width))
-        if s.attention_bias:
-            packed = packed + self.weight("qkv_bias", 3 * s.width)
-        q, k, v = (part.reshape(*x.shape[:-1], s.heads, -1) for part in jnp.split(packed, 3, -1))
-        if s.position == "rotary":
-            q, k = attention.rotate(q), attention.rotate(k)
-        mask = attention.causal_mask(x.shape[-2]) if s.causal else None
-        at = jnp.arange(x.shape[-2], dtype=jnp.int32)
-        bias = attention.alibi(at, at, s.heads, s.dtype) if s.position == "alibi" else None
-        sink = self.weight("sink", s.heads) if s.attention == "sink_bias" else None
-        drop = functools.partial(self.dropped, place="attention")
-        out, b = attention.attend(q, k, v, kind=s.attention, mask=mask, bias=bias, sink=sink, drop=drop)
-        out = out.reshape(x.shape)
-        if s.project:
-            out = dense(out, self.weight("out", s.width, s.width))
-            if s.attention_bias:
-                out = out + self.weight("out_bias", s.width)
-        return self.dropped(out, "residual"), b
-
-    def mlp(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b n m"]]:
-        """Output and units of the MLP."""
-        s = self.shape
-        units = dense(x, self.weight("inner", s.width, s.hidden)) + self.weight("inner_bias", s.hidden)
-        units = ACTIVATIONS[s.activation](units)
-        out = dense(self.dropped(units, "mlp"), self.weight("outer", s.hidden, s.width)) + self.weight("outer_bias", s.width)
-        return self.dropped(out, "residual"), units
-
-    @nn.compact
-    def __call__(self, x: Float[Array, "*b n d"], _: None) -> tuple[Float[Array, "*b n d"], dict[str, Array]]:
-        """The block's output, and what is observed in it."""
-        norms = [LayerNorm(self.shape, name=f"norm{i}") if self.shape.norm != "none" else (lambda x: x) for i in (1, 2)]
-        pre = self.shape.norm == "pre"
-        start = x
-        change, b = self.attention(norms[0](x) if pre else x)
-        x = x + change if pre else norms[0](x + change)
-        change, units = self.mlp(norms[1](x) if pre else x)
-        x = x + change if pre else norms[1](x + change)
-        seen = {"inputs": start, "hidden": units, "attention": b}
-        found = {name: seen[name] for name in self.observe if name in seen}
-        if "entropy" in self.observe:
-            found["entropy"] = metrics.entropy(b)
-        return x, found
+    written: Float[Array, "*rest d"]  # what attention adds to the stream
+    units: Float[Array, "*rest f"]
+    added: Float[Array, "*rest d"]  # what the MLP adds to the stream
+    after: Float[Array, "*rest d"]  # residual stream
 
 
-class Transformer(nn.Module):
-    """Embedding, scanned blocks, read-out."""
+def ending(
+    s: Transformer, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array], drop: Drop = _keep_all
+) -> Ending:
+    """The block's end from the stream before it and what the heads give."""
+    change = drop(written(s, x, out, w), "residual", 0)
+    after = joined(s, w, "attention_norm", x, change)
+    adds = _times(s.residual, change)
+    if s.mlp == "none":
+        return Ending(adds, jnp.zeros((*x.shape[:-1], 0), x.dtype), jnp.zeros_like(x), after)
+    hidden = units(s, x if s.parallel else after, w)
+    more = drop(added(s, drop(hidden, "mlp"), w), "residual", 1)
+    end = after + _times(s.residual, more) if s.parallel else joined(s, w, "mlp_norm", after, more)
+    return Ending(adds, hidden, _times(s.residual, more), end)
 
-    shape: Shape
 
-    @nn.compact
-    def __call__(
-        self, tokens: Int[Array, "*b n"], *, read: bool, drop: bool = False, observe: tuple[str, ...] = ()
-    ) -> tuple[Float[Array, "*b n out"], dict[str, Array]]:
-        """Logits (``read``) or the last residual stream, and what is observed."""
-        s, start = self.shape, rules(self.shape)
-        embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)
-        x = jnp.asarray(embed)[tokens] * s.scale
-        n = tokens.shape[-1]
-        if s.position == "sinusoidal":
-            x = x + sinusoidal(n, s.width, s.dtype)
-        if s.position == "learned":
-            if n > s.length:
-                raise UsageError(f"this network has learned {s.length} positions (length), got {n} tokens")
-            x = x + self.param("position", start["position"], (s.length, s.width), s.dtype)[:n]
-        x = _dropout(s, "embedding", drop)(x)
-        blocks = nn.scan(
-            Block,
-            variable_axes={"params": 0},
-            split_rngs={"params": not s.copies, "dropout": True},
-            length=s.layers,
-            in_axes=nn.broadcast,
-        )
-        x, seen = blocks(s, drop, observe, name="blocks")(x, None)
-        if s.norm == "pre":
-            x = LayerNorm(s, name="norm")(x)
-        if "inputs" in observe:
-            seen = seen | {"inputs": jnp.concatenate([seen["inputs"], x[None]])}
-        # [V, d] as the embedding
-        head = embed if s.tied else self.param("head", start["head"], (s.logits, s.width), s.dtype)
-        shift = self.param("head_bias", start["head_bias"], (s.logits,), s.dtype) if s.head_bias else jnp.zeros((), s.dtype)
-        return dense(x, head.T) + shift if read else x, seen
+def written(
+    s: Transformer, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]
+) -> Float[Array, "*rest d"]:
+    """What attention adds to the residual stream x that it has read."""
+    side = out.reshape(*out.shape[:-2], -1)
+    if s.output_gate:
+        side = side * jax.nn.sigmoid(product(s, w, "output_gate", entering(s, w, "attention_norm", x)))
+    return product(s, w, "o", side) if s.project else side
+
+
+def units(s: Transformer, x: Float[Array, "*rest d"], w: dict[str, Array]) -> Float[Array, "*rest f"]:
+    """The MLP's units, by which its last matrix is multiplied, from the residual stream that it reads."""
+    z = entering(s, w, "mlp_norm", x)
+    if s.mlp == "gated":
+        return activated(product(s, w, "gate", z), s.activation) * product(s, w, "up", z)
+    return activated(product(s, w, "up", z), s.activation)
+
+
+def added(s: Transformer, hidden: Float[Array, "*rest f"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
+    """What the MLP adds to the residual stream."""
+    return product(s, w, "down", hidden)
+
+
+def turned(s: Transformer, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n"] | None = None) -> Float[Array, "*b n h e"]:
+    """Queries or keys with their positions, if these are rotary."""
+    if s.position != "rotary":
+        return x
+    exact = wide(x.dtype)  # in bfloat16 positions beyond 256 have no angle of their own
+    at = jnp.arange(x.shape[-3], dtype=jnp.int32) if positions is None else positions
+    return attention.turn(x.astype(exact), *angles(s, at, exact)).astype(x.dtype)
+
+
+def angles(
+    s: Transformer, positions: Int[Array, "*b n"], dtype: Any
+) -> tuple[Float[Array, "*b n half"], Float[Array, "*b n half"]]:
+    """Cosines and sines of rotary positions."""
+    return attention.angles(positions, s.rotated, s.base, dtype, s.scaling)
+
+
+def near(s: Transformer, seen: Bool[Array, "*b n m"], distance: Int[Array, "*b n m"]) -> Bool[Array, "*b n m"]:
+    """Which keys a query sees, of those that it may see, at these distances from it: in its window, with itself or without."""
+    seen = seen if s.sees_itself else seen & (distance != 0)
+    return seen if s.window is None else seen & (distance < s.window)
+
+
+def mask_of(s: Transformer, n: int) -> Bool[Array, "n n"]:
+    """Which keys (columns) a query (row) sees in a whole text."""
+    at = jnp.arange(n, dtype=jnp.int32)
+    return near(s, attention.causal_mask(n) if s.causal else jnp.ones((n, n), bool), at[:, None] - at)
+
+
+def attended(
+    s: Transformer, q: Array, k: Array, v: Array, sink: Array | None, drop: Drop = _keep_all
+) -> tuple[Array, Float[Array, "b h n n"]]:
+    """Output [b, n, h, e] and weights of the heads."""
+    at = jnp.arange(q.shape[-3], dtype=jnp.int32)
+    bias = _slopes(s, at) if s.position == "alibi" else None
+    k, v = (jnp.repeat(part, s.heads // s.key_heads, axis=-2) for part in (turned(s, k), v))
+    dropped = functools.partial(drop, place="attention")
+    given = {"kind": s.attention, "mask": mask_of(s, at.size), "bias": bias, "sink": sink, "drop": dropped}
+    return attention.attend(turned(s, q), k, v, **given)
+
+
+def _slopes(s: Transformer, at: Int[Array, " n"]) -> Float[Array, "h n n"]:
+    """ALiBi's term of the scores; keys after a query are as far from it as those before."""
+    bias = attention.alibi(at, at, s.heads, s.dtype)
+    return bias if s.causal else -jnp.abs(bias)

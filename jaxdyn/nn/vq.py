@@ -29,6 +29,7 @@ from jaxdyn.errors import UsageError, number, require, shown, whole
 from jaxdyn.linalg import dense
 from jaxdyn.nn.config import validate
 from jaxdyn.nn.tokens import checked
+from jaxdyn.sampling import wide
 
 __all__ = [
     "Averages",
@@ -77,9 +78,9 @@ def perplexity(codes: Int[Array, "*n"], count: int, dtype: str = "float32") -> F
     codes = checked(codes, whole("count", count, least=1), name="codes", of="count")
     if not codes.size:
         raise UsageError("codes are not allowed to be empty: their shares would be 0/0")
-    share = jnp.zeros(count, jnp.int32).at[codes.ravel()].add(1).astype(dtype) / codes.size
+    share = jnp.zeros(count, jnp.int32).at[codes.ravel()].add(1).astype(wide(dtype)) / codes.size
     inside = jnp.all((codes >= 0) & (codes < count))
-    return jnp.where(inside, jnp.exp(-jnp.sum(jax.scipy.special.xlogy(share, share))), jnp.nan)
+    return jnp.where(inside, jnp.exp(-jnp.sum(jax.scipy.special.xlogy(share, share))), jnp.nan).astype(dtype)
 
 
 class Averages(NamedTuple):
@@ -91,8 +92,8 @@ class Averages(NamedTuple):
 
 def started(codebook: Float[Array, "K d"]) -> Averages:
     """Averages whose quotients are the codebook, in float32 at least: in bfloat16 they would stop moving."""
-    wide = codebook.astype(jnp.promote_types(codebook.dtype, jnp.float32))
-    return Averages(jnp.ones_like(wide[:, 0]), wide)
+    vectors = codebook.astype(wide(codebook.dtype))
+    return Averages(jnp.ones_like(vectors[:, 0]), vectors)
 
 
 def averaged(
@@ -166,7 +167,7 @@ def init(shape: Chunks, key: PRNGKeyArray) -> Params:
     s, keys = shape, jax.random.split(key, 6)
 
     def normal(i: int, fan: int, *size: int) -> Array:
-        return jax.random.normal(keys[i], size, s.dtype) * fan**-0.5
+        return (jax.random.normal(keys[i], size, wide(s.dtype)) * fan**-0.5).astype(s.dtype)
 
     return Params(
         embed=normal(0, 1, s.rate, s.vocabulary, s.width),
@@ -231,15 +232,18 @@ def loss(
 ) -> Float[Array, ""]:
     """Cross-entropy of the chunk's tokens, ``moving`` times the codebook's penalty, and ``beta`` times the encoder's.
 
+    In float32 at least.
+
     Raises:
         UsageError: as of :func:`encode` and :func:`decode`.
     """
     chunk = _chunk(shape, chunk)
     x = encode(shape, params, chunk)
     e = params.codebook[nearest(x, params.codebook)]
-    table = jax.nn.log_softmax(decode(shape, params, straight(x, e), prompt))
+    dtype = wide(shape.dtype)
+    table = jax.nn.log_softmax(decode(shape, params, straight(x, e), prompt).astype(dtype))
     entropy = -jnp.mean(jnp.take_along_axis(table, chunk[..., None], -1))
-    book, commitment = penalties(x, e)
+    book, commitment = penalties(x.astype(dtype), e.astype(dtype))
     return entropy + moving * jnp.mean(book) + beta * jnp.mean(commitment)
 
 

@@ -10,14 +10,15 @@ released code (raw, epsilon 1e-6).
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from jaxdyn.errors import UsageError, number
-from jaxdyn.optim.blocks import Blocks, decode, encode
+from jaxdyn.optim.blocks import STORED, decode, stored_as
 from jaxdyn.optim.trees import check_shape, flat
 
 __all__ = ["Moments", "adam_direction", "moments_of"]
@@ -36,6 +37,8 @@ def adam_direction(
 ) -> optax.GradientTransformation:
     """Adam without its rate: updates point uphill, as those of ``optax.scale_by_adam``.
 
+    With epsilon 1e-8, "corrected", it is optax's own, which alone would calculate gradients of 16 bits in 16.
+
     The count of steps stays at the last number of int32, as optax's does; the corrections are 1 long before. A gradient that is
     not finite stays in the moments: its entry's updates are NaN from there on, with ``stored="8bit"`` those of its whole block.
 
@@ -53,20 +56,18 @@ def adam_direction(
     """
     if epsilon not in ("raw", "corrected"):
         raise UsageError(f"epsilon={epsilon!r} is not allowed: epsilon is raw or corrected")
-    if stored not in ("parameter", "float32", "8bit"):
-        raise UsageError(f"stored={stored!r} is not allowed: stored is one of parameter, float32, 8bit")
+    if stored not in STORED:
+        raise UsageError(f"stored={stored!r} is not allowed: stored is one of {', '.join(STORED)}")
     number("b1", b1, least=0, below=1, traced=True)
     number("b2", b2, least=0, below=1, traced=True)
     number("eps", eps, least=0, traced=True)
-
-    def store(x: Array, dtype: Any, signed: bool) -> Array | Blocks:
-        return encode(x, signed) if stored == "8bit" else x.astype(dtype)
+    step = functools.partial(_raw if epsilon == "raw" else _corrected, b1, b2, eps, stored)
 
     def init(params: PyTree) -> Moments:
         leaves, treedef = flat(params)
         kinds = [p.dtype if stored == "parameter" else jnp.float32 for p in leaves]
         mu, nu = (
-            treedef.unflatten([store(jnp.zeros(p.shape, d), d, signed) for p, d in zip(leaves, kinds, strict=True)])
+            treedef.unflatten([stored_as(stored, jnp.zeros(p.shape, d), d, signed) for p, d in zip(leaves, kinds, strict=True)])
             for signed in (True, False)
         )
         return Moments(jnp.zeros((), jnp.int32), mu, nu)
@@ -74,24 +75,45 @@ def adam_direction(
     def update(gradient: PyTree, state: Moments, params: PyTree | None = None) -> tuple[PyTree, Moments]:
         del params
         leaves, treedef, *old = flat(gradient, state.mu, state.nu)
-        k = optax.safe_increment(state.count)
-        moments, updates = [], []
-        for g, first, second in zip(leaves, *old, strict=True):
+        for first, g in zip(old[0], leaves, strict=True):
             check_shape(first.shape, g.shape)
-            r = g.astype(jnp.promote_types(g.dtype, jnp.float32))
-            before = decode(first), decode(second)
-            m = b1 * before[0].astype(r.dtype) + (1 - b1) * r
-            v = b2 * before[1].astype(r.dtype) + (1 - b2) * jnp.square(r)
-            updates.append(_direction(m, v, k.astype(r.dtype)).astype(g.dtype))
-            moments.append((store(m, before[0].dtype, True), store(v, before[1].dtype, False)))
-        mu, nu = (treedef.unflatten([pair[i] for pair in moments]) for i in (0, 1))
-        return treedef.unflatten(updates), Moments(k, mu, nu)
-
-    def _direction(m: Float[Array, "..."], v: Float[Array, "..."], k: Float[Array, ""]) -> Float[Array, "..."]:
-        first, second = 1 - b1**k, jnp.sqrt(1 - b2**k)
-        return second / first * m / (jnp.sqrt(v) + eps * (1 if epsilon == "raw" else second))
+        k, updates, mu, nu = step(leaves, *old, state.count)
+        return treedef.unflatten(updates), Moments(k, treedef.unflatten(mu), treedef.unflatten(nu))
 
     return optax.GradientTransformation(init, update)
+
+
+def _raw(
+    b1: Any, b2: Any, eps: Any, stored: str, leaves: list[Array], mu: list[Any], nu: list[Any], count: Array
+) -> tuple[Array, list, list, list]:
+    """The count, directions and moments after a step, with epsilon added to the root of the moment as it is stored."""
+    k = optax.safe_increment(count)
+    parts = []
+    for g, first, second in zip(leaves, mu, nu, strict=True):
+        r = g.astype(jnp.promote_types(g.dtype, jnp.float32))
+        before = decode(first), decode(second)
+        m = b1 * before[0].astype(r.dtype) + (1 - b1) * r
+        v = b2 * before[1].astype(r.dtype) + (1 - b2) * jnp.square(r)
+        steps = k.astype(r.dtype)
+        start, root = 1 - b1**steps, jnp.sqrt(1 - b2**steps)
+        update = (root / start * m / (jnp.sqrt(v) + eps)).astype(g.dtype)
+        parts.append((update, stored_as(stored, m, before[0].dtype), stored_as(stored, v, before[1].dtype, False)))
+    return k, *([part[i] for part in parts] for i in range(3))
+
+
+def _corrected(
+    b1: Any, b2: Any, eps: Any, stored: str, leaves: list[Array], mu: list[Any], nu: list[Any], count: Array
+) -> tuple[Array, list, list, list]:
+    """The same by optax's own step, with epsilon added to the corrected root."""
+    wide = [g.astype(jnp.promote_types(g.dtype, jnp.float32)) for g in leaves]
+    before = [[decode(x) for x in moments] for moments in (mu, nu)]
+    now = [[x.astype(r.dtype) for x, r in zip(moments, wide, strict=True)] for moments in before]
+    updates, new = optax.scale_by_adam(b1, b2, eps).update(wide, optax.ScaleByAdamState(count, *now))
+    kept = [
+        [stored_as(stored, x, old.dtype, signed) for x, old in zip(moments, olds, strict=True)]
+        for moments, olds, signed in zip((new.mu, new.nu), before, (True, False), strict=True)
+    ]
+    return new.count, [n.astype(g.dtype) for n, g in zip(updates, leaves, strict=True)], *kept
 
 
 def moments_of(state: PyTree, names: tuple[str, ...]) -> dict[str, PyTree]:

@@ -26,6 +26,7 @@ from jaxdyn.optim.trees import plain, rank_known
 __all__ = ["NothingSaved", "apollo", "apollo_mini", "fira", "galore", "golore", "lora", "q_galore", "relora"]
 
 SHOWN = 4  # names in a warning
+FIELDS = [field for field in dataclasses.fields(Options) if field.name not in ("momentum", "orthogonal", "rms")]  # which none has
 
 
 class NothingSaved(UserWarning):
@@ -54,7 +55,7 @@ def _alias(
     Raises:
         UsageError: for an option that is not allowed.
     """
-    fields = [field.name for field in dataclasses.fields(Options)]
+    fields = [field.name for field in FIELDS]
     if unknown := sorted(set(options) - set(fields)):
         raise UsageError(f"{unknown[0]} is not allowed: options of {name} are {', '.join(fields)}, dims and key")
     if name == "apollo_mini" and rank_known(rank) != 1:
@@ -97,7 +98,7 @@ def _named(name: str, **fixed: Any) -> Alias:
     first = [p.replace(default=fixed[p.name]) if p.name in fixed else p for p in shared]
     more = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-        for field in dataclasses.fields(Options)
+        for field in FIELDS
         if field.name != "rank"
     ]
     alias.__name__ = alias.__qualname__ = name

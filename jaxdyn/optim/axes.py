@@ -37,7 +37,7 @@ __all__ = [
 
 EXCLUDED = frozenset(
     "embed embedder embedding embeddings unembed unembedding head norm norms normalization layernorm rmsnorm batchnorm groupnorm "
-    "position positions positional bias biases gain gains shift shifts".split()
+    "position positions positional bias biases gain gains shift shifts sink sinks".split()
 )
 
 

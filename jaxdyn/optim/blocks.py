@@ -19,11 +19,12 @@ import numpy as np
 from flax import serialization
 from jaxtyping import Array, Float, UInt8
 
-__all__ = ["BLOCK", "SMALL", "Blocks", "codes", "decode", "encode"]
+__all__ = ["BLOCK", "SMALL", "STORED", "Blocks", "codes", "decode", "encode", "stored_as"]
 
 BLOCK = 256
 FIRST = (127 - 24) << 8  # the leading bits of 2^-24 in float32: exponent and 8 bits of the mantissa
 SMALL = 4096  # arrays with fewer numbers are not encoded
+STORED = ("parameter", "float32", "8bit")  # how states are stored: in the dtype of the parameter, in float32, in blocks
 
 
 @functools.cache
@@ -102,3 +103,8 @@ def decode(x: Blocks | Float[Array, "..."]) -> Float[Array, "..."]:
     size = math.prod(x.shape)
     values = jnp.asarray(codes(x.signed))[x.code]
     return (jnp.pad(values, (0, -size % BLOCK)).reshape(-1, BLOCK) * x.largest[:, None]).ravel()[:size].reshape(x.shape)
+
+
+def stored_as(stored: str, x: Float[Array, "..."], dtype: Any, signed: bool = True) -> Blocks | Float[Array, "..."]:
+    """A state as it is stored: in blocks if ``stored`` is "8bit", else in this dtype."""
+    return encode(x, signed) if stored == "8bit" else x.astype(dtype)

@@ -26,6 +26,7 @@ from jaxdyn.optim.blocks import Blocks
 from jaxdyn.optim.periodic import following, period, when
 from jaxdyn.optim.sizes import norm
 from jaxdyn.optim.trees import check_shape, flat, rank_known
+from jaxdyn.sampling import wide
 
 __all__ = ["Factors", "FactorState", "factorised", "lora", "low_rank", "relora", "spectral_start"]
 
@@ -178,8 +179,8 @@ def _random_start(shape: tuple[int, ...], dtype: Any, rank: int, key: PRNGKeyArr
     """LoRA's factors of matrices [*batch, m, n]."""
     *batch, m, n = shape
     r = min(rank, m, n)
-    a = jax.random.uniform(key, (*batch, r, n), dtype, -(n**-0.5), n**-0.5)
-    return Factors(jnp.zeros((*batch, m, r), dtype), a)
+    a = jax.random.uniform(key, (*batch, r, n), wide(dtype), -(n**-0.5), n**-0.5)
+    return Factors(jnp.zeros((*batch, m, r), dtype), a.astype(dtype))
 
 
 def _step(

@@ -22,7 +22,8 @@ import optax
 from jaxtyping import PyTree
 
 from jaxdyn.errors import whole
-from jaxdyn.nn.decoder import Decoder, apply, init
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import apply, init
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.memory import nbytes
 from jaxdyn.optim.methods import METHODS, Options, method
@@ -56,34 +57,35 @@ class Footprint(NamedTuple):
         return self.weights + self.layerwise + self.states + self.checkpointed
 
 
-def shapes(shape: Decoder) -> PyTree:
+def shapes(shape: Transformer) -> PyTree:
     """The shapes of a decoder's weights."""
     return jax.eval_shape(lambda: init(shape, jax.random.key(0)))
 
 
-def activations(shape: Decoder, batch: int, length: int) -> tuple[int, int]:
+def activations(shape: Transformer, batch: int, length: int) -> tuple[int, int]:
     """Bytes that the backward pass of the mean cross-entropy needs: without checkpointing, and with one at every layer.
 
     Raises:
         UsageError: for sizes that are no positive whole numbers, or a length of 1.
     """
-    return _activations(shape, whole("batch", batch, least=1), whole("length", length, least=2))
+    return _activations(shape.known, whole("batch", batch, least=1), whole("length", length, least=2))
 
 
 @functools.cache
-def _activations(shape: Decoder, batch: int, length: int) -> tuple[int, int]:
+def _activations(shape: Transformer, batch: int, length: int) -> tuple[int, int]:
     one, two = (_residual_bytes(dataclasses.replace(shape, layers=layers), batch, length) for layers in (1, 2))
     each, rest = two - one, 2 * one - two
     inputs = shape.depth * batch * length * shape.width * jnp.dtype(shape.dtype).itemsize
     return rest + shape.layers * each, rest + inputs + each
 
 
-def _residual_bytes(shape: Decoder, batch: int, length: int) -> int:
+def _residual_bytes(shape: Transformer, batch: int, length: int) -> int:
     """Bytes of the arrays between the forward and the backward pass that are no weights."""
+    key = jax.random.key(0) if shape.dropout else None
 
     def residuals(params: PyTree, tokens: Any) -> list[Any]:
         def loss(p: PyTree) -> Any:
-            logits = apply(shape, p, tokens)[:, :-1].astype(jnp.float32)
+            logits = apply(shape, p, tokens, key=key)[:, :-1].astype(jnp.float32)
             return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]))
 
         pull = jax.vjp(loss, params)[1]
@@ -94,7 +96,7 @@ def _residual_bytes(shape: Decoder, batch: int, length: int) -> int:
 
 
 def footprint(
-    shape: Decoder, name: str, options: Options, *, batch: int = 1, length: int = 1024, dims: Dims = hidden_matrices
+    shape: Transformer, name: str, options: Options, *, batch: int = 1, length: int = 1024, dims: Dims = hidden_matrices
 ) -> Footprint:
     """Bytes of training with a method of :data:`jaxdyn.optim.methods.METHODS`.
 
@@ -117,7 +119,7 @@ def footprint(
 
 
 def footprints(
-    shape: Decoder, options: Options, names: Iterable[str] = tuple(METHODS), *, batch: int = 1, length: int = 1024
+    shape: Transformer, options: Options, names: Iterable[str] = tuple(METHODS), *, batch: int = 1, length: int = 1024
 ) -> dict[str, Footprint]:
     """:func:`footprint` of every method, or of those named."""
     return {name: footprint(shape, name, options, batch=batch, length=length) for name in names}

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from jaxdyn import train
 from jaxdyn.errors import UsageError
 
 __all__ = ["Layers", "State", "layerwise"]
@@ -69,13 +70,14 @@ def layerwise(net: Layers, tx: optax.GradientTransformation) -> tuple[Callable[.
             w, own, x = (jax.tree.map(lambda a: a[layer], tree) for tree in (stack, opt, inputs))
             gradient, below = jax.vjp(net.block, w, x)[1](above)
             updates, own = tx.update(gradient, own, w)
-            new = optax.apply_updates(w, updates)
+            new = train.learned(w, optax.apply_updates(w, updates))
             stack, opt = (jax.tree.map(lambda a, b: a.at[layer].set(b), old, one) for old, one in ((stack, new), (opt, own)))
             return stack, opt, below
 
         stack, opt_stack, below = jax.lax.fori_loop(0, count, back, (state.stack, state.opt_stack, above))
         gradient = jax.tree.map(jnp.add, from_start(below)[0], last)
         updates, opt_rest = tx.update(gradient, state.opt_rest, state.rest)
-        return State(optax.apply_updates(state.rest, updates), stack, opt_rest, opt_stack), loss
+        rest = train.learned(state.rest, optax.apply_updates(state.rest, updates))
+        return State(rest, stack, opt_rest, opt_stack), loss
 
     return start, step

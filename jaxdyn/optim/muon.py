@@ -7,6 +7,9 @@ no correction of the momentum's start and no scaling by the matrix's sides, whic
 those of a batch of matrices. All is calculated in float32 at least, and so is the momentum stored: bfloat16 would round away the
 small changes that it consists of. A gradient that is not finite makes its whole matrix NaN.
 Source: K. Jordan 2024; arXiv:2509.21519 and its code.
+
+:func:`muon_direction` is the form in which networks are trained, for a tree with all their parameters: a Nesterov step, a factor by
+the matrix's sides, and another optimizer for embeddings, read-outs and vectors.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ from jaxtyping import Array, Float, PyTree
 
 from jaxdyn import linalg
 from jaxdyn.errors import UsageError, number
+from jaxdyn.optim.axes import Dims, Matrix, as_matrices, as_parameter, hidden_matrices, specs
 from jaxdyn.optim.sizes import norm
 from jaxdyn.optim.trees import check_shape, flat
 
-__all__ = ["NEWTON_SCHULZ", "Orthogonal", "muon", "newton_schulz", "polar"]
+__all__ = ["NEWTON_SCHULZ", "TURNS", "MuonState", "Orthogonal", "muon", "muon_direction", "newton_schulz", "polar"]
 
 NEWTON_SCHULZ = ((4.01, -9.22, 5.80), (3.49, -6.38, 3.23), (3.34, -6.21, 3.20), (3.64, -7.48, 4.43), (3.46, -5.35, 2.85))
 Orthogonal = Literal["newton_schulz", "polar"]
@@ -56,6 +60,9 @@ def newton_schulz(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
     return (x.T if tall else x).astype(g.dtype)
 
 
+TURNS = {"newton_schulz": newton_schulz, "polar": polar}
+
+
 class State(NamedTuple):
     """The momentum."""
 
@@ -71,9 +78,7 @@ def muon(
         UsageError: for an unknown name or a number outside its range; when used, for leaves with fewer than two axes, for gradients
             of another structure or shape than the parameters, or without the parameters.
     """
-    turns = {"newton_schulz": newton_schulz, "polar": polar}
-    if orthogonal not in turns:
-        raise UsageError(f"orthogonal={orthogonal!r} is not allowed: it is {' or '.join(turns)}")
+    turn = _turn(orthogonal)
     number("lr", lr, least=0, traced=True)
     number("decay", decay, least=0, traced=True)
     number("beta", beta, least=0, below=1, traced=True)
@@ -97,10 +102,87 @@ def muon(
             check_shape(m.shape, g.shape)
             wide = jnp.promote_types(g.dtype, m.dtype)
             momenta.append((beta * m + (1 - beta) * g.astype(wide)).astype(m.dtype))
-            updates.append((-lr * (_each(turns[orthogonal], momenta[-1]) + decay * w)).astype(w.dtype))
+            updates.append((-lr * (_each(turn, momenta[-1]) + decay * w)).astype(w.dtype))
         return treedef.unflatten(updates), State(treedef.unflatten(momenta))
 
     return optax.GradientTransformation(start, update)
+
+
+class MuonState(NamedTuple):
+    """The momenta of matrices, None of other leaves, and the state of the optimizer of those."""
+
+    momentum: PyTree
+    rest: PyTree
+
+
+def muon_direction(
+    rest: optax.GradientTransformation,
+    beta: float | Array = 0.95,
+    orthogonal: Orthogonal = "newton_schulz",
+    *,
+    rms: float | Array | None = 0.2,
+    dims: Dims = hidden_matrices,
+) -> optax.GradientTransformation:
+    r"""Muon for a network's hidden matrices and another optimizer for all else; updates point uphill, without rate and decay.
+
+    .. math:: B \leftarrow \beta B + (1 - \beta) G, \qquad N = c\, O(\beta B + (1 - \beta) G)
+
+    For a matrix of m rows (inputs) and n columns (outputs) :math:`c = \rho \sqrt{\max(m, n)}`, so that rho is the root mean square
+    of N's entries, about as of Adam's: one rate then serves both. With ``rms=None`` it is :math:`\sqrt{\max(1, n/m)}`, which wants
+    a rate of its own. Source: K. Jordan 2024, released code; arXiv:2502.16982, section 2.2 (rho = 0.2).
+
+    Args:
+        rest: for leaves that are not matrices, and points uphill as well: :func:`jaxdyn.optim.adam.adam_direction`.
+        beta: of the momentum.
+        orthogonal: "newton_schulz" or "polar".
+        rms: rho, or None.
+        dims: which leaves are matrices, and how (:mod:`jaxdyn.optim.axes`); weights [outputs, inputs] are ``Matrix((-1,), (-2,))``.
+
+    Raises:
+        UsageError: for an unknown name or a number outside its range; when used, for gradients unlike the parameters.
+    """
+    turn = _turn(orthogonal)
+    number("beta", beta, least=0, below=1, traced=True)
+    if rms is not None:
+        number("rms", rms, above=0, traced=True)
+
+    def others(chosen: list[Matrix | None], leaves: list[Array] | None) -> list[Array] | None:
+        return None if leaves is None else [x for spec, x in zip(chosen, leaves, strict=True) if spec is None]
+
+    def start(params: PyTree) -> MuonState:
+        leaves, treedef = flat(params)
+        chosen = specs(dims, params)
+        wide = [jnp.zeros(x.shape, jnp.promote_types(x.dtype, jnp.float32)) for x in leaves]
+        momenta = [None if spec is None else x for spec, x in zip(chosen, wide, strict=True)]
+        return MuonState(treedef.unflatten(momenta), rest.init(others(chosen, leaves)))
+
+    def update(gradient: PyTree, state: MuonState, params: PyTree | None = None) -> tuple[PyTree, MuonState]:
+        leaves, treedef, old = flat(gradient, state.momentum)
+        chosen = specs(dims, gradient)
+        weights = None if params is None else treedef.flatten_up_to(params)
+        plain, rest_state = rest.update(others(chosen, leaves), state.rest, others(chosen, weights))
+        momenta, updates, remaining = [], [], iter(plain)
+        for spec, g, m in zip(chosen, leaves, old, strict=True):
+            if spec is None:
+                momenta.append(None)
+                updates.append(next(remaining))
+                continue
+            check_shape(m.shape, g.shape)
+            momenta.append((beta * m + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
+            ahead = as_matrices(spec, (beta * momenta[-1] + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
+            rows, cols = ahead.shape[-2:]
+            factor = max(1.0, cols / rows) ** 0.5 if rms is None else rms * max(rows, cols) ** 0.5
+            updates.append(as_parameter(spec, (factor * _each(turn, ahead)).astype(g.dtype), g.shape))
+        return treedef.unflatten(updates), MuonState(treedef.unflatten(momenta), rest_state)
+
+    return optax.GradientTransformation(start, update)
+
+
+def _turn(orthogonal: str) -> Callable[..., Array]:
+    """How a matrix is made orthogonal."""
+    if orthogonal not in TURNS:
+        raise UsageError(f"orthogonal={orthogonal!r} is not allowed: it is {' or '.join(TURNS)}")
+    return TURNS[orthogonal]
 
 
 def _each(turn: Callable[..., Array], x: Float[Array, "*batch r c"]) -> Float[Array, "*batch r c"]:

@@ -20,6 +20,7 @@ from jaxdyn import linalg
 from jaxdyn.errors import require, whole
 from jaxdyn.optim.sizes import binade
 from jaxdyn.optim.trees import check_dtype, rank_known
+from jaxdyn.sampling import wide
 
 __all__ = ["FINDERS", "SIDES", "Basis", "Subspace", "find", "lift", "low_shape", "lower", "overlap", "sides", "signed", "zeros"]
 
@@ -143,7 +144,7 @@ def _find(s: Subspace, g: Float[Array, "m n"], old: Basis, key: PRNGKeyArray) ->
         if before is None:
             return None
         r = before.shape[-1]
-        gaussian = jax.random.normal(keys[i], before.shape, a.dtype)
+        gaussian = jax.random.normal(keys[i], before.shape, wide(a.dtype))
         if s.finder == "gaussian":
             return (gaussian / r**0.5).astype(before.dtype)
         if s.finder == "orthonormal":
@@ -180,7 +181,7 @@ def _randomized(a: Float[Array, "m n"], r: int, s: Subspace, key: PRNGKeyArray) 
     """
     columns = min(r + s.oversample, *a.shape)
     a = a / binade(a)
-    q = linalg.qr(a @ jax.random.normal(key, (a.shape[1], columns), a.dtype))[0]
+    q = linalg.qr(a @ jax.random.normal(key, (a.shape[1], columns), wide(a.dtype)))[0]
     for _ in range(s.power):
         q = linalg.qr(a @ linalg.qr(a.T @ q)[0])[0]
     return q @ linalg.svd(q.T @ a)[0][:, :r]

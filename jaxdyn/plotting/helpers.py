@@ -21,6 +21,8 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import NullFormatter
 
+from jaxdyn.plotting.ticks import told_apart
+
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
@@ -76,6 +78,7 @@ STYLE = {
 
 
 POINTS, LINES = 20_000, 200  # that are drawn at most, of entries and of runs
+PANELS, ACROSS = 9, 3  # of a claim without a plot: variables that are drawn at most, and side by side
 
 
 def first_run(ds: xr.Dataset, *keep: str) -> xr.Dataset:
@@ -188,7 +191,8 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
         ax.set_xscale("log")
         ax.set_yscale("log")
         if len(set(eta)) <= 5:
-            ax.set_xticks(sorted(set(eta)), [f"{e:.0f}" if e >= 1000 else f"{e:.3g}" for e in sorted(set(eta))])
+            sizes = sorted(map(float, set(eta)))
+            ax.set_xticks(sizes, [f"{e:.0f}" if e >= 1000 and e.is_integer() else text for e, text in told_apart(sizes, 3).items()])
         ax.xaxis.set_minor_formatter(NullFormatter())
         if slope is not None:
             last, ends = int(np.argmax(eta)), np.array([eta.min(), eta.max()])
@@ -227,31 +231,50 @@ def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name
     numbers = np.asarray(values, float)
     norm_kind = matplotlib.colors.LogNorm if _wide(numbers, 1.0) else matplotlib.colors.Normalize
     norm = norm_kind(numbers.min(), numbers.max())
-    for value, x, y in zip(numbers, xs, rows, strict=True):
-        text = (f"{name} = {value:g}" if name else f"{value:g}") if len(numbers) <= 6 else None
+    texts = told_apart(numbers.tolist(), 6)
+    for value, x, y in zip(numbers.tolist(), xs, rows, strict=True):
+        text = (f"{name} = {texts[value]}" if name else texts[value]) if len(numbers) <= 6 else None
         ax.plot(x, y, **{"color": RAMP(norm(value)), "label": text, **line})
     if len(numbers) > 6:
         ax.figure.colorbar(matplotlib.cm.ScalarMappable(norm, RAMP), ax=ax, label=name)
 
 
 def default_plot(ds: xr.Dataset, fig: Figure) -> None:
-    """For claims without a plot: measurement against prediction for every variable, over all runs."""
+    """For claims without a plot: measurement against prediction for every variable, over all runs; the first nine of many."""
     names = [str(n).removeprefix("predicted_") for n in ds.data_vars if str(n).startswith("predicted_")]
-    names = [n for n in names if f"measured_{n}" in ds][:3]
+    names = [n for n in names if f"measured_{n}" in ds]
     if not names:
         _values_plot(ds, fig)
         return
-    for name, ax in zip(names, np.ravel(fig.subplots(1, len(names))), strict=True):
+    for name, ax in zip(_first(names, PANELS, fig), _axes(fig, min(len(names), PANELS)), strict=True):
         predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
         ax.set_title(name.replace("_", " "))
         for form in predicted.form.values if "form" in predicted.dims else [None]:
             scatter(ax, predicted if form is None else predicted.sel(form=form), measured, label=form or "runs")
 
 
+def _axes(fig: Figure, count: int) -> list[Axes]:
+    """Axes in rows of three; the figure grows with the rows."""
+    across = min(count, ACROSS)
+    down = -(-count // across)
+    fig.set_size_inches(fig.get_figwidth(), fig.get_figheight() * (1 if down == 1 else 0.75 * down))
+    axes = list(np.ravel(fig.subplots(down, across)))
+    for rest in axes[count:]:
+        rest.remove()
+    return axes[:count]
+
+
+def _first(names: Sequence[Any], most: int, fig: Figure) -> Sequence[Any]:
+    """The first names, with a heading where there are more."""
+    if len(names) > most:
+        fig.suptitle(f"the first {most} of {len(names)} variables", fontsize=9)
+    return names[:most]
+
+
 def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
     """Measured values in rising order, where nothing was predicted."""
     ax = fig.subplots()
-    for name in [n for n in ds.data_vars if str(n).startswith("measured_")][:4]:
+    for name in _first([n for n in ds.data_vars if str(n).startswith("measured_")], len(CYCLE), fig):
         values = np.sort(np.ravel(np.asarray(ds[name], float)))
         values = values[np.isfinite(values)]
         ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axis import XAxis
@@ -11,7 +12,7 @@ from matplotlib.ticker import Formatter, LogFormatterSciNotation, MaxNLocator, N
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-__all__ = ["Logarithmic", "Scalar", "fold", "keep_apart", "overlapping", "plain_numbers"]
+__all__ = ["Logarithmic", "Scalar", "fold", "keep_apart", "overlapping", "plain_numbers", "told_apart"]
 
 GAP = 1.0  # points between two labels
 SLANT = 35.0  # degrees of names that have no room side by side
@@ -104,3 +105,9 @@ def fold(axis: Axis) -> bool:
     middle = min(gaps, key=lambda i: abs(i - len(text) / 2))
     axis.label.set_text(f"{text[:middle]}\n{text[middle + 1 :]}")
     return True
+
+
+def told_apart(values: Sequence[float], least: int) -> dict[float, str]:
+    """Numbers and their texts, with the fewest digits, ``least`` or more, with which different numbers look different."""
+    texts = ({v: f"{v:.{digits}g}" for v in values} for digits in range(least, 18))
+    return next((found for found in texts if len({*found.values()}) == len(found)), {v: repr(v) for v in values})

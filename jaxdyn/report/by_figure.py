@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from jaxdyn.engine.claims.description import texts
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.panels import panels
 
-__all__ = ["draw", "drawable"]
+__all__ = ["draw", "draw_bounds", "drawable"]
 
 MARKS: dict[str, dict[str, Any]] = {
     "fails": {"linestyle": "", "marker": "x", "markersize": 9, "markeredgewidth": 2, "label": "fails"},
@@ -51,7 +52,7 @@ def draw(by: Mapping[str, Any], fig: Figure) -> None:
 
 
 def _ticks(axis: Any, values: Sequence[Any]) -> None:
-    axis.set_ticks(range(len(values)), [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
+    axis.set_ticks(range(len(values)), texts(values))
 
 
 def _number(check: Mapping[str, Any] | None) -> float:
@@ -73,15 +74,31 @@ def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], M
         there = np.array([_outcome(c) == outcome for c in checks])
         if there.any():
             ax.plot(x[there], y[there], color=COLORS["failed"], **style)
+            off, edge = there & ~np.isfinite(y), ax.get_xaxis_transform()
+            ax.plot(x[off], np.full(off.sum(), 0.97), transform=edge, color=COLORS["failed"], **style | {"label": ""})  # infinite
     # bounds, and the scale
-    bounds = np.atleast_1d(np.array(next(iter(by_value.values())).get("bound") or (), float))  # readings have no bound
-    bounds = bounds[np.isfinite(bounds)]
-    for i, bound in enumerate(bounds):
-        ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
+    bounds = draw_bounds(ax, x, checks)
     positive = [v for v in (*y, *bounds) if np.isfinite(v)]
     if positive and min(positive) > 0 and max(positive) > 30 * min(positive):
         ax.set_yscale("log")
     ax.legend()
+
+
+def draw_bounds(ax: Axes, x: np.ndarray, checks: Sequence[Mapping[str, Any] | None]) -> list[float]:
+    """Draw the bounds of a check, step by step where they differ from place to place; returns those that are finite."""
+    pairs = [(c or {}).get("bound") or () for c in checks]  # readings have no bound
+    ends = np.array([[*np.atleast_1d(np.array(pair, float)), np.nan, np.nan][:2] for pair in pairs])
+    label, finite = "bound", list[float]()
+    for end in ends.T:
+        here = np.isfinite(end)
+        if not here.any():
+            continue
+        if len({*end[here]}) == 1:
+            ax.axhline(end[here][0], color=COLORS["theory"], linestyle="--", label=label)
+        else:
+            ax.plot(x, np.where(here, end, np.nan), "--", color=COLORS["theory"], drawstyle="steps-mid", label=label)
+        label, finite = "", [*finite, *end[here]]
+    return finite
 
 
 def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import COUNTED, EVIDENCE, provenance
-from jaxdyn.engine.claims.description import tested
+from jaxdyn.engine.claims.description import field_texts, tested
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.verification.payload import counts
-from jaxdyn.errors import UsageError
 from jaxdyn.report import studies, talks
 from jaxdyn.report.chapters import by_chapter
-from jaxdyn.report.formatting import ended
+from jaxdyn.report.formatting import between, ended
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -83,11 +83,9 @@ def _count(claims: Sequence[Claim]) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return "{" + ", ".join(_value(v) for v in value) + "}"
-    if isinstance(value, tuple):
-        return ":".join(_value(v) for v in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    several = value if isinstance(value, list | tuple) else [value]
+    parts = [_value(v) if isinstance(v, list | tuple) else text for v, text in zip(several, field_texts(several), strict=True)]
+    return "{" + ", ".join(parts) + "}" if isinstance(value, list) else ":".join(parts)
 
 
 def _entry(claim: Claim, level: int) -> str:
@@ -105,6 +103,8 @@ def _entry(claim: Claim, level: int) -> str:
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
     if claim.assumes:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
+    if claim.holds:
+        lines.append(f"- Holds for: {', '.join(f'`{name}` from {low:g} to {high:g}' for name, (low, high) in claim.holds.items())}")
     if claim.printed:
         lines.append(f"- In print: {claim.printed}")
     if places := talks.links(claim.talks):
@@ -121,6 +121,10 @@ def _entry(claim: Claim, level: int) -> str:
     if study := studies.read_study(claim.id):
         sentence = f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})."
         lines.append(" ".join(filter(None, (sentence, studies.note(study, claim)))))
+    if said := brief_of(claim.id):
+        words = [f"{said['open']} findings open" if said["open"] else "no finding open"]
+        words += [f"{said['excused']} excused"] if said["excused"] else []
+        lines.append(f"- The referee: {', '.join(words)} ({said['date']})")
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
@@ -134,7 +138,4 @@ def with_table(readme: str, claims: Sequence[Claim]) -> str:
     Raises:
         UsageError: the README lacks the marks.
     """
-    start, end = readme.find(MARKS[0]), readme.find(MARKS[1])
-    if not 0 <= start < end:
-        raise UsageError(f"the README lacks the marks {' and '.join(MARKS)}")
-    return readme[: readme.index("\n", start) + 1] + table(claims) + readme[end:]
+    return between(readme, MARKS, table(claims), "the README")

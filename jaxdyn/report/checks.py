@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from jaxdyn.engine.claims.description import digits_between
+from jaxdyn.engine.judging.check import BOUND_DIGITS, VALUE_DIGITS, digits_apart
 from jaxdyn.report.formatting import count, number, percent
 
 __all__ = ["CHECK", "GATE", "fits", "reading", "row"]
@@ -21,15 +23,17 @@ def row(check: Mapping[str, Any], words: Mapping[bool | None, tuple[str, str]] =
     """One row of a table of checks."""
     passed = _passed(check)
     needed = check.get("needed") if passed is None else None
+    pair, ends = _pair(check.get("bound")), check.get("interval") or ()
+    digits = VALUE_DIGITS if pair is None else digits_apart((check.get("value"), *ends), pair)
     return {
         "name": str(check.get("name", "")),
         "passed": passed,
         "tone": words[passed][1],
         "outcome": words[passed][0],
         "needed": f"about {count(needed, 'run')} would decide" if needed else "",
-        "value": check.get("value"),
-        "interval": _interval(check.get("interval")),
-        "bound": _bound(check),
+        "value": number(check.get("value"), digits),
+        "interval": _interval(check.get("interval"), digits),
+        "bound": _bound(check, digits),
         "margin": _margin(check),
         "worst": check.get("worst") or {},
     }
@@ -51,24 +55,22 @@ def _end(value: Any, otherwise: float) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else otherwise
 
 
-def _interval(value: Any) -> Markup:
+def _interval(value: Any, digits: int = VALUE_DIGITS) -> Markup:
     ends = _pair(value)
     if ends is None:
         return Markup("")
-    low, high = (number(e) if math.isfinite(e) else Markup("−∞" if e < 0 else "∞") for e in ends)
+    low, high = (number(e, digits) if math.isfinite(e) else Markup("−∞" if e < 0 else "∞") for e in ends)
     return Markup("{} … {}").format(low, high)
 
 
-def _bound(check: Mapping[str, Any]) -> Markup:
+def _bound(check: Mapping[str, Any], digits: int) -> Markup:
     pair = _pair(check.get("bound"))
     if pair is None:
         return number(check.get("bound"))  # in studies stored when bounds were single numbers
-    low, high = pair
-    if math.isinf(low) and math.isinf(high):
-        return number(None)
-    if math.isinf(high):
-        return Markup("at least ") + number(low)
-    return Markup("at most ") + number(high) if math.isinf(low) else Markup("{} … {}").format(number(low), number(high))
+    low, high = (number(end, max(digits, BOUND_DIGITS)) for end in pair)
+    if math.isinf(pair[1]):
+        return number(None) if math.isinf(pair[0]) else Markup("at least ") + low
+    return Markup("at most ") + high if math.isinf(pair[0]) else Markup("{} … {}").format(low, high)
 
 
 def _margin(check: Mapping[str, Any]) -> Markup:
@@ -87,7 +89,7 @@ def _margin(check: Mapping[str, Any]) -> Markup:
 
 def _ratio(value: float, bound: float) -> Markup:
     ratio = max(value / bound, bound / value)
-    times = percent(ratio - 1) if ratio < 1.2 else number(float(f"{ratio:.2g}")) + " ×"
+    times = percent(abs(value / bound - 1)) if ratio < 1.2 else number(float(f"{ratio:.2g}")) + " ×"
     return Markup("at the bound") if value == bound else times + (" below" if value < bound else " above")
 
 
@@ -134,7 +136,9 @@ def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     for check in own:
         cells = [_fit(one, str(check.get("name", "")), measured) for _, one in outcomes]
         bare = not measured and not any(cell["mark"] for cell in cells)
-        rows.append({"name": str(check.get("name", "")), "value": check.get("value"), "cells": cells, "bare": bare})
+        digits = max([VALUE_DIGITS, *(digits_between((check.get("value"), cell["value"])) for cell in cells if cell["mark"])])
+        cells = [cell | {"value": number(cell["value"], digits) if cell["there"] else None} for cell in cells]
+        rows.append({"name": str(check.get("name", "")), "value": number(check.get("value"), digits), "cells": cells, "bare": bare})
     return {"columns": columns, "rows": rows, "measured": measured, "alone": {kind for kind, _ in outcomes} == {"control"}}
 
 
@@ -154,11 +158,13 @@ def _fit(outcome: Mapping[str, Any], name: str, measured: bool) -> dict[str, Any
 def reading(one: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, Any]:
     """One row of the table of readings, with the recorded value."""
     record = records.get(str(one.get("name"))) or {}
+    recorded = record.get("value")
+    digits = digits_between((one.get("value"), recorded))
     return {
         "name": str(one.get("name", "")),
-        "value": one.get("value"),
-        "interval": _interval(one.get("interval")),
+        "value": number(one.get("value"), digits),
+        "interval": _interval(one.get("interval"), digits),
         "worst": one.get("worst") or {},
-        "recorded": record.get("value"),
-        "recorded_interval": _interval(record.get("interval")),
+        "recorded": None if recorded is None else number(recorded, digits),
+        "recorded_interval": _interval(record.get("interval"), digits),
     }

@@ -9,10 +9,12 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from jaxdyn import plotting
+from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies, talks
+from jaxdyn.report.drawing import INSTEAD
 from jaxdyn.report.figures import Figures, Stored
-from jaxdyn.report.formatting import breakable, count, duration, number, percent
+from jaxdyn.report.formatting import breakable, count, duration, number, percent, setting, settings
 from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
 
@@ -84,6 +86,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "study": _study(claim, figures),
         "atlas": [stored for stored in atlas.of_claim(claim_id) if atlas.read_map(stored)],
         "resolution": _resolution(claim),
+        "referee": _referee(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
         "home": str(claim.get("home") or ""),
@@ -98,7 +101,8 @@ def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] |
 
 def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
     """A figure with its caption: the claim's own, or else the axes in words; and the number of runs."""
-    words = str(claim.get("caption") or stored.label or "Prediction against measurement").rstrip()
+    own = "" if stored.label.startswith(INSTEAD) else claim.get("caption")
+    words = str(own or stored.label or "Prediction against measurement").rstrip()
     runs = f" {count(claim['runs'], 'run')}." if claim.get("runs") else ""
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
 
@@ -110,6 +114,10 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "an unknown kind"))))
     if assumed := [name(str(a)) for a in claim.get("assumes") or []]:
         rows.append(("Assumes", Markup(", ").join(assumed) + _outside(claim)))
+    if held := claim.get("holds"):
+        rows.append(
+            ("Holds for", Markup(", ").join(Markup("{} {} … {}").format(n, setting(a), setting(b)) for n, (a, b) in held.items()))
+        )
     if bounds := claim.get("bounds"):
         rows.append(("Bounds", name(str(bounds))))
     if printed := claim.get("printed"):
@@ -166,6 +174,22 @@ def _outside(claim: Mapping[str, Any]) -> Markup:
         return Markup(" <small>(no run is outside)</small>") if outside == 0 else Markup("")
     of = f" of {count(runs, 'run')}" if runs else ""
     return Markup('; <span class="warn">{}{} outside</span> <small>(not judged)</small>').format(f"{outside:,}", of)
+
+
+def _referee(claim: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the referee said last of a claim; None if he was not asked."""
+    found = recorded_answers().get(str(claim["id"]))
+    if found is None:
+        return None
+    opened = len(findings_of(found))
+    return {
+        "date": found["date"],
+        "open": count(opened, "open finding"),
+        "tone": "differs" if opened else "",
+        "stale": found["digest"] != claim.get("digest"),
+        "attacks": [a for a in found["attacks"] if a["outcome"] != "not applicable"],
+        "factors": [f | {"text": factor_text(f)} for a in found["attacks"] for f in a.get("factors", ())],
+    }
 
 
 def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -264,14 +288,20 @@ def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     return {
         "label": f"{claim['id']} by {', '.join(fields)}",
         "fields": fields,
-        "columns": [Markup(" · ").join(map(number, c)) or Markup("verdict") for c in columns],
-        "rows": [(number(r[0]), [_cell(lookup.get((r, c))) for c in columns]) for r in rows],
+        "columns": [Markup(" · ").join(c) or Markup("verdict") for c in _apart(columns)],
+        "rows": [(words, [_cell(lookup.get((r, c))) for c in columns]) for r, (words,) in zip(rows, _apart(rows), strict=True)],
         "figure": figure,
     }
 
 
 def _at(cell: Mapping[str, Any], fields: Sequence[str]) -> tuple[Any, ...]:
     return tuple((cell.get("at") or {}).get(f) for f in fields)
+
+
+def _apart(places: Sequence[tuple[Any, ...]]) -> list[tuple[Markup, ...]]:
+    """Places as text; each field has as many digits as tell its values apart."""
+    by_field = [settings(axis) for axis in zip(*places, strict=True)]
+    return list(zip(*by_field, strict=True)) if by_field else [() for _ in places]
 
 
 def _cell(cell: Mapping[str, Any] | None) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from jaxdyn.errors import Inconclusive
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Plot
 
-__all__ = ["drawn"]
+__all__ = ["INSTEAD", "drawn"]
 
 MISSING = (KeyError, IndexError, ValueError, Inconclusive)  # raised by plots that select a value which the data lack
 INSTEAD = "Measurement against prediction: the claim's own figure shows values of a field that these settings lack"

@@ -86,13 +86,13 @@ class Figures(Mapping[str, Stored]):
 
     @property
     def common(self) -> str:
-        """The packed beginning that every packed figure continues; after inflating both, the first :attr:`skip` characters go."""
+        """The packed beginning that every packed figure continues; after inflating both, the first :attr:`skip` units go."""
         return base64.b64encode(self._start).decode() if self._common else ""
 
     @property
     def skip(self) -> int:
-        """Number of leading characters of an inflated figure that are common to all."""
-        return len(self._common)
+        """Length of what all inflated figures begin with, in units of UTF-16, in which the page's script counts."""
+        return len(self._common.encode("utf-16-le")) // 2
 
     @property
     def together(self) -> str:
@@ -128,4 +128,5 @@ def deflated(text: str) -> str:
 
 def inflate(packed: Any, common: str = "", skip: int = 0) -> str:
     """The text or figure that the page stored; the inverse of :func:`deflated`."""
-    return zlib.decompress(base64.b64decode(common) + base64.b64decode(packed), -zlib.MAX_WBITS).decode()[skip:]
+    text = zlib.decompress(base64.b64decode(common) + base64.b64decode(packed), -zlib.MAX_WBITS).decode()
+    return text.encode("utf-16-le")[2 * skip :].decode("utf-16-le")

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from jaxdyn.engine.claims.description import digits_of_field
+from jaxdyn.engine.judging.check import VALUE_DIGITS
+from jaxdyn.errors import UsageError
 from jaxdyn.report.glossary import VERDICTS
 
-__all__ = ["badge", "breakable", "count", "duration", "ended", "number", "percent", "value"]
+__all__ = ["badge", "between", "breakable", "count", "duration", "ended", "number", "percent", "setting", "settings", "value"]
+
+
+def between(page: str, marks: tuple[str, str], text: str, name: str = "the page") -> str:
+    """A document with a text between the line of its first mark and its second mark.
+
+    Raises:
+        UsageError: the document lacks the marks.
+    """
+    start, end = page.find(marks[0]), page.find(marks[1])
+    if not 0 <= start < end:
+        raise UsageError(f"{name} lacks the marks {' and '.join(marks)}")
+    return page[: page.index("\n", start) + 1] + text + page[end:]
 
 
 def badge(verdict: str) -> Markup:
@@ -24,19 +40,35 @@ def breakable(name: Any) -> Markup:
     return Markup("<wbr>").join(re.split(r"(?<=[./_])", str(name)))
 
 
-def number(value: Any) -> Markup:
-    """A number for readers: four digits, powers of ten written out, a dash for anything that is not a finite number."""
+def number(value: Any, digits: int = VALUE_DIGITS) -> Markup:
+    """A number for readers: four digits or more, powers of ten written out, a dash for anything that is not a finite number."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return Markup('<span class="nil" title="not a finite number">–</span>')
     if isinstance(value, bool) or not isinstance(value, int | float):
         return escape(str(value))
     if isinstance(value, int) and abs(value) < 2**32:  # seeds are shown in full
-        return Markup(f"{value:,}".replace("-", "−"))
+        return _whole(value)
     if value == 0 or 1e-3 <= abs(value) < 9999.5:
-        return Markup(f"{value:.4g}".replace("-", "−"))
-    mantissa, exponent = f"{value:.2e}".split("e")
-    mantissa = "" if float(mantissa) == 1 else f"{float(mantissa):g}\u00a0×\u00a0".replace("-", "−")
+        return Markup(f"{value:.{digits}g}".replace("-", "−"))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    mantissa = "" if float(mantissa) == 1 else f"{float(mantissa):.{digits}g}\u00a0×\u00a0".replace("-", "−")
     return Markup(f"{mantissa}10<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−"))
+
+
+def setting(value: Any) -> Markup:
+    """One value of a field, with six digits or as many as it was written with; whole numbers in full."""
+    return settings([value])[0]
+
+
+def settings(values: Sequence[Any]) -> list[Markup]:
+    """Values of one field, such that those that differ look different."""
+    digits = digits_of_field(values)
+    whole = [isinstance(v, int) and not isinstance(v, bool) for v in values]
+    return [_whole(v) if full else number(v, digits) for v, full in zip(values, whole, strict=True)]
+
+
+def _whole(value: int) -> Markup:
+    return Markup(f"{value:,}".replace("-", "−"))
 
 
 def percent(share: Any) -> Markup:
@@ -59,11 +91,12 @@ def duration(seconds: Any) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def value(setting: Any) -> Markup:
+def value(chosen: Any) -> Markup:
     """The value of a setting's field, or several values."""
-    if isinstance(setting, list | tuple):
-        return Markup(", ").join(map(value, setting)) or Markup("–")
-    return Markup("none") if setting is None else escape(str(setting).lower()) if isinstance(setting, bool) else number(setting)
+    if isinstance(chosen, list | tuple):
+        flat = all(isinstance(v, int | float) and not isinstance(v, bool) for v in chosen)
+        return Markup(", ").join(settings(chosen) if flat else map(value, chosen)) or Markup("–")
+    return Markup("none") if chosen is None else escape(str(chosen).lower()) if isinstance(chosen, bool) else setting(chosen)
 
 
 def ended(title: str) -> str:

@@ -35,10 +35,9 @@ def standalone(svg: str) -> str:
     Raises:
         UsageError: the figure is not a drawing.
     """
-    if not svg.lstrip().startswith("<svg"):
-        raise UsageError("the figure could not be drawn: verify the claim again")
     size = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
-    assert size is not None, "every figure has a viewBox"
+    if not svg.lstrip().startswith("<svg") or size is None:
+        raise UsageError("the figure could not be drawn: verify the claim again")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" color="#1f2328" width="{size[1]}" height="{size[2]}"'
     return re.sub(r"<svg\b", head, svg, count=1).replace(">", '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
 

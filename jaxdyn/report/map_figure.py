@@ -11,10 +11,13 @@ import matplotlib.tri
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.spatial import cKDTree
 
+from jaxdyn.engine.claims.description import texts
 from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.plotting import COLORS
+from jaxdyn.report.by_figure import draw_bounds
 from jaxdyn.report.panels import panels
 
 __all__ = ["MARKS", "draw"]
@@ -62,13 +65,24 @@ def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
     low, high = _ends(axis)
     getattr(ax, f"set_{which}lim")(low, high)
     if "values" in axis:
-        getattr(ax, f"set_{which}ticks")(
-            range(len(axis["values"])), [f"{v:g}" if isinstance(v, float) else str(v) for v in axis["values"]]
-        )
+        values = axis["values"]
+        getattr(ax, f"set_{which}ticks")(range(len(values)), texts(values))
     elif axis["log"]:
-        step = max(1, math.ceil((high - low) / 7))
-        whole = range(math.ceil(low), math.floor(high) + 1, step)
-        getattr(ax, f"set_{which}ticks")(list(whole), [f"$10^{{{k}}}$" for k in whole])
+        getattr(ax, f"set_{which}ticks")(*_log_ticks(low, high))
+
+
+def _log_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Places, as logarithms to base 10, and labels: powers of ten; where there are fewer than two, other round numbers."""
+    step = max(1, math.ceil((high - low) / 7))
+    whole = range(math.ceil(low), math.floor(high) + 1, step)
+    if len(whole) > 1:
+        return list(whole), [f"$10^{{{k}}}$" for k in whole]
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    numbers = [m * 10.0**k for k in powers for m in (1, 2, 5) if low <= math.log10(m * 10.0**k) <= high]
+    if len(numbers) < 2:
+        ends = 10.0**low, 10.0**high
+        numbers = [x for x in MaxNLocator(5).tick_values(*ends) if ends[0] <= x <= ends[1]]
+    return [math.log10(x) for x in numbers], texts(numbers)
 
 
 def _plane(result: Mapping[str, Any], ax: Axes) -> None:
@@ -135,9 +149,10 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
             there = np.array([cell["verdict"] == verdict for cell in cells])
             if there.any():
                 ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
-        bounds = next(c.get("bound") or () for c in checks if c is not None)  # readings have no bound
-        for i, bound in enumerate(b for b in np.atleast_1d(np.array(bounds, float)) if np.isfinite(b)):
-            ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
+            off = there & ~np.isfinite(y)  # infinite, or not a number: at the upper edge
+            ax.plot(x[off], np.full(off.sum(), 0.97), symbol, transform=ax.get_xaxis_transform(), color=color, markersize=5)
+        order = np.argsort(x)
+        draw_bounds(ax, x[order], [checks[i] for i in order])
         positive = y[np.isfinite(y)]
         if positive.size and positive.min() > 0 and positive.max() > 30 * positive.min():
             ax.set_yscale("log")

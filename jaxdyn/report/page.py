@@ -28,6 +28,7 @@ from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.claim import differs, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures, deflated
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
+from jaxdyn.report.results import LEFT_OUT
 
 __all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
 
@@ -134,6 +135,7 @@ def environment() -> jinja2.Environment:
         "breakable": formatting.breakable,
         "name": mathml.name,
         "number": formatting.number,
+        "setting": formatting.setting,
         "typeset": mathml.typeset,
         "value": formatting.value,
     }
@@ -181,7 +183,8 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Claims", f"{len(done):,}" + (f" of {len(claims):,}" if len(done) < len(claims) else "")),
         ("Scale", scales),
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
-        ("Runs", f"{runs:,}" + (f" ({excluded})" if excluded else "")),
+        ("Runs", f"{runs:,}"),
+        ("Left out, summed over claims", excluded),  # runs that claims share count once for each
         ("At paper scale", _studied(claims)),
         ("False by chance", _by_chance(payload)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
@@ -191,6 +194,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "unfinished": payload.get("unfinished") or "",
+        "left_out": payload.get(LEFT_OUT) or "",
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if differs(c)],
         "counts": [(v.replace(" ", "-"), counts[v]) for v in VERDICTS if counts[v]],

@@ -174,6 +174,8 @@ def _span(node: ElementTree.Element) -> Span:
             return Span(" ", "space")
         case "mfrac":
             top, bottom = _grouped(children[0], 1), _grouped(children[1])
+            if node.get("linethickness") in ("0", "0px", "0pt"):  # a binomial, no quotient
+                return Span(f"{_text(children[:1])} over {_text(children[1:])}", "atom")
             short = HALVES.get(f"{top}/{bottom}")
             return Span(short, "atom") if short else Span(f"{top}/{bottom}", "fraction")
         case "msqrt":
@@ -184,6 +186,8 @@ def _span(node: ElementTree.Element) -> Span:
             return _scripted(node.tag, children, node.get("accent") == "true")
         case "mtable":
             return Span(f"[{'; '.join(', '.join(_text([cell]) for cell in row) for row in children)}]", "atom")
+        case "menclose":
+            raise ValueError("a stroke or a box around a formula has no plain text")
         case "mphantom":
             return Span("", "space")
     return Span(_text(children), "atom")

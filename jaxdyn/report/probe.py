@@ -51,7 +51,7 @@ def probe(
     out: str | Path | None = None,
     *,
     length: int = models.LENGTH,
-    dtype: str = "float32",
+    dtype: str | None = None,
     steps: Sequence[int] | str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Probe:
@@ -85,6 +85,7 @@ def page(probe: Probe) -> str:
         title=title,
         facts=[f for f in facts if f[1]],
         lines=_pairs(last.lines),
+        left_out=[f"{_short(one.name)}: {one.left_out}." for one in probe.checkpoints if one.left_out],
         sections=sections,
         made_from=json.dumps(origin.made_from((), "", _code())),
     )
@@ -150,7 +151,7 @@ def traces(probe: Probe, number: int) -> dict[str, xr.DataArray]:
         steps.append(checkpoint.step)
         for label, values in outcome.instrument.traces(outcome.data).items():
             by_label.setdefault(label, []).append(values.astype(float))
-    return {label: xr.concat(values, xr.Variable("step", steps)) for label, values in by_label.items()}
+    return {label: xr.concat(values, xr.Variable("step", steps), join="outer") for label, values in by_label.items()}
 
 
 def along(drawn: Mapping[str, xr.DataArray], fig: Figure) -> None:

@@ -22,11 +22,13 @@
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
-  const searched = new Map(); // row -> its claim's name, title, statement and source; filled when first searched
+  const searched = new Map(); // row -> its claim's name, title, statement and source; filled when first searched, once it is all there
   const words = (row) => {
     const section = document.getElementById(row.dataset.claim);
-    if (!searched.has(row)) searched.set(row, `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".statement", section))} ${text(one(".source", section))}`.toLowerCase());
-    return searched.get(row);
+    if (searched.has(row)) return searched.get(row);
+    const said = `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".statement", section))} ${text(one(".source", section))}`.toLowerCase();
+    if (!one("[data-part]", section)) searched.set(row, said);
+    return said;
   };
   const chips = all(".chip", form);
   const fields = { theory: one("select", form), q: one("input", form) };
@@ -182,6 +184,7 @@
       for (const place of places) place.textContent = "This browser cannot inflate this part.";
     }
   }));
+  parts.then(() => { if (fields.q.value) apply(); }); // sources are among these parts
   const showAll = () => parts.then(() => Promise.all(all("[data-figure]").map(show)));
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
   const next = () => { const canvas = one("[data-figure]"); if (canvas) show(canvas).then(() => idle(next)); }; // for printing

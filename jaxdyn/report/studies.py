@@ -33,7 +33,8 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, programs_of, runs_of, what_changed
 from jaxdyn.engine.verification.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
-from jaxdyn.report.results import read_results
+from jaxdyn.report.formatting import between
+from jaxdyn.report.results import LEFT_OUT, read_results
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
@@ -43,6 +44,7 @@ __all__ = [
     "LARGEST",
     "changes",
     "differs",
+    "entry_changes",
     "figure",
     "known_claim",
     "note",
@@ -102,6 +104,8 @@ def write_studies(folder: Path) -> list[str]:
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     if not entries:
         raise UsageError(f"{folder} holds no results at paper scale: verify with --scale paper")
+    if LEFT_OUT in whole:
+        raise UsageError(f"{folder}: {whole[LEFT_OUT]}")
     files = [_file(entry["id"]) for entry in entries]
     if homeless := [entry["id"] for entry, file in zip(entries, files, strict=True) if file is None]:
         raise UsageError(f"{homeless[0]} belongs to no theory with a folder, where its study could be stored")
@@ -156,12 +160,41 @@ def task_of(claim: Claim, study: Mapping[str, Any] | None = None, *, again: bool
     Raises:
         UsageError: the claim has lost a field that the study's command sets.
     """
-    words = shlex.split(str(study["claim"].get("command") or "")) if study else []
-    given = collections.defaultdict[str, list[str]](list)
-    for option, value in itertools.pairwise(words):
-        given[option].append(value)
+    given = _options(study["claim"]) if study else _options({})
     seeds = None if again and claim.max_seeds else parse_seeds(next(iter(given["--seeds"]), None))
     return make_tasks([claim], scale="paper", seeds=seeds, overrides=parse_sets(given["--set"]))[0]
+
+
+def _options(entry: Mapping[str, Any]) -> collections.defaultdict[str, list[str]]:
+    """The options of an entry's command, each with its values.
+
+    Raises:
+        UsageError: no command repeats it, so that its settings or seeds are not known.
+    """
+    if str(entry.get("command") or "").startswith("#"):
+        raise UsageError(f"{entry['id']} was run from Python with settings or seeds that no command repeats")
+    given = collections.defaultdict[str, list[str]](list)
+    for option, value in itertools.pairwise(shlex.split(str(entry.get("command") or ""))):
+        given[option].append(value)
+    return given
+
+
+def entry_changes(entry: Mapping[str, Any], claim: Claim) -> Changes:
+    """What has changed of a claim since an entry of any verification was stored, at the scale and settings of its command.
+
+    Raises:
+        UsageError: the claim has lost a field that the command sets.
+    """
+    given = _options(entry)
+    fresh = next(iter(given["--fresh"]), None)
+    (task,) = make_tasks(
+        [claim],
+        scale=entry["scale"],
+        seeds=parse_seeds(next(iter(given["--seeds"]), None)),
+        fresh=None if fresh is None else int(fresh),
+        overrides=parse_sets(given["--set"]),
+    )
+    return what_changed(entry["made_from"], programs_of(task.requests), runs_of(task.requests), judge_code(claim))
 
 
 def _stored_data(folder: Path, task: Task) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
@@ -384,7 +417,4 @@ def with_table(page: str, claims: Sequence[Claim]) -> str:
     Raises:
         UsageError: the page lacks the marks.
     """
-    start, end = page.find(MARKS[0]), page.find(MARKS[1])
-    if not 0 <= start < end:
-        raise UsageError(f"the page lacks the marks {' and '.join(MARKS)}")
-    return page[: page.index("\n", start) + 1] + table(claims) + page[end:]
+    return between(page, MARKS, table(claims))

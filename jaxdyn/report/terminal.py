@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.base.devices import devices
+from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
 from jaxdyn.engine.verification.payload import by_chance
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan
 from jaxdyn.report import studies
-from jaxdyn.report.words import duration, plural
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
@@ -104,7 +104,8 @@ def _repeat(result: Result, failed: Sequence[Check]) -> str:
     """The claim's command, narrowed to the seed of the worst run if a failed check names one."""
     command = result.task.command
     seed = next((c.worst["seed"] for c in failed if "seed" in c.worst), None)
-    return command if seed is None or "--seeds" in command else f"{command} --seeds {seed}:{seed + 1}"
+    chosen = command.startswith("#") or any(option in command for option in (" --seeds ", " --fresh "))
+    return command if seed is None or chosen else f"{command} --seeds {seed}:{seed + 1}"
 
 
 def summary(results: Sequence[Result], planned: int, seconds: float, target: Any, limited: bool = False) -> str:

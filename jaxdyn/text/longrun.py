@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,10 +20,10 @@ from flax import serialization
 from jaxtyping import Array, Num, PyTree
 
 from jaxdyn import train
-from jaxdyn.engine.base.parsing import from_home, parse_json
+from jaxdyn.engine.base.parsing import from_home, parse_json, plain_file
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
-from jaxdyn.errors import StoreError, UsageError, number, whole
+from jaxdyn.errors import StoreError, UsageError, number, shown, whole
 
 __all__ = ["Run", "run"]
 
@@ -53,12 +54,13 @@ def run(
 ) -> Run:
     """Train to step ``until``, record before the first step and after each ``every``, and keep state and records in one file.
 
-    An existing file is resumed, and extended if ``until`` is now larger; nothing in it is recomputed. The records are those of a
-    run that goes to ``until`` at once: one at an end between two multiples of ``every`` is dropped when the run is extended.
+    An existing file is resumed, and extended if ``until`` is now larger; nothing in it is recomputed, but for the last record, by
+    which another ``observe`` is noticed. The records are those of a run that goes to ``until`` at once: one at an end between two
+    multiples of ``every`` is dropped when the run is extended.
 
     Args:
         path: the file; its folder is made.
-        about: what identifies the run (settings, digest of the text, ...), in JSON's types; a file of another run is refused.
+        about: what identifies the run (settings, digests of texts and arrays), in JSON's types; a file of another run is refused.
         step: ``step(state, *data) -> state``, e.g. of :func:`jaxdyn.text.language.make_step`.
         start: the first state; called only for a new run.
         observe: a dict of arrays, of the same names, shapes and dtypes at all steps; called outside of jit.
@@ -69,15 +71,16 @@ def run(
         progress: a progress bar, updated after each segment.
 
     Raises:
-        StoreError: if the file is damaged, belongs to another run, or cannot be read or written.
-        UsageError: if a number is out of its range, a record is not as described, or the file has passed ``until`` unrecorded.
+        StoreError: if the file is damaged, of another run or of another ``observe``, or cannot be read or written.
+        UsageError: if a number is out of its range, ``about`` or a record is not as described, or the file has passed ``until``
+            unrecorded.
     """
     until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
     save_seconds = number("save_seconds", save_seconds, least=0)
-    path, about = from_home(path), json.loads(json.dumps(dict(about) | {"every": every}, default=_plain))
+    path, about = from_home(path), _identity(about) | {"every": every}
     content = _read(path)
     stored = content is not None
-    steps, records, state = _begun(start, observe) if content is None else _resumed(path, content, about, start, until)
+    steps, records, state = _begun(start, observe) if content is None else _resumed(path, content, about, start, observe, until)
     last = state
     if progress:
         progress.start(until, steps[-1])
@@ -115,9 +118,37 @@ def _segments(step: Callable[..., train.State], state: train.State, until: int, 
             yield state
 
 
-def _plain(value: Any) -> Any:
-    """What is none of JSON's types: NumPy's numbers as Python's, all else by its text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
+def _identity(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is about, as it is read from a file."""
+    if not isinstance(about, Mapping):
+        raise UsageError(f"about={shown(about)} is not allowed: it is a dict of what identifies the run")
+    found: dict[str, Any] = parse_json(json.dumps(_json("about", about)))
+    return found
+
+
+def _json(name: str, value: Any) -> Any:
+    """A value in JSON's types, equal only to one that says the same: a number of NumPy or JAX as Python's, a path as its text."""
+    if isinstance(value, np.generic | np.ndarray | jax.Array) and value.ndim == 0 and isinstance(value.dtype, np.dtype):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str | os.PathLike) and isinstance(text := os.fspath(value), str):
+        return str(text)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {str(key): _json(f"{name}.{key}", each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(f"{name}[{i}]", each) for i, each in enumerate(value)]
+    allowed = "it is a text, a number, a truth value, None, or a list or dict of these, with texts as keys"
+    raise UsageError(f"{name}={shown(value)} is not allowed: {allowed}")
+
+
+def _marked(value: Any) -> Any:
+    """A value in which truth values are not equal to the numbers 0 and 1."""
+    if isinstance(value, bool):
+        return ("truth", value)
+    if isinstance(value, dict):
+        return {key: _marked(each) for key, each in value.items()}
+    return [_marked(each) for each in value] if isinstance(value, list) else value
 
 
 def _host(record: Mapping[str, Array]) -> dict[str, np.ndarray]:
@@ -148,9 +179,11 @@ def _stack(records: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 def _read(path: Path) -> bytes | None:
     """The content of the file; None if there is none."""
     try:
-        return path.read_bytes()
+        return plain_file(path).read_bytes()
     except FileNotFoundError:
         return None
+    except UsageError as error:
+        raise StoreError(str(error)) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -162,15 +195,39 @@ def _save(path: Path, about: dict, steps: list[int], records: list[dict], state:
 
 
 def _resumed(
-    path: Path, content: bytes, about: dict, start: Callable[[], train.State], until: int
+    path: Path,
+    content: bytes,
+    about: dict,
+    start: Callable[[], train.State],
+    observe: Callable[[train.State], Mapping[str, Array]],
+    until: int,
 ) -> tuple[list[int], list[dict], train.State]:
     """Steps, records and state of a file that goes to step ``until``, without a record that such a run does not have."""
     steps, records, state = _load(path, content, about, start)
+    _refuse_other_observe(path, records[-1], _host(observe(state)))
     if until < steps[-1] and until not in steps:
         raise UsageError(f"until={until} is not allowed: {path} has reached step {steps[-1]}, and has no record at step {until}")
     if steps[-1] % about["every"] and steps[-1] < until:
         del steps[-1], records[-1]
     return steps, records, state
+
+
+def _refuse_other_observe(path: Path, stored: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> None:
+    """Refuse a file whose last record is not what ``observe`` gives of its last state, but for another machine's rounding."""
+    for name in sorted({*stored, *now}, key=str):
+        before, after = stored.get(name), now.get(name)
+        same = before is not None and after is not None and (before.shape, before.dtype) == (after.shape, after.dtype)
+        if not same or not _agree(before, after):
+            raise StoreError(f"{path} holds records of another observe: {name} differs; choose another output folder")
+
+
+def _agree(before: np.ndarray, after: np.ndarray) -> bool:
+    if not jax.numpy.issubdtype(before.dtype, jax.numpy.inexact):
+        return bool(np.array_equal(before, after))
+    eps = max(float(jax.numpy.finfo(before.dtype).eps), float(np.finfo(np.float32).eps))
+    wide = [np.asarray(x, complex if x.dtype.kind == "c" else float) for x in (before, after)]
+    size = float(np.max(np.abs(wide[0][np.isfinite(wide[0])]), initial=0))
+    return bool(np.allclose(*wide, rtol=3 * eps**0.5, atol=3 * eps**0.5 * size, equal_nan=True))
 
 
 def _load(path: Path, content: bytes, about: dict, start: Callable[[], train.State]) -> tuple[list[int], list[dict], train.State]:
@@ -180,8 +237,7 @@ def _load(path: Path, content: bytes, about: dict, start: Callable[[], train.Sta
         raise StoreError(f"{path} is damaged or not a run file; move it away to start again")
     head, _, packed = body.partition(b"\n")
     stored = parse_json(head)
-    if stored != about:
-        differ = sorted(k for k in {*stored, *about} if stored.get(k) != about.get(k))
+    if differ := sorted(k for k in {*stored, *about} if [_marked(stored.get(k))] != [_marked(about.get(k))]):  # NaN is itself
         raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
     tree = serialization.msgpack_restore(packed)
     state = _restored(path, jax.eval_shape(start), tree["state"])

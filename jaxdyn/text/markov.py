@@ -26,6 +26,7 @@ from jax.scipy.special import entr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import number, whole
+from jaxdyn.sampling import wide
 from jaxdyn.text.corpus import Corpus, split
 
 __all__ = ["LIMIT", "Chain", "Entropies", "Generated", "chain", "entropies", "generate", "sample", "transition"]
@@ -130,9 +131,9 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}
     length = whole("length", length, least=1, most=LONGEST)
     law, memory, order, ends = chain
     k_point, k_layout, k_memory = jax.random.split(key, 3)
-    point = jax.random.uniform(k_point, (length,), law.dtype)
+    point = jax.random.uniform(k_point, (length,), wide(law.dtype))
     layout = jax.random.randint(k_layout, (length,), 0, len(order), jnp.int32)
-    remembers = (jax.random.uniform(k_memory, (length,), law.dtype) < memory).at[0].set(False)
+    remembers = (jax.random.uniform(k_memory, (length,), wide(law.dtype)) < memory).at[0].set(False)
     rows = jnp.arange(len(order), dtype=law.dtype)[:, None]
     all_ends = jnp.ravel(ends + rows)  # one row: layout k lies in [k, k + 1)
     start = jnp.cumsum(law) - law

@@ -135,6 +135,9 @@ def mean_losses(loss: Callable[[Int[Array, "b n1"]], Float[Array, ""]], held: In
 def schedule(steps: int) -> optax.Schedule:
     """Shape of the rate, with peak 1: a linear warm-up of a tenth of the steps, then a cosine to a tenth of the peak.
 
+    The numbers of ``optim.schedule("cosine", 1.0, steps, warmup=steps // 10, end=0.1)``, by optax's operations: results are stored
+    under the text of their program, in which these are.
+
     Raises:
         UsageError: if ``steps`` is no whole number of at least 1.
     """

@@ -19,7 +19,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from jaxdyn import metrics, nn, text, train
+from jaxdyn import metrics, nn, optim, text, train
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.claims.fields import Swept
 from jaxdyn.engine.claims.setting import setting
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 EVALUATED = 10  # columns of the validation part, as in the released code
-OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
+OPTIMIZERS = ("adam", "sgd")
 SEEDS = 2**31 - 1  # JAX makes int32 of a seed
 FREQUENT = 4096  # words whose embeddings are compared: the cost grows with the square
 
@@ -112,7 +112,7 @@ class TrainingRun:
         self.shape(2)
         pretraining.note_digest(self)
 
-    def shape(self, words: int) -> nn.Shape:
+    def shape(self, words: int) -> nn.Transformer:
         """The network for a vocabulary of this many words."""
         sizes = {"width": self.width, "hidden": self.hidden, "layers": self.layers}
         return nn.encoder_lm(words, dropout=self.dropout, activation=self.activation, dtype=self.dtype, **sizes)
@@ -128,7 +128,7 @@ class TrainingRun:
 
 
 class Record(NamedTuple):
-    """What is observed at one step."""
+    """What is observed at one step, in float32 at least."""
 
     loss: Float[Array, ""]  # validation cross-entropy, nats per word
     entropy: Float[Array, " L"]  # of a query's attention, nats, mean over validation windows and positions
@@ -151,14 +151,14 @@ def _rates(s: TrainingRun, updates: PyTree) -> PyTree:
     updates = jax.tree.map(lambda u: -s.lr * u, updates)
     blocks = dict(updates["blocks"])
     lowest = jnp.where(jnp.arange(s.layers) == 0, jnp.asarray(s.lowest_mlp, s.dtype), 1)
-    query_key = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, jnp.asarray(s.query_key, s.dtype), 1)
-    for name in ("inner", "inner_bias", "outer", "outer_bias"):
+    for name in ("up", "up_bias", "down", "down_bias"):
         blocks[name] = blocks[name] * lowest.reshape(-1, *(1,) * (blocks[name].ndim - 1))
-    blocks["qkv"], blocks["qkv_bias"] = blocks["qkv"] * query_key, blocks["qkv_bias"] * query_key
+    for name in ("q", "q_bias", "k", "k_bias"):
+        blocks[name] = blocks[name] * jnp.asarray(s.query_key, s.dtype)
     return updates | {"blocks": blocks}
 
 
-def build(s: TrainingRun, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built:
+def build(s: TrainingRun, key: PRNGKeyArray, shape: nn.Transformer | None = None) -> Built:
     """The parts of a run. A record at the end of an epoch is of the whole validation part.
 
     Args:
@@ -174,15 +174,17 @@ def build(s: TrainingRun, key: PRNGKeyArray, shape: nn.Shape | None = None) -> B
         columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
     epoch, available = s.epoch, text.windows_in(validation, s.length)
     rates = optax.stateless(lambda updates, _: _rates(s, updates))
-    tx = optax.chain(optax.clip_by_global_norm(s.clip), restarting(OPTIMIZERS[s.optimizer](), epoch if s.restart else 0), rates)
+    direction = restarting(optim.method(s.optimizer, None).tx, epoch if s.restart else 0)
+    tx = optax.chain(optax.clip_by_global_norm(s.clip), direction, rates)
 
     def observe(state: train.State) -> Record:
         windows = jnp.where(state.step % epoch == 0, available, s.windows or available)
         measured = language.evaluate(net, state.params, jnp.asarray(validation), s.length, windows)
         blocks = state.params["blocks"]
-        written = jax.lax.map(nn.mean_cosine, blocks["outer"])
+        up = blocks["up"].astype(jnp.promote_types(s.dtype, jnp.float32))
+        written = jax.lax.map(nn.mean_cosine, blocks["down"])
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])
-        return Record(measured.loss, measured.entropy, metrics.stable_rank(blocks["inner"]), cosine)
+        return Record(measured.loss, measured.entropy, metrics.stable_rank(up), cosine)
 
     start = jax.jit(lambda k: train.init(tx, net.init(k)))(k_init)  # one program, not one per operation
     return Built(net, language.make_step(net, tx, s.length), start, (columns, k_drop), observe)

@@ -95,17 +95,24 @@ def test_list_json(jaxdyn):
     assert list(fields) == ["rate", "lr", "optimizer", "size", "noisy", "kind", "weights", "depth", "dtype"]
 
 
-def test_a_cached_list_does_not_import_jax(jaxdyn):
-    assert jaxdyn("list", "--load", TOYS)[0] == 0
-    code = (
-        "import sys\nimport jaxdyn.theories\nfrom jaxdyn.cli.main import main\njaxdyn.theories.__path__ = []\n"
-        f"assert main(['list', 'toy.decay', '--json', '--load', {str(TOYS)!r}]) == 0\n"
-        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
+def test_a_list_shows_a_file_as_it_is_now(tmp_path):
+    """Also where a file next to it, or in a folder below, has changed that it reads while it is imported."""
+    text = TOYS.read_text(encoding="utf-8").replace(
+        'title="Descent on a parabola shrinks geometrically"', 'title=open(__file__.replace("mine.py", "title.txt")).read() + BELOW'
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["claims"][0]["id"] == "toy.decay"
+    Path("mine.py").write_text(
+        text.replace("import jaxdyn as jd", "import jaxdyn as jd\nfrom below.words import BELOW", 1), encoding="utf-8"
+    )
+    Path("below").mkdir()
+    code = (
+        "import jaxdyn.theories\nfrom jaxdyn.cli.main import main\njaxdyn.theories.__path__ = []\n"
+        "main(['list', 'toy.decay', '--load', 'mine.py'])"
+    )
+    for title, below in (("One", "a"), ("Two", "a"), ("Two", "bb")):
+        Path("title.txt").write_text(title, encoding="utf-8")
+        Path("below/words.py").write_text(f"BELOW = '{below}'\n", encoding="utf-8")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+        assert f"\n    {title}{below}\n" in done.stdout, done.stderr
 
 
 def test_list_shows_evidence(jaxdyn):
@@ -424,6 +431,26 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--scale", "huge"], ["quick or paper"]),
         (["verify", "toy.decay", "--by", "size"], ["does not sweep size", "rate, lr, seed"]),
         (["verify", "toy.decay", "--by", "nothing"], ["nothing"]),
+        *(
+            (["verify", "toy.decay", "--by", by], [f"--by {word} is not allowed: write FIELD"])
+            for by, word in ((",", ","), ("", "''"))
+        ),
+        (["verify", "toy.decay", "--set", "rate=1,,2"], ["--set rate=1,,2 is not allowed: write FIELD=VALUE"]),
+        (
+            ["verify", "toy.decay", "--set", "rate=1e-400"],
+            ["rate='1e-400' is not allowed: float64 holds numbers of size from 2.2e-308"],
+        ),
+        (
+            ["verify", "toy.decay", "--report", "report/result.json"],
+            ["--report report/result.json is not allowed: the page's name"],
+        ),
+        (["report", "report", "--report", "mine.py"], ["--report mine.py is not allowed: the page's name must end in .html"]),
+        (["map", "toy.decay", "--over", "lr=0.1:1", "--set", "lr=0.3"], ["lr is not allowed twice: the map is over it"]),
+        (["map", "toy.decay", "--over", "lr=1e-400:1"], ["--over lr=1e-400:1 is not allowed: float64 holds numbers of size from"]),
+        (
+            ["map", "toy.decay", "--over", "lr=0.5:0.5000000000000001"],
+            ["lr=0.5:0.5000000000000001 is not allowed: float64 has fewer than 17 different numbers between them"],
+        ),
         (["verify", "toy.decay", "--by", "lr,lr"], ["--by lr,lr is not allowed: lr is given twice"]),
         (["verify", "toy.decay", "--seeds", "0"], ["--seeds 0", "whole number"]),
         (["verify", "toy.decay", "--seeds", "-1"], ["--seeds"]),
@@ -463,7 +490,7 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
     ],
 )
 def test_wrong_use_is_one_sentence(refused, words, parts):
-    load = ["--load", TOYS] if words[:1] in (["verify"], ["list"], ["show"]) else []
+    load = ["--load", TOYS] if words[:1] in (["verify"], ["list"], ["show"], ["map"]) else []
     refused([*words, *load], *parts)
     assert not list(Path("report").glob("index.html"))
 

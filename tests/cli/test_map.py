@@ -46,6 +46,25 @@ def test_a_map_of_a_measured_claim_shows_what_it_reads(here, jaxdyn, tmp_path):
     assert code == 0 and "3 cells: 3 measured" in err, err
 
 
+def test_a_map_of_errors_alone_ends_with_code_1(here, jaxdyn, tmp_path):
+    """As a verification by cells does; a judge that raises in some cells may be at the end of what it can judge."""
+    broken = (
+        TOYS.read_text(encoding="utf-8")
+        + """
+import dataclasses
+JUDGE = CLAIMS[0].judge
+def raising(ds): raise RuntimeError("boom")
+def partly(ds): return raising(ds) if float(ds.rate.max()) > 1 else JUDGE(ds)
+CLAIMS = [dataclasses.replace(CLAIMS[0], id=f"toy.{judge.__name__}", judge=judge) for judge in (raising, partly)]
+"""
+    )
+    (tmp_path / "broken.py").write_text(broken, encoding="utf-8")
+    for name, code in (("raising", 1), ("partly", 0)):
+        words = ("map", f"toy.{name}", "--over", "rate=0.5,2", "--cells", 2, "--seeds", 1, "--load", "broken.py", "--workers", 1)
+        found, _, err = jaxdyn(*words)
+        assert found == code and "RuntimeError: boom" in err
+
+
 def test_over_values_and_ranges():
     axes = parse(["lr=1e-3:1:log", "width=8,16"])
     assert axes == {"lr": Axis("lr", 1e-3, 1.0, log=True), "width": Axis("width", values=("8", "16"))}

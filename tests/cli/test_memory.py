@@ -9,11 +9,11 @@ def test_the_table_has_all_methods(jaxdyn):
     code, out, err = jaxdyn("memory", "llama-9M", "--rank", "16", "--length", "64")
     lines = out.splitlines()
     assert (code, err) == (0, "") and lines[0] == "GB for llama-9M in bfloat16, rank 16:"
-    rows = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in lines[2:13]}
+    rows = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in lines[2:20]}
     assert (
-        len(rows) == 11 and rows["full"][1] == rows["full"][0] and rows["full"][2] == pytest.approx(2 * rows["full"][0], abs=1e-3)
+        len(rows) == 18 and rows["adam"][1] == rows["adam"][0] and rows["adam"][2] == pytest.approx(2 * rows["adam"][0], abs=1e-3)
     )
-    assert rows["galore"][2] < rows["full"][2] and "work space is not counted" in lines[-1]
+    assert rows["galore"][2] < rows["adam"][2] and "work space is not counted" in lines[-1]
 
 
 def test_a_config_and_a_figure(jaxdyn, tmp_path):
@@ -24,8 +24,8 @@ def test_a_config_and_a_figure(jaxdyn, tmp_path):
     command = ("memory", str(tmp_path), "--method", "galore", "--rank", "4", "--dtype", "f32", "--length", "8", "--json")
     code, out, _ = jaxdyn(*command, "--out", str(tmp_path / "new" / "bytes.svg"))
     facts = json.loads(out)
-    assert code == 0 and facts["dtype"] == "float32" and set(facts["bytes"]) == {"full", "galore"}
-    assert facts["bytes"]["full"]["weights"] == 4 * (2 * 50 * 64 + 64 + 2 * (4 * 64 * 64 + 3 * 64 * 96 + 2 * 64))
+    assert code == 0 and facts["dtype"] == "float32" and set(facts["bytes"]) == {"adam", "galore"}
+    assert facts["bytes"]["adam"]["weights"] == 4 * (2 * 50 * 64 + 64 + 2 * (4 * 64 * 64 + 3 * 64 * 96 + 2 * 64))
     assert (tmp_path / "new" / "bytes.svg").read_text(encoding="utf-8").count("<svg") == 1 and not (
         tmp_path / "new" / "bytes.png"
     ).exists()
@@ -35,9 +35,9 @@ def test_float64_has_eight_bytes(jaxdyn):
     """Also where JAX counts in float32 by default."""
     weights = {}
     for dtype in ("f32", "float64"):
-        code, out, err = jaxdyn("memory", "llama-9M", "--method", "full", "--dtype", dtype, "--length", "8", "--json")
+        code, out, err = jaxdyn("memory", "llama-9M", "--method", "adam", "--dtype", dtype, "--length", "8", "--json")
         assert (code, err) == (0, "")
-        weights[dtype] = json.loads(out)["bytes"]["full"]
+        weights[dtype] = json.loads(out)["bytes"]["adam"]
     assert all(weights["float64"][name] == 2 * size for name, size in weights["f32"].items() if name in ("weights", "gradients"))
 
 
@@ -54,7 +54,7 @@ def test_sizes_that_jax_cannot_count(jaxdyn, tmp_path):
     ("words", "sentence"),
     [
         (["llama-8B"], "model llama-8B is not allowed: it is one of llama-9M"),
-        (["llama-9M", "--method", "adamw"], "--method adamw is not allowed: it is one of full, galore"),
+        (["llama-9M", "--method", "full"], "--method full is not allowed: it is one of sgd, momentum"),
         (["llama-9M", "--out", "bytes.pdf"], "the figure's name ends in .png or .svg"),
         (["llama-9M", "--rank", "0"], "--rank 0 is not allowed"),
         (

@@ -32,7 +32,7 @@ def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
     assert lines["assumes"] == "step < 0.1" and lines["bounds"] == "derived"
     assert lines["controls"] == "sign descent (optimizer = sign)" and lines["rivals"] == "nothing moves"
     assert lines["command"] == "jaxdyn verify mine.decay --load mine.py"
-    assert lines["lr"] == "a number above 0 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
+    assert lines["lr"] == "a number above 0 rate 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
     assert "48 runs (6 settings × 8 seeds) at quick scale" in out
     assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
 
@@ -42,8 +42,8 @@ def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
     Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"), encoding="utf-8")
     _, out, _ = jaxdyn("show", "mine.decay", "--load", mine)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}
-    assert lines["lr"] == "a number above 0 and at most 1 0.01 0.02, 0.01, 0.005"
-    assert lines["dim"] == "a whole number at least 1 4 4" and lines["curvature"] == "a number 1 0.5, 1"
+    assert lines["lr"] == "a number above 0 and at most 1 rate 0.01 0.02, 0.01, 0.005"
+    assert lines["dim"] == "a whole number at least 1 none 4 4" and lines["curvature"] == "a number none 1 0.5, 1"
     fields = {f["name"]: f["range"] for f in json.loads(jaxdyn("show", "mine.decay", "--load", mine, "--json")[1])["fields"]}
     assert fields["lr"] == {"above": 0, "at_most": 1} and fields["curvature"] == {}
     code, _, err = jaxdyn("verify", "mine.decay", "--load", mine, "--set", "lr=0.01,-0.1")
@@ -102,6 +102,7 @@ def test_show_json(jaxdyn):
     assert shown["controls"] == ["10% off", "sign descent"] and shown["breaches"] == {"sign descent": {"optimizer": "sign"}}
     rate = next(f for f in shown["fields"] if f["name"] == "rate")
     assert (rate["default"], rate["quick"], rate["paper"]) == (1.0, [0.5, 1.0], [0.5, 1.0, 2.0])
+    assert rate["role"] == "rate"
     assert shown["runs"] == {"quick": 16, "paper": 48}
 
 
@@ -138,3 +139,55 @@ def test_show_names_the_maps_of_a_claim(jaxdyn, monkeypatch):
     assert code == 0 and "in the atlas: Rates (jaxdyn map toy.decay --over rate=1:2 --cells 243)\n  It holds." in out, err
     shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
     assert [one["title"] for one in shown["maps"]] == ["Rates", "Sizes"]
+
+
+def test_show_names_the_settings_and_the_judge_of_another_verdict(jaxdyn):
+    stored("there", command="jaxdyn verify toy.decay --set rate=3 --by rate --seeds 4", digest="0" * 16)
+    text = " ".join(jaxdyn("show", "toy.decay", "--load", TOYS, "--out", "there")[1].split())
+    assert (
+        "quick, --set rate=3, --by rate) It is the verdict of other settings than the claim's own: --set rate=3 --by rate." in text
+    )
+    assert "It is of an older version of the claim: the statement and the judge changed since." in text
+    last = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--out", "there", "--json")[1])["last"]
+    assert last["other"] == ["--set rate=3", "--by rate"] and last["changed"] == ["the statement", "the judge"]
+
+
+def test_show_says_when_a_change_of_the_judge_cannot_be_noticed(jaxdyn):
+    """It uses something whose content nothing tells."""
+    text = TOYS.read_text(encoding="utf-8")
+    locked = "\nimport dataclasses, threading\nLOCK = threading.Lock()\ndef held(ds): return [LOCK, *CLAIMS[0].judge(ds)][1:]\n"
+    Path("locked.py").write_text(f"{text}{locked}CLAIMS = [dataclasses.replace(CLAIMS[0], judge=held)]\n", encoding="utf-8")
+    stored("there", command="jaxdyn verify toy.decay", digest="0" * 16)
+    words = ("show", "toy.decay", "--load", "locked.py", "--out", "there")
+    text = " ".join(jaxdyn(*words)[1].split())
+    assert "has changed since is not known: it uses an object of the class lock, which cannot be hashed." in text
+    shown = json.loads(jaxdyn(*words, "--json")[1])
+    assert shown["digest"] is None and "the judge" not in shown["last"]["changed"]
+
+
+@pytest.mark.slow
+def test_show_says_when_the_last_verdict_is_of_other_settings_or_of_an_older_claim(jaxdyn, mine):
+    """Each change alone: of a field on the command line, of the judge, of the trial, of the grid, and of the statement."""
+    verify = ("verify", "mine", "--load", mine, "--workers", 1, "--seeds", 2, "--out", "there")
+    assert jaxdyn(*verify, "--set", "curvature=3")[0] in (0, 1)
+
+    def last():
+        text = " ".join(jaxdyn("show", "mine.decay", "--load", mine, "--out", "there")[1].split())
+        return text[text.index("last verdict: ") :]
+
+    assert "--set curvature=3, seeds 0:2) It is the verdict of other settings than the claim's own: --set curvature=3." in last()
+    assert "older version" not in last()
+    jaxdyn(*verify)
+    assert "other settings" not in last() and "older version" not in last()
+    text = Path(mine).read_text(encoding="utf-8")
+    for old, new, word in (
+        ("lr=-1), 0.004)", "lr=-1), 0.005)", "the judge"),
+        ("curvature=[0.5, 1.0]", "curvature=[0.5, 2.0]", "the settings or seeds"),
+        ("jnp.sign(x))", "2.0 * jnp.sign(x))", "the program"),
+        ("to first order", "to leading order", "the statement"),
+    ):
+        assert text.count(old) == 1
+        Path(mine).write_text(text.replace(old, new), encoding="utf-8")
+        assert f"It is of an older version of the claim: {word} changed since." in last(), (old, last())
+    Path(mine).write_text(text, encoding="utf-8")
+    assert "older version" not in last()

@@ -5,10 +5,11 @@ import signal
 import threading
 import time
 
+import h5py
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.explorer.processes import Recipe, Relay, Workers
+from jaxdyn.explorer.processes import Recipe, Relay, Workers, sources
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
 
 CLAIMS = '''
@@ -187,3 +188,88 @@ def test_claims_that_have_become_unreadable_are_a_sentence(tmp_path):
     assert "gone.py" in page.wait(page.move(), "refused")["text"]
     page.relay.close()
     workers.close()
+
+
+def test_a_wrong_value_does_not_make_a_busy_process_idle(explorer, workers, page):
+    """The refusal of the second move is not the end of the first: no other page may get that process."""
+    page.wait(page.move(), "verdict")
+    page.wait(page.move(step="0"), "progress")
+    time.sleep(1.0)
+    refused = page.wait(page.move(step="1" * 5000), "refused")
+    assert refused["text"] == "step= is not allowed with 5,000 characters: the values of a knob have at most 4,000"
+    other = Page(explorer, workers)
+    assert other.wait(other.move(), "verdict")["verdict"] == "upheld"
+    other.relay.close()
+    assert not [m for m in other.sent if "did not stop" in m.get("text", "")]
+    assert page.wait(page.move(), "verdict", "refused")["kind"] == "verdict"
+
+
+def test_a_file_that_has_changed_is_not_run(explorer, page):
+    """All processes have one version of the claims: the one that the page shows."""
+    page.wait(page.move(), "verdict")
+    file = explorer.load[0]
+    with open(file, "a", encoding="utf-8") as opened:
+        opened.write("# changed\n")
+    refused = page.wait(page.move(), "verdict", "refused")
+    assert refused["text"].endswith("walks.py has changed since this page was started: start jaxdyn explore again")
+    with open(file, "w", encoding="utf-8") as opened:
+        opened.write(CLAIMS)
+    assert page.wait(page.move(), "verdict", "refused")["kind"] == "verdict"
+
+
+DATA = """
+import json, os
+from pathlib import Path
+import h5py
+
+PLACE = Path(__file__).parent / "data"
+with (h5py.File(PLACE, "r") if h5py.is_hdf5(PLACE) else open(PLACE)) as opened:
+    LENGTH = float(opened["length"][()] if h5py.is_hdf5(PLACE) else opened.read())
+"""
+USED = {  # what of the claim rests on the data
+    "the trial": CLAIMS.replace("x + s.step,", "x + s.step * LENGTH,"),
+    "the judge": CLAIMS.replace('"end"), 1e-9)]', '"end"), LENGTH * 1e-9)]'),
+    "the grid": CLAIMS.replace("jd.grid(Walk)", "jd.grid(Walk, step=LENGTH / 2)"),
+    "an assumption": CLAIMS.replace("plot=None,", "plot=None, tested=f'in steps of {LENGTH}',"),
+}
+
+
+def data(folder, length, hdf5):
+    if not hdf5:
+        (folder / "data").write_text(str(length), encoding="utf-8")
+        return
+    with h5py.File(folder / "data", "w") as file:  # a library in C, of whose reading Python knows nothing
+        file["length"] = length
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("used", "hdf5"), [("the judge", False), *((used, True) for used in USED)])
+def test_pages_do_not_mix_verdicts_on_different_data(tmp_path, used, hdf5):
+    data(tmp_path, 1.0, hdf5)
+    file = tmp_path / "walks_on_data.py"
+    file.write_text(DATA + USED[used].replace("walk.ends", "data.ends"), encoding="utf-8")
+    explorer = Explorer(one_claim("data.ends", [file]), load=[file])
+    workers = Workers(Recipe.of(explorer, Move()))
+    page, other = Page(explorer, workers), Page(explorer, workers)
+    assert page.wait(page.move(), "verdict", "refused")["verdict"] == "upheld"
+    data(tmp_path, 0.5, hdf5)
+    taken = workers.take(), workers.take()  # so that the other page gets a new process
+    refused = other.wait(other.move(), "verdict", "refused")
+    assert refused["kind"] == "refused" and refused["text"].endswith("since this page was started: start jaxdyn explore again")
+    for worker in taken:
+        workers.give(worker)
+    assert page.wait(page.move(), "verdict", "refused")["text"] == refused["text"]
+    for one in (page, other):
+        one.relay.close()
+    workers.close()
+
+
+def test_helpers_of_claims_are_among_their_sources(tmp_path):
+    (tmp_path / "walks.py").write_text("import walks_helper\n" + CLAIMS, encoding="utf-8")
+    (tmp_path / "walks_helper.py").write_text("STEP = 1\n", encoding="utf-8")
+    (tmp_path / "other.py").write_text("", encoding="utf-8")
+    one_claim("walk.ends", [tmp_path / "walks.py"])
+    recipe = Recipe("walk.ends", "quick", (), Move(), sources([str(tmp_path / "walks.py")]))
+    assert [os.path.basename(file) for file, _ in recipe.sources] == ["walks.py", "walks_helper.py"] and recipe.changed() is None
+    (tmp_path / "walks_helper.py").write_text("STEP = 2\n", encoding="utf-8")
+    assert "walks_helper.py has changed" in recipe.changed()

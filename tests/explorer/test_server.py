@@ -243,6 +243,65 @@ def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor, tmp_path):
         assert visitor.complaints() == []
 
 
+WORDS = """
+import jaxdyn as jd
+
+@jd.setting
+class Words:
+    a: jd.Swept = 1.0
+    word: str = "x"
+
+def trial(s, key):
+    return jd.observables(predicted={"x": s.a}, measured={"x": s.a})
+
+CLAIMS = [
+    jd.Claim(
+        id="words.one", title="t", statement="s", source="x", evidence="algebra", bounds="derived", seeds=2, trial=trial,
+        quick=jd.grid(Words, a=[1.0, 2.0], word=["a,b.txt", " c "]),
+        judge=lambda ds: [jd.at_most("error", jd.relative_error(ds, "x"), 0.1)],
+        controls={"c": lambda ds: ds.assign(measured_x=2 * ds.measured_x)}, rivals={"r": jd.off(predicted_x=7.0)},
+    )
+]
+"""
+ALARM = "document.querySelector('[role=alert]').textContent"
+HIDDEN = "document.querySelector('.command').hidden"
+
+
+def press(visitor, words):
+    visitor.js(f"[...document.querySelectorAll('.buttons button')].find(b => b.textContent === {json.dumps(words)}).click()")
+    visitor.settled()
+
+
+@pytest.mark.slow
+def test_links_keep_the_claims_own_values_and_quoted_words(visitor, tmp_path):
+    """A server that was started elsewhere; a link to the claim's own values; one setting of words with commas and blanks."""
+    (tmp_path / "words.py").write_text(WORDS, encoding="utf-8")
+    file = str(tmp_path / "words.py")
+    command = COMMAND.replace(FILE, file)
+    with serving("words.one", start=Move({"a": "0.5"}), file=file) as server:
+        visitor.visit(server.url)
+        assert visitor.js(command) == "jaxdyn verify words.one --set a=0.5"
+        press(visitor, "The claim's own")
+        assert visitor.js("location.hash") == "#own" and visitor.js(command) == "jaxdyn verify words.one"
+        visitor.visit(visitor.js("location.href"))
+        assert visitor.js(command) == "jaxdyn verify words.one", "reloaded"
+        press(visitor, "One setting")
+        assert visitor.js("document.querySelector('[data-knob=word] input').value") == '"a,b.txt"'
+        assert visitor.js(command) == """jaxdyn verify words.one --set a=1 --set 'word="a,b.txt"'"""
+        visitor.visit(f"{server.url}#b=3&a=2")
+        assert (
+            visitor.js(ALARM) == "Not in this claim, and left out: b."
+            and visitor.js(command) == "jaxdyn verify words.one --set a=2"
+        )
+        field = "document.querySelector('[data-knob=a] input[type=text]')"
+        visitor.js(f"{field}.value = 'x'; {field}.dispatchEvent(new Event('change'))")
+        visitor.settled()
+        assert visitor.js(HIDDEN) is True and "a='x' is not allowed" in visitor.js(ALARM)
+        press(visitor, "The claim's own")
+        assert visitor.js(HIDDEN) is False
+        assert visitor.complaints() == []
+
+
 @pytest.mark.slow
 def test_the_end_of_the_server_is_said(visitor):
     with serving(DECAY) as server:

@@ -15,9 +15,9 @@ VOCABULARY = 64
 UNMADE = {"Q4_K": (0, 2), "Q6_K": (208,)}  # quantisations that the library undoes but does not make: where scales stand in a block
 
 
-def tensors(architecture, width, heads, groups, hidden, layers):
+def tensors(architecture, width, heads, groups, hidden, layers, head=None):
     """Random weights under GGUF's names."""
-    e, rng = width // heads, np.random.default_rng(1)
+    e, rng = head or width // heads, np.random.default_rng(1)
     sizes = {
         "attn_q.weight": (heads * e, width),
         "attn_k.weight": (groups * e, width),
@@ -53,12 +53,13 @@ def raw(gguf, kind, x):
 def write(file, architecture, kind, *, tied=False, width=64, heads=4, groups=2, layers=2, table=None, fields=None, **more):
     """Write a file; ``skip``, ``nan`` and ``integers`` name a tensor that is missing or damaged.
 
-    ``fields`` are fields of the architecture by their names without its own; None leaves one out.
+    ``fields`` are fields of the architecture by their names without its own, None leaves one out; ``general`` are others. With
+    ``big`` the most significant byte comes first; ``head`` is the size of heads, if it does not follow from the width.
     """
     import gguf
 
     hidden, kind = width, gguf.GGMLQuantizationType[kind]
-    writer = gguf.GGUFWriter(file, architecture)
+    writer = gguf.GGUFWriter(file, architecture, endianess=gguf.GGUFEndian(int(more.get("big", False))))
     own = {
         "block_count": layers,
         "context_length": 32,
@@ -71,13 +72,14 @@ def write(file, architecture, kind, *, tied=False, width=64, heads=4, groups=2, 
         "rope.dimension_count": width // heads,
         "vocab_size": VOCABULARY,
     }
-    for name, value in (own | (fields or {})).items():
+    own = {f"{architecture}.{name}": value for name, value in (own | (fields or {})).items()} | more.get("general", {})
+    for name, value in own.items():
         if value is not None:
             add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
-            add.get(type(value), writer.add_array)(f"{architecture}.{name}", value)
+            add.get(type(value), writer.add_array)(name, value)
     if more.get("tokenizer", True):
         add_tokenizer(writer, more.get("pre", "gpt-2"), more.get("tokens"))
-    values = tensors(architecture, width, heads, groups, hidden, 2)
+    values = tensors(architecture, width, heads, groups, hidden, 2, more.get("head"))
     if tied:
         del values["output.weight"]
     for name, x in values.items():

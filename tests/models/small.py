@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from jaxdyn import models
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 from tests.nn.drawn import weights
 
-SHAPE = Decoder(vocabulary=13, width=12, layers=2, heads=3, hidden=10, std=0.6)
+SHAPE = Transformer(vocabulary=13, width=12, layers=2, heads=3, hidden=10, std=0.6)
 TOKENS = np.random.default_rng(0).integers(0, 13, (2, 9))
 
 

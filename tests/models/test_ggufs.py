@@ -1,9 +1,11 @@
-"""GGUF files against transformers, which reads them by code of its own; quantisations against the library's.
+"""GGUF files against llama.cpp (``reference/logits_make.py``) and transformers; quantisations against the library's.
 
 Angles are those of llama.cpp's rules, written here in NumPy (:func:`llama_cpp`).
 """
 
 import itertools
+import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from jaxdyn import models
 from jaxdyn.errors import UsageError
 from jaxdyn.models import ggufs
-from jaxdyn.nn.decoder import angles, apply
+from jaxdyn.nn.transformer import angles, apply
 from tests.models.ggufs import VOCABULARY, write
 from tests.models.hugging import logits, needs_models, needs_torch
 
@@ -51,6 +53,46 @@ def test_other_quantisations_are_undone_by_the_library(kind, tmp_path):
     model, mine = ours(file)
     np.testing.assert_array_equal(model.params["blocks"]["up"][1].T, gguf.quants.dequantize(tensor.data, tensor.tensor_type))
     assert np.isfinite(mine).all()
+
+
+STORED = Path(__file__).parent / "reference" / "logits_cases.json"
+CASES = json.loads(STORED.read_text(encoding="utf-8"))
+LOGITS = np.load(STORED.with_suffix(".npy"))
+
+
+def of_llama_cpp(case):
+    """Its logits, or None for a file that it refuses."""
+    return None if case["logits"] is None else LOGITS[case["logits"]]
+
+
+@pytest.mark.parametrize("architecture", ggufs.ARCHITECTURES)
+def test_every_accepted_field_means_what_it_means_to_llama_cpp(architecture, tmp_path):
+    """Alone and with a window, on a text that is longer than the window and than the context that some files name."""
+    text, places, programs = np.array([CASES["text"]]), list(CASES["places"]), {}
+    read, refused = 0, []
+    for case in (each for each in CASES["cases"] if each["architecture"] == architecture):
+        file = write(tmp_path / "model.gguf", architecture, "F32", fields=case["fields"], tokenizer=False, **case["more"])
+        theirs = of_llama_cpp(case)
+        try:
+            model = models.load(file)
+        except UsageError as error:
+            refused.append((theirs is None, str(error)))
+            continue
+        assert theirs is not None, case
+        program = programs.setdefault(model.shape, jax.jit(lambda p, s=model.shape: apply(s, p, text)))
+        mine = np.asarray(program(model.params))[0, places]
+        np.testing.assert_allclose(mine, theirs, atol=1e-5 * np.abs(theirs).max(), err_msg=str(case))
+        read += 1
+    ours_alone = [words for by_both, words in refused if not by_both]
+    assert read > 70 and not ours_alone, ours_alone
+
+
+def test_every_accepted_field_is_among_the_reference_logits():
+    accepted = {*ggufs.FIELDS, *ggufs.HEADS, *ggufs.SCALING, *ggufs.UNREAD, *ggufs.NEUTRAL}
+    known = {"attention.head_count", "rope.freq_base"}  # in all files
+    assert accepted <= known | {name for case in CASES["cases"] for name in case["fields"]}
+    with_window = [case for case in CASES["cases"] if case["fields"].get("attention.sliding_window") == 8]
+    assert len(with_window) == len(CASES["cases"]) // 2 and len(LOGITS) > 15
 
 
 ENTRIES = 16  # numbers in a head of the written files
@@ -231,7 +273,13 @@ def test_every_field_of_the_format_is_used_or_refused_unless_it_is_of_training_a
         ("llama", "attention.layer_norm_rms_epsilon", None, "has no field llama.attention.layer_norm_rms_epsilon"),
         ("llama", "rope.scaling.type", "yarn", "llama.rope.scaling.type=yarn is not allowed: it is one of linear, none"),
         ("llama", "rope.scaling.factor", -1.0, "llama.rope.scaling.factor=-1.0 is not allowed: .* is at least 0"),
-        ("qwen2", "attention.sliding_window", 8, "qwen2.attention.sliding_window=8 is not allowed: in this architecture no layer"),
+        (
+            "qwen2",
+            "attention.key_length",
+            8,
+            "qwen2.attention.key_length=8 is not allowed: in this architecture a head has 16 entr",
+        ),
+        ("llama", "attention.key_length", 8, "=8 is not allowed: without llama.attention.value_length a head has 16 entries"),
     ],
 )
 def test_fields_of_other_networks_are_refused(architecture, name, value, words, tmp_path):
@@ -239,12 +287,12 @@ def test_fields_of_other_networks_are_refused(architecture, name, value, words, 
         ggufs.open_gguf(write(tmp_path / "model.gguf", architecture, "F32", fields={name: value}))
 
 
-def test_windows_of_llama_and_qwen2(tmp_path):
-    def window(architecture, size):
+@pytest.mark.parametrize("architecture", ggufs.ARCHITECTURES)
+def test_no_layer_has_a_window(architecture, tmp_path):
+    """Whatever the file says: llama.cpp reads none in these architectures (its logits are those of the reference)."""
+    for size in (0, 8, 4096):
         gguf = ggufs.open_gguf(write(tmp_path / "model.gguf", architecture, "F32", fields={"attention.sliding_window": size}))
-        return gguf.family.shape(gguf.config, "float32").window
-
-    assert (window("llama", 8), window("llama", 0), window("qwen2", 32), window("qwen2", 0)) == (8, None, None, None)
+        assert gguf.family.shape(gguf.config, "float32").window is None and gguf.family.name == architecture
 
 
 @pytest.mark.parametrize("count", [30, VOCABULARY + 9])
@@ -294,3 +342,33 @@ def test_an_unknown_quantisation_is_refused(tmp_path):
     file = write(tmp_path / "model.gguf", "llama", "F32", integers="blk.0.attn_norm.weight")
     with pytest.raises(UsageError, match="tensor blk.0.attn_norm.weight is quantised as I32; supported are F32, F16, .*Q4_K"):
         models.load(file)
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16"])
+def test_bytes_in_the_order_of_another_machine(kind, tmp_path):
+    """The same numbers, in weights and in the table of divisors."""
+    files = [write(tmp_path / f"{big}.gguf", "llama", kind, table=TABLE, big=big, **SMALL) for big in (False, True)]
+    (one, mine), (other, again) = map(ours, files)
+    assert files[0].read_bytes() != files[1].read_bytes()
+    jax.tree.map(np.testing.assert_array_equal, other.params, one.params)
+    assert one.shape == other.shape and one.shape.scaling.table == tuple(TABLE.tolist())
+    np.testing.assert_array_equal(mine, again)
+
+
+@pytest.mark.parametrize("kind", ["BF16", "Q8_0", "Q4_0"])
+def test_quantised_bytes_in_the_order_of_another_machine_are_refused(kind, tmp_path):
+    file = write(tmp_path / "model.gguf", "llama", kind, big=True)
+    with pytest.raises(UsageError, match=rf"^{file}: its bytes are in the order of another machine, .*tensor token_embd.*{kind}$"):
+        models.load(file)
+
+
+def test_a_part_of_a_model_is_refused(tmp_path):
+    whole = write(tmp_path / "whole.gguf", "llama", "F32", general={"split.count": 1, "split.no": 0, "general.type": "model"})
+    assert ours(whole)[0].shape.layers == 2
+    for fields, words in (
+        ({"split.count": 2, "split.no": 0}, "split.count=2 is not allowed: it is one part of a model; merge the parts"),
+        ({"general.type": "adapter"}, "general.type=adapter is not allowed"),
+    ):
+        part = write(tmp_path / "part.gguf", "llama", "F32", skip="output.weight", general=fields)
+        with pytest.raises(UsageError, match=words):
+            models.load(part)

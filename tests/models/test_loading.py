@@ -6,7 +6,7 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import apply, init
+from jaxdyn.nn.transformer import apply, init
 from tests.models.hugging import needs_models
 from tests.models.small import SHAPE, TOKENS, saved
 

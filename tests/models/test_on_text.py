@@ -10,9 +10,9 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import models
-from jaxdyn.models.on_text import OnText, on_text, piece
+from jaxdyn.models.on_text import OnText, _shuffled, on_text, piece
 from jaxdyn.nn.activations import cross_entropies
-from jaxdyn.nn.decoder import apply, trunk
+from jaxdyn.nn.transformer import apply, trunk
 from tests.models.hugging import needs_models
 from tests.models.small import SHAPE, saved, spoken
 
@@ -57,14 +57,16 @@ def test_shuffled_words_are_the_same_words(places):
 
 
 def test_shuffled_weights_are_the_same_numbers_layer_by_layer(places):
+    """Of gains and biases, too, whatever their number of axes; of all others as a whole."""
     fields, _ = places
     published, shuffled = (reading.resource.load(OnText(weights=w, length=64, **fields)).params for w in ("published", "shuffled"))
-    leaves = zip(jax.tree.leaves(published), jax.tree.leaves(shuffled), strict=True)
-    for before, after in leaves:
+    leaves = zip(jax.tree_util.tree_leaves_with_path(published), jax.tree.leaves(shuffled), strict=True)
+    for (path, before), after in leaves:
         assert before.shape == after.shape
-        flat = [np.sort(np.asarray(w).reshape(len(w), -1) if w.ndim > 2 else np.asarray(w).ravel()) for w in (before, after)]
-        np.testing.assert_array_equal(*flat)
+        rows = len(before) if path[0].key == "blocks" else 1
+        np.testing.assert_array_equal(*[np.sort(np.asarray(w).reshape(rows, -1)) for w in (before, after)])
     assert not np.array_equal(published["embed"], shuffled["embed"]) and published["embed"].shape == (SHAPE.vocabulary, 12)
+    assert {published["blocks"][name].ndim for name in ("q", "attention_norm")} == {2, 3}
 
 
 def test_a_named_model_that_was_not_fetched_is_absent(tmp_path, monkeypatch):
@@ -122,3 +124,14 @@ def published_of(fields):
 def test_bad_fields_are_named(places, fields, message):
     with pytest.raises(jd.UsageError, match=message):
         jd.sweep(reading, jd.grid(OnText, **places[0] | {"length": 64} | fields), 1)
+
+
+def test_shuffled_arrays_of_one_shape_are_not_paired():
+    """Gate and up may be alike, and an untied head like the embedding: after the shuffle they are not."""
+    one = jnp.arange(40.0).reshape(2, 4, 5)
+    params = {"blocks": {"gate": one, "up": one, "down": one}, "embed": one[0], "head": one[0]}
+    shuffled = jax.tree_util.tree_map_with_path(_shuffled, params)
+    for some in (list(shuffled["blocks"].values()), [shuffled["embed"], shuffled["head"]]):
+        assert len({np.asarray(x).tobytes() for x in some}) == len(some)
+    again = jax.tree_util.tree_map_with_path(_shuffled, params)
+    jax.tree.map(np.testing.assert_array_equal, again, shuffled)

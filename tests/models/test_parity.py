@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jaxdyn import models
 from jaxdyn.nn.cache import Policy, decode, global_scores, prefill, recompute
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.transformer import apply
 from tests.models.hugging import FAMILIES, GROUPED, LLAMA3, ROTARY, TEXT, logits, needs_models, needs_torch, stored, written
 
 pytestmark = needs_models

@@ -51,6 +51,18 @@ def test_numbers_and_texts_are_those_of_llama_cpp_and_sentencepiece(each):
             assert ours.decode(case["bare"]) == case["decoded"]
 
 
+def test_what_counts_where_llama_cpp_and_sentencepiece_differ():
+    """An unused piece is cut again, as by sentencepiece; an added token is written as it is, as by llama.cpp."""
+    unused, added = (
+        next(d for d in REFERENCE["differences"] if d["name"] == n) for n in ("unused pieces", "decoding of added tokens")
+    )
+    assert (unused["by"][0], added["by"][0]) == ("sentencepiece", "llama.cpp") and len(unused["cases"]) > 5
+    for case in unused["cases"]:
+        assert read(unused["metadata"]).encode(case["text"], special=False).tolist() == case["numbers"][0] != case["numbers"][1]
+    for case in added["cases"]:
+        assert read(added["metadata"]).decode(case["ids"]) == case["texts"][0] != case["texts"][1]
+
+
 def test_bytes_that_are_no_character_are_those_of_sentencepiece():
     ours = read(REFERENCE["cut"]["metadata"], add_space_prefix=False)
     assert [ours.decode(case["ids"]) for case in REFERENCE["cut"]["cases"]] == [c["decoded"] for c in REFERENCE["cut"]["cases"]]
@@ -73,7 +85,14 @@ def test_parts_are_those_of_the_rule_done_slowly(words, data, text):
 @settings(deadline=None, max_examples=120, derandomize=True)
 @given(WORDS, st.booleans(), st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("ab c"), max_size=30))
 def test_every_text_comes_back(words, space, text):
+    """Among them such with added tokens, of which ▁ is a letter like others."""
     ours = Tokenizer(model({"▁": 0, **dict.fromkeys(words, 0)}, byte=True, space=space, before=(1,)))
+    own = [word for word in words if len(word) > 1]
+    kinds = [NORMAL, *(OWN if word in own else NORMAL for word in words if word != "▁")]
+    added = Tokenizer(model(list({"▁": 0, **dict.fromkeys(words, 0)}), None, kinds, byte=True, space=space, before=(1,)))
+    if own and space is False and "▁" not in text and "<s>" not in text and "<unk>" not in text:
+        mixed = text + own[0] + text
+        assert added.decode(added.encode(mixed), special=False) == mixed
     if "▁" not in text and "<s>" not in text and "<unk>" not in text:
         assert ours.decode(ours.encode(text), special=False) == text
 

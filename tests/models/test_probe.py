@@ -1,17 +1,20 @@
 """The probe: what it stores and resumes, series of checkpoints, and what it refuses."""
 
 import dataclasses
+import itertools
 import json
 
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.errors import StoreError, UsageError
 from jaxdyn.models import probe as probing
 from jaxdyn.models.loading import Model
 from jaxdyn.models.tokenizer import Tokenizer
+from jaxdyn.report.probe import traces
 from tests.models.instruments import plain
 from tests.models.toys import Letters, refuses, toy
 from tests.nn.drawn import weights
@@ -98,6 +101,11 @@ def test_damage_is_named(toys, tmp_path):
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(StoreError, match=r"first\..*is damaged: its bytes do not match its checksum; remove it"):
         jd.probe(plain.model(), NUMBERS, 400, "first", tmp_path)
+
+
+def test_a_model_in_memory_has_its_own_precision(toys):
+    with pytest.raises(jd.UsageError, match="dtype=bfloat16 is not allowed: the parameters of a model in memory have their own"):
+        jd.probe(plain.model(), NUMBERS, 400, "first", dtype="bfloat16")
 
 
 def test_a_folder_of_something_else_is_refused(toys, tmp_path):
@@ -205,6 +213,62 @@ def test_the_cost_is_said_before_the_work(toys):
     assert lines[0].startswith("3 instruments; 4 pieces of 100 tokens of token numbers; about 1 min, ")
     ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), tuple(probing.INSTRUMENTS.values()))
     assert ahead.seconds > 0 and ahead.bytes > sum(leaf.nbytes for leaf in jax.tree.leaves(plain.model().params))
+
+
+LAST = plain.SHAPE.vocabulary - 1  # the token whose embedding is spoiled
+
+
+def spoiled(value=np.nan, row=LAST):
+    params = weights(plain.SHAPE)
+    return plain.model(params=params | {"embed": params["embed"].at[row].set(value)})
+
+
+def text(*bad):
+    """Eight pieces of 64 tokens, some with the token LAST at any place, its very end included."""
+    pieces = np.random.default_rng(3).integers(0, LAST, (8, 64))
+    for place, at in zip(bad, itertools.cycle([63, 0, 20]), strict=False):
+        pieces[place, at] = LAST
+    return pieces
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e25], ids=str)  # the square of the last is no float32
+def test_pieces_without_a_finite_pass_are_left_out_and_counted(tmp_path, value):
+    pieces, lines = text(1, 5, 6), []
+    given = {"tokens": 512, "only": "sparsity,entropy", "length": 64}
+    found = jd.probe(spoiled(value), pieces.ravel(), **given, out=tmp_path, say=lines.append)
+    right = jd.probe(plain.model(), pieces[[0, 2, 3, 4, 7]].ravel(), **given)
+    for name, ds in found.data.items():
+        assert ds.piece.values.tolist() == [0, 2, 3, 4, 7] and ds.attrs["left_out"].startswith("3 of 8 pieces")
+        xr.testing.assert_allclose(ds.drop_vars("piece"), right.data[name].drop_vars("piece"), rtol=1e-5)
+    said = "3 of 8 pieces have no finite logits and are left out"
+    assert f"a model in memory: {said}" in lines and found.to_json()["checkpoints"][0]["left_out"] == said
+    assert said in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert right.checkpoints[0].left_out == "" and right.to_json()["checkpoints"][0]["left_out"] is None
+    with pytest.warns(UserWarning, match=said):  # stored by now
+        assert jd.probe(spoiled(value), pieces.ravel(), **given, out=tmp_path).checkpoints[0].left_out == said
+
+
+def test_instead_of_pieces_that_are_left_out_later_ones_are_read(toys):
+    pieces = np.concatenate([text(0, 1, 2), text(3)])  # the twelfth is not needed
+    with pytest.warns(UserWarning, match="3 of 11 pieces have no finite logits"):
+        found = jd.probe(spoiled(), pieces.ravel(), 1024, "first", length=64)
+    assert found.data["first"].piece.values.tolist() == [3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_model_without_any_finite_pass_ends_in_a_sentence_and_leaves_no_results(toys, tmp_path):
+    with pytest.raises(UsageError, match="a model in memory cannot be probed: .* not finite on any of the 4 pieces of the text"):
+        jd.probe(spoiled(row=slice(None)), NUMBERS, 400, out=tmp_path)
+    assert toys == [] and [file.name for file in tmp_path.iterdir() if not file.name.startswith((".", "jaxdyn.json"))] == []
+
+
+def test_checkpoints_of_a_series_may_leave_out_different_pieces(toys, tmp_path):
+    pieces = text(4)
+    pieces[pieces == 0], pieces[2, 7] = 1, 0
+    with pytest.warns(UserWarning, match="1 of 8 pieces have no finite logits"):
+        found = jd.probe([plain.model(), spoiled(), spoiled(row=0)], pieces.ravel(), 512, "first", tmp_path, length=64)
+    assert [one.data["first"].sizes["piece"] for one in found.checkpoints] == [8, 7, 7]
+    drawn = traces(found, 0)["mean token"]
+    assert drawn.sizes == {"step": 3, "piece": 8} and drawn.isnull().values.nonzero()[1].tolist() == [4, 2]
 
 
 @pytest.mark.slow

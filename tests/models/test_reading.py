@@ -1,5 +1,6 @@
 """Parameters are found, cast and stacked; each is placed once, under its own path."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +46,22 @@ def test_buffers_pass_and_other_tensors_are_refused():
     assert located(SHAPE, LLAMA, archive(**buffer)[0])
     with pytest.raises(UsageError, match="model: the model's configuration has no place for the tensor more and 1 others"):
         located(SHAPE, LLAMA, archive(more=np.ones(2), others=np.ones(2))[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "fits", "large"),
+    [("float64", "float32", 3.4e38, 1e39), ("float64", "bfloat16", 3e38, 3.4e38), ("float32", "bfloat16", 3e38, 3.4e38)],
+)
+def test_numbers_that_the_cast_makes_infinite_are_refused(kind, dtype, fits, large):
+    """They are finite in the file; the neighbouring tensor's name would be wrong."""
+    shape, name = dataclasses.replace(SHAPE, dtype=dtype), "model.layers.1.mlp.gate_proj.weight"
+    found, values = archive()
+    for number in (fits, -large):
+        values[name] = values[name].astype(kind)
+        values[name][3, 4] = number
+        if number == fits:
+            gate = parameters(shape, located(shape, LLAMA, found), found, lambda path, x: x)["blocks"]["gate"]
+            assert gate[1, 4, 3] == np.asarray(fits, gate.dtype)
+            continue
+        with pytest.raises(UsageError, match=f"tensor {name} has numbers that are too large for {dtype}: choose another"):
+            parameters(shape, located(shape, LLAMA, found), found, lambda path, x: x)

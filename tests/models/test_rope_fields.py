@@ -8,7 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.models import rope_fields
 from jaxdyn.models.config import Config
 from jaxdyn.models.rope_fields import Rope
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -74,7 +74,7 @@ def test_what_is_incomplete_contradictory_or_not_supported_is_refused(values, wo
     "scaling", [None, Scaling(kind="linear", factor=3.0), Scaling(kind="llama3", factor=3.0, low=2.0, high=5.0, length=77)]
 )
 def test_what_is_written_is_read_as_the_same(scaling):
-    shape = Decoder(vocabulary=5, width=8, layers=1, heads=2, hidden=4, base=70.0, scaling=scaling)
+    shape = Transformer(vocabulary=5, width=8, layers=1, heads=2, hidden=4, base=70.0, scaling=scaling)
     fields = rope_fields.written(shape)
     assert read(**fields) == (70.0, 1.0, scaling)
     old = {name: value for name, value in fields.items() if name != "rope_parameters"}

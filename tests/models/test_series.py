@@ -22,9 +22,26 @@ from jaxdyn.models.series import given_steps, steps_of
         (["step00010", "step00200", "step9"], [10, 200, 9]),
         (["run3/step8/model.gguf", "run3/step16/model.gguf"], [8, 16]),
         (["org/net-step1", "org/net-step0"], [1, 0]),
-        (["step1e3f", "step2e3f"], [1, 2]),  # e3f is a word
+        (["1E3", "5E2", "1e+4"], [1000, 500, 10_000]),
+        (["tok1T", "tok500G", "tok100B"], [10**12, 5 * 10**11, 10**11]),
+        (["100Btokens", "1.5Ttokens", "20Mtokens"], [10**11, 15 * 10**11, 2 * 10**7]),
+        (["10B tokens", "20B tokens"], [10**10, 2 * 10**10]),
+        (["step1e3steps", "step500steps"], [1000, 500]),
+        (["step-0001000", "step-0020000"], [1000, 20_000]),
+        (["lr1e-3-step5", "lr1e-3-step6"], [5, 6]),
+        (["2024-01-31-step5", "2024-01-31-step9"], [5, 9]),
+        (["v1_100-160m-0x10-step3", "v1_100-160m-0x10-step4"], [3, 4]),
+        (["100e-1", "200e-1"], [10, 20]),
+        (["3a", "4a"], [3, 4]),
+        (["2x7", "2x9"], [7, 9]),
         (["step100bf16", "step200bf16"], [100, 200]),
         (["v1.5-step3", "v1.5-step4"], [3, 4]),
+        (["gpt2-1000", "gpt2-500"], [1000, 500]),
+        (["iter_1_5", "iter_1_25"], [5, 25]),
+        (["1/5M", "1/25M"], [5 * 10**6, 25 * 10**6]),
+        (["v1.5-5M", "v1.5-25M"], [5 * 10**6, 25 * 10**6]),
+        (["160m-5B", "160m-25B"], [5 * 10**9, 25 * 10**9]),
+        (["step100-7B", "step200-7B"], [100, 200]),
         (["base", "chat"], [0, 1]),
     ],
 )
@@ -47,6 +64,45 @@ def test_the_number_that_varies_is_the_step(names, steps):
         (["step5", "step05", "step6"], "they hold the same number more than once"),
         (["epoch0.5", "epoch1"], "they differ in a number that is not whole"),
         (["step-1", "step1"], "they differ in more than a number"),
+        (["step1_000", "step10_000"], "they hold a number that is one or several; --steps (steps= in Python) gives them"),
+        (["step1,000", "step2,000"], "they hold a number that is one or several"),
+        (["step1 000", "step2 000"], "they hold a number that is one or several"),
+        (["step1'000'000", "step2'000'000"], "they hold a number that is one or several"),
+        (["step1.000", "step2.000"], "they hold a number that is one or several"),
+        (["seed1_100", "seed2_200"], "they differ in several numbers"),
+        (["1m", "2m"], "they differ in 1m, which can be read in several ways; --steps (steps= in Python) gives them"),
+        (["1.5m", "2.5m"], "they differ in 1.5m, which can be read in several ways"),
+        (["1b", "7b"], "they differ in 1b, which"),
+        (["step1k5", "step2k5"], "they differ in 1k5, which"),
+        (["step1e3f", "step2e3f"], "they differ in 1e3f, which"),
+        (["1Ki", "2Ki"], "they differ in 1Ki, which"),
+        (["10million", "20million"], "they differ in 10million, which"),
+        (["10 billion", "20 billion"], "they differ in 10 billion, which"),
+        (["10_B_tokens", "20_B_tokens"], "they differ in 10_B_tok"),
+        (["a-0x10", "a-0x20"], "they differ in 0x10, which"),
+        (["step2^10", "step2^11"], "they differ in ^10, which"),
+        (
+            ["step1p5M", "step1p25M"],
+            "they differ in 1p5M, which can be read in several ways; --steps (steps= in Python) gives them",
+        ),
+        (["step1-5M", "step1-25M"], "they differ in 1-5M, which"),
+        (["step1_5e3", "step1_25e3"], "they differ in 1_5e3, which"),
+        (["1_5k", "1_25k"], "they differ in 1_5k, which"),
+        (["epoch1,5", "epoch1,25"], "they differ in 1,5, which"),
+        (["step_1·5", "step_1·25"], "they differ in 1·5, which"),
+        (["1p5", "2p5"], "they differ in 1p5, which"),
+        (["1,5k", "2,5k"], "they differ in 1,5, which"),
+        (["1½", "2½"], "they differ in 1½, which"),
+        (["step10²", "step20²"], "they differ in 10², which"),
+        (["step1億", "step9億"], "they differ in 1億, which"),
+        (["5 hundred", "9 hundred"], "they differ in 5 hundred, which"),
+        (["lr1e-3", "lr1e-4"], "they differ in a number that is not whole"),
+        (["2e-05", "3e-05"], "they differ in a number that is not whole"),
+        (["2.5x", "3.5x"], "they differ in a number that is not whole"),
+        (["ckpt-2024-01-01", "ckpt-2024-01-02"], "they differ in a date"),
+        (["c20240101", "c20240201"], "they differ in a date"),
+        (["ckpt-2024-01-31", "ckpt-2024-02-01"], "they differ in several numbers"),
+        (["1e98", "1e99"], "they differ in a number above 9223372036854775807"),
         (["step1", "step1"], "step1 is not allowed twice in a series"),
         (["chat", "chat"], "chat is not allowed twice in a series"),
         ([f"step{i}-{i}" for i in range(9)], "step5-5, … are not allowed"),
@@ -93,6 +149,26 @@ def test_names_from_a_template(steps, before, after, word, spellings, data):
             steps_of(both)
 
 
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(1, 99)), min_size=2, max_size=4, unique=True),
+    st.characters(exclude_categories=["Nd", "Cs"], exclude_characters="/\\"),
+    st.sampled_from(["k", "M", "B", "T", "e6"]),
+)
+def test_decimals_are_right_or_refused(parts, point, unit):
+    """Thousands and millions with any character for the point: no step is read of what stands behind it."""
+    names = [f"step{whole}{point}{part:02d}{unit}" for whole, part in parts]
+    values = [round((100 * whole + part) * 10 ** ({"k": 3, "M": 6, "B": 9, "T": 12, "e6": 6}[unit] - 2)) for whole, part in parts]
+    try:
+        steps = steps_of(names)
+    except UsageError:
+        assert point != "." or len(set(values)) < len(values)
+        return
+    one_whole = len({whole for whole, _ in parts}) == 1
+    same_part = len({part for _, part in parts}) == 1
+    assert steps == values if point == "." else same_part and not one_whole and steps == [whole for whole, _ in parts]
+
+
 def test_steps_that_are_given():
     for steps in ([3, 1], (3, 1), "3,1", " 3, 1", np.asarray([3, 1]), range(3, 0, -2)):
         assert given_steps(steps, 2) == [3, 1]
@@ -107,6 +183,7 @@ def test_steps_that_are_given():
         ([1, 2.0], 2, "an entry of steps=2.0 is not allowed: an entry of steps is a whole number"),
         ([1, True], 2, "an entry of steps=True is not allowed"),
         ([1, -2], 2, "an entry of steps=-2 is not allowed"),
+        ([1, 2**63], 2, "an entry of steps=9223372036854775808 is not allowed"),
         (5, 2, "steps=5 is not allowed: steps are a list of whole numbers"),
         ({1, 2}, 2, "steps are a list of whole numbers"),
         (np.ones((2, 2), int), 2, "steps are a list of whole numbers"),

@@ -18,10 +18,11 @@ from jaxdyn import models
 from jaxdyn.errors import UsageError
 from jaxdyn.models import sharding
 from jaxdyn.models.instruments import INSTRUMENTS, entropy, gradients, heavy, orthogonality, sinks, sparsity, streaming
+from jaxdyn.nn import Transformer, llama
 from jaxdyn.nn.cache import KINDS, Policy
 from jaxdyn.nn.cache.decode import step
 from jaxdyn.nn.cache.state import start
-from jaxdyn.nn.decoder import Decoder, apply, init, llama
+from jaxdyn.nn.transformer import apply, init
 from tests.models.hugging import needs_models
 from tests.nn.drawn import weights
 from tests.programs import faults
@@ -31,7 +32,7 @@ import dataclasses, sys
 import jax, numpy as np
 from jaxdyn import models
 from jaxdyn.nn.cache import Policy, decode
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.transformer import apply
 assert jax.device_count() == 4
 tokens = np.random.default_rng(0).integers(0, 16, (2, 7))
 one = models.load(sys.argv[1])
@@ -57,7 +58,7 @@ print("same logits")
 def test_four_devices_give_the_logits_of_one(family, tmp_path):
     layer = {"norm": "layer", "mlp": "plain", "activation": "gelu", "biases": ("q", "k", "v", "o", "up", "down"), "parallel": True}
     more = {"groups": 2} if family == "llama" else layer
-    shape = Decoder(vocabulary=16, width=16, layers=2, heads=4, hidden=20, std=0.4, **more)
+    shape = Transformer(vocabulary=16, width=16, layers=2, heads=4, hidden=20, std=0.4, **more)
     folder = models.save(tmp_path / "model", shape, weights(shape), family=family)
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], capture_output=True, encoding="utf-8", env=env)
@@ -67,8 +68,8 @@ def test_four_devices_give_the_logits_of_one(family, tmp_path):
 
 SHAPES = {  # of published models
     "llama-7b": llama("7B", dtype="bfloat16"),
-    "llama-3-8b": Decoder(vocabulary=128_256, width=4096, layers=32, heads=32, groups=8, hidden=14_336, dtype="bfloat16"),
-    "pythia-1b": Decoder(
+    "llama-3-8b": Transformer(vocabulary=128_256, width=4096, layers=32, heads=32, groups=8, hidden=14_336, dtype="bfloat16"),
+    "pythia-1b": Transformer(
         vocabulary=50_304,
         width=2048,
         layers=16,
@@ -81,7 +82,7 @@ SHAPES = {  # of published models
         biases=("q", "k", "v", "o", "up", "down"),
         parallel=True,
     ),
-    "smollm2": Decoder(vocabulary=49_152, width=576, layers=30, heads=9, groups=3, hidden=1536, tied=True),
+    "smollm2": Transformer(vocabulary=49_152, width=576, layers=30, heads=9, groups=3, hidden=1536, tied=True),
 }
 CARDS, TEXTS, TOKENS, PLACES = 8, 2, 128, 64  # devices, texts, tokens of each, places of a cache
 INSIDE = {  # the programs of each instrument

@@ -1,6 +1,7 @@
 """What is said of a model before it is read: its numbers are those of what is then read."""
 
 import dataclasses
+from pathlib import Path
 
 import jax
 import pytest
@@ -44,3 +45,17 @@ def test_lines_say_what_the_network_is(tmp_path):
 def test_the_window_is_named(tmp_path):
     lines = models.describe(saved(tmp_path / "model", dataclasses.replace(SHAPE, window=5, tied=True), "mistral")).lines()
     assert any("window of 5, read-out tied to the embedding" in line for line in lines)
+
+
+def test_weights_are_those_of_the_tensors():
+    """OPT's table of positions has two rows that no text reads."""
+    from safetensors.numpy import load_file
+
+    for name in ("opt", "gpt2", "neox", "qwen2"):
+        folder = Path(__file__).parent / "reference" / name
+        summary, model = models.describe(folder), models.load(folder)
+        tensors = load_file(folder / "model.safetensors")
+        heads = ("lm_head.weight",) if model.shape.tied else ()
+        assert summary.weights == sum(x.size for key, x in tensors.items() if key not in heads)
+        extra = 2 * model.shape.width if name == "opt" else 0
+        assert summary.weights - extra == sum(x.size for x in jax.tree.leaves(model.params)) == summary.memory // 4

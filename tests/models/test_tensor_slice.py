@@ -8,10 +8,10 @@ import pytest
 
 from jaxdyn.models.families import FAMILIES
 from jaxdyn.models.tensor_slice import TensorSlice, extracted, inserted, sizes
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 LAYER = {"norm": "layer", "mlp": "plain", "biases": ("q", "k", "v", "o", "up", "down")}
-PLAIN = Decoder(vocabulary=7, width=12, layers=2, heads=3, hidden=5)
+PLAIN = Transformer(vocabulary=7, width=12, layers=2, heads=3, hidden=5)
 SHAPES = {
     "llama": dataclasses.replace(PLAIN, groups=1, head_size=6, biases=("q", "gate")),
     "qwen2": dataclasses.replace(PLAIN, tied=True, biases=("q", "k", "v")),

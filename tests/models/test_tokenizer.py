@@ -2,14 +2,15 @@
 
 import functools
 import json
+import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.errors import LARGEST, UsageError
-from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
+from jaxdyn.models.tokenizer import Tokenizer, WholeTokens, read_tokenizer
 from tests.models.ggufs import REFERENCE
 from tests.models.hugging import needs_models, needs_torch, quiet
 
@@ -197,6 +198,84 @@ def test_tokens_of_their_own_keep_their_letters():
     assert ours.decode(ours.encode("é né<é>")) == "é né<é>" and ours.decode(ours.encode("é né<é>"), special=False) == "é né"
 
 
+@pytest.mark.parametrize("sequence", [False, True])
+def test_control_tokens_that_are_left_out_cut_no_character(sequence):
+    from tokenizers import decoders
+
+    made = byte_level()
+    made.decoder = decoders.Sequence([decoders.ByteLevel()]) if sequence else decoders.ByteLevel()
+    ours = Tokenizer(made)
+    (first, second), begin = ours.encode("Ж"), int(ours.encode("<s>")[0])
+    assert (
+        ours.decode([first, begin, second, begin], special=False) == "Ж"
+        and ours.decode([first, begin, second]) == "\ufffd<s>\ufffd"
+    )
+
+
+def test_an_added_token_that_is_the_letter_of_a_byte_is_refused(tmp_path):
+    """It would have the number of that byte, and the text of a token of this number could be either."""
+    from tokenizers import AddedToken
+
+    for token, other in (("é", "ñ"), ("Ð", "ÐÐ")):
+        made = byte_level()
+        made.add_tokens([AddedToken(token, normalized=False)])
+        made.save(str(tmp_path / "tokenizer.json"))
+        with pytest.raises(
+            UsageError, match=f"tokenizer.json: the added token '{token}' has the number of a token of other bytes, "
+        ):
+            read_tokenizer(tmp_path / "tokenizer.json", 500)
+        made = byte_level()
+        made.add_tokens([AddedToken(f"{other}!", normalized=False)])
+        made.save(str(tmp_path / "tokenizer.json"))
+        ours = read_tokenizer(tmp_path / "tokenizer.json", 500)
+        assert ours.decode(ours.encode(f"{other}! {other}")) == f"{other}! {other}"
+
+
+@pytest.mark.parametrize(
+    ("flags", "normalizer"), [({}, "Strip"), ({"single_word": True, "lstrip": True}, "Strip"), ({}, "Replace")]
+)
+def test_added_tokens_of_which_the_normalizer_leaves_nothing_are_refused(flags, normalizer, tmp_path):
+    """The library would find them everywhere: it does not end, or stops within a character."""
+    from tokenizers import AddedToken, Regex, normalizers
+
+    made = byte_level()
+    made.normalizer = normalizers.Strip() if normalizer == "Strip" else normalizers.Replace(Regex("\\s"), "")
+    made.add_tokens([AddedToken("\n", normalized=True, **flags)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(UsageError, match="tokenizer.json: the tokenizer's normalizer leaves nothing of the added token .{4}$"):
+        read_tokenizer(tmp_path / "tokenizer.json", 500)
+    made.add_tokens([AddedToken(" a ", normalized=True)])
+    fields = json.loads(made.to_str())
+    fields["added_tokens"] = [token | {"normalized": token["content"] != "\n"} for token in fields["added_tokens"]]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(fields), encoding="utf-8")
+    assert read_tokenizer(tmp_path / "tokenizer.json", 500).encode("漢\n漢").size > 0
+
+
+class Panicking:
+    """A tokenizer that stops as libraries written in Rust do: by no Exception."""
+
+    Panic = type("PanicException", (BaseException,), {})
+
+    def encode(self, text, add_special_tokens):
+        raise self.Panic("byte index 4 is not a char boundary")
+
+    def id_to_token(self, number):
+        return "a"
+
+    def decode(self, ids, skip_special_tokens):
+        raise self.Panic("byte index 4 is not a char boundary")
+
+
+def test_a_panic_of_the_library_is_one_sentence():
+    ours = Tokenizer(Panicking())
+    with pytest.raises(
+        UsageError, match="the text '漢' cannot be written in the tokenizer's tokens: the library stopped: byte index 4"
+    ):
+        ours.encode("漢")
+    with pytest.raises(UsageError, match=r"tokens=\[3\] cannot be written as a text: the library stopped: byte index 4 is not a"):
+        ours.decode([3])
+
+
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.text(max_size=40))
 def test_every_text_comes_back(text):
@@ -224,3 +303,133 @@ def test_a_sentencepiece_model_of_the_kind_unigram(tmp_path):
     for case in each["cases"]:
         assert ours.encode(case["text"], special=False).tolist() == case["bare"], case["text"]
         assert ours.decode(case["bare"]) == case["decoded"]
+
+
+DIGITS = {str(i): i for i in range(10)} | {"<bos>": 10, "<unk>": 11, "<eos>": 12}
+
+
+def words(unknown="<unk>", single="<bos> $A", normalizer=None, rows=LARGEST):
+    """Digits as words, and tokens that stand around a text."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import models, pre_tokenizers, processors
+
+    inner = Inner(models.WordLevel(DIGITS, unknown))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.post_processor = processors.TemplateProcessing(single=single, special_tokens=[("<bos>", 10), ("<eos>", 12)])
+    if normalizer is not None:
+        inner.normalizer = normalizer
+    return Tokenizer(inner, rows)
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", "<bos>", "none"])
+def test_what_is_written_by_the_unknown_token_is_no_token_of_its_own(unknown):
+    ours = words(unknown)
+    assert [ours.single(text) for text in ("0", "7", "17", "x", "1 2")] == [0, 7, None, None, None]
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", "<bos>", "none"])
+@pytest.mark.parametrize(
+    ("single", "before"),
+    [("<bos> $A", [10]), ("$A", []), ("$A <eos>", []), ("<bos> $A <eos>", [10]), ("<bos> <bos> $A <bos>", [10, 10])],
+)
+def test_what_stands_before_every_text(unknown, single, before):
+    """Also where letters are the token that begins a text, or have none."""
+    ours = words(unknown, single)
+    assert ours.before().tolist() == before and ours.before().dtype == np.int32
+    assert ours.encode("1 2").tolist()[: len(before)] == before
+
+
+def test_what_stands_before_a_text_whose_letters_are_removed():
+    from tokenizers import Regex, normalizers
+
+    ours = words(normalizer=normalizers.Replace(Regex("[^0-9 ]"), ""))
+    assert ours.before().tolist() == [10] and ours.encode("a", special=False).size == 0
+
+
+def test_processors_of_other_kinds():
+    from tokenizers import processors
+
+    ours = words()
+    for processor, before in (
+        (processors.ByteLevel(), []),
+        (processors.RobertaProcessing(("<eos>", 12), ("<bos>", 10)), [10]),
+        (processors.BertProcessing(("<eos>", 12), ("<bos>", 10)), [10]),
+        (None, []),
+    ):
+        if processor is None:
+            ours = Tokenizer(byte_level())
+        else:
+            ours.inner.post_processor = processor
+        assert ours.before().tolist() == before
+
+
+def test_a_beginning_without_an_embedding_is_refused():
+    with pytest.raises(UsageError, match="a text begins with the token '<bos>', number 10; the model has embeddings of 10 tokens"):
+        words(rows=10).before()
+
+
+def test_dropout_of_merges_is_off(tmp_path):
+    """A text has the numbers of all its merges, every time; the library alone would draw them."""
+    from tokenizers import Tokenizer as Inner
+
+    file, made = tmp_path / "tokenizer.json", byte_level()
+    made.save(str(file))
+    expected = read_tokenizer(file, 500).encode(CORPUS[-1])
+    made.model.dropout = 0.5
+    made.save(str(file))
+    library = Inner.from_file(str(file))
+    assert len({tuple(library.encode(CORPUS[-1]).ids) for _ in range(20)}) > 1
+    ours = read_tokenizer(file, 500)
+    for _ in range(20):
+        np.testing.assert_array_equal(ours.encode(CORPUS[-1]), expected)
+
+
+def slowly(tokens, text):
+    """Each token, the longest first, wherever it stands, letter by letter; what is left stands between them."""
+    letters = list(text)
+    for token in sorted(tokens, key=lambda token: (-len(token.encode()), tokens[token])):
+        i = 0
+        while i < len(letters):
+            if letters[i : i + len(token)] == list(token):
+                letters[i : i + len(token)] = [tokens[token]]
+            i += 1
+    out = []
+    for part in letters:
+        out = [*out[:-1], out[-1] + part] if isinstance(part, str) and out and isinstance(out[-1], str) else [*out, part]
+    return out
+
+
+OVERLAPPING = st.lists(st.text("abcé", min_size=1, max_size=4), min_size=1, max_size=6, unique=True)
+LETTERS = st.text("abcé ", max_size=20)
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(OVERLAPPING, LETTERS)
+def test_the_longest_is_found_first(tokens, text):
+    numbers = {token: i for i, token in enumerate(tokens)}
+    assert WholeTokens(numbers).split(text) == slowly(numbers, text)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(OVERLAPPING, LETTERS)
+def test_without_overlaps_it_is_the_leftmost(tokens, text):
+    """What a library that takes the leftmost and longest finds: it is asked where no pair is listed."""
+    whole = WholeTokens({token: i for i, token in enumerate(tokens)})
+    assume(not whole.overlapping)
+    pattern = "|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))
+    parts = [whole.numbers.get(part, part) if i % 2 else part for i, part in enumerate(re.split(f"({pattern})", text))]
+    assert whole.split(text) == [part for part in parts if part != ""]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pairs"),
+    [
+        (["abc", "bcda"], [("abc", "bcda")]),
+        (["abcd", "bcd"], []),
+        (["aaa"], []),
+        (["abcde", "deab"], [("deab", "abcde")]),
+        (["<a>", "<b>", "<abc>"], []),
+    ],
+)
+def test_pairs_of_which_the_first_gives_way(tokens, pairs):
+    assert WholeTokens({token: i for i, token in enumerate(tokens)}).overlapping == pairs

@@ -9,13 +9,14 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import Decoder, apply
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
+from jaxdyn.nn.transformer import apply
 from tests.models.hugging import logits, needs_models, needs_torch
 from tests.nn.drawn import weights
 
 pytestmark = needs_models
-PLAIN = Decoder(vocabulary=13, width=12, layers=2, heads=3, hidden=10, std=0.6)
+PLAIN = Transformer(vocabulary=13, width=12, layers=2, heads=3, hidden=10, std=0.6)
 LAYER = {"norm": "layer", "mlp": "plain", "activation": "gelu", "biases": ("q", "k", "v", "o", "up", "down"), "epsilon": 1e-5}
 NETWORKS = {
     "llama": ("llama", {"groups": 1, "tied": True}),
@@ -62,12 +63,86 @@ def test_bfloat16_is_written_as_it_is(tmp_path):
     assert models.describe(folder).kinds == {"BF16": 21}
 
 
+@pytest.mark.parametrize("own", ["float32", "bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_are_written_in_their_own_dtype(own, dtype, tmp_path):
+    """Whatever that of the shape is; every bit comes back."""
+    from safetensors.numpy import load_file
+
+    params = jax.tree.map(lambda x: np.asarray(x, np.dtype(jax.numpy.dtype(own))) / 3, weights(PLAIN))
+    folder = models.save(tmp_path / "model", dataclasses.replace(PLAIN, dtype=dtype), params, family="llama")
+    tensors = load_file(folder / "model.safetensors")
+    assert {x.dtype.name for x in tensors.values()} == {own}
+    np.testing.assert_array_equal(tensors["model.layers.1.mlp.up_proj.weight"].T, params["blocks"]["up"][1])
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["dtype"] == own
+    if own == "float32":
+        jax.tree.map(np.testing.assert_array_equal, models.load(folder).params, params)
+
+
+def test_each_tensor_has_its_dtype_and_a_shared_one_holds_all(tmp_path):
+    """q, k and v are one tensor of a GPT-NeoX; big-endian arrays are numbers like others."""
+    from safetensors.numpy import load_file
+
+    shape = dataclasses.replace(PLAIN, **LAYER | {"parallel": True})
+    params = jax.tree.map(np.asarray, weights(shape))
+    params["blocks"] |= {"q": params["blocks"]["q"].astype(np.float16), "k": params["blocks"]["k"].astype(jax.numpy.bfloat16)}
+    params["norm"] = params["norm"].astype(np.float16)
+    params["embed"] = params["embed"].astype(">f4")
+    folder = models.save(tmp_path / "model", shape, params, family="gpt_neox")
+    tensors = load_file(folder / "model.safetensors")
+    kinds = {name: x.dtype.name for name, x in tensors.items() if x.dtype != np.float32}
+    assert kinds == {"gpt_neox.final_layer_norm.weight": "float16"}
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["dtype"] == "float32"
+    jax.tree.map(np.testing.assert_array_equal, models.load(folder).params, params)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p: p["norm"].__setitem__(0, np.nan), "the weights norm are not allowed: they have numbers that are not finite"),
+        (lambda p: p["blocks"]["q"].__setitem__((1, 2, 3), -np.inf), "the weights blocks/q are not allowed: they have numbers"),
+        (
+            lambda p: p.update(norm=p["norm"].astype(np.int32)),
+            "weights of int32 .norm. are not allowed: they are float32",
+        ),
+        (lambda p: p.update(norm=p["norm"].astype("float8_e4m3fn")), "weights of float8_e4m3fn .norm. are not allowed"),
+        (lambda p: p.pop("head"), "these weights are of another network: they lack head"),
+        (lambda p: p["blocks"].update(q_bias=p["norm"]), "these weights are of another network: they have blocks/q_bias"),
+    ],
+)
+def test_weights_that_cannot_be_written_are_refused(change, words, tmp_path):
+    params = jax.tree.map(np.array, weights(PLAIN))
+    change(params)
+    with pytest.raises(UsageError, match=words):
+        models.save(tmp_path / "model", PLAIN, params, family="llama")
+    assert not (tmp_path / "model").exists()
+
+
+def test_how_weights_were_drawn_and_dropped_is_not_part_of_a_model(tmp_path):
+    shape = dataclasses.replace(PLAIN, start="gpt2", std=0.1, copies=True, dropout=0.1, drops=("mlp",), scan=False)
+    folder = models.save(tmp_path / "model", shape, weights(shape), family="llama")
+    again = models.load(folder)
+    assert again.shape.dropout == 0 and again.shape.start == "normal"
+
+
+@pytest.mark.parametrize("context", [-5, 0, "x", 2.5, None, True, 2**31])
+def test_a_context_is_a_whole_number(context, tmp_path):
+    with pytest.raises(UsageError, match="context=.* is not allowed: context is "):
+        models.save(tmp_path / "model", PLAIN, weights(PLAIN), family="llama", context=context)
+    assert not (tmp_path / "model").exists()
+
+
 WRONG = {
     "has no place for norm=layer": ("llama", {"norm": "layer"}),
     "has no place for window=3": ("llama", {"window": 3}),
     "has no place for .*sink_token=True": ("llama", {"sink_token": True}),
     "has no place for biases=\\('q',\\)": ("llama", {"biases": ("q",)}),
     "has no place for position=alibi": ("llama", {"position": "alibi"}),
+    "has no place for output_gate=True, query_key_norm=True": ("qwen2", {"output_gate": True, "query_key_norm": True}),
+    "has no place for sees_itself=False": ("llama", {"sees_itself": False}),
+    "has no place for norm_place=post": ("llama", {"norm_place": "post"}),
+    "has no place for scale=2.0, skip=0.5": ("mistral", {"scale": 2.0, "skip": 0.5, "window": 3}),
+    "has no place for outputs=3": ("llama", {"outputs": 3}),
     "rope_type=table is not allowed": ("llama", {"scaling": Scaling(kind="table", table=(1.0, 2.0))}),
     "has no place for norm=rms, mlp=gated": ("gpt_neox", {"biases": ("q", "k", "v", "o", "up", "down")}),
     "family=opt is not allowed: it is one of llama, mistral, qwen2, gpt_neox": ("opt", {}),

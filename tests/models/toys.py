@@ -17,6 +17,10 @@ class Letters:
         ids = [1 + ord(c) % 10 for c in text]
         return type("Encoding", (), {"ids": [0] * (self.begins and add_special_tokens) + ids})()
 
+    @property
+    def before(self):
+        return (0,) * self.begins
+
     def to_str(self):
         return "letters"
 
@@ -42,6 +46,7 @@ def toy(name, factor=1.0):
         theory=r"Tokens have a mean of $\mu$.",
         caption="Means of pieces.",
         source="arXiv:2309.17453, section 3.1",
+        pieces=8,
         cost=lambda shape, tokens: Cost(1e6, 1e6),
         measure=measure,
         predict=lambda ds: xr.Dataset({"mean": 5.0}),

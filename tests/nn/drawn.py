@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.nn.decoder import init
+from jaxdyn.nn.transformer import init
 
 
 def weights(shape, seed=0):
@@ -12,7 +12,7 @@ def weights(shape, seed=0):
     rng = np.random.default_rng(seed)
 
     def drawn(path, like):
-        x = np.ones(like.shape) if "norm" in path[-1].key else shape.std * rng.normal(size=like.shape)
+        x = np.ones(like.shape) if "norm" in path[-1].key else float(shape.std) * rng.normal(size=like.shape)
         return jnp.asarray(x, like.dtype)
 
     return jax.tree_util.tree_map_with_path(drawn, jax.eval_shape(lambda: init(shape, jax.random.key(0))))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
+from jaxdyn import Code
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import KINDS, attention, causal_mask
-from tests.nn.plain_transformer import attention_weights, rotated
+from jaxdyn.nn import KINDS, Transformer, attention, causal_mask
+from tests.nn import plain_transformer
 
 attend = jax.jit(attention.attend, static_argnames=("kind", "drop"))
 weights = jax.jit(attention.weights, static_argnums=1)
@@ -17,6 +18,21 @@ rotate = jax.jit(attention.rotate)
 
 
 SINKS = (-1.5, 0.5, 3.0)  # logits of the sinks of three heads
+
+
+def rows(q, k, kind, causal, sink):
+    """Weights of one head, query by query."""
+    count = len(q)
+    scores = q @ k.T / np.sqrt(q.shape[1])
+    if causal:
+        scores = np.where(np.tri(count, dtype=bool), scores, -np.inf)
+    return np.stack([plain_transformer.weights(kind, s, sink) for s in scores])
+
+
+def squared(scores, mask):
+    """An attention of one's own: shares of the squared scores."""
+    b = jnp.where(mask, scores**2, 0)
+    return b / jnp.sum(b, -1, keepdims=True)
 
 
 def draw(*shape, seed=0):
@@ -32,7 +48,7 @@ def test_attend_is_the_sum_over_keys_of_every_head(x64, kind, causal):
     assert out.shape == (2, 5, 3, 4) and b.shape == (2, 3, 5, 5)
     for batch in range(2):
         for h in range(3):
-            expected = attention_weights(q[batch, :, h], k[batch, :, h], kind, causal, SINKS[h])
+            expected = rows(q[batch, :, h], k[batch, :, h], kind, causal, SINKS[h])
             np.testing.assert_allclose(b[batch, h], expected, rtol=1e-12, atol=1e-14)
             np.testing.assert_allclose(out[batch, :, h], expected @ v[batch, :, h], rtol=1e-11, atol=1e-13)
 
@@ -183,9 +199,10 @@ def test_an_extra_key_of_logit_and_value_zero_is_the_zero_sink(x64):
 def test_rotate_is_a_complex_rotation_and_keeps_lengths(x64):
     x = draw(2, 9, 1, 8)
     turned = np.asarray(rotate(x))
+    shape = Transformer(vocabulary=1, width=8, hidden=1)
     for batch in range(2):
-        for h in range(1):
-            np.testing.assert_allclose(turned[batch, :, h], rotated(x[batch, :, h]), rtol=1e-11, atol=1e-13)
+        expected = [plain_transformer.turned(shape, y, i) for i, y in enumerate(x[batch, :, 0])]
+        np.testing.assert_allclose(turned[batch, :, 0], expected, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(np.linalg.norm(turned, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-12)
     np.testing.assert_allclose(turned[:, 0], x[:, 0], rtol=1e-14)
 
@@ -228,3 +245,62 @@ def test_a_mask_that_is_no_truth_value_is_refused(kind):
     for mask in (jnp.where(causal_mask(3), 0, -jnp.inf), 2 * jnp.eye(3, dtype=int)):
         with pytest.raises(UsageError, match=r"mask=.*\[3,3\] is not allowed: it is True where a query sees a key"):
             attention.weights(jnp.zeros((3, 3)), kind, mask)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_are_keys_that_stand_there_several_times(x64, kind):
+    scores, counts = draw(4, 5), np.array([2, 1, 0, 3, 1])
+    sink = jnp.asarray([0.3]) if kind == "sink_bias" else None
+    mask = np.ones((4, 5), bool)
+    mask[1, 3], mask[2] = False, False
+    b = weights(scores, kind, jnp.asarray(mask), sink, jnp.asarray(counts, float))
+    every = np.repeat(np.arange(5), counts)
+    long = np.asarray(weights(scores[:, every], kind, jnp.asarray(mask[:, every]), sink))
+    np.testing.assert_allclose(b, np.stack([long[:, every == j].sum(1) for j in range(5)], 1), rtol=1e-12, atol=1e-14)
+    assert np.all(np.asarray(b)[2] == 0)
+    halves = weights(scores, kind, jnp.asarray(mask), sink, jnp.full(5, 0.5))  # a share of a key
+    if kind in ("softmax", "relu"):
+        np.testing.assert_allclose(halves, weights(scores, kind, jnp.asarray(mask), sink), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_counted_weights_are_finite_and_right(x64, kind):
+    scores, counts = jnp.asarray(draw(3, 4)), jnp.asarray([2.0, 0.0, 1.5, 1.0])
+    sink = jnp.asarray([0.3]) if kind == "sink_bias" else None
+    mask = jnp.asarray(np.tri(3, 4, dtype=bool))
+    check_grads(lambda s: attention.weights(s, kind, mask, sink, counts), (scores,), 1, modes=["rev"], atol=1e-5, rtol=1e-5)
+
+
+def test_a_switch_between_kinds_is_each_of_them(x64):
+    scores, sink = draw(4, 4), jnp.asarray([0.3])
+    for index, name in enumerate(KINDS):
+        switched = jax.jit(lambda i: attention.weights(scores, Code(i, KINDS), causal_mask(4), sink))(index)
+        alone = weights(scores, name, causal_mask(4), sink if name == "sink_bias" else None)
+        np.testing.assert_allclose(switched, alone, rtol=1e-12)
+
+
+def test_an_attention_of_ones_own_is_a_function_of_scores_and_mask(x64):
+    scores = draw(2, 4, 4)
+    own = weights(scores, "tests.nn.test_attention:squared", causal_mask(4))
+    expected = np.tril(scores**2)
+    np.testing.assert_allclose(own, expected / expected.sum(-1, keepdims=True), rtol=1e-12)
+    for wrong, words in (
+        ("tests.nn.test_attention:cubed", "tests.nn.test_attention has no function 'cubed'"),
+        ("tests.nothing:squared", "'tests.nothing' cannot be imported"),
+        (":squared", "'' cannot be imported"),
+    ):
+        with pytest.raises(UsageError, match=f"attention={wrong!r} is not allowed: {words}"):
+            attention.weights(scores, wrong)
+    with pytest.raises(UsageError, match="counts go with softmax, exp"):
+        attention.weights(scores, "tests.nn.test_attention:squared", counts=jnp.ones(4))
+
+
+@pytest.mark.parametrize(("dtype", "close"), [("bfloat16", 0.02), ("float16", 0.003), ("float32", 2e-4)])
+def test_rotations_of_short_numbers_are_those_of_long_ones(dtype, close):
+    """In bfloat16 there is no number between 256 and 258, so positions and angles are not calculated in it."""
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(600, 1, 8)), dtype)
+    z = np.asarray(x, float)[:, 0, :4] + 1j * np.asarray(x, float)[:, 0, 4:]
+    turned = z * np.exp(1j * np.arange(600)[:, None] * 10_000.0 ** (-np.arange(4) / 4))
+    found = np.asarray(attention.rotate(x), float)[:, 0]
+    np.testing.assert_allclose(found, np.concatenate([turned.real, turned.imag], -1), atol=close, rtol=close)
+    assert attention.rotate(x).dtype == dtype

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from jax.experimental import checkify
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, trunk
+from jaxdyn.nn import Transformer, thoughts
+from jaxdyn.nn.transformer import trunk
 from tests.nn.drawn import weights
 from tests.nn.families import FAMILIES
 
-SMALL = Decoder(vocabulary=7, width=8, layers=2, heads=4, hidden=6, std=0.5, length=12, dtype="float64")
+SMALL = Transformer(vocabulary=7, width=8, layers=2, heads=4, hidden=6, std=0.5, length=12, dtype="float64")
 KINDS = {
     "rotary": SMALL,
     "learned": dataclasses.replace(SMALL, position="learned"),
@@ -196,13 +196,29 @@ def test_prompts_and_counts_are_checked(call):
         with pytest.raises(UsageError, match="tokens.*is not allowed"):
             call(shape, params, tokens, 1)
     more = dataclasses.replace(shape, layers=2)
-    with pytest.raises(UsageError, match="these weights are of another network: .* has 1 rows, layers=2"):
+    with pytest.raises(UsageError, match="these weights are of another network: of blocks/attention_norm"):
         call(more, params, TOKENS, 1)
 
 
 @pytest.mark.parametrize("name", ["mistral", "neox", "llama 3"])
 def test_the_published_families_pass_as_the_decoder_does(name, x64):
-    shape = Decoder(vocabulary=11, width=12, layers=2, heads=3, hidden=10, std=0.7, dtype="float64", **FAMILIES[name])
+    shape = Transformer(vocabulary=11, width=12, layers=2, heads=3, hidden=10, std=0.7, dtype="float64", **FAMILIES[name])
     params, tokens = weights(shape), np.random.default_rng(0).integers(0, 11, (2, 8))
     ours = jax.jit(lambda p: thoughts.forward(shape, p, thoughts.entered(shape, p, tokens)))(params)
     np.testing.assert_allclose(ours, trunk(shape, params, tokens), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_prompt_may_be_one_token(count, x64):
+    params = weights(SMALL)
+    one = TOKENS[:, :1]
+    found, expected = (jax.jit(lambda p, f=f: f(SMALL, p, one, count))(params) for f in (thoughts.think, thoughts.whole))
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_thoughts_keep_their_dtype():
+    shape = dataclasses.replace(SMALL, position="alibi", dtype="bfloat16")
+    params = weights(shape)
+    found, whole = (jax.jit(lambda p, f=f: f(shape, p, TOKENS, 2))(params) for f in (thoughts.think, thoughts.whole))
+    assert found.dtype == whole.dtype == jnp.bfloat16
+    np.testing.assert_allclose(found.astype(jnp.float32), whole.astype(jnp.float32), atol=0.15)

@@ -172,3 +172,17 @@ def test_counts_and_averages_of_narrow_dtypes(dtype):
     exact = np.stack([np.asarray(x, float)[codes == k].mean(0) for k in range(4)])
     assert book.dtype == dtype and state.size.dtype == state.total.dtype == jnp.float32
     np.testing.assert_allclose(np.asarray(book, float), exact * (1 - 0.99**400 / (0.99**400 + 1000)), rtol=eps + 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_loss_of_a_narrow_autoencoder_is_in_float32(dtype):
+    """That of its own logits and vectors, in float64."""
+    shape = vq.Chunks(vocabulary=7, length=4, rate=2, codes=5, width=4, hidden=6, dtype=dtype)
+    params, chunk = vq.init(shape, jax.random.key(0)), jnp.asarray(np.random.default_rng(0).integers(0, 7, (9, 4)))
+    found = vq.loss(shape, params, chunk)
+    x = vq.encode(shape, params, chunk)
+    e = params.codebook[vq.nearest(x, params.codebook)]
+    logits, x, e = (np.asarray(a, np.float64) for a in (vq.decode(shape, params, vq.straight(x, e)), x, e))
+    entropy = np.log(np.exp(logits).sum(-1)) - np.take_along_axis(logits, np.asarray(chunk)[..., None], -1)[..., 0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, entropy.mean() + 1.25 * np.square(x - e).sum(-1).mean(), rtol=1e-5)

@@ -39,6 +39,14 @@ def test_corrected_is_optax_and_raw_is_the_formula(x64):
         np.testing.assert_allclose(raw[k - 1]["w"], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_corrected_with_optaxs_epsilon_is_optax_to_the_bit(wide):
+    with jax.enable_x64(wide):
+        given = [g | {"b": 3 * g["w"][0]} for g in gradients(jnp.float32, (64, 70), 8)]
+        ours, theirs = (runs(tx, given)[0] for tx in (adam_direction(eps=1e-8, epsilon="corrected"), optax.scale_by_adam()))
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
 def test_bfloat16_moments_are_calculated_in_float32():
     given = gradients(jnp.bfloat16)
     updates, state = runs(adam_direction(), given)

@@ -204,6 +204,9 @@ INJECTED = {  # every public method that makes a transformation: its arguments, 
     "muon": (muon, {"lr": 0.1}),
     "restarting": (lambda every: restarting(optax.adam(0.1), every), {"every": 2}),
     "method": (lambda lr: optim.method("galore", lr, optim.Options(rank=2)).tx, {"lr": 0.1}),
+    "method by name": (lambda lr, b1: optim.method("adamw", lr, optim.Options(b1=b1, weight_decay=0.1)).tx, {"lr": 0.1, "b1": 0.8}),
+    "muon_direction": (optim.muon_direction, {"rest": optim.adam_direction(), "rms": 0.3}),
+    "momentum_direction": (optim.momentum_direction, {"beta": 0.8}),
     "projection.galore": (projection.galore, {"inner": optim.adam_direction(), **SUBSPACE}),
     "fira_apollo.fira": (fira_apollo.fira, {"inner": optim.adam_direction(), **SUBSPACE}),
     "fira_apollo.apollo": (fira_apollo.apollo, {"inner": optim.adam_direction(), **SUBSPACE}),
@@ -249,6 +252,6 @@ def test_an_injected_rate_changes_during_a_run(x64):
 
 
 def test_a_signature_names_every_option():
-    fields = {field.name for field in dataclasses.fields(optim.Options)}
+    fields = {field.name for field in dataclasses.fields(optim.Options)} - {"momentum", "orthogonal", "rms"}
     for name in (*NAMES, "apollo_mini"):
         assert set(inspect.signature(getattr(optim, name)).parameters) == fields | {"learning_rate", "dims", "key"}

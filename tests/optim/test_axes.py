@@ -48,7 +48,17 @@ def test_rows_and_columns_are_the_named_axes():
 
 
 def test_only_hidden_matrices_by_default():
-    names = ("embed", "head", "blocks/norm1/gain", "blocks/qkv_bias", "position", "blocks/q", "blocks/heads_out", "shift")
+    names = (
+        "embed",
+        "head",
+        "blocks/norm1/gain",
+        "blocks/qkv_bias",
+        "position",
+        "blocks/q",
+        "blocks/heads_out",
+        "shift",
+        "blocks/sink",
+    )
     params = {name: jnp.zeros((4, 3, 3)) for name in names} | {"scalar": jnp.zeros(3)}
     chosen = {name for name, spec in hidden_matrices(params).items() if spec is not None}
     assert chosen == {"blocks/q", "blocks/heads_out"}

@@ -9,14 +9,15 @@ import optax
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import Decoder, apply, init, parts
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import apply, init, parts
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.layerwise import Layers, layerwise
 from jaxdyn.optim.memory import compiled_bytes, nbytes
 from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 
-SMALL = Decoder(vocabulary=11, width=8, layers=3, heads=2, hidden=10, std=0.4, dtype="float64")
+SMALL = Transformer(vocabulary=11, width=8, layers=3, heads=2, hidden=10, std=0.4, dtype="float64")
 TXS = {
     "adam": optax.adam(0.01),
     "galore": optax.chain(galore(adam_direction(), Subspace(rank=3), every=2), optax.scale(-0.05)),

@@ -8,7 +8,8 @@ import optax
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import Decoder, apply, init, llama
+from jaxdyn.nn import Transformer, llama
+from jaxdyn.nn.transformer import apply, init
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Matrix, hidden_matrices
 from jaxdyn.optim.factors import lora, low_rank
@@ -134,7 +135,7 @@ def test_wrong_layouts_are_refused():
 @pytest.mark.parametrize("moments", [None, pytest.param("8bit", marks=pytest.mark.slow)])
 def test_the_compiled_step_needs_less_by_what_the_states_do(moments):
     """A step of a decoder with full Adam needs more at its peak than with GaLore, by the difference of the counted bytes."""
-    shape = Decoder(vocabulary=64, width=128, layers=8, heads=2, hidden=256)
+    shape = Transformer(vocabulary=64, width=128, layers=8, heads=2, hidden=256)
     params, tokens = jax.eval_shape(lambda: init(shape, jax.random.key(0))), jax.ShapeDtypeStruct((1, 8), jnp.int32)
     layouts = {"full": MemoryLayout(method="full"), "less": MemoryLayout(rank=8, moments=moments)}
     peaks, counted = {}, {}

@@ -12,8 +12,13 @@ from flax import nnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError
-from jaxdyn.optim.methods import METHODS, Options, method
+from jaxdyn.optim.axes import Matrix
+from jaxdyn.optim.methods import DECAYS, METHODS, Options, method
+from jaxdyn.optim.muon import muon_direction
+from jaxdyn.optim.schedules import schedule
+from tests.programs import faults
 
 TARGET = np.random.default_rng(1).normal(size=(2, 8, 12)).astype(np.float32) / 3
 
@@ -85,11 +90,11 @@ def test_schedules_are_rates():
 
 
 def test_wrong_methods_are_refused():
-    with pytest.raises(UsageError, match="method=sgd"):
-        method("sgd", 0.1, Options())
+    with pytest.raises(UsageError, match="method=rmsprop is not allowed: it is one of sgd, momentum"):
+        method("rmsprop", 0.1)
     with pytest.raises(UsageError, match="every=None"):
         method("relora", 0.1, Options(every=None))
-    for name in (["full"], None, "Full", 3):
+    for name in (["adam"], None, "Adam", 3):
         with pytest.raises(UsageError, match="method="):
             method(name, 0.1, Options())
     with pytest.raises(UsageError, match="lazy is not allowed without a period"):
@@ -126,7 +131,7 @@ def test_numpys_and_jaxs_numbers_are_options():
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("name", ["full", "lora"])
+@pytest.mark.parametrize("name", ["adam", "lora"])
 def test_rates_are_numbers_arrays_or_schedules_and_updates_keep_their_dtype(name, x64):
     params = {"w": jnp.asarray(TARGET, jnp.bfloat16), "norm": jnp.ones((2, 12), jnp.float32)}
     updates = {}
@@ -142,7 +147,7 @@ def test_rates_are_numbers_arrays_or_schedules_and_updates_keep_their_dtype(name
         updates[kind], _ = tx.update(params, tx.init(params), params)
         assert kinds(updates[kind]) == kinds(params)
         jax.tree.map(np.testing.assert_array_equal, updates[kind], updates["number"])
-    for lr in (np.nan, -0.1, True, "fast", None, jnp.ones(12), np.ones(1), jnp.float32(jnp.inf), 1j):
+    for lr in (np.nan, -0.1, True, "fast", jnp.ones(12), np.ones(1), jnp.float32(jnp.inf), 1j):
         with pytest.raises(UsageError, match="lr"):
             method(name, lr, OPTIONS)
     tx = method(name, lambda count: jnp.ones(12), OPTIONS).tx
@@ -163,6 +168,7 @@ SHAPES = {
     "deep": ((2, 1, 3, 4), "bfloat16"),
 }
 STEPS = 4
+FORGETFUL = ("sgd", "sign")  # methods without a state
 OPTIONS = Options(rank=3, every=2, scale=0.5, alpha=6.0, switch=3)
 SIZES = {
     "zero": lambda dtype: 0.0,
@@ -196,10 +202,13 @@ def program(name, options=OPTIONS):
 
 
 @st.composite
-def gradients(draw, bad):
+def gradients(draw, bad, name):
     """Gradients of all steps, and where one of them is not finite: leaf, step and entry."""
+    narrow = "float32" if name == "adam_8bit" else "float64"  # what its moments can hold
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    sizes = {name: SIZES[draw(st.sampled_from(sorted(SIZES)))](dtype) for name, (_, dtype) in SHAPES.items()}
+    sizes = {
+        name: SIZES[draw(st.sampled_from(sorted(SIZES)))](dtype.replace("float64", narrow)) for name, (_, dtype) in SHAPES.items()
+    }
     tree = {
         name: (rng.normal(size=(STEPS, *shape)) * sizes[name]).astype(jnp.dtype(dtype)) for name, (shape, dtype) in SHAPES.items()
     }
@@ -223,7 +232,7 @@ def kinds(tree):
 @given(st.data())
 def test_finite_gradients_give_finite_steps_in_parts_as_at_once(name, data):
     with jax.enable_x64(True):
-        tree, _ = data.draw(gradients(bad=False))
+        tree, _ = data.draw(gradients(bad=False, name=name))
         start, run = program(name)
         params, state = start(weights(0))
         at_once = run(params, state, tree, 0, STEPS)
@@ -242,13 +251,14 @@ def test_finite_gradients_give_finite_steps_in_parts_as_at_once(name, data):
 @given(st.data())
 def test_a_gradient_that_is_not_finite_stays_visible_in_its_leaf_alone(name, data):
     with jax.enable_x64(True):
-        tree, (leaf, (at, *entry)) = data.draw(gradients(bad=True))
+        tree, (leaf, (at, *entry)) = data.draw(gradients(bad=True, name=name))
         start, run = program(name)
         params, _, updates = jax.device_get(run(*start(weights(0)), tree, 0, STEPS))
     for k, (moved, new) in {k: (updates[k].astype(np.float64), params[k].astype(np.float64)) for k in SHAPES}.items():
         if k == leaf:  # from its step on, at its entry
             assert np.isfinite(moved[:at]).all()
-            assert not np.isfinite(moved[at:, *entry]).any() and not np.isfinite(new[tuple(entry)])
+            until = at + 1 if name in FORGETFUL else STEPS
+            assert not np.isfinite(moved[at:until, *entry]).any() and not np.isfinite(new[tuple(entry)])
         else:
             assert np.isfinite(moved).all() and np.isfinite(new).all()
 
@@ -293,7 +303,17 @@ def test_steps_go_on_after_the_last_number_of_the_counts(name):
             counted(state, checked)
     late, early = (np.stack(path) for path in paths.values())
     assert np.isfinite(late).all()
-    if name in ("full", "galore", "q_galore", "fira", "lora", "low_rank"):  # the others draw by the count
+    if name in (
+        "sgd",
+        "adam",
+        "adam_8bit",
+        "muon",
+        "galore",
+        "q_galore",
+        "fira",
+        "lora",
+        "low_rank",
+    ):  # the others draw by the count
         np.testing.assert_allclose(late, early, rtol=1e-4, atol=1e-5)
 
 
@@ -317,7 +337,9 @@ def test_any_leaf_and_any_options(data):
     shape = data.draw(st.sampled_from([shape, (64, 80)]))  # the latter has blocks
     options = dataclasses.replace(options, stored="float32") if name == "relora" and 0 not in shape else options
     dtype = data.draw(st.sampled_from(["float32", "float64", "bfloat16", "float16"]))
-    held = dtype if options.stored == "parameter" or dtype == "float16" else "float32"  # what the moments can hold
+    held = (
+        dtype if (options.stored == "parameter" and name != "adam_8bit") or dtype == "float16" else "float32"
+    )  # what the moments can hold
     size = SIZES[data.draw(st.sampled_from(sorted(SIZES)))](held)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     with jax.enable_x64(True):
@@ -336,4 +358,236 @@ def test_any_leaf_and_any_options(data):
             updates, state = update(bad, state, params)
             assert not np.isfinite(updates["w"][place])
             updates, _ = update(g[0], state, params)
-            assert options.moments == "reset" or not np.isfinite(updates["w"][place])
+            assert options.moments == "reset" or name in FORGETFUL or not np.isfinite(updates["w"][place])
+
+
+# The methods that other libraries have as well, with both decays: optax's own, and numpy.
+
+
+def small(count=11, seed=0):
+    """Weights and the gradients of ten steps, float32."""
+    rng = np.random.default_rng(seed)
+    tree = [{"w": rng.normal(size=(4, 6)), "bias": rng.normal(size=6)} for _ in range(count)]
+    first, *rest = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+    return first, rest
+
+
+def path(tx, given=None):
+    """The weights after every step."""
+    params, gradients = given or small()
+    state, update, out = tx.init(params), jax.jit(tx.update), []
+    for g in gradients:
+        updates, state = update(g, state, params)
+        params = optax.apply_updates(params, updates)
+        out.append(params)
+    return jax.tree.map(lambda *x: np.stack(x), *out)
+
+
+def agree(a, b, rtol=2e-6):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=rtol, atol=2e-6), a, b)
+
+
+DIRECTIONS = {
+    "sgd": optax.identity,
+    "momentum": lambda: optax.trace(0.9),
+    "nesterov": lambda: optax.trace(0.9, nesterov=True),
+    "sign": optax.scale_by_sign,
+    "adam": optax.scale_by_adam,
+    "adamw": optax.scale_by_adam,
+    "adam_8bit": optax.scale_by_adam,  # arrays as small as these are stored in float32
+    "muon": lambda: muon_direction(optax.scale_by_adam()),
+}
+RATE, LAMBDA = 0.03, 0.2
+
+
+def by_optax(name, decay):
+    decays = optax.add_decayed_weights(LAMBDA)
+    parts = [decays, DIRECTIONS[name]()] if decay == "coupled" else [DIRECTIONS[name](), decays]
+    return optax.chain(*parts, optax.scale_by_learning_rate(RATE))
+
+
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_steps_are_optaxs_with_either_decay(name):
+    for decay in DECAYS:
+        if (name, decay) != ("adamw", "coupled"):
+            agree(path(method(name, RATE, Options(weight_decay=LAMBDA, decay=decay)).tx), path(by_optax(name, decay)))
+    default = "coupled" if name in ("sgd", "momentum", "nesterov", "adam", "adam_8bit") else "decoupled"
+    agree(path(method(name, RATE, Options(weight_decay=LAMBDA)).tx), path(by_optax(name, default)))
+
+
+def test_whole_optimizers_of_optax():
+    alone = {
+        "sgd": optax.sgd(RATE),
+        "momentum": optax.sgd(RATE, momentum=0.9),
+        "nesterov": optax.sgd(RATE, momentum=0.9, nesterov=True),
+        "sign": optax.sign_sgd(RATE),
+        "adam": optax.adam(RATE),
+        "adamw": optax.adamw(RATE, weight_decay=0.0),
+    }
+    for name, theirs in alone.items():
+        jax.tree.map(np.testing.assert_array_equal, path(method(name, RATE).tx), path(theirs))
+    agree(path(method("adamw", RATE, Options(weight_decay=0.1, b2=0.95)).tx), path(optax.adamw(RATE, b2=0.95, weight_decay=0.1)))
+
+
+def test_coupled_and_decoupled_adam_by_hand(x64):
+    """Numpy in float64: algorithm 2 of arXiv:1711.05101, the decoupled decay times the rate."""
+    params, gradients = small()
+    for decay in DECAYS:
+        w, m, v = np.asarray(params["w"], float), 0.0, 0.0
+        for k, g in enumerate(gradients, 1):
+            g = np.asarray(g["w"], float) + (LAMBDA * w if decay == "coupled" else 0)
+            m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+            step = m / (1 - 0.9**k) / (np.sqrt(v / (1 - 0.99**k)) + 1e-8)
+            w = w - RATE * (step + (LAMBDA * w if decay == "decoupled" else 0))
+        found = path(method("adam", RATE, Options(b2=0.99, weight_decay=LAMBDA, decay=decay)).tx)["w"][-1]
+        np.testing.assert_allclose(found, w, rtol=1e-4, atol=1e-6)
+
+
+def test_adams_epsilon_is_its_own_or_galores():
+    """One default for Adam, another for Adam in a subspace; given ones hold for both: full rank makes the two equal."""
+    params, gradients = small()
+    tiny = params, [jax.tree.map(lambda x: 1e-7 * x, g) for g in gradients]
+    assert not np.allclose(path(method("adam", 1.0).tx, tiny)["w"], path(method("adam", 1.0, Options(eps=1e-6)).tx, tiny)["w"])
+    raw = Options(eps=1e-6, epsilon="raw", rank=4, scale=1.0)
+    agree(path(method("adam", 1.0, raw).tx, tiny)["bias"], path(method("galore", 1.0).tx, tiny)["bias"])
+
+
+@pytest.mark.parametrize("largest", [0.5, 100.0])
+def test_a_gradient_is_clipped_before_all_else(largest):
+    theirs = optax.chain(optax.clip_by_global_norm(largest), by_optax("momentum", "coupled"))
+    agree(path(method("momentum", RATE, Options(clip=largest, weight_decay=LAMBDA)).tx), path(theirs))
+    halves = {"w": jnp.full((300, 300), 200.0, jnp.float16)}  # the square of the norm is beyond float16
+    tx = method("sgd", 1.0, Options(clip=3.0)).tx
+    updates, _ = tx.update(halves, tx.init(halves), halves)
+    np.testing.assert_allclose(updates["w"], -0.01, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", DIRECTIONS)
+def test_without_a_rate_updates_are_the_direction(name):
+    options = Options(weight_decay=LAMBDA)
+    agree(path(optax.chain(method(name, None, options).tx, optax.scale(-RATE))), path(method(name, RATE, options).tx))
+
+
+def test_factors_need_a_rate():
+    for name in ("lora", "relora", "low_rank"):
+        with pytest.raises(UsageError, match=f"lr=None is not allowed for {name}: its factors are trained at a rate"):
+            method(name, None)
+
+
+NUMBERS = {
+    "weight_decay": (0.0, 0.3),
+    "momentum": (0.5, 0.95),
+    "b1": (0.8, 0.9),
+    "b2": (0.9, 0.99),
+    "clip": (0.5, 2.0),
+    "rms": (0.1, 1.0),
+}
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("name", ["muon", *(name for name in DIRECTIONS if name != "muon")])
+def test_traced_numbers_are_swept_in_one_program(name):
+    """Rates, decays, betas and norms as traced numbers under vmap are the loop over Python's."""
+    params, gradients = small()
+    traces = 0
+
+    def end(lr, numbers):
+        nonlocal traces
+        traces += 1
+        tx = method(name, lr, Options(eps=1e-4, **numbers)).tx
+        p, state = params, tx.init(params)
+        for g in gradients:
+            updates, state = tx.update(g, state, p)
+            p = optax.apply_updates(p, updates)
+        return p
+
+    columns = {key: jnp.asarray(values, jnp.float32) for key, values in NUMBERS.items()}
+    found = jax.jit(jax.vmap(end))(jnp.asarray([0.01, 0.1]), columns)
+    assert traces == 1
+    for i, lr in enumerate((0.01, 0.1)):
+        one = path(method(name, lr, Options(eps=1e-4, **{key: values[i] for key, values in NUMBERS.items()})).tx)
+        jax.tree.map(lambda a, b, i=i: np.testing.assert_allclose(a[i], b[-1], rtol=1e-3, atol=1e-4), found, one)
+
+
+CHEAP = ("sgd", "momentum", "sign", "adam")
+
+
+def test_a_switch_is_each_method_by_itself():
+    """One program for all names, vmapped over the switch and the rate; the state holds the states of all."""
+    params, gradients = small()
+    traces = 0
+
+    def end(index, lr):
+        nonlocal traces
+        traces += 1
+        chosen = method(Code(index, CHEAP), schedule("cosine", lr, 20, warmup=2), Options(weight_decay=LAMBDA))
+        p, tx = chosen.start(params), chosen.tx
+        state = tx.init(p)
+        for g in gradients:
+            updates, state = tx.update(g, state, p)
+            p = optax.apply_updates(p, updates)
+        return p
+
+    found = jax.jit(jax.vmap(end))(jnp.arange(4), jnp.full(4, 0.1))
+    assert traces == 1
+    for i, name in enumerate(CHEAP):
+        one = path(method(name, schedule("cosine", 0.1, 20, warmup=2), Options(weight_decay=LAMBDA)).tx)
+        jax.tree.map(lambda a, b, i=i: np.testing.assert_allclose(a[i], b[-1], rtol=1e-4, atol=1e-5), found, one)
+
+
+def test_a_switch_chooses_the_start_as_well():
+    """That of low-rank training is a product of factors; those of others are the weights."""
+    params = start()
+    starts = [method(Code(i, ("adam", "low_rank")), 0.1, Options(rank=2)).start(params) for i in range(2)]
+    jax.tree.map(np.testing.assert_array_equal, starts[0], params)
+    jax.tree.map(np.testing.assert_array_equal, starts[1], method("low_rank", 0.1, Options(rank=2)).start(params))
+    with pytest.raises(UsageError, match="method=gd is not allowed: it is one of sgd, momentum"):
+        method(Code(0, ("gd", "adam")), 0.1)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in DIRECTIONS else pytest.mark.slow) for n in METHODS])
+def test_every_method_lowers_for_accelerators(name):
+    chosen = method(name, schedule("wsd", 0.1, 10, warmup=2, cooldown=3), dataclasses.replace(OPTIONS, clip=1.0, weight_decay=0.1))
+    params = {"w": jax.ShapeDtypeStruct((2, 64, 80), jnp.bfloat16), "bias": jax.ShapeDtypeStruct((5,), jnp.float32)}
+    state = jax.eval_shape(chosen.tx.init, params)
+    assert faults(jax.jit(chosen.tx.update), params, state, params) == []
+
+
+def test_muon_with_singular_vectors_lowers_for_accelerators():
+    tx = method("muon", 0.1, Options(orthogonal="polar"), dims=Matrix()).tx
+    params = {"w": jax.ShapeDtypeStruct((2, 64, 80), jnp.float32)}
+    assert faults(jax.jit(tx.update), params, jax.eval_shape(tx.init, params), params) == []
+
+
+def test_wrong_options_are_refused_in_a_sentence():
+    for field, values in {
+        "momentum": (1.0, -0.1, np.nan, True, "0.9"),
+        "rms": (0.0, np.inf),
+        "clip": (0.0, -1.0, np.nan),
+        "decay": ("l2", True, "Coupled"),
+        "orthogonal": ("svd", None),
+        "epsilon": ("square", 1e-8),
+        "weight_decay": (-0.1, np.nan),
+    }.items():
+        for value in values:
+            with pytest.raises(UsageError, match=rf"{field}.* is not allowed") as caught:
+                Options(**{field: value})
+            assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match="AdamW's decay is decoupled"):
+        method("adamw", 0.1, Options(decay="coupled"))
+    tx = method("adamw", 0.1, Options(weight_decay=0.1)).tx
+    params = {"w": jnp.ones(3)}
+    with pytest.raises(UsageError, match="a step without the parameters is not allowed"):
+        tx.update(params, tx.init(params))
+
+
+def test_injected_numbers_change_during_a_run():
+    make = lambda lr, momentum: method("momentum", lr, Options(momentum=momentum)).tx  # noqa: E731
+    tx, (params, gradients) = optax.inject_hyperparams(make)(lr=0.1, momentum=0.9), small()
+    state = tx.init(params)
+    agree(path(tx), path(method("momentum", 0.1).tx))
+    updates, state = tx.update(gradients[0], state, params)
+    state.hyperparams["lr"], state.hyperparams["momentum"] = jnp.float32(0.2), jnp.float32(0.5)
+    updates, _ = tx.update(gradients[1], state, params)
+    expected = jax.tree.map(lambda a, b: -0.2 * (0.5 * a + b), *gradients[:2])
+    agree(updates, expected)

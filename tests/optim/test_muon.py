@@ -9,7 +9,8 @@ import pytest
 import scipy.linalg
 
 from jaxdyn.errors import UsageError
-from jaxdyn.optim.muon import NEWTON_SCHULZ, muon, newton_schulz, polar
+from jaxdyn.optim.axes import HEADS_IN, Matrix
+from jaxdyn.optim.muon import NEWTON_SCHULZ, muon, muon_direction, newton_schulz, polar
 
 
 @pytest.mark.parametrize("shape", [(7, 4), (4, 7), (5, 5)])
@@ -134,3 +135,67 @@ def test_biases_go_to_another_optimizer_and_wrong_use_is_refused():
         tx.update({"w": params["w"]}, tx.init({"w": params["w"]}))
     with pytest.raises(UsageError, match="of a parameter of shape"):
         tx.update({"w": jnp.ones((1, 4))}, tx.init({"w": params["w"]}), {"w": params["w"]})
+
+
+def network(rng):
+    """Two stacked matrices, one split into heads, an embedding and a vector."""
+    shapes = {"embed": (7, 4), "up": (2, 4, 6), "query": (4, 2, 3), "bias": (6,)}
+    return {name: jnp.asarray(rng.normal(size=shape)) for name, shape in shapes.items()}
+
+
+def dims(params):
+    return {"embed": None, "up": Matrix(), "query": HEADS_IN, "bias": None}
+
+
+def turned(matrix):
+    u, _, vt = np.linalg.svd(matrix, full_matrices=False)
+    return u @ vt
+
+
+@pytest.mark.parametrize("rms", [0.2, None])
+def test_a_network_by_hand(rms, x64):
+    """Numpy's singular vectors, in float64: Nesterov, the factor by the sides, Adam on all else by optax."""
+    rng = np.random.default_rng(0)
+    given = [network(rng) for _ in range(10)]
+    tx = muon_direction(optax.scale_by_adam(), 0.9, "polar", rms=rms, dims=dims)
+    adam, state = optax.scale_by_adam(), tx.init(given[0])
+    theirs, update = adam.init(given[0]), jax.jit(tx.update)
+    momentum = {"up": np.zeros((2, 4, 6)), "query": np.zeros((4, 2, 3))}
+    factor = 0.2 * 6**0.5 if rms else (6 / 4) ** 0.5
+    for g in given:
+        found, state = update(g, state)
+        expected, theirs = adam.update(g, theirs)
+        for name in ("embed", "bias"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
+        for name, m in momentum.items():
+            momentum[name] = 0.9 * m + 0.1 * np.asarray(g[name])
+            ahead = (0.9 * momentum[name] + 0.1 * np.asarray(g[name])).reshape(-1, 4, 6)
+            by_hand = factor * np.stack([turned(x) for x in ahead])
+            np.testing.assert_allclose(found[name].reshape(-1, 4, 6), by_hand, rtol=1e-6, atol=1e-9)
+    if rms:
+        np.testing.assert_allclose(np.sqrt(np.mean(np.square(found["up"]))), 0.2, rtol=1e-6)
+
+
+def test_optaxs_muon_at_late_steps_is_ours(x64):
+    """Optax corrects its momentum's start; after 150 steps with beta 0.8 both are the same."""
+    rng = np.random.default_rng(1)
+    given = [{"w": jnp.asarray(rng.normal(size=(5, 8)))} for _ in range(150)]
+    numbers = optax.contrib.MuonDimensionNumbers()
+    ours = muon_direction(optax.identity(), 0.8, rms=None, dims=Matrix())
+    theirs = optax.contrib.scale_by_muon(NEWTON_SCHULZ, beta=0.8, weight_dimension_numbers={"w": numbers})
+    states = [tx.init(given[0]) for tx in (ours, theirs)]
+    updates = [jax.jit(tx.update) for tx in (ours, theirs)]
+    for g in given:
+        (mine, states[0]), (other, states[1]) = (update(g, s) for update, s in zip(updates, states, strict=True))
+    # ours is the factor for 5 inputs and 8 outputs; numbers added to the norm: 1e-7 and 1e-8
+    np.testing.assert_allclose(mine["w"], (8 / 5) ** 0.5 * other["w"], atol=1e-5)
+
+
+def test_wrong_numbers_of_a_network_are_refused():
+    adam = optax.scale_by_adam()
+    for wrong in ({"orthogonal": "svd"}, {"beta": 1.0}, {"rms": 0.0}, {"rms": np.nan}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))}=.* is not allowed"):
+            muon_direction(adam, **wrong)
+    tx, params = muon_direction(adam), {"w": jnp.ones((3, 4)), "b": jnp.ones(4)}
+    with pytest.raises(UsageError, match="of a parameter of shape"):
+        tx.update({"w": jnp.ones((1, 4)), "b": jnp.ones(4)}, tx.init(params), params)

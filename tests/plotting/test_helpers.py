@@ -126,3 +126,20 @@ def test_default_plot_draws_every_predicted_variable_and_every_form(ds):
 def test_default_plot_without_predictions_and_without_anything(ds):
     assert "<svg" in plotting.render(None, ds.drop_vars("predicted_z"))
     assert "<svg" in plotting.render(None, xr.Dataset())
+
+
+@pytest.mark.parametrize(("count", "shape"), [(3, (1, 3)), (5, (2, 3)), (12, (3, 3))])
+def test_default_plot_draws_many_variables_and_says_where_there_are_more(count, shape, ds):
+    more = {f"{kind}_v{i}": ds[f"{kind}_z"] for kind in ("predicted", "measured") for i in range(count)}
+    fig = Figure()
+    plotting.default_plot(xr.Dataset(more), fig)
+    assert [ax.get_title() for ax in fig.axes] == [f"v{i}" for i in range(min(count, 9))]
+    assert fig.axes[0].get_gridspec().get_geometry() == shape
+    assert (fig.get_suptitle() == "the first 9 of 12 variables") == (count == 12)
+
+
+def test_numbers_that_differ_look_different(ax):
+    plotting.lines(ax, np.arange(3), np.ones((2, 3)), [1000001, 1000002], name="steps")
+    assert [line.get_label() for line in ax.lines] == ["steps = 1000001", "steps = 1000002"]
+    plotting.order(ax, np.array([0.1001, 0.1002, 0.2]), np.ones((2, 3)))
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1001", "0.1002", "0.2"]

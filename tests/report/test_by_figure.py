@@ -63,3 +63,23 @@ def test_intervals_one_sided_bounds_and_undecided_checks():
 )
 def test_what_is_drawn(by, expected):
     assert by_figure.drawable(by) is expected
+
+
+def test_ticks_of_values_that_are_close_differ():
+    fig = Figure()
+    by_figure.draw(cells([(0.0099996, 1e-3), (0.0100004, 5.0)], "lr"), fig)
+    assert [t.get_text() for t in fig.axes[0].get_xticklabels()] == ["0.0099996", "0.01"]
+
+
+def test_bounds_that_differ_are_drawn_where_they_hold_and_infinite_values_at_the_edge():
+    by = cells([(1.0, 0.1), (2.0, None), (3.0, 0.4)], "a")
+    for cell, bound in zip(by["cells"], (0.15, 0.3, 0.6), strict=True):
+        value = cell["checks"][0]["value"] if "checks" in cell else None
+        cell["checks"] = [{"name": "error", "value": value, "bound": [None, bound], "passed": value is not None}]
+    fig = Figure()
+    by_figure.draw(by, fig)
+    (ax,) = fig.axes
+    (line,) = [line for line in ax.lines if line.get_label() == "bound"]
+    assert line.get_ydata().tolist() == [0.15, 0.3, 0.6] and line.get_drawstyle() == "steps-mid"
+    edge = [line.get_xydata().tolist() for line in ax.lines if line.get_transform() == ax.get_xaxis_transform()]
+    assert [[1.0, 0.97]] in edge, "the failing value is not a number that can be drawn"

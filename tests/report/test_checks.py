@@ -42,6 +42,21 @@ def test_an_interval_may_be_open(ends, words):
     assert str(checks.row(check() | {"interval": ends})["interval"]) == words
 
 
+def read_back(text):
+    """The number that the report writes."""
+    plain = str(text).replace("<sup>", "e").replace("</sup>", "").replace("−", "-")
+    return float(plain.replace("\u00a0×\u00a010e", "e").replace("10e", "1e").replace(",", ""))
+
+
+@given(st.floats(1e-9, 1e9), st.floats(-1e-3, 1e-3), st.floats(-1e-3, 1e-3))
+def test_a_value_and_its_interval_are_seen_on_their_side_of_the_bound(bound, apart, wide):
+    ends = sorted((bound * (1 + apart), bound * (1 + wide)))
+    row = checks.row(check(value=ends[0], bound=[None, bound]) | {"interval": ends})
+    limit = read_back(str(row["bound"]).removeprefix("at most "))
+    for true, text in zip((ends[0], *ends), (row["value"], *str(row["interval"]).split(" … ")), strict=True):
+        assert (read_back(text) <= limit) == (true <= bound), (text, row["bound"])
+
+
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_a_margin_is_the_ratio_of_value_and_bound(value, bound):
     """Read back: a percentage or a multiple, above or below."""
@@ -82,10 +97,10 @@ def test_every_opponent_stands_beside_the_theory():
         ("off", "control", True, True),
         ("says", "rival", False, True),
     ]
-    assert [(row["name"], row["value"], row["bare"]) for row in table["rows"]] == [("slope", 1.0, False), ("share", 0.7, True)]
+    assert [(row["name"], row["value"], row["bare"]) for row in table["rows"]] == [("slope", "1", False), ("share", "0.7", True)]
     assert [[(c["value"], c["mark"], c["there"]) for c in row["cells"]] for row in table["rows"]] == [
-        [(3.0, True, True), (1.0, False, True)],
-        [(0.7, False, True), (None, False, False)],
+        [("3", True, True), ("1", False, True)],
+        [("0.7", False, True), (None, False, False)],
     ]
     assert table["columns"][1]["reason"] == "why" and not table["alone"] and not table["measured"]
     assert fits({"checks": own}) is None and fits({"checks": own, "controls": [off]})["alone"]
@@ -101,10 +116,22 @@ def test_readings_are_marked_where_they_tell_an_opponent_apart():
 
 def test_a_reading_stands_beside_its_record():
     row = checks.reading(reading(), {"slope": {"value": 1.0, "interval": [0.9, 1.1]}})
-    assert (row["value"], str(row["interval"]), row["recorded"], str(row["recorded_interval"])) == (
-        1.02,
-        "0.97 … 1.08",
-        1.0,
-        "0.9 … 1.1",
-    )
+    shown = [str(row[name]) for name in ("value", "interval", "recorded", "recorded_interval")]
+    assert shown == ["1.02", "0.97 … 1.08", "1", "0.9 … 1.1"]
     assert checks.reading(reading("gain", 0.3, None), {})["recorded"] is None
+    close = checks.reading(reading("gain", 0.123456, None), {"gain": {"value": 0.123459}})
+    assert (close["value"], close["recorded"]) == ("0.123456", "0.123459"), "numbers that differ look different"
+
+
+def test_an_opponent_that_is_rejected_has_another_number_than_the_theory():
+    own, near = check("slope", 0.12342, [0, 0.123425]), check("slope", 0.12343, [0, 0.123425], False)
+    (row,) = fits({"checks": [own], "controls": [outcome("off", True, [near])]})["rows"]
+    assert (row["value"], row["cells"][0]["value"]) == ("0.12342", "0.12343")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.85, "15 % below"), (0.84, "16 % below"), (1.17, "17 % above"), (0.99, "1 % below"), (0.5, "2 × below")]
+)
+def test_percentages_are_of_the_bound(value, text):
+    margin = str(checks.row(check(value=value, bound=[None, 1.0]))["margin"])
+    assert margin.replace("\u00a0", " ").replace("\u202f", " ") == text

@@ -26,3 +26,26 @@ def test_only_upheld_claims_are_blunt():
     dull = {"scale": {"z": 0.2}, "mix": {"adam": 0.5}}
     assert is_blunt(claim("a.b", resolution=dull)) and not is_blunt(claim("a.b"))
     assert not is_blunt(claim("a.b", "measured", "measured", resolution=dull))
+
+
+def test_cells_of_a_table_have_different_heads():
+    cells = [
+        {"at": {"rate": rate, "time": time, "mode": mode}, "verdict": "upheld"}
+        for rate in (0.0099996, 0.0100004)
+        for time in (10005.001, 10004.999)
+        for mode in ("gd", "adam")
+    ]
+    table = section(claim("a.b", by={"fields": ["rate", "time", "mode"], "cells": cells}), Figures({}))["map"]
+    assert [head for head, _ in table["rows"]] == ["0.0099996", "0.0100004"] and len(set(table["columns"])) == 4
+    one = section(claim("a.b", by={"fields": ["rate"], "cells": cells}), Figures({}))["map"]
+    assert one["columns"] == ["verdict"] and [head for head, _ in one["rows"]] == ["0.0099996", "0.0100004"]
+
+
+def test_a_figure_that_stands_in_for_the_claims_own_has_a_caption_of_its_own():
+    from jaxdyn.report.claim import _captioned
+    from jaxdyn.report.drawing import INSTEAD
+    from jaxdyn.report.figures import Stored
+
+    own = {"caption": "Histogram of x.", "runs": 4}
+    assert _captioned(own, Stored(label="x"))["caption"].startswith("Histogram of x.")
+    assert _captioned(own, Stored(label=INSTEAD))["caption"].startswith("Measurement against prediction")

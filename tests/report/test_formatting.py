@@ -4,6 +4,8 @@ import math
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jaxdyn.report import formatting
 from jaxdyn.report.formatting import duration, number, percent
@@ -49,6 +51,26 @@ def test_resolution_is_in_per_cent_everywhere():
 def test_counts_and_values_of_fields():
     assert formatting.count(1, "claim") == "1\u00a0claim" and formatting.count(1200, "run") == "1,200\u00a0runs"
     assert [formatting.value(v) for v in ([1, 2], [], None, True, "gd")] == ["1, 2", "–", "none", "true", "gd"]
+
+
+def plain(markup):
+    return re.sub("<[^>]*>", "", str(markup).replace("<sup>", "^"))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.integers(1, 12))
+def test_values_of_a_field_look_different_if_they_differ(values, power):
+    values = [0.0 if v == 0 else v for v in values]  # one zero
+    values += [v * (1 + 10.0**-power) for v in values if abs(v) < 1e300]
+    assert len({plain(text) for text in formatting.settings(values)}) == len(set(values))
+
+
+def test_values_of_a_field_are_shown_as_written():
+    assert plain(formatting.value([0.0099996, 0.0100004])) == "0.0099996, 0.0100004"
+    assert [plain(formatting.value(v)) for v in (10005.001, 2**60 + 1, 0.021544346900318832)] == [
+        "1.0005001\u00a0×\u00a010^4",
+        "1,152,921,504,606,846,977",
+        "0.0215443",
+    ]
 
 
 def test_verdicts_that_are_not_known_have_a_badge_as_well():

@@ -1,6 +1,8 @@
 """The glossary has every verdict and every kind of evidence."""
 
-from jaxdyn.engine.claims.contract import EVIDENCE
+from typing import get_args
+
+from jaxdyn.engine.claims.contract import EVIDENCE, Evidence
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
 
@@ -12,3 +14,7 @@ def test_every_verdict_has_a_meaning():
 def test_terms_are_sentences():
     assert all(text.endswith(".") for text in GLOSSARY.values())
     assert all(f"{kind}: {text}" in GLOSSARY["evidence"] for kind, text in EVIDENCE.items())
+
+
+def test_every_kind_of_evidence_is_described():
+    assert tuple(EVIDENCE) == get_args(Evidence)

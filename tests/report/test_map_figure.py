@@ -70,3 +70,23 @@ def test_over_one_field_each_check_is_a_panel_with_its_bound(axis):
     map_figure.draw(found([axis], [(p, "upheld" if p < 1 else "refuted") for p in places]), fig)
     (ax,) = fig.axes
     assert ax.get_title() == "error" and "bound" in labels(ax) and ax.get_yscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.1, 10.0, ["$10^{-1}$", "$10^{0}$", "$10^{1}$"]),
+        (2.0, 8.0, ["2", "5"]),
+        (0.5, 3.0, ["0.5", "1", "2"]),
+        (0.02, 0.09, ["0.02", "0.05"]),
+        (3.0, 4.0, ["3", "3.2", "3.4", "3.6", "3.8", "4"]),
+        (1e-9, 1.5e-9, ["1.05e-09", "1.2e-09", "1.35e-09", "1.5e-09"]),
+    ],
+)
+def test_a_logarithmic_axis_has_numbers(low, high, expected):
+    axis, fig = RATE | {"low": low, "high": high}, Figure()
+    map_figure.draw(found([axis], [(low, "upheld"), (high, "refuted")]), fig)
+    (ax,) = fig.axes
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == expected
+    ends = [np.log10(low) - 1e-12, np.log10(high) + 1e-12]
+    assert all(ends[0] <= place <= ends[1] for place in ax.get_xticks()) and len(expected) > 1

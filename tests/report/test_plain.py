@@ -42,6 +42,8 @@ from jaxdyn.report.plain import formula, plain
         (r"10^{-3}2", "10⁻³ 2"),
         (r"a \bmod p, \sin^2x", "a mod p, sin² x"),
         (r"x_{\text{if }a}", "x_(if a)"),
+        (r"\binom{n}{k}p^k", "(n over k)pᵏ"),
+        (r"{n+1 \choose k}", "(n + 1 over k)"),
     ],
 )
 def test_formulas(latex, text):
@@ -51,6 +53,7 @@ def test_formulas(latex, text):
 def test_text_around_formulas_is_kept_and_failures_show_their_source():
     assert plain(r"From `x_0` for \$5: $x^2$, $$y_1$$.") == "From x_0 for $5: x², y₁."
     assert plain(r"Odd: $\nosuchmacro{x}$") == r"Odd: \nosuchmacro{x}"
+    assert plain(r"No $\cancel{x}$") == r"No \cancel{x}", "not x, which would be the opposite"
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from jaxdyn.engine.verification.origin import judge_code, made_from, programs_of
 from jaxdyn.engine.verification.payload import payload
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
-from jaxdyn.report.results import write_results
+from jaxdyn.report.results import FIGURES, write_results
 from jaxdyn.report.studies import (
     changes,
     differs,
@@ -98,6 +98,13 @@ def test_a_folder_without_such_results_is_refused(tmp_path):
         write_studies(tmp_path)
     with pytest.raises(UsageError, match="verify with --scale paper"):
         write_studies(verified(tmp_path / "out", CLAIM | {"scale": "quick"}))
+
+
+def test_studies_are_not_stored_without_their_figures(tmp_path, stored):
+    folder = verified(tmp_path / "out", CLAIM)
+    (folder / FIGURES).unlink()
+    with pytest.raises(UsageError, match="Figures are left out"):
+        write_studies(folder)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "3", '{"claim": {}}'])

@@ -74,7 +74,9 @@ def small():
 @pytest.mark.slow
 @pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_loss_is_that_of_the_logits(x64, tied):
-    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.2, tied=tied, head_bias=not tied, dtype="float64"))
+    biases = ("o",) if tied else ("o", "head")
+    shape = nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.2, tied=tied, biases=biases, dtype="float64")
+    net = nn.network(shape)
     params = jax.jit(net.init)(jax.random.key(0))
     inputs, targets = text.window(small()[1], 1, 5)
     both = jax.jit(lambda key: (net.apply(params, inputs, key=key), language.loss(net, params, inputs, targets, key)))
@@ -136,6 +138,54 @@ def test_evaluation_is_the_mean_over_windows():
     np.testing.assert_allclose(everything.loss, np.mean(losses), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_losses_of_narrow_numbers_have_the_digits_of_float32(dtype):
+    """The loss of the rounded numbers to float32's precision; the gradient to that of its own dtype, and it sums to zero."""
+    rng = np.random.default_rng(3)
+    given = [jnp.asarray(rng.normal(size=size), dtype) for size in ((700, 16), (900, 16), (900,))]
+    targets = rng.integers(0, 9, 700)  # few: in bfloat16 their rows of the gradient would stop adding up
+    exact = [np.asarray(x, np.float64) for x in given]
+    value, gradient = jax.jit(jax.value_and_grad(language.cross_entropy, (0, 1, 2)))(*given, jnp.asarray(targets))
+    assert value.dtype == np.float32
+    np.testing.assert_allclose(value, numpy_loss(*exact, targets), rtol=2e-6)
+    eps = float(jnp.finfo(dtype).eps)
+    for ours, theirs in zip(gradient, numpy_gradient(*exact, targets), strict=True):
+        assert ours.dtype == jnp.dtype(dtype)
+        assert np.linalg.norm(np.asarray(ours, np.float64) - theirs) < eps * np.linalg.norm(theirs)
+    assert abs(np.sum(np.asarray(gradient[2], np.float64))) < eps
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_evaluations_of_narrow_networks_have_the_digits_of_float32(dtype):
+    """Loss and entropy are those of the network's own logits and attention, in float64."""
+    columns = text.columns(np.random.default_rng(1).integers(0, V, 97).astype(np.int32), 2)
+    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, dtype=dtype))
+    params = jax.tree.map(lambda x: (3 * x).astype(x.dtype), jax.jit(net.init)(jax.random.key(0)))
+    measured = jax.jit(lambda p: language.evaluate(net, p, columns, 5, 3))(params)
+    assert {x.dtype.name for x in measured} == {"float32"}
+    trunk = jax.jit(lambda p, x: net.trunk(p, x, observe=("attention",)))
+    losses, entropies = [], []
+    for i in range(3):
+        inputs, targets = (np.asarray(x) for x in text.window(columns, i, 5))
+        x, seen = trunk(params, jnp.asarray(inputs))
+        head, shift = (np.asarray(w, np.float64) for w in nn.read_out(params))
+        losses.append(numpy_loss(np.asarray(x, np.float64).reshape(-1, 4), head, shift, targets.ravel()))
+        entropies.append(scipy.special.entr(np.asarray(seen["attention"], np.float64)).sum(-1).mean((1, 2, 3)))
+    np.testing.assert_allclose(measured.loss, np.mean(losses), rtol=1e-5)
+    np.testing.assert_allclose(measured.entropy, np.mean(entropies, 0), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_mean_over_many_windows_keeps_its_digits_in_bfloat16():
+    """A sum in bfloat16 would stop growing at 256 windows of alike losses."""
+    columns = text.columns(np.zeros(2401, np.int32), 1)  # all windows are alike
+    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, dtype="bfloat16"))
+    params = jax.jit(net.init)(jax.random.key(0))
+    one, many = (jax.jit(lambda n=n: language.evaluate(net, params, columns, 3, n))() for n in (1, 799))
+    np.testing.assert_allclose(float(many.loss), float(one.loss), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(many.entropy, float), np.asarray(one.entropy, float), rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_training_lowers_the_loss_of_a_text_with_structure():
     """Each word fixes the next one: the loss falls far below the unigram's ln 11."""
@@ -143,7 +193,7 @@ def test_training_lowers_the_loss_of_a_text_with_structure():
     columns = text.columns(np.tile(np.arange(V, dtype=np.int32), 40), 4)
     tx = optax.adam(0.02)
     step = language.make_step(net, tx, 5)
-    state = jax.jit(lambda s: jax.lax.fori_loop(0, 200, lambda _, s: step(s, columns, jax.random.key(0)), s))(
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, 400, lambda _, s: step(s, columns, jax.random.key(0)), s))(
         train.init(tx, jax.jit(net.init)(jax.random.key(0)))
     )
     assert jax.jit(lambda p: language.evaluate(net, p, columns, 5).loss)(state.params) < 0.2 < np.log(V)
@@ -176,3 +226,9 @@ def test_counts_of_windows_are_whole_numbers(wrong):
         language.evaluate(net, params, columns, 5, wrong)
     with pytest.raises(UsageError, match="length=.* is not allowed: length is"):
         language.make_step(net, optax.sgd(0.1), wrong)
+
+
+def test_a_network_that_sees_the_future_is_no_language_model():
+    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, causal=False))
+    with pytest.raises(UsageError, match="causal=False is not allowed: such a network reads the tokens that it is to predict"):
+        language.loss(net, {}, np.zeros((1, 3), int), np.zeros((1, 3), int))

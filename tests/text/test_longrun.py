@@ -1,6 +1,7 @@
 """longrun.py: a run that is killed, extended or repeated ends with the bits of one that never stopped; bad files are refused."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -159,6 +160,30 @@ def test_settings_and_paths_can_be_what_a_run_is_about(tmp_path):
     go(tmp_path / "a.run", about=about)
 
 
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"x": np.arange(3)}, "about.x=int64.3. is not allowed: it is a text, a number, a truth value, None, or a list or dict of"),
+        ({"x": jnp.ones(2000)}, "about.x=float32.2000. is not allowed"),
+        ({"a": {"b": [1, np.ones(2)]}}, r"about.a.b.1.=float64.2. is not allowed"),
+        ({"x": {1, 2}}, "about.x=.1, 2. is not allowed"),
+        ({"x": jax.random.key(0)}, "about.x=.* is not allowed"),
+        ({"x": b"bytes"}, "about.x=b'bytes' is not allowed"),
+        ({"x": 1j}, "about.x=1j is not allowed"),
+        ({"x": len}, "about.x=.*len.* is not allowed"),
+        ({"x": {1: 2}}, "about.x=.1: 2. is not allowed"),
+        ({1: 2}, "about=.1: 2. is not allowed"),
+        ([1, 2], "about=.1, 2. is not allowed"),
+        (None, "about=None is not allowed"),
+    ],
+)
+def test_what_a_run_is_about_can_be_compared(about, words, tmp_path):
+    """Arrays would be compared by what is printed of them: a thousand numbers, by six."""
+    with pytest.raises(UsageError, match=words) as error:
+        count(tmp_path / "a", 4, 2, about=about)
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
 def counted(state):
     """A step that takes no time."""
     return train.State(state.params * 1.5 + state.step, state.opt, state.step + 1)
@@ -204,6 +229,7 @@ def test_the_time_between_saves_is_a_number(tmp_path, wrong):
 def test_numbers_of_numpy_are_the_same_run(tmp_path):
     count(tmp_path / "a", 4, 2, about={"seed": 3, "lr": 0.5, "on": True, "none": float("nan")})
     about = {"seed": np.int64(3), "lr": np.float32(0.5), "on": np.True_, "none": np.float64("nan")}
+    about |= {"on": np.array(True), "seed": jnp.int32(3)}
     again = count(str(tmp_path / "a"), np.int64(8), np.int32(2), about=about)
     assert again.steps.tolist() == [0, 2, 4, 6, 8]
 
@@ -247,8 +273,59 @@ def test_weights_of_another_shape_are_another_run(tmp_path):
             count(tmp_path / "a", 8, 2, start=lambda params=params: train.State(params, (), step))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_no_run(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="pipe cannot be read: it is no plain file"):
+        count(tmp_path / "pipe", 4, 2)
+
+
 @pytest.mark.parametrize("name", [".", "a\0b", "x" * 300, "file/below"])
 def test_a_path_that_cannot_be_read_is_refused(tmp_path, name):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreError):
         count(tmp_path / name, 4, 2)
+
+
+@pytest.mark.parametrize("until", [12, 20])
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (lambda state: {"w": jnp.max(jnp.abs(state.params["w"]))}, "w"),
+        (lambda state: {"w": 1.01 * state.params["w"]}, "w"),
+        (lambda state: {"v": state.params["w"]}, "v"),
+        (lambda state: {"w": state.params["w"], "norm": jnp.sum(state.params["w"])}, "norm"),
+        (lambda state: {"w": state.params["w"].astype(jnp.bfloat16)}, "w"),
+    ],
+)
+def test_a_file_of_other_records_is_refused(other, named, until, tmp_path):
+    path, step = tmp_path / "a.run", train.make_step(loss, optax.adam(0.01))
+    data = (jnp.ones((3, 5)),)
+
+    def again(observe, until):
+        return longrun.run(path, ABOUT, step, begin, observe, until=until, every=4, data=data)
+
+    again(lambda state: {"w": state.params["w"]}, 12)
+    with pytest.raises(StoreError, match=f"holds records of another observe: {named} differs"):
+        again(other, until)
+    rounded = again(lambda state: {"w": state.params["w"] * (1 + 1e-6)}, until)
+    assert len(rounded.steps) == until // 4 + 1
+
+
+def test_counts_and_complex_numbers_and_nan_are_the_same_records(tmp_path):
+    def observe(state):
+        w = state.params["w"]
+        return {"step": state.step, "z": jax.lax.complex(w, -w), "none": w * jnp.nan, "half": w.astype(jnp.bfloat16), "ok": w > 0}
+
+    for until in (8, 12):
+        run = longrun.run(tmp_path / "a.run", ABOUT, train.make_step(loss, optax.adam(0.01)), begin, observe, until=until, every=4,
+                          data=(jnp.ones((3, 5)),))  # fmt: skip
+    assert list(run.records["step"]) == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (False, 0.0), ([True], [1]), ({"a": True}, {"a": 1})])
+def test_a_truth_value_is_no_number(one, other, tmp_path):
+    path = tmp_path / "a.run"
+    go(path, about={"shuffled": one})
+    with pytest.raises(StoreError, match="differs in shuffled"):
+        go(path, about={"shuffled": other})

@@ -54,7 +54,7 @@ def test_losses_are_means_over_the_batches_of_a_part():
 
 @pytest.mark.slow
 def test_the_loss_is_that_of_the_next_token():
-    net = nn.decoder(nn.Decoder(vocabulary=5, width=4, layers=1, heads=1, hidden=4))
+    net = nn.network(nn.Transformer(vocabulary=5, width=4, layers=1, heads=1, hidden=4))
     params, tokens = net.init(jax.random.key(0)), jnp.asarray([[0, 1, 2, 3]])
     assert loss(net, params, tokens) == language.loss(net, params, tokens[:, :3], tokens[:, 1:])
 

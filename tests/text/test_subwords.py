@@ -146,6 +146,11 @@ def spelling(part, known):
     return "".join(words).strip()
 
 
+def marked(text):
+    """The text with marks that stand together as one: the text's own mark next to an unknown character is part of its run."""
+    return re.sub("�+", "�", text)
+
+
 ANY = st.characters(exclude_categories=["Cs"]) | st.sampled_from(list("ab \n\r\t\u2028\x85\0▁▅�<>")) | st.just("<unk>")
 
 
@@ -162,4 +167,4 @@ def test_every_text_is_spelled_by_its_pieces_or_refused(train, other):
         return
     assert letters <= set(pieces), "a training part as short as this has no rare characters"
     for stream, part in zip(streams, (train, other), strict=True):
-        assert joined(stream, pieces).replace("��", "�") == spelling(part, "".join(letters) + "�").replace("��", "�")
+        assert marked(joined(stream, pieces)) == marked(spelling(part, "".join(letters) + "�"))

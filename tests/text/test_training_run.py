@@ -49,7 +49,7 @@ def test_epoch_is_a_pass_over_the_text(small):
         ({"windows": -1}, "windows is at least 0"),
         ({"clip": 0.0}, "clip is positive"),
         ({"width": 0}, "width is at least 1"),
-        ({"activation": "tanh"}, "activation is one of relu, gelu, linear"),
+        ({"activation": "swish"}, "it is one of silu, relu, gelu"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"text": "/no/such/file"}, "/no/such/file"),
         ({"optimizer": "lion"}, "optimizer"),
@@ -89,9 +89,10 @@ def test_a_step_is_clipped_descent_with_its_own_rates(small):
     moved = jax.tree.map(lambda a, b: np.asarray(a, float) - np.asarray(b, float), before, after)
     np.testing.assert_allclose(moved["head"], 3.0 * g["head"], rtol=1e-3, atol=1e-6)
     blocks, gb = moved["blocks"], g["blocks"]
-    np.testing.assert_array_equal(blocks["qkv"][..., : 2 * s.width], 0)
-    np.testing.assert_allclose(blocks["qkv"][..., 2 * s.width :], 3.0 * gb["qkv"][..., 2 * s.width :], rtol=1e-2, atol=1e-6)
-    for name in ("inner", "outer_bias"):
+    for name in ("q", "k", "q_bias", "k_bias"):
+        np.testing.assert_array_equal(blocks[name], 0)
+    np.testing.assert_allclose(blocks["v"], 3.0 * gb["v"], rtol=1e-2, atol=1e-6)
+    for name in ("up", "down_bias"):
         np.testing.assert_allclose(blocks[name][0], 6.0 * gb[name][0], rtol=1e-2, atol=1e-6)
         np.testing.assert_allclose(blocks[name][1], 3.0 * gb[name][1], rtol=1e-2, atol=1e-6)
 
@@ -130,13 +131,27 @@ def test_records_are_of_the_validation_text(small):
     np.testing.assert_allclose(first.loss, whole.loss, rtol=1e-5)  # an epoch's end: all windows
     np.testing.assert_allclose(later.loss, part.loss, rtol=1e-5)
     np.testing.assert_allclose(later.entropy, part.entropy, rtol=1e-5)
-    w1 = np.asarray(built.start.params["blocks"]["inner"][0], float)
+    w1 = np.asarray(built.start.params["blocks"]["up"][0], float)
     singular = np.linalg.svd(w1, compute_uv=False)
     np.testing.assert_allclose(first.stable_rank, [(singular**2).sum() / singular[0] ** 2], rtol=1e-5)
     u = np.asarray(built.start.params["embed"], float)
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     off = np.abs(u @ u.T)[~np.eye(len(u), dtype=bool)]
     np.testing.assert_allclose(first.cosine[0], off.mean(), rtol=1e-5)
+
+
+def test_records_of_a_narrow_network_are_in_float32(small):
+    """Those of its own weights; each would be rounded to three digits."""
+    s = dataclasses.replace(small, dtype="bfloat16")
+    built = training_run.build(s, jax.random.key(0))
+    record = jax.jit(built.observe)(built.start)
+    assert {x.dtype.name for x in record} == {"float32"}
+    up = np.asarray(built.start.params["blocks"]["up"], np.float64)
+    singular = np.linalg.svd(up, compute_uv=False)
+    np.testing.assert_allclose(record.stable_rank, (singular**2).sum(-1) / singular[:, 0] ** 2, rtol=1e-5)
+    rows = np.asarray(built.start.params["blocks"]["down"][0], np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(record.cosine[1], np.abs(rows @ rows.T)[~np.eye(len(rows), dtype=bool)].mean(), rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from jaxdyn.theories.gromov.dynamics import margins, waves
 @pytest.fixture(scope="session")
 def gromov_runs():
     """Small constructed networks of three moduli."""
-    return jd.sweep(constructed.trial, jd.grid(constructed.Constructed, moduli=(11, 17, 23), step=16, blocks=9), seeds=96)
+    return jd.sweep(constructed.trial, jd.grid(constructed.Constructed, moduli=(11, 17, 23)), seeds=96)
 
 
 # Gromov's waves and margins.

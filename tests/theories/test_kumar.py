@@ -158,7 +158,6 @@ def test_delay_holds_on_lawful_data_and_rejects_others(rich):
     assert not failed(lazy.judge_rich, rich)
     exchanged = jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha")(rich)
     assert len(failed(lazy.judge_rich, exchanged)) == 5
-    assert "test loss / that of the frozen kernel" in failed(lazy.judge_rich, jd.swap(measured_test="predicted_test")(rich))
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
         lazy.judge_rich(rich.isel(seed=slice(3)))
 

@@ -9,7 +9,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import init
+from jaxdyn.nn.transformer import init
 from jaxdyn.theories.li2.dynamics.critical import critical_share
 from jaxdyn.theories.li2.zero_start import KNOWN
 from jaxdyn.theories.power import steep, transformer

@@ -16,7 +16,7 @@ from jaxdyn.engine.claims import resource
 from jaxdyn.models.instruments import gradients
 from jaxdyn.models.on_text import ModelAndText, OnText, piece
 from jaxdyn.nn import cache
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.dejavu import pretrained as dejavu
 from jaxdyn.theories.galore import pretrained as galore
 from jaxdyn.theories.h2o import pretrained as h2o
@@ -279,7 +279,7 @@ MADE = {
             measured_share=("layer matrix", np.full((3, 7), 0.99)),
         ),
         galore.judge,
-        [("measured_rank", {"layer": 1, "matrix": 3, "to": 20}), ("measured_share", {"layer": 0, "matrix": 6, "to": 0.9})],
+        [("measured_rank", {"layer": 1, "matrix": 3, "to": 20}), ("measured_share", {"layer": 0, "matrix": 6, "to": 0.75})],
     ),
 }
 

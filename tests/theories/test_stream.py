@@ -9,7 +9,8 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import backcopy
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.decoder import Decoder, apply
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, POLICIES, places
 from jaxdyn.theories.stream import cost, curves, pretraining, text, window
 from jaxdyn.theories.stream.cost import Cost, bytes_of
@@ -38,7 +39,7 @@ def test_products_are_counted_as_often_as_they_run():
 
 
 def test_multiplications_by_hand():
-    shape = Decoder(vocabulary=5, width=6, layers=2, heads=3, groups=1, hidden=7)  # heads of two entries
+    shape = Transformer(vocabulary=5, width=6, layers=2, heads=3, groups=1, hidden=7)  # heads of two entries
     block = 6 * 6 + 2 * 6 * 2 + 6 * 6 + 3 * 6 * 7  # queries, keys and values, output, MLP
     keys = {"streaming": 4, "window": 4, "dense": 9}
     for policy, size in keys.items():

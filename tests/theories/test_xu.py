@@ -44,7 +44,7 @@ def test_windows_end_at_records_and_ratios_are_at_least_one():
     np.testing.assert_array_equal(ds.epoch, range(0, 41, 2))
     assert ds.ratio.sizes["after"] == RATIOS and ds.ratio.sizes["end"] == ds["size"].sizes["end"] == 15
     assert float(ds.ratio.min()) >= 1 and float(ds["size"].min()) > 0
-    assert bool((ds.measured_time <= 80).all())
+    assert bool((ds.measured_test <= 1).all())
 
 
 @pytest.mark.parametrize("window", [RATIOS, 21])
@@ -64,9 +64,8 @@ def lawful():
     arrays = {
         "ratio": (("decay", "seed", "end", "after"), ratio),
         "size": (("decay", "seed", "end"), np.ones((2, 12, len(end)))),
-        "test": (("decay", "seed", "epoch"), test),
+        "measured_test": (("decay", "seed", "epoch"), test),
         "fitted": (("decay", "seed"), np.ones((2, 12))),
-        "measured_time": (("decay", "seed"), np.repeat([[400.0], [100.0]], 12, 1) + rng.random((2, 12))),
     }
     return xr.Dataset(arrays, {"decay": [0.0, 5e-4], "end": end, "epoch": epoch, "after": [1, 2, 3, 4], "seed": range(12)})
 
@@ -103,13 +102,13 @@ def readings(ds):
 def test_the_rise_is_judged_by_when_and_how_often_it_fires(lawful):
     log = xr.where((lawful.end > 100) & (lawful.decay > 0), 0.2 * (lawful.end - 100) / 10, 0.0)
     ds = lawful.assign(ratio=np.exp(log + 0 * lawful.ratio).transpose(*lawful.ratio.dims))
-    ds = ds.assign(measured_time=ds.measured_time + 100)
+    ds = ds.assign(measured_test=ds.measured_test.shift(epoch=10, fill_value=0))
     values = readings(ds)
-    assert values[0] == values[1] == 0 and values[2] == 400  # .4 a record: .8 within 20 epochs, never one
+    assert values[0] == 0 and values[1] == 400  # .4 a record: .8 within 20 epochs, never one
     ds = ds.assign(ratio=ds.ratio**1.5)
     values = readings(ds)
-    assert values[0] == 0 and values[1] == 1 and values[2] == 120 and 80 <= values[3] <= 81
-    assert readings(spectral.exchanged(ds))[:2] == [1, 0]
+    assert values == [0, 120, 80]
+    assert readings(spectral.exchanged(ds))[:2] == [1, 400]
 
 
 def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
@@ -123,19 +122,19 @@ def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
 
 def test_a_network_that_does_not_generalise_is_counted_and_passed_over(lawful):
     slow = (lawful.seed == 0) & (lawful.decay > 0)
-    ds = lawful.assign(test=lawful.test.where(~slow, 0.5), measured_time=lawful.measured_time.where(~slow, 400.0))
-    judged, whole = spectral.judge(ds), spectral.judge(lawful)
+    ds = lawful.assign(measured_test=lawful.measured_test.where(~slow, 0.5))
+    judged = spectral.judge(ds)
     assert passed(judged) and judged[1].gate and judged[1].value == pytest.approx(11 / 12)
-    assert judged[4].value == pytest.approx(80.5, abs=1) and judged[4].value != whole[4].value
+    assert judged[4].value == 80
     many = (lawful.seed < 4) & (lawful.decay > 0)
-    assert spectral.judge(lawful.assign(test=lawful.test.where(~many, 0.5)))[1].passed is False
-    lost = lawful.assign(test=lawful.test.where(lawful.seed > 0))
+    assert spectral.judge(lawful.assign(measured_test=lawful.measured_test.where(~many, 0.5)))[1].passed is False
+    lost = lawful.assign(measured_test=lawful.measured_test.where(lawful.seed > 0))
     assert np.isnan(spectral.generalised(spectral.worlds(lost)[0]).sel(seed=0))
 
 
 def test_late_wants_generalisation_before_the_gap_and_without_decay(lawful):
     assert not passed(spectral.judge_late(lawful))
-    early = lawful.assign(measured_time=lawful.measured_time * 0 - 10 + np.arange(12) / 100, test=lawful.test * 0 + 1)
+    early = lawful.assign(measured_test=lawful.measured_test * 0 + 1, ratio=lawful.ratio.shift(end=1, fill_value=1.4))
     assert passed(spectral.judge_late(early))
     never = spectral.instead(lambda ds: ds.ratio.sel(after=1, drop=True))(early)
     assert not passed(spectral.judge_late(never))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,15 @@ __all__ = [
     "parse_sets",
     "parse_values",
     "plain_digits",
+    "plain_file",
     "quoted",
     "typed",
+    "vanishes",
     "whole_number",
 ]
 
 VALUES = "FIELD=VALUE or FIELD=V1,V2,…, and a value with a comma in double quotes"
+ONE_VALUE = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>(?!")[^,\n\r]*?))\s*(?:(?P<comma>,)|$)')
 
 
 def parse_seeds(text: str | None) -> int | range | None:
@@ -45,35 +48,47 @@ def parse_seeds(text: str | None) -> int | range | None:
 
 
 def parse_sets(items: Sequence[str]) -> dict[str, Any]:
-    """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value; the setting converts types.
+    """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value, ``FIELD=V,`` a list of one value.
 
-    Commas within double quotes belong to a value: ``text="a,b.txt"``.
+    The setting converts types. Commas and blanks within double quotes belong to a value: ``text="a,b.txt"``.
     """
     fields: dict[str, Any] = {}
     for item in items:
         name, equals, text = item.partition("=")
-        values = parse_values(text)
+        values, listed = _listed(text)
         if not equals or not name.strip() or not values:
             raise UsageError(f"--set {typed(item)} is not allowed: write {VALUES}")
         if name.strip() in fields:
             twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
             raise UsageError(f"--set {typed(item)} is not allowed: {twice}")
-        fields[name.strip()] = values if len(values) > 1 else values[0]
+        fields[name.strip()] = values if listed else values[0]
     return fields
 
 
 def parse_values(text: str) -> list[str]:
-    """Values with commas between them, a value with a comma in double quotes; none if a quote is not closed."""
-    try:
-        (values,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except (csv.Error, ValueError):  # ValueError: no row, or several
-        return []
-    return [value.strip() for value in values if value.strip()]
+    """Values with commas between them; one with a comma, a quote, or blanks at its ends is in double quotes.
+
+    None if a quote is not closed, or if there is no value between two commas.
+    """
+    return _listed(text)[0]
+
+
+def _listed(text: str) -> tuple[list[str], bool]:
+    """The values of a text, and whether it has a comma, so that they are a list."""
+    values, rest, comma = list[str](), text, False
+    while rest.strip() or not (values or comma):
+        found = ONE_VALUE.match(rest)
+        if found is None or not (found["quoted"] is not None or found["plain"]):
+            return [], False
+        values.append(found["plain"] if found["quoted"] is None else found["quoted"].replace('""', '"'))
+        rest, comma = rest[found.end() :], comma or bool(found["comma"])
+    return values, comma
 
 
 def quoted(value: str) -> str:
     """A value as :func:`parse_values` reads it back."""
-    return '"' + value.replace('"', '""') + '"' if any(sign in value for sign in ',"') else value
+    plain = value and value == value.strip() and not any(sign in value for sign in ',"\n\r')
+    return value if plain else '"' + value.replace('"', '""') + '"'
 
 
 def whole_number(text: str, name: str, least: int, most: float = math.inf) -> int:
@@ -97,6 +112,11 @@ def plain_digits(text: str) -> str:
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return text
+
+
+def vanishes(text: str) -> bool:
+    """Whether a number's text is zero as a float, although the number is not zero: ``1e-400``."""
+    return float(text) == 0 and any(digit in "123456789" for digit in text.lower().split("e")[0])
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -127,6 +147,17 @@ def from_home(path: str | os.PathLike[str], variable: str = "") -> Path:
         whose = Path(path).parts[0]
         given = f"{variable}={shown(path)}" if variable else shown(path)
         raise UsageError(f"{given} is not allowed: no home folder is known for {whose}; write the whole path") from None
+
+
+def plain_file(path: Path) -> Path:
+    """The path, unless something other than a plain file lies there: a device may have no end, a pipe no beginning.
+
+    Raises:
+        UsageError: it is a folder, a pipe or a device.
+    """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} cannot be read: it is no plain file")
+    return path
 
 
 def typed(text: str) -> str:

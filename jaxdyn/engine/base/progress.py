@@ -23,7 +23,7 @@ class Progress:
         shown = sys.stderr.isatty() if enabled is None else enabled
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn(unit + "  {task.fields[rate]}"),

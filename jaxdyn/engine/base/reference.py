@@ -2,7 +2,8 @@
 
 A user's own file is imported under a unique name. Its helpers, the modules next to it that it imports, keep their names, and a
 process has one module per name. So a helper is refused if another file is already imported under its name, and imported anew if it
-has changed.
+has changed. Files that Python opens to read while a user's module is imported, such as its data, count as parts of the module: if
+one of them has changed, the module is imported anew, with all that import it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
+import time
 import types
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
@@ -23,7 +27,10 @@ from typing import Any, NamedTuple
 from jaxdyn.engine.base.failure import PACKAGE, installed, let_through
 from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Ref", "forget_cached", "load_file", "packaged", "ref_to", "resolve"]
+__all__ = [
+    *("Ref", "content_hash", "forget_cached", "hash_file", "load_file", "packaged", "read_by", "ref_to", "refuse_hidden_names"),
+    *("refuse_namesakes", "resolve"),
+]
 
 
 @dataclass(frozen=True)
@@ -48,17 +55,21 @@ class Ref:
 
 
 class Own(NamedTuple):
-    """A user's own file, or a helper: its path, and a hash of its content and of its imports from its folder."""
+    """A user's own file, or a helper: its path, and a hash of its content, its imports from its folder, and what these read."""
 
     file: Path
     version: str
 
 
 CACHED = type(functools.cache(len))
+SETTLED = 2 * 10**9  # nanoseconds: a younger file may change once more without another time of change
+IMPORTING, SYSTEM = "<frozen importlib", ("/proc/", "/sys/", "/dev/")  # Python's own reading of modules; files that are none
 
 objects: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
 _folders: set[Path] = set()  # of user files: modules in them are found by path, since workers lack the folders on sys.path
 own_modules: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
+_read: dict[str, dict[str, str]] = {}  # what a module's import has read: module -> file -> hash of its content then
+_executed_now: list[str] = []  # modules of users' files that are being imported, the innermost last
 
 
 def load_file(path: str | Path) -> Any:
@@ -74,8 +85,8 @@ def load_file(path: str | Path) -> Any:
     content = file.read_bytes()
     digest = hashlib.sha256(str(file).encode(errors="replace") + content).hexdigest()[:12]
     name = f"jaxdyn_user_{file.stem.replace('-', '_').replace('.', '_')}_{digest}"
-    helpers = _helpers_of(file)
-    own = {name: helpers.pop(""), **helpers}
+    helpers = _helpers_of(file, name, content_hash)
+    own = {name: helpers.pop(name), **helpers}
     if name in sys.modules and own_modules.get(name, own[name]) == own[name]:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
@@ -86,7 +97,7 @@ def load_file(path: str | Path) -> Any:
     _drop_changed(own)
     module = _executed(spec, content, path)
     _refuse_hidden(helpers, name)
-    own_modules.update(own)
+    own_modules.update(_helpers_of(file, name))
     return module
 
 
@@ -97,6 +108,8 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
     _folders.add(folder)
     importlib.invalidate_caches()
     sys.path.insert(0, str(folder))
+    _watch_files()
+    _executed_now.append(spec.name)
     try:
         exec(spec.loader.source_to_code(content, spec.origin), module.__dict__)
     except SyntaxError as error:
@@ -108,11 +121,87 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
         raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(folder))
+        _executed_now.remove(spec.name)
     return module
 
 
-def _helpers_of(file: Path) -> dict[str, Own]:
-    """A file, under the name "", and its helpers: modules of its folder that it imports, also indirectly or inside functions."""
+@functools.cache
+def _watch_files() -> None:
+    """From now on, note the files that users' modules read while they are imported; Python has no way to end this."""
+    sys.addaudithook(_note)
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note a file that is opened to be read, with its content before it is read."""
+    if event != "open" or not _executed_now or isinstance(arguments[0], int):
+        return
+    with contextlib.suppress(Exception):  # an error here would be one of the module's own
+        path, mode, flags = arguments
+        if flags & (os.O_WRONLY | os.O_RDWR) or not {*"wax+"}.isdisjoint(mode or ""):
+            return
+        file, name = Path(os.fsdecode(path)).absolute(), _reader(sys._getframe(1))
+        if name is not None and not (installed(file) or str(file).startswith(SYSTEM) or str(file) in sys.path):
+            known = _read.setdefault(name, {})
+            if str(file) not in known:
+                known[str(file)] = ""  # while it is read here, which is noted, too
+                known[str(file)] = content_hash(file)
+
+
+def _reader(frame: types.FrameType | None) -> str | None:
+    """The user's module whose import reads a file; None for Python's reading of modules, and for imports of other packages."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(IMPORTING):
+            return None
+        if frame.f_code.co_name == "<module>":
+            place = frame.f_globals.get("__file__")
+            own = isinstance(place, str) and any(Path(place).is_relative_to(folder) for folder in _folders)
+            return str(frame.f_globals["__name__"]) if own and not installed(Path(str(place))) else None
+        frame = frame.f_back
+    return _executed_now[-1]  # a thread's
+
+
+def content_hash(file: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits; empty if there is no plain file, or if it cannot be read."""
+    try:
+        found = file.stat()
+        state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        young = time.time_ns() - max(state[-2:]) < SETTLED
+        return (_hash_as_of.__wrapped__ if young else _hash_as_of)(file, state) if file.is_file() else ""
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(1000)
+def _hash_as_of(file: Path, state: tuple[int, ...]) -> str:
+    """The hash of a file in a state, in which it is read once."""
+    return hash_file(file)
+
+
+def hash_file(file: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits.
+
+    What processes have written to the file's memory map goes to the disk first: from then on the next such writing, too, moves the
+    file's times, which otherwise stay until the system gets to it. (Not in file systems within the memory, which have no disk.)
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with file.open("rb") as opened:
+        with contextlib.suppress(OSError):  # a file system without it
+            os.fsync(opened.fileno())
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def read_by(module: str) -> dict[str, str]:
+    """The files that a user's module has read while it was imported, with the hashes of what they held then."""
+    return dict(_read.get(module, {}))
+
+
+def _helpers_of(file: Path, own: str, data: Callable[[Path], str] | None = None) -> dict[str, Own]:
+    """A file, under its own name, and its helpers: modules of its folder that it imports, also indirectly or inside functions.
+
+    ``data`` gives the hash of a file that one of them has read; by default the hash of what was in it then.
+    """
     places, direct, todo = {"": file}, dict[str, dict[str, Path]](), [""]
     while todo:
         name = todo.pop()
@@ -120,9 +209,13 @@ def _helpers_of(file: Path) -> dict[str, Own]:
         new = {inner: place for inner, place in direct[name].items() if inner not in places}
         places |= new
         todo += new
-    contents = {name: hashlib.sha256(_content(place)).hexdigest() for name, place in places.items()}
+    contents = {}
+    for name, place in places.items():
+        read = {file: known if data is None else data(Path(file)) for file, known in _read.get(name or own, {}).items()}
+        contents[name] = hashlib.sha256(_content(place) + (repr(sorted(read.items())).encode() if read else b"")).hexdigest()
     versions = {name: repr(sorted((inner, contents[inner]) for inner in _reached(direct, name))) for name in places}
-    return {name: Own(place, hashlib.sha256(versions[name].encode()).hexdigest()[:12]) for name, place in places.items()}
+    hashes = {name or own: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in versions.items()}
+    return {name or own: Own(place, hashes[name or own]) for name, place in places.items()}
 
 
 def _direct(file: Path, name: str, folder: Path) -> dict[str, Path]:
@@ -217,9 +310,12 @@ def _both(name: str, own: Path, other: Path | None) -> str:
 
 def _drop_changed(found: dict[str, Own]) -> None:
     """Forget modules that were imported in another version, so that they are imported again."""
+    for name in _read.keys() - sys.modules.keys():  # whose import failed
+        del _read[name]
     for name, own in found.items():
         if own_modules.get(name, own) != own:
             for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
+                _read.pop(known, None)
                 del sys.modules[known]  # with all its modules, if it is a package: they would stay in the old version
             outer, _, last = name.rpartition(".")
             vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
@@ -256,6 +352,39 @@ def resolve(ref: Ref) -> Any:
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
     objects[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
     return objects[ref]
+
+
+def refuse_namesakes(things: Iterable[Any]) -> None:
+    """Refuse different functions or classes with one reference: runs are known by it, so that one would get the other's runs.
+
+    Raises:
+        UsageError: a name was defined again, or a decorator gave its function the name of another one (``functools.wraps``).
+    """
+    met: dict[Ref, Any] = {}
+    for thing in {id(thing): thing for thing in things}.values():
+        ref = ref_to(thing)
+        if met.setdefault(ref, thing) is not thing:
+            why = "trials, or settings, that are run in one call have different names, also after functools.wraps"
+            raise UsageError(f"two different objects called {ref.title} are not allowed: {why}")
+
+
+def refuse_hidden_names(refs: Iterable[Ref]) -> None:
+    """Refuse references under which another process, which imports the module, would find another object than this one has.
+
+    Raises:
+        UsageError: the module's name was given to another object, or a decorator kept the name of the function that it wraps.
+    """
+    for ref in refs:
+        module = sys.modules.get(ref.module)
+        if module is None or ref not in objects:
+            continue
+        if functools.reduce(_attribute, ref.qualname.split("."), module) is not objects[ref]:
+            why = "they import its module, where another object has this name; rename one of them"
+            raise UsageError(f"{ref.title} is not allowed in other processes: {why}")
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    return getattr(thing, name, None)
 
 
 def packaged(ref: Ref) -> bool:

@@ -1,8 +1,9 @@
 """All claims by id: those of the library's theories, of a user's own files, and of installed ``jaxdyn.claims`` entry points.
 
 The catalogue (printed by ``jaxdyn list``) is shipped with the package, as ``catalogue.json``, and used as long as its sources
-have not changed; all other entries are cached in the user's cache folder. So listing imports neither JAX nor any theory, and a
-selection imports only the theories that it needs. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
+have not changed; if they have, as in a checkout, its entries are cached in the user's cache folder. So listing imports neither JAX
+nor any theory, and a selection imports only the theories that it needs. Claims in a user's own files and in installed packages are
+imported every time. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.library import ClaimPackage, Topic
 from jaxdyn.engine.storage.cache import cache_dir, read_cached, write_cached
@@ -263,30 +263,19 @@ def _of_theories() -> list[dict[str, Any]]:
 
 
 def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
-    """An entry per claim with everything known without running it; imports claims that are neither shipped nor cached.
+    """An entry per claim with everything known without running it; imports the claims that are not the package's own.
 
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
     check_load(load)
     entries = _of_theories()
-    points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
-    if points or load:
-        files = [file for path in load for file in _files_near(from_home(path).resolve())]
-        known = {entry["id"] for entry in entries}
-        others = _cached("others", _hash([*_engine_files(), *files], *points, *map(str, load)), _others(load))
-        for entry in others:
-            if entry["id"] in known:
-                raise _twins(entry["id"], entry["home"])
-        entries = [*entries, *others]
+    known = {entry["id"] for entry in entries}
+    for entry in make_entries(_others(load)):  # never cached: what a file reads while it is imported is not known
+        if entry["id"] in known:
+            raise _twins(entry["id"], entry["home"])
+        entries = [*entries, entry]
     return entries
-
-
-def _files_near(path: Path) -> list[Path]:
-    """The sources on which a user's claims may depend: those below a folder, or a file and its neighbours."""
-    if path.is_dir() or path.name == "__init__.py":
-        return sorted((path if path.is_dir() else path.parent).rglob("*.py"))
-    return [path, *sorted(path.parent.glob("*.py"))]
 
 
 def write_shipped(target: Path = SHIPPED) -> int:

@@ -18,13 +18,12 @@ import jax
 from jaxdyn.engine.claims.contract import (
     EVIDENCE,
     MECHANISM,
-    PROVENANCE,
     REFUTED,
     Assumption,
     Bounds,
     Evidence,
-    TunedBounds,
     counted_as,
+    is_provenance,
 )
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.claims.grid import Grid
@@ -60,13 +59,20 @@ class Control:
         diverges: whether the breach makes runs diverge; otherwise diverged runs do not count as rejection.
         every_seed: whether it is run with every seed of the claim; by default with half of them, at least six, which is enough to
             reject what is far off.
+        why: why it changes several fields at once, or takes values inside the stated domain, if it does.
+        breaks: the words of the claim, or of an assumption, that it violates, where its own name has none of them.
     """
 
     breach: Breach
     diverges: bool = False
     every_seed: bool = False
+    why: str = ""
+    breaks: str = ""
 
     def __post_init__(self) -> None:
+        for name, what in (("why", "a sentence"), ("breaks", "words of the claim")):
+            if not isinstance(getattr(self, name), str):
+                raise UsageError(f"{name}={shown(getattr(self, name))} is not allowed: it is {what}")
         flag("diverges", self.diverges)
         flag("every_seed", self.every_seed)
 
@@ -98,6 +104,18 @@ def _is_record(record: Any) -> bool:
     return len(numbers) == 3 and all(map(_is_number, numbers)) and numbers[0] <= numbers[1] <= numbers[2]
 
 
+def _maps(value: Any, is_allowed: Callable[[Any], bool]) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value)) and all(map(is_allowed, value.values()))
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1]
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_text, value))
+
+
 def _are_assumptions(value: Any) -> bool:
     return isinstance(value, Assumption) or (isinstance(value, tuple | list) and all(isinstance(a, Assumption) for a in value))
 
@@ -112,6 +130,14 @@ ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # f
     (("form", "counterpart", "sibling", "caption", "printed", "tested"), _or_none(_is_text), "a text or None"),
     (("controls", "rivals"), lambda value: isinstance(value, Mapping), "a dict"),
     (("recorded",), _or_none(lambda value: isinstance(value, Mapping)), "a dict or None"),
+    (("invariant",), lambda value: isinstance(value, bool), "true or false"),
+    (
+        ("holds",),
+        lambda value: _maps(value, _is_range),
+        "a dict of fields and their lowest and highest values, {field: (low, high)}",
+    ),
+    (("excused",), lambda value: _maps(value, _is_text), "a dict of attacks and sentences, {attack: why}"),
+    (("decides",), lambda value: _maps(value, _are_names), "a dict of words, {word: (check, opponent)}"),
     (("quick",), lambda value: isinstance(value, Grid), "a grid, jd.grid(...)"),
     (("paper",), _or_none(lambda value: isinstance(value, Grid)), "a grid, jd.grid(...), or None"),
     (("trial", "judge"), callable, "a function"),
@@ -145,6 +171,9 @@ class Shared:
     bounds: Bounds | str | None = None
     assumes: tuple[Assumption, ...] = ()
     rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
+    holds: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    invariant: bool = False
+    excused: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -178,13 +207,19 @@ class Claim(Shared):
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
-        bounds: where bounds come from: "paper", "derived", or ``jd.tuned(on="0:8", confirmed_on="4000:4010")``; required for a
-            claim to be upheld.
+        bounds: where bounds come from: "paper", "derived: from …", or ``jd.tuned(on="0:8", confirmed_on="4000:4010")``; required
+            for a claim to be upheld.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
         talks: rows of talks that this claim decides, ``("talk:row", …)`` (``jaxdyn.report.talks``).
         recorded: for ``expected="measured"``: every reading on the quick grid, name -> ``(low, value, high)``, or a number if it
             is not estimated; a rerun of that grid that disagrees makes the claim inconclusive. None: nothing was recorded yet.
         recorded_seeds: number of seeds on which they were recorded; None: the claim's own.
+        holds: the stated domain: field -> the lowest and the highest value for which the statement is made; it is printed with the
+            statement, and the referee asks at its ends.
+        invariant: whether the statement says that something is conserved, so that it also holds of a network that does not learn.
+        decides: words of the statement that promise much ("largest", "only", "never"), each with the check that decides it and the
+            control or rival that violates it and is rejected by that check: ``{"largest": ("check", "opponent")}``.
+        excused: what the referee finds and why it is no fault: by the attack's name, or by ``"attack: subject"``, a sentence.
     """
 
     id: str
@@ -200,6 +235,7 @@ class Claim(Shared):
     talks: tuple[str, ...] = ()
     recorded: Mapping[str, float | tuple[float, float, float]] | None = None
     recorded_seeds: int | None = None
+    decides: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -242,6 +278,8 @@ class Claim(Shared):
         object.__setattr__(self, "assumes", (self.assumes,) if isinstance(self.assumes, Assumption) else tuple(self.assumes))
         if self.recorded is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: recorded= is of claims that are expected to be measured")
+        if odd := [name for name in self.holds if name not in self.quick.setting.hints]:
+            raise UsageError(f"{self.id}: holds={{{odd[0]!r}: …}} names no field of {self.quick.setting.__name__}")
         if self.recorded_seeds is not None and self.recorded is None:
             raise UsageError(f"{self.id}: recorded_seeds= says on how many seeds recorded= was made, which is missing")
         for name, record in (self.recorded or {}).items():
@@ -277,9 +315,10 @@ class Claim(Shared):
 
     def _check_bounds(self) -> None:
         """Refuse a claim to be upheld that does not say where its bounds come from."""
-        allowed = isinstance(self.bounds, TunedBounds) or (isinstance(self.bounds, str) and self.bounds in PROVENANCE)
-        if not (allowed or (self.bounds is None and self.expected != "upheld")):
-            raise UsageError(f"{self.id}: bounds={_brief(self.bounds)} is not allowed: it is 'paper', 'derived' or jd.tuned(...)")
+        if not (is_provenance(self.bounds) or (self.bounds is None and self.expected != "upheld")):
+            raise UsageError(
+                f"{self.id}: bounds={_brief(self.bounds)} is not allowed: it is 'paper', 'derived: from …' or jd.tuned(...)"
+            )
 
     def _check_name(self) -> None:
         """Refuse a form expected to fail whose name does not say whether it was printed, or a printed one without its formula."""
@@ -330,6 +369,7 @@ class Claim(Shared):
             sibling=self.id,
             controls={},
             rivals={},
+            decides={},
             printed=printed,
             talks=talks,
             expected="refuted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from jaxdyn.errors import UsageError, number, shown
 
@@ -22,6 +22,7 @@ __all__ = [
     "above",
     "below",
     "counted_as",
+    "is_provenance",
     "provenance",
     "tuned",
 ]
@@ -36,10 +37,10 @@ EVIDENCE: dict[str, str] = {
     "numbers": "published figures against each other",
 }
 PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # origins of bounds that were not tuned
+DERIVED = "derived: "  # before the words that say from what they are derived
 REFUTED = ("_as_printed", "_naive", "_beyond")  # suffixes of claims on forms that are expected to fail
 COUNTED = ("upheld", "misprint", "beyond print", "measured")  # kinds in which claims are counted
 MECHANISM = ("model", "network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
-assert tuple(EVIDENCE) == get_args(Evidence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,7 @@ class TunedBounds:
         return f"tuned on seeds {self.on}, confirmed on seeds {self.confirmed_on}"
 
 
-Bounds: TypeAlias = "Literal['paper', 'derived'] | TunedBounds"
+Bounds: TypeAlias = "Literal['paper', 'derived'] | str | TunedBounds"
 
 
 def tuned(on: str, confirmed_on: str) -> TunedBounds:
@@ -114,6 +115,13 @@ def counted_as(claim_id: str, expected: str) -> str:
     if expected != "refuted":
         return expected
     return "misprint" if claim_id.endswith(REFUTED[0]) else "beyond print"
+
+
+def is_provenance(bounds: Any) -> bool:
+    """Whether this says where bounds come from: ``"paper"``, ``"derived"``, ``"derived: from …"``, or :func:`tuned`."""
+    if not isinstance(bounds, str):
+        return isinstance(bounds, TunedBounds)
+    return bounds in PROVENANCE or (bounds.startswith(DERIVED) and bool(bounds.removeprefix(DERIVED).strip()))
 
 
 def provenance(bounds: Any) -> str | None:

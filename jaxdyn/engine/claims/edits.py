@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.errors import Inconclusive, UsageError, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -156,9 +156,15 @@ def need(ds: xr.Dataset, **axes: int | Sequence[float | str]) -> None:
 
     Raises:
         Inconclusive: an axis has fewer values than needed, or lacks one of them; the message names it.
+        UsageError: what is needed is neither a number of values nor a list of them.
     """
     for axis, wanted in axes.items():
-        if not isinstance(wanted, Sequence):
+        wanted = wanted.tolist() if isinstance(wanted, np.ndarray | np.generic) else wanted
+        if isinstance(wanted, bool | str) or not isinstance(wanted, int | Sequence):
+            raise UsageError(
+                f"need({axis}={shown(wanted)}) is not allowed: it is a number of values, or a tuple of them: {axis}=(…,)"
+            )
+        if isinstance(wanted, int):
             count = ds.sizes.get(axis, 1 if axis in ds.coords else 0)
             if count < wanted:
                 raise Inconclusive(f"at least {wanted} values of {axis} are needed, got {count}")

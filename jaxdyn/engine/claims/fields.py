@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxdyn.engine.base.parsing import plain_digits
+from jaxdyn.engine.base.parsing import plain_digits, vanishes
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError, is_traced, one_line
 
@@ -36,6 +36,10 @@ def allowed_words(cls: type[Any], name: str) -> str:
     return "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else type_name(cls.hints[name])
 
 
+class _Unheld(ValueError):
+    """A number that no float is near: the message says which floats there are."""
+
+
 def coerce(cls: type[Any], name: str, value: Any) -> Any:
     """``value``, from Python or from the command line's text, converted for field ``name`` of setting ``cls``.
 
@@ -46,6 +50,8 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
         raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
     try:
         converted = _convert(cls, name, value)
+    except _Unheld as error:
+        raise UsageError(f"{name}={one_line(value)} is not allowed: {error}") from None
     except (ValueError, TypeError, KeyError, OverflowError):
         allowed = allowed_words(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
@@ -104,6 +110,10 @@ def _of_type(hint: Any, value: Any) -> Any:
         number = float(_number_or_text(value)) + 0.0  # turns -0.0 into 0.0, since labels do not distinguish them
         if not math.isfinite(number):
             raise ValueError
+        if number == 0 and (vanishes(value) if isinstance(value, str) else value != 0):
+            raise _Unheld("float64 holds numbers of size from 2.2e-308, and 0")
+        if (given := _whole(value)) is not None and given != number:  # it would be shown, and another one run
+            raise _Unheld(f"float64 does not hold this whole number; the nearest is {int(number)}")
         return number
     if hint is str:
         if not isinstance(value, str):
@@ -112,6 +122,13 @@ def _of_type(hint: Any, value: Any) -> Any:
     if typing.get_origin(hint) is tuple:
         return _tuple(typing.get_args(hint), value)
     return value
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number that is a Python integer, or is written with digits alone; None for any other number."""
+    if isinstance(value, str):
+        return int(value) if value.strip().removeprefix("-").removeprefix("+").isdecimal() else None
+    return value if isinstance(value, int) else None
 
 
 def _number_or_text(value: Any) -> Any:

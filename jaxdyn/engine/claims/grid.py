@@ -13,9 +13,10 @@ import numpy as np
 
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.engine.claims.fields import allowed_words, coerce, plain
+from jaxdyn.engine.claims.ranges import role_of
 from jaxdyn.errors import UsageError, is_traced, one_line
 
-__all__ = ["Grid", "field_table", "grid"]
+__all__ = ["Grid", "field_table", "grid", "precision"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,23 @@ class Grid:
             raise UsageError(str(error)) from error
         for cell in cells:
             _fits_dtype(cell)
-        _labels_differ(self.axes, cells)
+        _numbers_differ(self.axes, cells)
+        self._check_labels()
         return cells
+
+    def labels(self, axis: str) -> list[Any]:
+        """The labels of an axis in a Dataset: its values, as text if one of them is a tuple or None."""
+        values = self.axes[axis]
+        return [_label(v) for v in values] if any(isinstance(v, tuple | None) for v in values) else list(values)
+
+    def _check_labels(self) -> None:
+        """Refuse two values of an axis that have one label."""
+        for axis, values in self.axes.items():
+            known: dict[Any, Any] = {}
+            for label, value in zip(self.labels(axis), values, strict=True):
+                if known.setdefault(label, value) is not value:
+                    both = f"{known[label]!r} and {value!r}"
+                    raise UsageError(f"{axis}: {both} are not allowed together: both would be labelled {label!r} in the Dataset")
 
     def replace(self, /, **fields: Any) -> Grid:
         """The same grid with some fields overridden: a list (or range or array) makes an axis, anything else a fixed value."""
@@ -95,9 +111,10 @@ def grid(cls: type[Any], /, **fields: Any) -> Grid:
 
 
 def field_table(grid: Grid) -> list[dict[str, Any]]:
-    """A row for every field: name, kind (swept or static), type in words, range, and value or values in this grid.
+    """A row for every field: name, kind (swept or static), type in words, range, role, and value or values in this grid.
 
-    The range is a dict such as ``{"above": 0, "at_most": 1}``, empty if every number is allowed.
+    The range is a dict such as ``{"above": 0, "at_most": 1}``, empty if every number is allowed; the role is that of a number in
+    training (:mod:`jaxdyn.engine.claims.ranges`), None for other fields.
     """
     cls = grid.setting
     rows = []
@@ -106,13 +123,14 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
         value = str(value) if isinstance(value, Code) else value
         kind = "swept" if name in cls.swept_fields else "static"
         bounds = cls.ranges[name].as_dict() if name in cls.ranges else {}
-        rows.append({"name": name, "kind": kind, "type": allowed_words(cls, name), "range": bounds, "value": value})
+        about = {"type": allowed_words(cls, name), "range": bounds, "role": role_of(cls, name)}
+        rows.append({"name": name, "kind": kind, **about, "value": value})
     return rows
 
 
 def _fits_dtype(cell: Any) -> None:
     """Refuse a number that overflows or underflows in the setting's precision."""
-    dtype = _precision(cell)
+    dtype = precision(cell)
     facts = jnp.finfo(dtype)
     smallest, largest = float(facts.tiny), float(facts.max)
     for name in type(cell).swept_fields:
@@ -122,9 +140,14 @@ def _fits_dtype(cell: Any) -> None:
             raise UsageError(f"{name}={value!r} is not allowed: {dtype} holds numbers of size {span}, and 0")
 
 
-def _labels_differ(axes: Mapping[str, tuple[Any, ...]], cells: Sequence[Any]) -> None:
+def _label(value: Any) -> str:
+    """A value as a label, as on the command line: ``1:2`` for a tuple, ``none`` for None."""
+    return ":".join(map(str, value)) if isinstance(value, tuple) else "none" if value is None else str(value)
+
+
+def _numbers_differ(axes: Mapping[str, tuple[Any, ...]], cells: Sequence[Any]) -> None:
     """Refuse two values of an axis that round to the same number in the setting's precision."""
-    for dtype in {_precision(cell) for cell in cells}:
+    for dtype in {precision(cell) for cell in cells}:
         for name in (n for n in axes if n in type(cells[0]).swept_fields and n not in type(cells[0]).code_names):
             rounded = np.asarray(axes[name], dtype).astype(float)
             first = set(np.unique(rounded, return_index=True)[1].tolist())
@@ -132,7 +155,7 @@ def _labels_differ(axes: Mapping[str, tuple[Any, ...]], cells: Sequence[Any]) ->
                 raise UsageError(f"{name}={again[0]!r} is not allowed: another value of this axis is the same number in {dtype}")
 
 
-def _precision(setting_: Any) -> np.dtype[Any]:
+def precision(setting_: Any) -> np.dtype[Any]:
     """The dtype of the swept numbers: the static field ``dtype`` if there is one, else float64."""
     name = getattr(setting_, "dtype", "float64")
     try:

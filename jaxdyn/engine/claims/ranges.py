@@ -1,18 +1,40 @@
-"""Ranges of a setting's numbers: ``lr: jd.Swept = jd.field(0.01, above=0)``."""
+"""Ranges and roles of a setting's numbers: ``lr: jd.Swept = jd.field(0.01, above=0)``.
+
+The referee asks what becomes of a claim when nothing is learned, when training goes on for twice the time, or when a treatment is
+left out. So it has to know which numbers are which. A role is declared, ``settle: int = jd.field(3000, role="time")``, or follows
+from the field's name:
+
+=========  ========================================================================================================
+role       names
+=========  ========================================================================================================
+rate       ``lr``, ``eta``, ``rate``, with a letter or a word for the part that it moves (``eta_z``, ``rate_a``, ``code_lr``,
+           ``value_rate``)
+time       ``steps``, ``epochs``, ``horizon``, ``span``, and those of a part (``code_steps``); ``every`` and ``interval``, the
+           steps between two records, in a setting without one of these: the number of records times this is the number of
+           steps
+treatment  by declaration alone: what the claim says something about, such as a share of wrong labels
+none       all others
+=========  ========================================================================================================
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from jaxdyn.errors import UsageError
+from jaxdyn.engine.claims.fields import Swept
+from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Range", "field"]
+__all__ = ["ROLES", "Range", "Role", "counts_steps", "field", "numeric_fields", "role_of", "roles_of"]
+
+Role: TypeAlias = Literal["rate", "time", "treatment", "none"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "above": operator.gt,
@@ -20,6 +42,11 @@ HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "below": operator.lt,
     "at_most": operator.le,
 }
+
+RATE = re.compile(r"(\w+_)?(lr|rate)|(rate|eta)(_[a-z])?")
+COUNT = re.compile(r"(\w+_)?(steps|epochs)")  # numbers of steps
+SPAN = re.compile(r"horizon|span")  # times, of which the number of steps is made with the rate
+BETWEEN = re.compile(r"every|interval")  # numbers of steps between two records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +93,9 @@ def field(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
+    role: Role | None = None,
 ) -> Any:
-    """A number, or a tuple of numbers, with a range: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
+    """A number, or a tuple of numbers, with a range or a role: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
 
     A setting refuses values outside the range when it is made, in grids and on the command line. :func:`jaxdyn.require` in
     ``__post_init__``, which runs afterwards, checks relations between fields.
@@ -78,21 +106,29 @@ def field(
         at_least: the number is this or more.
         below: the number is less than this.
         at_most: the number is this or less.
+        role: what it is to training, ``rate``, ``time``, ``treatment`` or ``none``, where its name does not tell it
+            (as above).
 
     Raises:
-        UsageError: there is no bound, two lower or two upper ones, or no number satisfies them.
+        UsageError: there is neither a bound nor a role, there are two lower or two upper bounds, no number satisfies them, or
+            there is no such role.
     """
     given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     bounds = {word: bound for word, bound in given.items() if bound is not None}
-    _refuse_bounds(bounds)
-    return dataclasses.field(default=default, metadata={"range": Range(tuple(bounds.items()))})
+    if role is not None and role not in ROLES:
+        raise UsageError(f"role={shown(role)} is not allowed: it is {', '.join(ROLES[:-1])} or {ROLES[-1]}")
+    metadata: dict[str, Any] = {} if role is None else {"role": role}
+    if bounds or role is None:
+        _refuse_bounds(bounds)
+        metadata["range"] = Range(tuple(bounds.items()))
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def _refuse_bounds(bounds: Mapping[str, float]) -> None:
     """Refuse bounds that do not make a range."""
     if not bounds:
         raise UsageError(
-            "jd.field needs a bound (above, at_least, below or at_most); a field without one is written x: jd.Swept = 1.0"
+            "jd.field needs a bound (above, at_least, below or at_most) or a role; without them write x: jd.Swept = 1.0"
         )
     if bounds.keys() >= {"above", "at_least"} or bounds.keys() >= {"below", "at_most"}:
         raise UsageError(f"jd.field takes one lower and one upper bound, got {', '.join(bounds)}")
@@ -102,3 +138,48 @@ def _refuse_bounds(bounds: Mapping[str, float]) -> None:
         low, high = bounds.values()
         if low > high or (low == high and bounds.keys() != {"at_least", "at_most"}):
             raise UsageError(f"no number is {Range(tuple(bounds.items()))}")
+
+
+# roles
+
+
+def numeric_fields(cls: type[Any]) -> list[str]:
+    """The fields of a setting that hold one number."""
+    return [name for name, hint in cls.hints.items() if hint in (int, float, Swept)]  # type: ignore[attr-defined]
+
+
+def role_of(cls: type[Any], name: str) -> Role | None:
+    """The role of a field of a setting; None if it holds no number."""
+    if name not in numeric_fields(cls):
+        return None
+    declared: Role | None = _declared(cls).get(name)
+    if declared is not None:
+        return declared
+    if RATE.fullmatch(name):
+        return "rate"
+    return "time" if _is_total(cls, name) or (BETWEEN.fullmatch(name) and not _totals(cls)) else "none"
+
+
+def roles_of(cls: type[Any]) -> dict[str, Role]:
+    """The role of every field that holds a number."""
+    return {name: found for name in numeric_fields(cls) if (found := role_of(cls, name)) is not None}
+
+
+def counts_steps(name: str) -> bool:
+    """Whether a time, by its name, is a number of steps: at half the rate they lead half as far, unlike a span of time."""
+    return SPAN.fullmatch(name) is None
+
+
+def _declared(cls: type[Any]) -> dict[str, Role]:
+    return {f.name: f.metadata["role"] for f in dataclasses.fields(cls) if "role" in f.metadata}
+
+
+def _is_total(cls: type[Any], name: str) -> bool:
+    """Whether a field, by its name, says how long training lasts as a whole."""
+    named = COUNT.fullmatch(name) or SPAN.fullmatch(name)
+    return bool(named) and name not in _declared(cls)
+
+
+def _totals(cls: type[Any]) -> list[str]:
+    declared = [name for name, found in _declared(cls).items() if found == "time"]
+    return declared + [name for name in numeric_fields(cls) if _is_total(cls, name)]

@@ -43,6 +43,10 @@ class Own(TypedDict, total=False):
     talks: tuple[str, ...]
     recorded: Mapping[str, float | tuple[float, float, float]] | None
     recorded_seeds: int | None
+    holds: Mapping[str, tuple[float, float]]
+    invariant: bool
+    excused: Mapping[str, str]
+    decides: Mapping[str, tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

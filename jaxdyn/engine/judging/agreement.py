@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from jaxdyn.engine.claims.description import digits_between
 from jaxdyn.engine.judging.check import Reading
 
 __all__ = ["WIDEST", "apart", "differs", "predicted", "too_few_to_agree"]
@@ -39,11 +40,13 @@ def predicted(record: Record, ratio: float = 1.0) -> tuple[float, float]:
 def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
     """Why a reading does not agree with its record; None if it does. ``ratio`` as in :func:`predicted`."""
     low, value, high = _ends(record)
-    text = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
     below, above = predicted(record, ratio)
-    if not below <= reading.value <= above or any(map(math.isnan, reading.ends)):
-        return f"{reading}, recorded was {text}, with which values from {below:.4g} to {above:.4g} agree"
-    return None
+    if below <= reading.value <= above and not any(map(math.isnan, reading.ends)):
+        return None
+    recorded = Reading(reading.name, value, None if low == high else (low, high))
+    digits = max(digits_between((reading.value, other)) for other in (value, below, above))
+    agree = f"with which values from {below:.{digits}g} to {above:.{digits}g} agree"
+    return f"{reading.name}: {reading.estimate(digits)}, recorded was {recorded.estimate(digits)}, {agree}"
 
 
 def too_few_to_agree(seeds: int, recorded: int) -> str | None:

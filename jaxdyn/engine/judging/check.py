@@ -19,9 +19,10 @@ import numpy as np
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.errors import UsageError, shown
 
-__all__ = ["Check", "Reading", "all_passed", "bound_text", "holds"]
+__all__ = ["BOUND_DIGITS", "VALUE_DIGITS", "Check", "Reading", "all_passed", "bound_text", "digits_apart", "holds"]
 
 Ends = tuple[float, float]
+VALUE_DIGITS, BOUND_DIGITS, ALL_DIGITS = 4, 6, 17  # of values and of bounds in messages, and of a whole float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Check:
         name: what is compared.
         value: the number that is compared; the worst of several.
         bound: ``(low, high)``, either of which may be infinite.
-        passed: True, False, or None if the interval straddles the bound or the value is NaN.
+        passed: True, False, or None if the interval straddles the bound, or the value or an end of the bound is NaN.
         worst: coordinates of the worst entry.
         interval: of the value, if it is estimated from runs.
         gate: whether this is a gate: if it fails, the claim is inconclusive.
@@ -62,12 +63,13 @@ class Check:
             object.__setattr__(self, "passed", _truth(self.passed))
         if not isinstance(self.passed, bool | None):
             raise UsageError(f"check {self.name!r}: passed={self.passed!r:.60} is not allowed: it is True, False or None")
-        if math.isnan(self.value):
+        if any(map(math.isnan, (self.value, *self.bound))):
             object.__setattr__(self, "passed", None)
 
     def __str__(self) -> str:
         needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
-        return f"{self.name}: {_estimate(self)}, bound {bound_text(self.bound)}{needed}"
+        digits = digits_apart((self.value, *(self.interval or ())), self.bound)
+        return f"{self.name}: {_estimate(self, digits)}, bound {bound_text(self.bound, digits)}{needed}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +101,12 @@ class Reading:
         """Both ends of the interval; both the value itself if it is not estimated."""
         return self.interval or (self.value, self.value)
 
+    def estimate(self, digits: int = VALUE_DIGITS) -> str:
+        """The value with its interval as text."""
+        return _estimate(self, digits)
+
     def __str__(self) -> str:
-        return f"{self.name}: {_estimate(self)}"
+        return f"{self.name}: {self.estimate()}"
 
 
 def _normalise(one: Check | Reading) -> None:
@@ -119,9 +125,10 @@ def _kind(one: Check | Reading) -> str:
     return type(one).__name__.lower()
 
 
-def _estimate(one: Check | Reading) -> str:
+def _estimate(one: Check | Reading, digits: int = VALUE_DIGITS) -> str:
     """A value with its interval as text."""
-    return f"{one.value:.4g}" + ("" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]")
+    interval = "" if one.interval is None else " [{:.{d}g}, {:.{d}g}]".format(*one.interval, d=digits)
+    return f"{one.value:.{digits}g}{interval}"
 
 
 def _number(one: Check | Reading, name: str, value: Any) -> float:
@@ -154,13 +161,39 @@ def all_passed(checks: Iterable[Check]) -> bool | None:
 
 
 def holds(bound: Ends, value: float) -> bool | None:
-    """Whether a number lies within a bound; None for NaN."""
-    return None if math.isnan(value) else bound[0] <= value <= bound[1]
+    """Whether a number lies within a bound; None if any of them is NaN."""
+    return None if any(map(math.isnan, (value, *bound))) else bound[0] <= value <= bound[1]
 
 
-def bound_text(bound: Ends) -> str:
-    """A bound in words: an interval, or one side of it."""
-    low, high = bound[0] if bound[0] is not None else -math.inf, bound[1] if bound[1] is not None else math.inf
-    if math.isinf(high):
-        return f"at least {low:.6g}"
-    return f"at most {high:.6g}" if math.isinf(low) else f"{low:.6g} to {high:.6g}"
+def bound_text(bound: tuple[float | None, float | None], digits: int = BOUND_DIGITS) -> str:
+    """A bound in words: an interval, or one side of it; None is infinite."""
+    low, high = (f"{end:.{max(digits, BOUND_DIGITS)}g}" for end in _infinite(bound))
+    if _infinite(bound) == (-math.inf, math.inf):
+        return "none"
+    if _infinite(bound)[1] == math.inf:
+        return f"at least {low}"
+    return f"at most {high}" if _infinite(bound)[0] == -math.inf else f"{low} to {high}"
+
+
+def digits_apart(values: Any, bound: tuple[float | None, float | None]) -> int:
+    """The fewest digits, four or more, with which values are seen to lie on the side of a bound's ends on which they do.
+
+    Args:
+        values: a number, or a value and the ends of its interval; what is no finite number needs no digits.
+        bound: ``(low, high)``; None is infinite.
+    """
+    each = [
+        v for v in (values if isinstance(values, tuple | list) else (values,)) if isinstance(v, int | float) and math.isfinite(v)
+    ]
+    ends = [end for end in _infinite(bound) if math.isfinite(end)]
+
+    def told_apart(digits: int) -> bool:
+        pairs = ((float(f"{v:.{digits}g}"), float(f"{e:.{max(digits, BOUND_DIGITS)}g}"), v, e) for v in each for e in ends)
+        return all((at > near) - (at < near) == (v > e) - (v < e) for at, near, v, e in pairs)
+
+    return next((digits for digits in range(VALUE_DIGITS, ALL_DIGITS) if told_apart(digits)), ALL_DIGITS)
+
+
+def _infinite(bound: tuple[float | None, float | None]) -> Ends:
+    low, high = bound
+    return -math.inf if low is None else low, math.inf if high is None else high

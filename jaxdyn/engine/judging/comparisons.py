@@ -14,6 +14,7 @@ import numpy as np
 from jaxdyn import stats
 from jaxdyn.engine.judging.check import Check, Reading, holds
 from jaxdyn.engine.judging.estimate import Ends, Estimate, excess, student, wilson, worst_entry
+from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, only_judged, undefined_place
 from jaxdyn.errors import Inconclusive, UsageError, number, shown
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ LEVEL = 0.997  # default probability that all intervals of one check hold togeth
 def _floats(name: str, value: Any) -> Any:
     """Numbers or truth values as floats, so that differences of unsigned and of short whole numbers do not wrap.
 
+    They are NaN where no run is judged (:func:`jaxdyn.engine.judging.judged_runs.only_judged`).
+
     Raises:
         UsageError: they are anything else, such as complex numbers, which have no order.
     """
@@ -49,7 +52,7 @@ def _floats(name: str, value: Any) -> Any:
     if kind.kind not in "biuf":
         hint = "; compare their size, abs(...)" if kind.kind == "c" else ""
         raise UsageError(f"check {name!r}: values of dtype {kind} are not allowed: they are real numbers{hint}")
-    return value.astype(float, copy=False) if hasattr(value, "astype") else np.asarray(value, float)
+    return only_judged(value.astype(float, copy=False) if hasattr(value, "astype") else np.asarray(value, float))
 
 
 def _bound(name: str, bound: Any) -> float:
@@ -70,22 +73,28 @@ def _level(level: float) -> float:
 def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
-    worst_value, worst = worst_entry(value, value)
-    return Check(name, worst_value, (-math.inf, bound), worst_value <= bound, worst)
+    return _decided(name, value, value, (-math.inf, bound))
 
 
 def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
-    worst_value, worst = worst_entry(value, -value)
-    return Check(name, worst_value, (bound, math.inf), worst_value >= bound, worst)
+    return _decided(name, value, -value, (bound, math.inf))
 
 
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
-    worst_value, worst = worst_entry(value, excess(value, value, low, high))
-    return Check(name, worst_value, (low, high), holds((low, high), worst_value), worst)
+    return _decided(name, value, excess(value, value, low, high), (low, high))
+
+
+def _decided(name: str, value: Any, badness: Any, bound: tuple[float, float]) -> Check:
+    """The check of every entry, by the worst one; if none fails, by an undefined place (:func:`undefined_place`)."""
+    worst_value, worst = worst_entry(value, badness)
+    passed = holds(bound, worst_value)
+    if passed and (place := undefined_place(value)) is not None:
+        return Check(name, math.nan, bound, None, place)
+    return Check(name, worst_value, bound, passed, worst)
 
 
 def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
@@ -136,8 +145,8 @@ def interval_within(
     """
     if not callable(interval):
         raise UsageError(f"check {name!r}: interval={shown(interval)} is not allowed: it is a function of the level")
-    bounds = _bounds(name, low, high)
-    return Estimate(_floats(name, value), interval, bounds, runs).check(name, _level(level))
+    bounds, value = _bounds(name, low, high), _floats(name, value)
+    return Estimate(value, interval, bounds, runs, undefined=undefined_place(value)).check(name, _level(level))
 
 
 def mean_within(
@@ -151,8 +160,8 @@ def mean_within(
 ) -> Check:
     """Whether the mean over runs lies in [low, high], judged by its Student t interval.
 
-    Runs of one seed at several settings are not independent. So the mean over those axes of ``over`` that come before ``seed`` in
-    the Dataset, the axes of settings, is taken first, which leaves one number for each seed.
+    Runs of one seed at several settings are not independent. So the mean over the axes of settings among ``over`` is taken first,
+    which leaves one number for each seed. Runs that are not judged are left out.
 
     Args:
         name: what is averaged.
@@ -165,20 +174,23 @@ def mean_within(
     Raises:
         Inconclusive: fewer than two runs.
     """
-    mean, ends, runs = _means(name, values, over)
-    return interval_within(name, mean, ends, low=low, high=high, runs=runs, level=level)
+    bounds, (mean, ends, runs, undefined) = _bounds(name, low, high), _means(name, values, over)
+    return Estimate(mean, ends, bounds, runs, undefined=undefined).check(name, _level(level))
 
 
-def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
-    """Means over runs with their intervals, and the number of independent runs."""
-    values, over = _by_seed(name, values, over)
+def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
+    """Means over runs with their intervals, the number of independent runs, and the place of an undefined number."""
+    undefined = undefined_place(values)
+    values, over, lost = _by_seed(name, _floats(name, values), over)
     numbers = values.variable  # without coordinates, which only name the worst entry and take most of the time
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
     numbers, unit = _scaled(numbers, over)
     mean, deviation = numbers.mean(over) * unit, numbers.std(over, ddof=1) * unit
-    return _labelled(mean, values), functools.partial(student, mean, deviation, runs), runs
+    labelled = _labelled(mean, values)
+    lost = lost if lost is not None else first_place(labelled.isnull())  # all have runs: the difference of infinite numbers
+    return labelled, functools.partial(student, mean, deviation, runs), runs, undefined if undefined is not None else lost
 
 
 def _scaled(numbers: xr.Variable, over: list[str]) -> tuple[xr.Variable, xr.Variable]:
@@ -193,19 +205,22 @@ def _scaled(numbers: xr.Variable, over: list[str]) -> tuple[xr.Variable, xr.Vari
     return numbers / power, power
 
 
-def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
+def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str], dict[str, Any] | None]:
     """The mean over the axes of settings among ``over``, one number for each seed; and the other axes of ``over``.
 
-    Axes of settings come before ``seed``, as in every Dataset of runs; a run's own axes come after it.
+    Last comes the place of a mean that is undefined although it has runs, as of two infinite numbers; None if there is none.
     """
     over = [over] if isinstance(over, str) else list(over)
     if missing := [axis for axis in over if axis not in values.dims]:
         there = ", ".join(map(str, values.dims)) or "none"
         raise UsageError(f"check {name!r}: over={missing[0]!r} is not allowed: the values have the axes {there}")
-    settings = [axis for axis in values.dims[: values.dims.index("seed")] if axis in over] if "seed" in over else []
+    settings = [axis for axis in axes_of_settings(values) if axis in over] if "seed" in over else []
     if not settings:
-        return values, over
-    return _labelled(values.variable.mean(settings), values), [axis for axis in over if axis not in settings]
+        return values, over, None
+    mean = _labelled(values.variable.mean(settings), values)
+    lost = mean.isnull()
+    place = first_place(lost & (values.variable.count(settings) > 0)) if bool(lost.any()) else None
+    return mean, [axis for axis in over if axis not in settings], place
 
 
 def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
@@ -224,8 +239,9 @@ def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], h
     Raises:
         Inconclusive: fewer than two runs.
     """
-    mean, ends, runs = _means(name, squares, over)
-    return Estimate(_floats(name, mean), ends, (-math.inf, _bound(name, high)), runs, root=True).check(name, _level(level))
+    mean, ends, runs, undefined = _means(name, squares, over)
+    bounds = -math.inf, _bound(name, high)
+    return Estimate(mean, ends, bounds, runs, root=True, undefined=undefined).check(name, _level(level))
 
 
 def share_within(
@@ -241,7 +257,9 @@ def share_within(
 
     Args:
         name: what is counted.
-        flags: truth values, NaN where a run is not ok; every other axis holds further shares, as in :func:`mean_within`.
+        flags: truth values. Those of runs that are not judged are left out, unless they are of ``ds.status`` itself. The flag of a
+            judged run that has no number to compare must be NaN: ``(ds.x > 1).where(ds.x.notnull())``. Every other axis holds
+            further shares, as in :func:`mean_within`.
         over: the axes of the runs.
         low: lower bound; None: none.
         high: upper bound; None: none.
@@ -250,20 +268,21 @@ def share_within(
     Raises:
         Inconclusive: there is no run.
     """
-    share, ends, runs = _shares(name, flags, over)
-    return interval_within(name, share, ends, low=low, high=high, runs=runs, level=level)
+    bounds, (share, ends, runs, undefined) = _bounds(name, low, high), _shares(name, flags, over)
+    return Estimate(share, ends, bounds, runs, undefined=undefined).check(name, _level(level))
 
 
-def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any]:
-    """Shares of runs with their intervals, and the number of independent runs."""
+def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
+    """Shares of runs with their intervals, the number of independent runs, and the place of an undefined number."""
     flags = _floats(name, flags)
+    undefined = undefined_place(flags)
     if not bool(flags.isin((0, 1)).where(flags.notnull(), True).all()):
         raise UsageError(f"check {name!r}: a share is of truth values: 0, 1, or NaN where a run is not ok")
-    flags, over = _by_seed(name, flags, over)
+    flags, over, _ = _by_seed(name, flags, over)
     runs, hits = flags.count(over), flags.sum(over)
     if flags.size == 0 or int(runs.min()) < 1:
         raise Inconclusive(f"{name}: a share needs at least one run")
-    return hits / runs, functools.partial(wilson, hits.values, runs.values), runs
+    return hits / runs, functools.partial(wilson, hits.values, runs.values), runs, undefined
 
 
 def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
@@ -273,8 +292,8 @@ def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], 
         Inconclusive: fewer than two runs.
         UsageError: the values have axes besides those of the runs.
     """
-    mean, ends, _ = _means(name, _floats(name, values), over)
-    return _reading(name, mean, ends(level))
+    mean, ends, _, undefined = _means(name, values, over)
+    return _reading(name, mean, ends(level), undefined)
 
 
 def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
@@ -284,13 +303,15 @@ def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], 
         Inconclusive: there is no run.
         UsageError: the values have axes besides those of the runs.
     """
-    share, ends, _ = _shares(name, flags, over)
-    return _reading(name, share, ends(level))
+    share, ends, _, undefined = _shares(name, flags, over)
+    return _reading(name, share, ends(level), undefined)
 
 
-def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
+def _reading(name: str, value: Any, ends: tuple[Any, Any], undefined: dict[str, Any] | None) -> Reading:
     if value.ndim:
         raise UsageError(f"reading {name!r}: it is one number; there is one for each entry of {', '.join(map(str, value.dims))}")
+    if undefined is not None:
+        return Reading(name, math.nan, (math.nan, math.nan), undefined)
     return Reading(name, float(value), (float(ends[0]), float(ends[1])))
 
 
@@ -306,12 +327,25 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))
         distance, size = abs(measured - predicted), abs(measured if unit == "measured" else predicted)
-        return _norm(distance, over) / _norm(size, over) if over else distance / size
+        distance = _infinite(distance, predicted, measured)
+        ratio = (_norm(distance, over) / _norm(size, over)) if over else distance / size
+        if unit == "predicted" and np.isnan(ratio.values).any():  # infinitely far from an infinite prediction
+            far = np.isinf(_norm(distance, over).values if over else distance.values)
+            ratio = ratio.copy(data=np.where(np.isnan(ratio.values) & far, np.inf, ratio.values))
+        return ratio
 
     def in_blocks(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         return _in_blocks(error, predicted, measured, over)
 
     return by_axis(in_blocks, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+
+
+def _infinite(distance: xr.Variable, predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
+    """Distances, infinite where that of two infinite numbers is undefined; NaN stays where one of the two is NaN."""
+    if not np.isnan(distance.values.sum()):
+        return distance
+    padding = (predicted.isnull() | measured.isnull()).transpose(*distance.dims)
+    return distance.copy(data=np.where(np.isnan(distance.values) & ~padding.values, np.inf, distance.values))
 
 
 def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:

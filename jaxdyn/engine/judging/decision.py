@@ -7,6 +7,7 @@ Workers return decisions, and output folders store them. With its data a decisio
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Absent
 
-__all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet"]
+__all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet", "with_place"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Terms:
         narrowed: the caller overrode fields of the claim's grid or chose fewer seeds, so that the judge may lack values.
         recorded: whether a measured claim's values were recorded on the same grid, so that they can be compared.
         look: 1 for the first judgement; each further one comes after seeds were added (see
-            :mod:`jaxdyn.engine.judging.looks`).
+            :class:`jaxdyn.engine.judging.estimate.Look`).
         seeds: number of seeds of these runs, and of the claim; None: they are equal.
     """
 
@@ -89,8 +90,10 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether more runs could decide a check or, if the verdict is toothless, reject a control or rival."""
+        """Whether more runs could decide a check, the counterpart's too, or, if the verdict is toothless, reject an opponent."""
         own, opponents = [c.passed for c in self.checks], [*self.controls, *self.rivals]
+        if self.verdict == "inconclusive" and self.counterpart_checks and False in own:
+            own = [c.passed for c in self.counterpart_checks]
         if self.verdict != "toothless":
             return None in own and False not in own
         harmless = {name for name, rejected in teeth(self.checks, opponents).items() if not rejected}
@@ -105,7 +108,14 @@ def teeth(checks: Sequence[Check], opponents: Sequence[Outcome]) -> dict[str, li
 def unmet(gates: Sequence[Check]) -> str | None:
     """A sentence that names the gates that are not met; None if all are."""
     failed = [c for c in gates if not c.passed]
-    return f"gate not met: {'; '.join(map(str, failed))}" if failed else None
+    return f"gate not met: {'; '.join(map(with_place, failed))}" if failed else None
+
+
+def with_place(check: Check) -> str:
+    """A check as text, with the place of the run that has no number, if that is why it is undecided."""
+    if not (math.isnan(check.value) and check.worst):
+        return str(check)
+    return f"{check} (no number at {', '.join(f'{axis}={place}' for axis, place in check.worst.items())})"
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:

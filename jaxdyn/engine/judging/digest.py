@@ -2,13 +2,22 @@
 
 A stored result with another digest was judged by other means; it is shown, and marked as stale. Documentation, layout, names of
 files and comments make no difference, nor does marking a rival as the mechanism switched off.
+
+Functions and classes of theories and of users are hashed by their source, those of the engine and of libraries by their names.
+Objects are hashed by their state, which is what pickle would store of them. Where there is none, as of a lock or a generator, no
+digest is known (:func:`why_unknown`).
 """
 
 from __future__ import annotations
 
 import ast
+import copyreg
+import dataclasses
+import enum
 import functools
 import hashlib
+import os
+import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,16 +29,40 @@ from jaxdyn.engine.base.failure import installed
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.claims.edits import Off
 
-__all__ = ["digest"]
+__all__ = ["digest", "why_unknown"]
 
 ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
-SMALL = 10_000  # an array of at most so many numbers is hashed by value
+ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
+SMALL = 10_000  # an array of at most so many numbers is hashed by value, a larger one by its bytes
 
 
-def digest(claim: Claim) -> str:
-    """The digest of a claim: sixteen hexadecimal digits."""
+class _Unknown(Exception):
+    """A value whose content cannot be hashed."""
+
+
+def digest(claim: Claim) -> str | None:
+    """The digest of a claim: sixteen hexadecimal digits; None if something that it uses cannot be hashed."""
+    try:
+        return _digest(claim)
+    except _Unknown:
+        return None
+
+
+def why_unknown(claim: Claim) -> str | None:
+    """What the digest of a claim is not known for, in words; None if it is known."""
+    try:
+        _digest(claim)
+    except _Unknown as unknown:
+        return str(unknown)
+    return None
+
+
+def _digest(claim: Claim) -> str:
     seen: dict[int, str] = {}
-    parts = [_fact(claim.judge, seen), _fact(dict(claim.controls), seen), _fact(dict(claim.rivals), seen)]
+    try:
+        parts = [_fact(claim.judge, seen), _fact(dict(claim.controls), seen), _fact(dict(claim.rivals), seen)]
+    except RecursionError:
+        raise _Unknown("an object that holds too many others, one within the other") from None
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -44,6 +77,8 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
             return f"partial({_fact(value.func, seen)}, {_fact(value.args, seen)}, {_fact(value.keywords, seen)})"
         case types.FunctionType():
             return _function(value, seen)
+        case enum.Enum():
+            return f"enum({type(value).__qualname__}, {value.name}, {_fact(value.value, seen)})"
         case Mapping() | list() | tuple() if id(value) in seen:
             return "..."  # it contains itself
         case Mapping() | list() | tuple():
@@ -52,9 +87,113 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
             return f"set({sorted(_fact(v, seen) for v in value)})"
         case None | bool() | int() | float() | complex() | str() | bytes():
             return repr(value)
-        case np.ndarray() if value.size <= SMALL and value.dtype.kind in "biufcSU":
-            return f"array({value.dtype}, {value.tolist()!r})"
-    return f"{type(value).__name__} {getattr(value, '__qualname__', '')}".strip()
+        case np.ndarray() | np.generic():
+            return _array(np.asarray(value), seen)
+        case types.MethodType():
+            return f"method({_fact(value.__func__, seen)}, {_fact(value.__self__, seen)})"
+        case types.ModuleType():
+            return "module"
+        case type():
+            return _class(value, seen)
+    return _object(value, seen)
+
+
+def _array(array: np.ndarray[Any, Any], seen: dict[int, str]) -> str:
+    """An array by its values, or by a hash of them."""
+    if array.dtype.kind == "O":
+        return f"array({array.shape}, {_fact(array.tolist(), seen)})"
+    if array.size <= SMALL and array.dtype.kind in "biufcSU":
+        return f"array({array.dtype}, {array.tolist()!r})"
+    return f"array({array.dtype}, {array.shape}, {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()})"
+
+
+def _object(value: Any, seen: dict[int, str]) -> str:
+    """An object: a labelled array by its values, a function in a wrapper by that function, anything else by its state."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    if library in ("jax", "jaxlib") and hasattr(value, "__array__"):
+        return _array(np.asarray(value), seen)
+    if library == "xarray" and hasattr(value, "dims"):
+        variables = value.variables if hasattr(value, "variables") else {"": value, **getattr(value, "coords", {})}
+        return f"{kind.__name__}({ {str(name): (one.dims, _fact(one.values, seen)) for name, one in variables.items()} })"
+    if isinstance(wrapped := getattr(value, "__wrapped__", None), types.FunctionType):  # by a cache, or jit
+        return f"{kind.__name__}({_fact(wrapped, seen)})"
+    if callable(value) and hasattr(value, "__qualname__"):  # of a library
+        return f"{kind.__name__} {value.__qualname__}"
+    return _state(value, seen)
+
+
+def _state(value: Any, seen: dict[int, str]) -> str:
+    """An object by its class, and by what pickle would store of it."""
+    if id(value) in seen:
+        return "..."
+    try:
+        made = copyreg.dispatch_table[type(value)](value) if type(value) in copyreg.dispatch_table else value.__reduce_ex__(2)
+    except Exception:  # whatever the author of a class raises
+        raise _Unknown(f"an object of the class {type(value).__qualname__}") from None
+    if isinstance(made, str):  # a name in its module
+        return f"{type(value).__name__} {made}"
+    seen[id(value)] = "..."
+    function, args, state, *items = (*made, None, None, None)[:5]
+    if isinstance(state, dict):  # values that are calculated when they are first asked for may be there or not
+        state = {k: v for k, v in state.items() if not isinstance(vars(type(value)).get(k), functools.cached_property)}
+    parts = [function, args, state, *(None if one is None else list(one) for one in items)]
+    words = f"{type(value).__name__}({', '.join(_fact(part, seen) for part in parts)})"
+    del seen[id(value)]
+    return words
+
+
+def _class(cls: type, seen: dict[int, str]) -> str:
+    """Hash of a class's bases, functions and values; for classes of the engine or a library, their name."""
+    words = f"{type(cls).__name__} {cls.__qualname__}"
+    if id(cls) in seen or not _is_own(cls):
+        return seen.get(id(cls), words)
+    seen[id(cls)] = words  # in case it mentions itself
+    members = [f"{name}={_fact(value, seen)}" for name, value in _members(cls)]
+    bases = [_fact(base, seen) for base in cls.__bases__]
+    seen[id(cls)] = f"{words} {hashlib.sha256(repr((bases, sorted(members))).encode()).hexdigest()}"
+    return seen[id(cls)]
+
+
+def _is_own(cls: type) -> bool:
+    """Whether a class is a theory's or a user's own."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is None:
+        return cls.__module__ == "__main__" or cls.__module__.partition(".")[0] not in sys.stdlib_module_names
+    return _followed(file)
+
+
+def _members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Names and values of a class's own functions and values, without those that Python, ``dataclass`` or ``jd.setting`` adds."""
+    named = issubclass(cls, tuple) and hasattr(cls, "_fields")
+    added = ADDED if hasattr(cls, "swept_fields") else ()
+    private = ("__", "_abc_", *(["_"] if named or issubclass(cls, enum.Enum) else []))
+    for name, value in vars(cls).items():
+        hidden, functions = name in added or name.startswith(private), _functions_of(value)
+        for function in functions:
+            file = function.__code__.co_filename
+            if not hidden or (_followed(file) and file != "<string>"):
+                yield name, function
+        if not (hidden or functions or isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)):
+            yield name, value
+    if named:
+        yield "fields", (cls._fields, cls._field_defaults)  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(cls):
+        makers = {field.name: field.default_factory for field in dataclasses.fields(cls)}
+        yield "fields", {name: None if maker is dataclasses.MISSING else maker for name, maker in makers.items()}
+
+
+def _functions_of(value: Any) -> list[types.FunctionType]:
+    """The functions behind a method or a property of a class; none if it is anything else."""
+    found: list[Any] = [value]
+    match value:
+        case staticmethod() | classmethod():
+            found = [value.__func__]
+        case property():
+            found = [value.fget, value.fset, value.fdel]
+        case functools.cached_property():
+            found = [value.func]
+    return [one for one in found if isinstance(one, types.FunctionType)]
 
 
 def _items(value: Mapping[Any, Any] | Sequence[Any], seen: dict[int, str]) -> str:
@@ -73,12 +212,19 @@ def _function(function: types.FunctionType, seen: dict[int, str]) -> str:
     if id(function) in seen:
         return seen[id(function)]
     if not _followed(function.__code__.co_filename):
+        if function.__closure__ and not Path(function.__code__.co_filename).is_relative_to(ENGINE) and _is_importable(function):
+            return function.__qualname__  # decorated by its library
         closed = [_fact(value, seen) for _, value in _enclosed(function)]
         return f"{function.__qualname__}{closed}"
     seen[id(function)] = function.__qualname__  # in case it calls itself
     used = [f"{name}={_fact(value, seen)}" for name, value in (*_enclosed(function), *_mentioned(function))]
     seen[id(function)] = hashlib.sha256(f"{_source(function)} {sorted(used)}".encode()).hexdigest()
     return seen[id(function)]
+
+
+def _is_importable(function: types.FunctionType) -> bool:
+    """Whether a function is what has its name in its module."""
+    return vars(sys.modules.get(function.__module__, types)).get(function.__qualname__) is function
 
 
 def _followed(file: str) -> bool:
@@ -103,10 +249,26 @@ def _mentioned(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     names = mentioned(function.__code__)
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
-        if not isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType):
+            yield from _of_module(name, value, names, ())
+        else:
             yield name, value
-        elif _followed(getattr(value, "__file__", None) or ""):
-            yield from ((f"{name}.{inner}", vars(value)[inner]) for inner in sorted(names & vars(value).keys()))
+
+
+def _of_module(
+    prefix: str, module: types.ModuleType, names: frozenset[str], within: tuple[types.ModuleType, ...]
+) -> Iterator[tuple[str, Any]]:
+    """Names and values of a module that are mentioned, and of modules in it; a folder without a file of its own is one, too."""
+    file = getattr(module, "__file__", None)
+    followed = _followed(file) if file else hasattr(module, "__path__")
+    if module in within or not followed:
+        return
+    for name in sorted(names & vars(module).keys()):
+        value = vars(module)[name]
+        if isinstance(value, types.ModuleType):
+            yield from _of_module(f"{prefix}.{name}", value, names, (*within, module))
+        else:
+            yield f"{prefix}.{name}", value
 
 
 def mentioned(code: types.CodeType) -> frozenset[str]:
@@ -119,12 +281,27 @@ def _source(function: types.FunctionType) -> str:
     """The syntax of a function without its documentation; its instructions if there is no source."""
     code = function.__code__
     found = [node for node in _functions(code.co_filename) if _line(node) == code.co_firstlineno and _called(node) == code.co_name]
-    return " ".join(ast.dump(_bare(node)) for node in found) or repr((code.co_code, code.co_names))
+    return " ".join(ast.dump(_bare(node)) for node in found) or _instructions(code)
+
+
+def _instructions(code: types.CodeType) -> str:
+    """The instructions of a function, and the names and constants in them."""
+    constants = [_instructions(one) if isinstance(one, types.CodeType) else repr(one) for one in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
+
+
+def _functions(file: str) -> tuple[Any, ...]:
+    """All functions and lambdas of a file."""
+    try:
+        found = os.stat(file)
+        return _functions_as_of(file, found.st_mtime_ns, found.st_size)
+    except OSError:
+        return ()
 
 
 @functools.cache
-def _functions(file: str) -> tuple[Any, ...]:
-    """All functions and lambdas of a file."""
+def _functions_as_of(file: str, changed: int, size: int) -> tuple[Any, ...]:
+    """All functions and lambdas of a file that was last changed at a time: in a session, a user's file is loaded anew."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):

@@ -1,15 +1,41 @@
-"""The runs that a judge gets: those that are ok and inside the assumptions, with the form that is judged."""
+"""The runs that a judge gets, those that are ok and inside the assumptions, and what checks know of them.
+
+NaN in a check means that there is nothing to compare: padding, runs that are not judged, entries that a judge leaves out. While a
+judge is asked (:func:`asked`), the functions that make checks know its Dataset, and so two things that numbers do not tell:
+
+- Which runs are *judged*: those that are ok and inside the assumptions. A comparison with NaN is false, and a sum over NaN is zero,
+  so a judge's flags and sums have values where there is no judged run; they are left out (:func:`only_judged`).
+- Which judged runs are *undefined*: the logarithm of a negative number, or the difference of two infinite ones, is no number. A
+  place of a check without any number is undefined if one of its runs has an infinite number, or an observable without any number.
+  A check with an undefined place does not pass.
+"""
 
 from __future__ import annotations
 
-import xarray as xr
+import contextlib
+import contextvars
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from jaxdyn.engine.claims.claim import Claim
-from jaxdyn.engine.claims.contract import Assumption
+import numpy as np
+
+from jaxdyn.engine.judging.estimate import coordinates
 from jaxdyn.errors import UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["ok_runs", "outside", "select_form", "why_not_judged"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from jaxdyn.engine.claims.claim import Claim
+    from jaxdyn.engine.claims.contract import Assumption
+
+__all__ = [
+    *("asked", "axes_of_settings", "first_place", "ok_runs", "only_judged", "outside", "run_numbers", "select_form"),
+    *("undefined_place", "which_judged", "which_undefined", "why_not_judged"),
+]
+
+# the runs that a judge gets
 
 
 def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
@@ -24,6 +50,8 @@ def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
 
 def outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
     """Which runs are ok but do not meet the claim's assumptions."""
+    import xarray as xr
+
     inside = xr.ones_like(ds.status, bool)
     for assumption in claim.assumes:
         values = _assumed(assumption, ds)
@@ -68,3 +96,142 @@ def select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
     if form not in ds.form.values:
         raise UsageError(f"the trial predicts no form {form!r}; it predicts {', '.join(map(str, ds.form.values))}")
     return ds.sel(form=form, drop=True)
+
+
+# what checks know of them while a judge is asked
+
+
+class _Asked:
+    """A Dataset on which a judge is asked, and what it says of its runs, found out once."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        self.ds = ds
+
+    @functools.cached_property
+    def own(self) -> set[Any]:
+        """The axes of observables that are not axes of runs."""
+        return {dim for one in self.ds.data_vars.values() for dim in one.dims} - {*self.ds.status.dims}
+
+    @functools.cached_property
+    def judged(self) -> xr.DataArray | None:
+        """Which runs are judged; None if all are."""
+        flags = which_judged(self.ds)
+        return None if bool(flags.all()) else flags
+
+    @functools.cached_property
+    def undefined(self) -> xr.DataArray | None:
+        """Which runs are undefined; None if none is."""
+        flags = which_undefined(self.ds)
+        return flags if bool(flags.any()) else None
+
+
+_asked: contextvars.ContextVar[_Asked | None] = contextvars.ContextVar("asked", default=None)
+
+
+@contextlib.contextmanager
+def asked(ds: xr.Dataset) -> Iterator[None]:
+    """The Dataset on which a judge is asked inside the ``with`` block."""
+    token = _asked.set(_Asked(ds) if "status" in ds else None)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+# axes
+
+
+def axes_of_settings(values: xr.DataArray) -> list[str]:
+    """The axes of values that are of settings, in whichever order they come: all but ``seed`` and the runs' own.
+
+    A run's own axes are those of observables. If no judge is asked, they are the axes after ``seed``, as in every Dataset of runs.
+    """
+    dims, known = [str(dim) for dim in values.dims], _asked.get()
+    if known is None:
+        return dims[: dims.index("seed")]
+    return [dim for dim in dims if dim != "seed" and dim not in known.own]
+
+
+# judged runs
+
+
+def which_judged(ds: xr.Dataset) -> xr.DataArray:
+    """Which runs are judged: ok, and inside the assumptions, outside of which the quantities assumed are NaN."""
+    judged = ds.status == OK
+    for name, values in run_numbers(ds):
+        if name.startswith("assumed_"):
+            judged = judged & ~values.isnull().any([dim for dim in values.dims if dim not in ds.status.dims])
+    flags: xr.DataArray = judged.transpose(*ds.status.dims)
+    return flags
+
+
+def run_numbers(ds: xr.Dataset) -> list[tuple[str, xr.DataArray]]:
+    """The observables of runs that can be NaN, by name."""
+    axes = {*ds.status.dims}
+    return [(str(name), values) for name, values in ds.data_vars.items() if values.dtype.kind in "fc" and axes <= {*values.dims}]
+
+
+def only_judged(values: Any) -> Any:
+    """Values with NaN in the places behind which no run is judged; those of ``status`` itself, and plain arrays, as they are."""
+    judged = None if (known := _asked.get()) is None else known.judged
+    if judged is None or not getattr(values, "dims", ()) or not values.size or values.name == "status":
+        return values
+    own = [dim for dim in values.dims if dim not in judged.dims]
+    there = _at(judged, values.isel(dict.fromkeys(own, 0), drop=True))
+    return values if there is None or bool(there.all()) else values.where(there)
+
+
+# undefined runs
+
+
+def which_undefined(ds: xr.Dataset) -> xr.DataArray:
+    """The judged runs with an infinite number, or with an observable that has no number."""
+    import xarray as xr
+
+    axes = ds.status.dims
+    odd = xr.zeros_like(ds.status, bool)
+    for _, values in run_numbers(ds):
+        own = [dim for dim in values.dims if dim not in axes]
+        infinite: xr.DataArray = values.copy(data=np.isinf(values.values))
+        odd = odd | values.isnull().all(own) | infinite.any(own)
+    undefined: xr.DataArray = (which_judged(ds) & odd).transpose(*axes)
+    return undefined
+
+
+def undefined_place(values: Any) -> dict[str, Any] | None:
+    """The coordinates of the first undefined place of a check's values; None if there is none."""
+    known, array = _asked.get(), np.asarray(values)
+    if known is None or array.dtype.kind not in "fc" or not np.isnan(array).any() or (runs := known.undefined) is None:
+        return None
+    if not hasattr(values, "dims"):  # nothing tells which runs these are
+        return {}
+    own = [dim for dim in values.dims if dim not in runs.dims]
+    empty = values.isnull().all(own) if own else values.isnull()
+    there = _at(runs, empty)
+    return None if there is None else first_place(empty & there)
+
+
+def first_place(flags: xr.DataArray) -> dict[str, Any] | None:
+    """The coordinates of the first true entry; None if there is none."""
+    places = np.argwhere(flags.values)
+    if not len(places):
+        return None
+    return coordinates(flags, places[0])
+
+
+def _at(runs: xr.DataArray, places: xr.DataArray) -> xr.DataArray | None:
+    """Which places have such a run, on the axes of runs that the places have; None if their axes are others."""
+    for axis in runs.dims:
+        if axis in places.dims:
+            if axis in runs.indexes and axis in places.indexes:
+                if not places.indexes[axis].isin(runs.indexes[axis]).all():
+                    return None
+                runs = runs.sel({axis: places.indexes[axis]})
+            elif places.sizes[axis] != runs.sizes[axis]:
+                return None
+        elif axis in places.coords and places[axis].ndim == 0 and places[axis].item() in runs.indexes.get(axis, ()):
+            runs = runs.sel({axis: places[axis].item()})
+        else:
+            runs = runs.any(str(axis))
+    aligned: xr.DataArray = runs.transpose(*places.dims).drop_vars(set(runs.coords) - set(places.coords))
+    return places.copy(data=aligned.values)

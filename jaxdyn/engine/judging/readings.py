@@ -11,20 +11,21 @@ import xarray as xr
 from jaxdyn.engine.claims.claim import Claim, Rival
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging import agreement
-from jaxdyn.engine.judging.check import Reading
+from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, unmet
+from jaxdyn.engine.judging.doubts import settled
 from jaxdyn.engine.judging.judged_runs import ok_runs
 from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
 from jaxdyn.engine.judging.resolution import read
 from jaxdyn.errors import Inconclusive, UsageError
 
-__all__ = ["decide_measured"]
+__all__ = ["decide_measured", "settled_readings"]
 
 
 def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
     """The decision on a measured claim."""
     # gates and readings of the main runs
-    gates, readings = read(claim.judge, main, narrowed=terms.narrowed)
+    gates, readings = settled_readings(claim, main, narrowed=terms.narrowed)
     decision = Decision("measured", readings=readings, gates=gates)
     if (why := unmet(gates)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=why)
@@ -51,6 +52,18 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     if alike := [o.name for o in (*controls, *rivals) if not o.rejected]:
         return dataclasses.replace(decision, verdict="toothless", message=f"not told apart by any reading: {', '.join(alike)}")
     return decision
+
+
+def settled_readings(claim: Claim, ds: xr.Dataset, *, narrowed: bool) -> tuple[list[Check], list[Reading]]:
+    """The gates and readings of the claim's own runs; without a number where they rest on undefined ones."""
+
+    def ask(other: xr.Dataset) -> list[Check | Reading]:
+        gates, readings = read(claim.judge, other, narrowed=True)
+        return [*gates, *readings]
+
+    gates, readings = read(claim.judge, ds, narrowed=narrowed)
+    answers: list[Check | Reading] = settled([*gates, *readings], ask, ds)
+    return [a for a in answers if isinstance(a, Check)], [a for a in answers if isinstance(a, Reading)]
 
 
 def _check_recorded(claim: Claim, readings: Sequence[Reading]) -> None:

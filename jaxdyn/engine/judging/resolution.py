@@ -16,6 +16,7 @@ from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.claims.claim import Judge
 from jaxdyn.engine.judging.check import Check, Reading, all_passed
 from jaxdyn.engine.judging.estimate import Estimated
+from jaxdyn.engine.judging.judged_runs import asked as asked_on
 from jaxdyn.errors import Inconclusive, UsageError
 
 __all__ = [
@@ -82,7 +83,7 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
         asked.attrs["opponent"] = True
     # judges are run on zeros, NaN runs and distorted data by design; NaN decides nothing
     # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
-    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
+    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"), asked_on(asked):
         try:
             answers = judge(asked)
         except (IndexError, KeyError) as error:
@@ -96,6 +97,9 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
             f"one {type(answers).__name__}" if isinstance(answers, Check | Reading) else f"{type(answers).__name__} {answers!r:.60}"
         )
         raise UsageError(f"the judge returned {got}; it must return a list of checks, [jd.at_most(...), ...]")
+    names = [c.name for c in answers]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise UsageError(f"two answers of the judge are called {twice[0]!r}, which is not allowed: each has a name of its own")
     return [c.at(1.0) if isinstance(c, Estimated) else c for c in answers]
 
 

@@ -17,17 +17,16 @@ from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.claims.claim import Claim, Control, Rival
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.check import Check, all_passed, holds
-from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
-from jaxdyn.engine.judging.estimate import python_value
+from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decision, teeth, unmet, with_place
+from jaxdyn.engine.judging.doubts import counting_unjudged, settled
+from jaxdyn.engine.judging.estimate import Look, python_value, spent
 from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, why_not_judged
-from jaxdyn.engine.judging.looks import Look, spent
 from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
-from jaxdyn.engine.judging.readings import decide_measured
+from jaxdyn.engine.judging.readings import decide_measured, settled_readings
 from jaxdyn.engine.judging.resolution import (
     blend,
     first_seeds,
     judged,
-    read,
     rejects,
     same_seeds,
     scale,
@@ -57,7 +56,7 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     """
     diverged = int((data.status != OK).sum())
     if not terms.recorded:
-        claim = dataclasses.replace(claim, recorded=None)
+        claim = dataclasses.replace(claim, recorded=None, recorded_seeds=None)
     looking = claim if claim.expected == "measured" else dataclasses.replace(claim, judge=Look(claim.judge, spent(terms.look)))
     try:
         count = int(outside(claim, data).sum())
@@ -87,7 +86,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
 def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
     """The decision on a claim to be upheld or refuted."""
     # checks and gates of the main runs
-    everything = judged(claim.judge, main, narrowed=narrowed)
+    everything = _settled(claim, main, narrowed)
     checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
     decision = Decision("upheld", checks, gates=gates)
     if (why := unmet(gates)) is not None:
@@ -96,7 +95,7 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     # for a claim to be refuted, the counterpart on the same data
     if claim.expected == "refuted":
         try:
-            counterpart = judged(claim.judge, select_form(whole, claim.counterpart), narrowed=narrowed)
+            counterpart = _settled(claim, select_form(whole, claim.counterpart), narrowed)
         except Inconclusive as reason:
             return dataclasses.replace(decision, verdict="inconclusive", message=f"counterpart: {reason}")
         decision = dataclasses.replace(decision, counterpart_checks=[c for c in counterpart if not c.gate])
@@ -121,10 +120,15 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     return dataclasses.replace(decision, verdict=verdict, message=why, resolution=shown)
 
 
+def _settled(claim: Claim, ds: xr.Dataset, narrowed: bool) -> list[Check]:
+    """The judge's checks of the claim's own runs; undecided where they rest on undefined numbers."""
+    return settled(judged(claim.judge, ds, narrowed=narrowed), lambda other: judged(claim.judge, other, narrowed=True), ds)
+
+
 def _verdict(passed: bool | None, decision: Decision, thresholds: Sequence[float | None]) -> tuple[str, str | None]:
     """The verdict and, if it needs one, its reason."""
     if passed is None:
-        return "inconclusive", f"undecided: {'; '.join(str(c) for c in decision.checks if c.passed is None)}"
+        return "inconclusive", f"undecided: {'; '.join(with_place(c) for c in decision.checks if c.passed is None)}"
     if not passed:
         return "refuted", None
     blind = _toothless(decision, thresholds)
@@ -157,6 +161,8 @@ def _judge_control(
         checks = answers_on_edit(f"control {name!r}", control.breach, main, good, lambda: _opponents_checks(claim, good))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
+    if counting := counting_unjudged(checks, lambda ds: _opponents_checks(claim, ds), good):
+        checks = [dataclasses.replace(c, passed=None) if c.name in counting else c for c in checks]
     outcome = Outcome(name, all_passed(checks) is False, checks)
     good = first_seeds(good, distorted)
     main = same_seeds(first_seeds(main, distorted), good)
@@ -205,9 +211,9 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
             return {"verdict": "inconclusive", "failed": why}
         main = select_form(ok_runs(part, outside(claim, part)), claim.form)
         if measured:
-            checks, readings = read(claim.judge, main, narrowed=True)
+            checks, readings = settled_readings(claim, main, narrowed=True)
         else:
-            checks, readings = judged(claim.judge, main, narrowed=True), []
+            checks, readings = _settled(claim, main, True), []
     except Inconclusive as reason:
         return {"verdict": "inconclusive", "failed": str(reason)}
     except BaseException as error:

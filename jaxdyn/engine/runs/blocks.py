@@ -313,9 +313,7 @@ def _labelled(request: Request, portions: Sequence[Portion], lazy: bool) -> xr.D
         table = Table(f"{title} returns {name}", name, (*request.grid.shape,), len(request.cells), *_common_form(name, results))
         whole = table.lazily(portions, request.seeds) if lazy else table.filled(portions, slice(0, len(request.seeds)))
         variables[name] = ((*run_dims, *own), whole)
-    coords: dict[str, Any] = dict(_common_coords(title, results))
-    for axis, values in request.grid.axes.items():
-        coords[axis] = [":".join(map(str, v)) for v in values] if isinstance(values[0], tuple) else list(values)
+    coords = _common_coords(title, results) | {axis: request.grid.labels(axis) for axis in request.grid.axes}
     return xr.Dataset(variables, {**coords, "seed": seed_array(request.seeds, np.int64)}, request.attributes())
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxdyn.engine.base.devices import Devices, budget, check_options, devices
+from jaxdyn.engine.base.reference import refuse_namesakes
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program, in_one_room
 from jaxdyn.engine.programs.direct import facts_of
 from jaxdyn.engine.programs.fingerprint import CALLS_BACK
@@ -30,7 +31,7 @@ def plan(
     executor: str = "auto",
     quick: bool = False,
     memory: int | None = None,
-    chunk: int | None = None,
+    chunk: int | Callable[[list[Job]], int | None] | None = None,
     pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
     by_seed: bool = False,
@@ -43,13 +44,18 @@ def plan(
         executor: as in :func:`sweep`.
         quick: compile faster, for runs that are short.
         memory: bytes that one chunk may need; None: :func:`jaxdyn.engine.base.devices.budget`.
-        chunk: the largest number of runs in a chunk; None: no limit.
+        chunk: the largest number of runs in a chunk, or what finds it from the jobs without a limit; None: no limit.
         pool: processes that trace programs; None: this process does.
         lengths: the lengths of lists for which programs are compiled already.
         by_seed: cut rectangles along seeds rather than along cells.
+
+    Raises:
+        UsageError: two different trials, or two different settings, have one name.
     """
     check_options()
     check_device()
+    requests = list(requests)
+    refuse_namesakes(thing for request in requests for thing in (request.trial, request.grid.setting))
     where = devices()
     room = budget(where) if memory is None else memory
     # cells by program and seeds
@@ -61,12 +67,36 @@ def plan(
             program = planned[Runs.program_key(found)]
             wanted.setdefault((program, request.seeds), {})[swept] = None
             shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
-    # rectangles of runs, cut to what the memory holds
-    facts_by_program = facts_of([program for program, _ in wanted], pool)
+    # traced once, cut as often as is asked for
+    facts_by_program = {program: facts_here(f, where) for program, f in facts_of([p for p, _ in wanted], pool).items()}
+
+    def cut(most: int | None) -> list[Job]:
+        return _cut(wanted, shared, facts_by_program, where, store, quick, room, most, lengths or {}, by_seed)
+
+    if not callable(chunk):
+        return cut(chunk)
+    jobs = cut(None)
+    return jobs if (most := chunk(jobs)) is None else cut(most)
+
+
+def _cut(
+    wanted: Mapping[tuple[Program, Seeds], dict[tuple[Any, ...], None]],
+    shared: Mapping[Program, set[str]],
+    facts_by_program: Mapping[Program, Mapping[str, Any]],
+    where: Devices,
+    store: Path | None,
+    quick: bool,
+    room: int,
+    chunk: int | None,
+    lengths: Mapping[Program, int],
+    by_seed: bool,
+) -> list[Job]:
+    """The runs that are wanted as jobs, whose chunks fit the memory."""
+    # rectangles
     jobs: dict[Program, Job] = {}
     at_once: dict[Program, int] = {}
     for (program, seeds), cells in each_once(wanted).items():
-        facts, axes = facts_here(facts_by_program[program], where), tuple(sorted(shared[program]))
+        facts, axes = facts_by_program[program], tuple(sorted(shared[program]))
         program = _executed(program, facts, quick, where)
         mapped, flat = program.executor == "map", program.executor == "flat"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, room // max(1, facts["bytes"]))
@@ -79,7 +109,7 @@ def plan(
     # lists instead of rectangles, or rectangles of one shape
     for program, job in jobs.items():
         if program.executor == "flat":
-            job.chunks = lists(job.chunks, at_once[program], (lengths or {}).get(program, 0))
+            job.chunks = lists(job.chunks, at_once[program], lengths.get(program, 0))
         elif program.executor == "vmap":
             job.chunks = in_one_room(job.chunks, *reference_times(program), at_once[program])
     return list(jobs.values())

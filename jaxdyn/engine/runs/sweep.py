@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
+import contextlib
 import dataclasses
 import math
 import operator
@@ -22,7 +23,7 @@ import xarray as xr
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.failure import Failure, let_through
-from jaxdyn.engine.base.reference import ref_to, resolve
+from jaxdyn.engine.base.reference import ref_to, refuse_hidden_names, resolve
 from jaxdyn.engine.base.watch import Watch
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program
@@ -30,7 +31,7 @@ from jaxdyn.engine.programs.program import prepare, run_chunk
 from jaxdyn.engine.runs.blocks import Request, Runs
 from jaxdyn.engine.runs.costs import expected, guessed
 from jaxdyn.engine.runs.planning import plan, why_not_stored
-from jaxdyn.engine.runs.preparing import Preparing
+from jaxdyn.engine.runs.preparing import Preparing, interruptible
 from jaxdyn.engine.storage import shard, store
 from jaxdyn.engine.storage.arrays import Arrays
 from jaxdyn.engine.storage.seeds import Seeds, seeds_of
@@ -204,7 +205,8 @@ def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
         paths = shard.stored_shards(job.chunks[0].store, job.chunks[0].program_id)
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
             cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(path)
-            shard.mark_used(path)
+            with contextlib.suppress(OverflowError):  # a clock beyond 2262, which no file's time can hold
+                shard.mark_used(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
         job.chunks = _apart(job.chunks, runs)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
@@ -256,7 +258,12 @@ def execute(
 
     Returns:
         The cost of each program (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended it.
+
+    Raises:
+        UsageError: other processes would find another trial, or another setting, than this process has.
     """
+    if pool is not None and not isinstance(pool, cf.ThreadPoolExecutor):
+        refuse_hidden_names(ref for job in jobs if job.left for ref in (job.program.trial, job.program.setting))
     costs: dict[Program, Any] = {}
     left = {job.program: {id(chunk): chunk for chunk in job.left} for job in jobs}
     each = {} if progress is None else _begun(progress, jobs, left)
@@ -405,7 +412,7 @@ def _outcomes(
             seconds = preparing.taken(chunk)
             if CORES > 1:
                 preparing.begin(chunk, (item[1] for item in queue))
-            finished = [(job, chunk, rest, _credited(_attempt(chunk), seconds))]
+            finished = [(job, chunk, rest, _credited(interruptible(_attempt, chunk), seconds))]
         else:  # fill the pool, and wait for the first chunks to finish
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()

@@ -15,7 +15,8 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from jaxdyn.engine.base.parsing import from_home, parse_json
+from jaxdyn.engine.base.parsing import from_home, parse_json, plain_file
+from jaxdyn.engine.base.reference import hash_file
 from jaxdyn.errors import UsageError
 
 __all__ = ["cache_dir", "content_of", "read_cached", "state_of", "write_cached"]
@@ -86,7 +87,7 @@ def content_of(file: Path) -> str:
     Raises:
         UsageError: there is no such file, or it cannot be read.
     """
-    path, began = file.resolve(), time.time_ns()
+    path, began = plain_file(file).resolve(), time.time_ns()
     state = state_of(path)
     known = read_cached(CONTENTS)
     known = known if isinstance(known, dict) else {}
@@ -94,8 +95,7 @@ def content_of(file: Path) -> str:
         case [found, str(digest)] if found == list(state):
             return digest
     try:
-        with path.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        digest = hash_file(path)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from None
     if state_of(path) == state and began - max(state[-2:]) > SETTLED:

@@ -37,10 +37,10 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
 def not_run(claim: Claim) -> dict[str, Any]:
     """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit and device.
 
-    ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals have changed since.
+    ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals may have changed since.
     """
-    found = recorded_verdicts().get(claim.id)
-    last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": found["digest"] != digest(claim)}
+    found, now = recorded_verdicts().get(claim.id), digest(claim)
+    last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": now is None or found["digest"] != now}
     return {**described(claim), "verdict": "not run", "last_verdict": last, "command": f"jaxdyn verify {claim.id}"}
 
 
@@ -56,7 +56,7 @@ def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     claims = [c for c in result["claims"] if c["verdict"] != "skipped"]
     changed = (" --set ", " --scale ", " --by ", " --fresh ")
-    if other := [c["id"] for c in claims if any(word in c["command"] for word in changed)]:
+    if other := [c["id"] for c in claims if c["command"].startswith("#") or any(word in c["command"] for word in changed)]:
         raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
     environment = result["environment"]
     now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **{n: environment[n] for n in WHEN}} for c in claims}

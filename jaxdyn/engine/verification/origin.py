@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 UNRECORDED = "recorded before fingerprints were kept"
+UNKNOWN = "not known"  # the digest of a judge that uses what cannot be hashed
 JUDGE, RUNS, PROGRAM = "the judge", "the settings or seeds", "the program"
 TITLES = {"jax": "JAX", "python": "Python", "platform": "platform"}
 
@@ -90,7 +91,7 @@ def runs_of(requests: Iterable[Request]) -> str:
 def judge_code(claim: Claim, *, drawn: bool = True) -> str:
     """Hash of the code that judges a claim and, if ``drawn``, draws its figure."""
     modules = [_module(function) for function in (claim.judge, claim.plot if drawn else None) if function is not None]
-    return modules_hash(modules, digest(claim))
+    return modules_hash(modules, digest(claim) or UNKNOWN)
 
 
 def modules_hash(modules: Iterable[str], *more: str) -> str:

@@ -15,9 +15,10 @@ from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import provenance
 from jaxdyn.engine.claims.description import tested
 from jaxdyn.engine.claims.grid import field_table
-from jaxdyn.engine.judging.check import bound_text
+from jaxdyn.engine.judging.check import bound_text, digits_apart
 from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.judging.resolution import guarded
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.verification.origin import judge_code, made_from, runs_of
 from jaxdyn.engine.verification.task import Task
@@ -117,7 +118,7 @@ class Result(Decision):
         style: Any = plotting.STYLE
         with matplotlib.rc_context(style):
             fig = plotting.Drawn(figsize=(7, 3.5), layout="constrained", facecolor="white")
-            (self.claim.plot or plotting.default_plot)(self.data, fig)
+            (self.claim.plot or plotting.default_plot)(guarded(self.data), fig)
             plotting.finish(fig)
         return fig
 
@@ -133,7 +134,13 @@ class Result(Decision):
         """HTML for a notebook: verdict, statement, and a table of checks and controls."""
         checks = [*self.gates, *self.checks]
         rows = [
-            (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
+            (
+                f"gate: {c.name}" if c.gate else c.name,
+                f"{c.value:.{digits_apart(c.value, c.bound)}g}",
+                bound_text(c.bound, digits_apart(c.value, c.bound)),
+                OUTCOMES[c.passed],
+            )
+            for c in checks
         ]
         rows += [(r.name, f"{r.value:.4g}", "", "read") for r in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
@@ -169,6 +176,7 @@ def described(claim: Claim) -> dict[str, Any]:
         "sibling": claim.sibling,
         "evidence": claim.evidence,
         "assumes": [str(a) for a in claim.assumes],
+        "holds": {name: list(ends) for name, ends in claim.holds.items()},
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
         "talks": list(claim.talks),

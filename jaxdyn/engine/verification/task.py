@@ -9,14 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.parsing import quoted
+import numpy as np
+
+from jaxdyn.engine.base.parsing import parse_sets, quoted
 from jaxdyn.engine.claims.claim import Claim
-from jaxdyn.engine.judging import looks
+from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.judging.decision import Terms
+from jaxdyn.engine.judging.estimate import look
 from jaxdyn.engine.programs.chunk import Job, Program
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request, Runs
 from jaxdyn.engine.runs.planning import plan, why_not_stored
+from jaxdyn.errors import one_line
 
 __all__ = ["Plan", "Task", "planned", "value_text"]
 
@@ -50,7 +54,7 @@ class Task:
     def terms(self) -> Terms:
         """The circumstances in which the runs are judged."""
         seeds = len(self.main.seeds), self.claim.seed_count(self.scale)
-        return Terms(self.narrowed, self.recorded, looks.look(*seeds), seeds)
+        return Terms(self.narrowed, self.recorded, look(*seeds), seeds)
 
     def grown(self) -> Task | None:
         """The same task with twice as many seeds, at most the claim's ``max_seeds``; None if no more are allowed."""
@@ -71,21 +75,50 @@ class Task:
 
     @property
     def command(self) -> str:
-        """The command line that repeats this task."""
+        """The command line that repeats this task; a comment that says why, if none does."""
+        seeds, most = self.main.seeds, self.claim.max_seeds
+        if not isinstance(seeds, range):
+            return _not_typed(f"seeds={list(seeds)}")
         words = ["jaxdyn verify", self.claim.id]
         if self.scale != "quick":
             words.append(f"--scale {self.scale}")
-        seeds = self.main.seeds
-        contiguous = isinstance(seeds, range)  # other seeds can be chosen from Python only
-        if contiguous and self.fresh:
+        own = seeds == range(self.claim.seed_count(self.scale))
+        if self.fresh:
             words.append(f"--fresh {seeds[0]}")
-        elif contiguous and seeds != range(self.claim.seed_count(self.scale)):
+        elif not own or (most and not self.grows and not self.by):  # without --seeds, seeds may be added
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
-        for name, value in self.overrides.items():
-            words.append(f"--set {shlex.quote(f'{name}={value_text(value)}')}")
+        as_given = [f"{name}={value_text(value)}" for name, value in self.overrides.items()]
+        as_run = [f"{name}={self._typed(name, value)}" for name, value in self.overrides.items()]
+        sets = next(filter(self._read_back, (as_given, as_run)), None)
+        if sets is None:
+            return _not_typed(", ".join(f"{name}={one_line(value)}" for name, value in self.overrides.items()))
+        words += [f"--set {shlex.quote(text)}" for text in sets]
         if self.by:
             words.append(f"--by {','.join(self.by)}")
         return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
+
+    def _typed(self, name: str, value: Any) -> str:
+        """The values of an overridden field, as they were run, as text for ``--set``."""
+        grid = self.main.grid
+        run = value_text(list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name))
+        return f"{run}," if name in grid.axes and len(grid.axes[name]) == 1 and not _is_one(value) else run
+
+    def _read_back(self, sets: Sequence[str]) -> bool:
+        """Whether the command line would run the same settings."""
+        try:
+            again = self.claim.grid(self.scale).replace(**parse_sets(sets))
+        except ValueError:
+            return False
+        return field_table(again) == field_table(self.main.grid) and again.axes.keys() == self.main.grid.axes.keys()
+
+
+def _is_one(value: Any) -> bool:
+    """Whether a value overrides a field by one value, not by a list of them."""
+    return isinstance(value, str | tuple | None) or np.ndim(value) == 0
+
+
+def _not_typed(what: str) -> str:
+    return f"# only from Python: {what} cannot be given on the command line"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import time
@@ -27,7 +28,9 @@ from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.fields import coerce
+from jaxdyn.engine.claims.grid import precision
 from jaxdyn.engine.programs.chunk import Job
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request
@@ -60,10 +63,11 @@ class Axis:
     def __post_init__(self) -> None:
         if self.values:
             return
+        given = f"{self.field}={':'.join(field_texts([self.low, self.high]))}"
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise UsageError(f"{self.field}={self.low:g}:{self.high:g} is not allowed: a range goes from a number to a larger one")
+            raise UsageError(f"{given} is not allowed: a range goes from a number to a larger one")
         if self.log and self.low <= 0:
-            raise UsageError(f"{self.field}={self.low:g}:{self.high:g}:log is not allowed: a logarithmic range starts above 0")
+            raise UsageError(f"{given}:log is not allowed: a logarithmic range starts above 0")
 
     @classmethod
     def of(cls, field: str, given: Any) -> Axis:
@@ -84,9 +88,12 @@ class Axis:
         raise UsageError(f"{field}={given!r} is not allowed: give (low, high), (low, high, 'log') or a list of values")
 
     def at(self, place: int) -> float:
-        """The value at a coordinate of the lattice."""
+        """The value at a coordinate of the lattice; at its ends those of the range, however they round."""
+        if place in (0, lattice.FINE):
+            return self.high if place else self.low
         t = place / lattice.FINE
-        return self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
+        value = self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
+        return min(max(value, self.low), self.high)
 
     def to_json(self) -> dict[str, Any]:
         """The axis in JSON."""
@@ -186,6 +193,15 @@ class Survey:
         """The fields' values at a point of the lattice."""
         return {a.field: a.at(x) for a, x in zip(self.ranges, place, strict=True)}
 
+    @functools.cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of the swept numbers."""
+        return precision(self.claim.grid(self.scale).replace(**self.overrides).base)
+
+    def number(self, place: Sequence[int]) -> tuple[float, ...]:
+        """The numbers at a point of the lattice in the setting's precision: points with the same numbers are one cell."""
+        return tuple(float(np.asarray(a.at(x), self.dtype)) for a, x in zip(self.ranges, place, strict=True))
+
     def first(self) -> list[Values]:
         """The cells of the first round."""
         _, places = lattice.start(len(self.ranges), self.cells // len(self.listed))
@@ -236,6 +252,8 @@ def prepare_survey(
     if not 1 <= len(over) <= 2:
         raise UsageError(f"a map is over one or two fields, got {len(over)}")
     setting = claim.grid(scale).setting
+    if both := [field for field in over if field in (overrides or {})]:
+        raise UsageError(f"{both[0]} is not allowed twice: the map is over it, so that it is not set to other values")
     # the axes
     axes = []
     for field, given in over.items():
@@ -253,9 +271,20 @@ def prepare_survey(
     least = len(survey.first())
     if cells < least:
         raise UsageError(f"cells={cells} is not allowed: this map needs at least {least}")
+    _refuse_narrow(survey)
     for values in survey.first():
         survey.request(values)  # raises for values that the setting refuses, before anything runs
     return survey
+
+
+def _refuse_narrow(survey: Survey) -> None:
+    """Refuse a range with fewer different numbers than cells of the first round."""
+    _, places = lattice.start(len(survey.ranges), survey.cells // len(survey.listed))
+    for i, axis in enumerate(survey.ranges):
+        steps = {place[i] for place in places}
+        if len({survey.number(place)[i] for place in places}) < len(steps):
+            few = f"{survey.dtype} has fewer than {len(steps)} different numbers between them"
+            raise UsageError(f"{axis.field}={axis.low!r}:{axis.high!r} is not allowed: {few}")
 
 
 def map_claim(
@@ -337,6 +366,7 @@ def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[
     rows, dims = survey.listed, len(survey.ranges)
     leaves, places = lattice.start(dims, survey.cells // len(rows))
     row_leaves, labels = [leaves for _ in rows], [dict[tuple[int, ...], str]() for _ in rows]
+    known: dict[tuple[int, tuple[float, ...]], str] = {}
     entries: list[dict[str, Any]] = []
     # judge a round, and refine where the verdict changes
     todo = [(i, place) for i in range(len(rows)) for place in places]
@@ -344,12 +374,13 @@ def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[
         judged = judge([{**rows[i], **survey.point(place)} for i, place in todo])
         entries += judged
         for (i, place), entry in zip(todo, judged, strict=True):
-            labels[i][place] = entry["verdict"]
+            labels[i][place] = known[i, survey.number(place)] = entry["verdict"]
         todo = []
         if dims and len(entries) + len(rows) * len(places) <= survey.cells:
             for i in range(len(rows)):
                 row_leaves[i], new = lattice.more(row_leaves[i], labels[i], len(places), BORDER)
-                todo += [(i, place) for place in new]
+                labels[i] |= {place: known[i, number] for place in new if (i, number := survey.number(place)) in known}
+                todo += [(i, place) for place in new if place not in labels[i]]
     pairs = [(i, pair) for i in range(len(rows)) for pair in lattice.edges(row_leaves[i], labels[i], BORDER)]
     return entries, [({**rows[i], **survey.point(a)}, {**rows[i], **survey.point(b)}) for i, (a, b) in pairs]
 

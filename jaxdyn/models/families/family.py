@@ -10,7 +10,7 @@ from typing import Any
 from jaxdyn.errors import UsageError
 from jaxdyn.models.config import Config
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["ACTIVATIONS", "KINDS", "Family", "layer_kind", "linear", "make", "norm"]
 
@@ -39,21 +39,21 @@ class Family:
     """
 
     name: str
-    shape: Callable[[Config, str], Decoder]
-    slices: Callable[[Decoder], dict[str, TensorSlice]]
+    shape: Callable[[Config, str], Transformer]
+    slices: Callable[[Transformer], dict[str, TensorSlice]]
     prefix: str
     buffers: tuple[str, ...] = ()
-    config: Callable[[Decoder], dict[str, Any]] | None = None
+    config: Callable[[Transformer], dict[str, Any]] | None = None
 
     def is_buffer(self, name: str) -> bool:
         """Whether a tensor holds no weights."""
         return any(re.fullmatch(pattern, name) for pattern in self.buffers)
 
 
-def make(config: Config, fields: Mapping[str, Any]) -> Decoder:
+def make(config: Config, fields: Mapping[str, Any]) -> Transformer:
     """The decoder with these fields; refusals name the file."""
     try:
-        return Decoder(**fields)
+        return Transformer(**fields)
     except UsageError as error:
         raise UsageError(f"{config.file}: {error}") from None
 
@@ -74,14 +74,14 @@ def layer_kind(config: Config, layers: int, default: str) -> str:
     return KINDS[kinds[0]]
 
 
-def linear(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
+def linear(shape: Transformer, ours: str, name: str) -> dict[str, TensorSlice]:
     """A block's matrix, (output, input) in the file, and its bias if it has one."""
     rows, columns = shape.weights[ours][::-1]
     bias = {f"blocks/{ours}_bias": TensorSlice(f"{name}.bias", (rows,))} if ours in shape.biases else {}
     return {f"blocks/{ours}": TensorSlice(f"{name}.weight", (rows, columns), transposed=True)} | bias
 
 
-def norm(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
+def norm(shape: Transformer, ours: str, name: str) -> dict[str, TensorSlice]:
     """The gain of a norm, and its bias if it has one."""
     bias = {f"{ours}_bias": TensorSlice(f"{name}.bias", (shape.width,))} if shape.norm == "layer" else {}
     return {ours: TensorSlice(f"{name}.weight", (shape.width,))} | bias

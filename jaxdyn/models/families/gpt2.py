@@ -9,14 +9,14 @@ from __future__ import annotations
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["GPT2"]
 
 LAYER = "transformer.h.{i}."
 
 
-def _shape(config: Config, dtype: str) -> Decoder:
+def _shape(config: Config, dtype: str) -> Transformer:
     config.fixed(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     width, layers, heads, length = (config.whole(name) for name in ("n_embd", "n_layer", "n_head", "n_positions"))
     config.fixed(hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, max_position_embeddings=length)
@@ -39,7 +39,7 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _matrix(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
+def _matrix(shape: Transformer, ours: str, name: str) -> dict[str, TensorSlice]:
     rows, columns = shape.weights[ours]
     return {
         f"blocks/{ours}": TensorSlice(f"{name}.weight", (rows, columns)),
@@ -47,7 +47,7 @@ def _matrix(shape: Decoder, ours: str, name: str) -> dict[str, TensorSlice]:
     }
 
 
-def _slices(shape: Decoder) -> dict[str, TensorSlice]:
+def _slices(shape: Transformer) -> dict[str, TensorSlice]:
     d, table = shape.width, (shape.vocabulary, shape.width)
     slices = {
         "embed": TensorSlice("transformer.wte.weight", table),

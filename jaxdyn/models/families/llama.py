@@ -13,7 +13,7 @@ from jaxdyn.models import rope_fields
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, layer_kind, linear, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["LLAMA", "MISTRAL", "MOBILELLM", "QWEN2"]
 
@@ -59,7 +59,7 @@ def _biases(config: Config) -> tuple[str, ...]:
     return attention + (("gate", "up", "down") if config.flag("mlp_bias", False) else ())
 
 
-def _llama(config: Config, dtype: str) -> Decoder:
+def _llama(config: Config, dtype: str) -> Transformer:
     """LLaMA and MobileLLM, whose released training code calls itself LLaMA, too, and adds the first two fields."""
     repeats = 2 if config.flag("layer_sharing", False) else 1
     tied = config.flag("share_embedding", config.flag("tie_word_embeddings", False))
@@ -70,7 +70,7 @@ def _llama(config: Config, dtype: str) -> Decoder:
     return make(config, fields | {"biases": _biases(config), "repeats": repeats, "tied": tied})
 
 
-def _mistral(config: Config, dtype: str) -> Decoder:
+def _mistral(config: Config, dtype: str) -> Transformer:
     """Mistral; with kinds of layers, transformers reads it as Ministral, which has no size of heads by default."""
     fields, size = _fields(config, dtype, context=131_072, groups=8), _size(config)
     if config.get("layer_types", None) is not None:
@@ -78,7 +78,7 @@ def _mistral(config: Config, dtype: str) -> Decoder:
     return make(config, fields | {"window": _window(config, fields["layers"], size, FULL if size is None else SLIDING)})
 
 
-def _qwen2(config: Config, dtype: str) -> Decoder:
+def _qwen2(config: Config, dtype: str) -> Transformer:
     if config.values.get("head_dim", 1) is None:
         config.refuse("head_dim", None, "head_dim is a whole number, at least 1")
     fields = _fields(config, dtype, context=32_768, groups=None if "num_key_value_heads" in config.values else 32)
@@ -104,7 +104,7 @@ def _window(config: Config, layers: int, size: int | None, kind: str) -> int | N
     return size
 
 
-def _slices(shape: Decoder) -> dict[str, TensorSlice]:
+def _slices(shape: Transformer) -> dict[str, TensorSlice]:
     table, layer = (shape.vocabulary, shape.width), "model.layers.{i}."
     slices = {"embed": TensorSlice("model.embed_tokens.weight", table)} | norm(shape, "norm", "model.norm")
     for ours, name in MATRICES.items():
@@ -114,7 +114,7 @@ def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     return slices if shape.tied else slices | {"head": TensorSlice("lm_head.weight", table)}
 
 
-def _config(shape: Decoder) -> dict[str, Any]:
+def _config(shape: Transformer) -> dict[str, Any]:
     """The config.json that all of them share."""
     return {
         "vocab_size": shape.vocabulary,
@@ -131,16 +131,16 @@ def _config(shape: Decoder) -> dict[str, Any]:
     } | rope_fields.written(shape)
 
 
-def _llama_config(shape: Decoder) -> dict[str, Any]:
+def _llama_config(shape: Transformer) -> dict[str, Any]:
     biases = {"attention_bias": "q" in shape.biases, "mlp_bias": "up" in shape.biases}
     return {"architectures": ["LlamaForCausalLM"]} | _config(shape) | biases
 
 
-def _mistral_config(shape: Decoder) -> dict[str, Any]:
+def _mistral_config(shape: Transformer) -> dict[str, Any]:
     return {"architectures": ["MistralForCausalLM"], "sliding_window": shape.window} | _config(shape)
 
 
-def _qwen2_config(shape: Decoder) -> dict[str, Any]:
+def _qwen2_config(shape: Transformer) -> dict[str, Any]:
     window = {"use_sliding_window": shape.window is not None, "sliding_window": shape.window, "max_window_layers": 0}
     return {"architectures": ["Qwen2ForCausalLM"]} | _config(shape) | window
 

@@ -12,14 +12,14 @@ from jaxdyn.models import rope_fields
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, layer_kind, linear, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["NEOX"]
 
 LAYER = "gpt_neox.layers.{i}."
 
 
-def _shape(config: Config, dtype: str) -> Decoder:
+def _shape(config: Config, dtype: str) -> Transformer:
     width, heads = config.whole("hidden_size") or 0, config.whole("num_attention_heads") or 1
     rope = rope_fields.read(config, context=2048, base="rotary_emb_base", share=("rotary_pct", 0.25))
     config.fixed(rope_theta=rope.base, partial_rotary_factor=rope.share, head_dim=width // heads)
@@ -48,7 +48,7 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _slices(shape: Decoder) -> dict[str, TensorSlice]:
+def _slices(shape: Transformer) -> dict[str, TensorSlice]:
     d, h, e = shape.width, shape.heads, shape.entries
     slices = {"embed": TensorSlice("gpt_neox.embed_in.weight", (shape.vocabulary, d))} | norm(
         shape, "norm", "gpt_neox.final_layer_norm"
@@ -66,7 +66,7 @@ def _slices(shape: Decoder) -> dict[str, TensorSlice]:
     return slices if shape.tied else slices | {"head": TensorSlice("embed_out.weight", (shape.vocabulary, d))}
 
 
-def _config(shape: Decoder) -> dict[str, Any]:
+def _config(shape: Transformer) -> dict[str, Any]:
     share, rope = shape.rotated / shape.entries, rope_fields.written(shape)
     rope["rope_parameters"] |= {"partial_rotary_factor": share}
     return {

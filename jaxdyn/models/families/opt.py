@@ -9,7 +9,7 @@ from __future__ import annotations
 from jaxdyn.models.config import Config
 from jaxdyn.models.families.family import ACTIVATIONS, Family, linear, make, norm
 from jaxdyn.models.tensor_slice import TensorSlice
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 
 __all__ = ["OPT"]
 
@@ -17,7 +17,7 @@ LAYER = "model.decoder.layers.{i}."
 OFFSET = 2  # rows of the table before that of position 0
 
 
-def _shape(config: Config, dtype: str) -> Decoder:
+def _shape(config: Config, dtype: str) -> Transformer:
     width = config.whole("hidden_size")
     config.fixed(do_layer_norm_before=True, layer_norm_elementwise_affine=True, _remove_final_layer_norm=False, enable_bias=True)
     if config.get("word_embed_proj_dim", None) is not None:
@@ -41,7 +41,7 @@ def _shape(config: Config, dtype: str) -> Decoder:
     return make(config, fields)
 
 
-def _slices(shape: Decoder) -> dict[str, TensorSlice]:
+def _slices(shape: Transformer) -> dict[str, TensorSlice]:
     table, places = (shape.vocabulary, shape.width), (shape.length + OFFSET, shape.width)
     slices = {"embed": TensorSlice("model.decoder.embed_tokens.weight", table)} | norm(
         shape, "norm", "model.decoder.final_layer_norm"

@@ -19,10 +19,11 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, number
+from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
 from jaxdyn.models.instruments.pieces import attention_bytes, first, forward
 from jaxdyn.models.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
-from jaxdyn.nn.decoder import Decoder, blocks_of, expanded, parts
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import blocks_of, expanded, parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,9 +38,10 @@ SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # ranks over m
 QUARTER = SHARES.index(1 / 4)
 POINTS = 32  # of a spectrum
 COLORS = {"q": "measured", "k": "third", "v": "fourth", "o": "fifth", "gate": "theory", "up": "failed", "down": "control"}
+COLORS |= {"output_gate": "#8f6a4c"}
 
 
-def inputs(shape: Decoder, params: PyTree, tokens: Int[Array, "P n1"]) -> tuple[Float[Array, "L P n d"], Float[Array, "P n d"]]:
+def inputs(shape: Transformer, params: PyTree, tokens: Int[Array, "P n1"]) -> tuple[Float[Array, "L P n d"], Float[Array, "P n d"]]:
     """The residual stream before each block, and after the last."""
     enter, block, _ = parts(shape)
 
@@ -51,7 +53,7 @@ def inputs(shape: Decoder, params: PyTree, tokens: Int[Array, "P n1"]) -> tuple[
 
 
 def ends(
-    shape: Decoder, params: PyTree, x: Float[Array, "P n d"], tokens: Int[Array, "P n"]
+    shape: Transformer, params: PyTree, x: Float[Array, "P n d"], tokens: Int[Array, "P n"]
 ) -> tuple[Array, Float[Array, "P n d"]]:
     """Each piece's loss, and its gradient at the end of the last block."""
     ending = parts(shape)[2]
@@ -65,7 +67,7 @@ def ends(
 
 
 def block_gradients(
-    shape: Decoder, w: dict[str, Array], x: Float[Array, "n d"], cotangent: Float[Array, "n d"]
+    shape: Transformer, w: dict[str, Array], x: Float[Array, "n d"], cotangent: Float[Array, "n d"]
 ) -> tuple[dict[str, Array], Float[Array, "n d"]]:
     """The gradients of one block's matrices for one piece, and that at its input."""
     block = parts(shape)[1]
@@ -77,7 +79,7 @@ def block_gradients(
 
 
 def backwards(
-    shape: Decoder, w: dict[str, Array], x: Float[Array, "P n d"], cotangent: Float[Array, "P n d"]
+    shape: Transformer, w: dict[str, Array], x: Float[Array, "P n d"], cotangent: Float[Array, "P n d"]
 ) -> tuple[dict[str, Float[Array, "P1 m"]], Float[Array, "P n d"]]:
     """Energies of one block's gradients (of every piece, then of their mean), and the gradient at its input."""
     gradients, before = jax.lax.map(lambda pair: block_gradients(shape, w, *pair), (x, cotangent))
@@ -85,7 +87,7 @@ def backwards(
     return {name: energies(g) for name, g in whole.items()}, before
 
 
-def observe(shape: Decoder, params: PyTree, tokens: Int[Array, "P n"]) -> tuple[Array, dict[str, dict[str, Array]]]:
+def observe(shape: Transformer, params: PyTree, tokens: Int[Array, "P n"]) -> tuple[Array, dict[str, dict[str, Array]]]:
     """Each piece's loss, and the spectra of all layers, from the last one down."""
     before, x = inputs(shape, params, tokens[:, :-1])
     losses, cotangent = ends(shape, params, x, tokens)
@@ -99,11 +101,16 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, "P n"]) -> tuple[
     return losses, seen
 
 
+def ranks_of(m: int) -> np.ndarray:
+    """The whole ranks at which shares of a spectrum of m numbers are taken."""
+    return np.maximum(1, np.round(np.asarray(SHARES) * m)).astype(int)
+
+
 def summary(energy: Float[Array, "P1 m"]) -> dict[str, Array]:
     """What is stored of a spectrum: the energy, the shares that ranks keep, and singular values over the largest at some places."""
     m = energy.shape[-1]
     total = jnp.sum(energy, -1)
-    ranks = np.maximum(1, np.round(np.asarray(SHARES) * m)).astype(int)
+    ranks = ranks_of(m)
     places = np.minimum((np.geomspace(1, m, POINTS)).round().astype(int), m) - 1
     return {
         "norm": jnp.sqrt(total),
@@ -114,7 +121,12 @@ def summary(energy: Float[Array, "P1 m"]) -> dict[str, Array]:
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
-    """Spectra of the gradients of every matrix, by layer; the last of the ``sample`` is the batch."""
+    """Spectra of the gradients of every matrix, by layer; the last of the ``sample`` is the batch.
+
+    Raises:
+        NotApplicable: for other outputs than logits of tokens, and where attention is the same whatever a query asks for.
+    """
+    need(model.shape, "logits", "several keys")
     shape, used = model.shape, first(tokens, PIECES, LENGTH)
     losses, seen = jax.device_get(_program(shape, model.params, jnp.asarray(used, jnp.int32)))
     tick(1.0)
@@ -141,7 +153,7 @@ _program = jax.jit(observe, static_argnums=0)
 def predict(ds: xr.Dataset) -> xr.Dataset:
     """Gaussian matrices: no low rank; and the ranks that GaLore trains with, over the width."""
     sizes = [(int(rows), int(columns)) for rows, columns in ds["size"].transpose("matrix", "side").values]
-    shares = [[gaussian_share(r, c, part * min(r, c)) for part in ds.part.values] for r, c in sizes]
+    shares = [[gaussian_share(r, c, rank) for rank in ranks_of(min(r, c))] for r, c in sizes]
     data = {"share": (("matrix", "part"), shares), "rank": ("matrix", [gaussian_stable_rank(r, c) for r, c in sizes])}
     ranks = xr.DataArray([r / d for r, d in RANKS.values()], dims="model", coords={"model": list(RANKS)})
     return xr.Dataset(data, {"matrix": ds.matrix.values, "part": ds.part.values}).assign(published=ranks)
@@ -174,7 +186,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
     shown.append(
         number(
             "share that a quarter of the rank keeps: batch, least over matrices and layers",
-            batch.min(),
+            batch.min(skipna=False),
             law.share.isel(part=QUARTER).min(),
             "Gaussian",
         )
@@ -207,7 +219,7 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
-def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
     """Forward, block by block again, and backward; Gram matrices and their eigenvalues; streams of all layers."""
     used = first(tokens, PIECES, LENGTH)
     pieces, n = used.shape
@@ -232,6 +244,7 @@ GRADIENTS = Instrument(
         "of tokens."
     ),
     source="arXiv:2403.03507, section 3 and table 2",
+    pieces=PIECES,
     cost=cost,
     measure=measure,
     predict=predict,

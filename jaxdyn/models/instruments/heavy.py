@@ -20,11 +20,11 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick, exponential, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, exponential, need, number
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, uniform_weights
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, cross_entropies, reduce_blocks
 from jaxdyn.nn.cache import budgets
-from jaxdyn.nn.decoder import Decoder
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ PIECES, LENGTH = 4, 192
 DRAWN = {"H2O": "measured", "recent": "third", "random": "fifth", "H2O's opposite": "theory"}
 
 
-def uniform(length: int, skip: int = 0) -> float:
-    """Share of all attention that the top keys get if every query shares it out equally; without the first keys if ``skip``."""
-    gets = np.cumsum(1 / np.arange(1, length + 1)[::-1])[::-1][skip:]  # key j is seen by queries j, ..., n - 1
+def uniform(shape: Transformer, length: int, skip: int = 0) -> float:
+    """Share of all attention that the top keys get if each query shares it out equally among the keys that it sees.
+
+    Without the first keys if ``skip``.
+    """
+    gets = np.cumsum(uniform_weights(shape, length)[::-1], 0)[-1][skip:]
     return float(np.sort(gets)[::-1][: _count(len(gets))].sum() / gets.sum())
 
 
@@ -57,7 +60,7 @@ def top_share(gets: Float[Array, "h n"]) -> Float[Array, " h"]:
     return jnp.sum(jax.lax.top_k(gets, _count(gets.shape[-1]))[0], -1) / jnp.sum(gets, -1)
 
 
-def shares(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> tuple[Float[Array, "n d"], dict[str, Array]]:
+def shares(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> tuple[Float[Array, "n d"], dict[str, Array]]:
     """The last residual stream, and shares by layer and head: of all keys, and without the first."""
 
     def reduce(block: BlockActivations) -> dict[str, Array]:
@@ -69,7 +72,7 @@ def shares(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> tuple[Fl
 
 
 def evicted(
-    shape: Decoder, params: PyTree, tokens: Int[Array, " n"], policies: tuple[str, ...], parts: tuple[float, ...]
+    shape: Transformer, params: PyTree, tokens: Int[Array, " n"], policies: tuple[str, ...], parts: tuple[float, ...]
 ) -> Float[Array, "p B n1"]:
     """Nats of every token but the first, with a cache that holds a share of the piece, half of it for the last keys."""
     read = tokens[:-1]
@@ -86,7 +89,7 @@ def evicted(
     return jax.lax.map(jax.vmap(each), traced)  # the budgets of one policy at a time
 
 
-def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+def observe(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Shares by layer and head, nats with everything, and nats of every policy and budget."""
     x, seen = shares(shape, params, tokens[:-1])
     losses = evicted(shape, params, tokens, tuple(POLICIES.values()), BUDGETS)
@@ -97,27 +100,28 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     """Shares of the top keys, and mean nats of the second half of each piece by policy and budget.
 
     Raises:
-        NotApplicable: for other attention than softmax, and a sink token.
+        NotApplicable: for other attention than causal softmax with a token's own key and without a sink token, and for other
+            outputs than logits of tokens.
     """
-    if model.shape.attention != "softmax" or model.shape.sink_token:
-        raise NotApplicable("Policies of eviction are for softmax attention without a sink token of its own.")
+    need(model.shape, "softmax", "causal", "sees itself", "logits")
     used = first(tokens, PIECES, LENGTH)
     seen = each_piece(model, observe, used, tick)
-    half = (used.shape[1] - 1) // 2
+    half, read = (used.shape[1] - 1) // 2, used.shape[1] - 1
     data = {
+        "uniform": ((), uniform(model.shape, read)),
+        "uniform_rest": ((), uniform(model.shape, read, 1)),
         "share": (("piece", "layer", "head"), seen["share"]),
         "rest": (("piece", "layer", "head"), seen["rest"]),
         "full": (("piece",), seen["full"][:, half:].mean(-1)),
         "nats": (("piece", "policy", "budget"), seen["nats"][..., half:].mean(-1)),
     }
     coords = {"policy": list(POLICIES), "budget": list(BUDGETS), "layer": np.arange(1, model.shape.depth + 1)}
-    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1})
+    return xr.Dataset(data, coords, {"tokens": read})
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
     """Uniform attention's share, with and without the first key; and that a fifth of the keys costs nothing with H2O."""
-    n = int(ds.attrs["tokens"])
-    return xr.Dataset({"share": uniform(n), "rest": uniform(n, 1), "ratio": 1.0})
+    return xr.Dataset({"share": ds.uniform, "rest": ds.uniform_rest, "ratio": 1.0})
 
 
 def numbers(ds: xr.Dataset) -> list[Number]:
@@ -159,7 +163,7 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
-def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
     """A reading for each policy and budget."""
     used = first(tokens, PIECES, LENGTH)
     readings = len(POLICIES) * len(BUDGETS) + 1
@@ -179,6 +183,7 @@ HEAVY = Instrument(
         "Bands: 95% intervals over pieces."
     ),
     source="arXiv:2306.14048, sections 3 and 4",
+    pieces=PIECES,
     cost=cost,
     measure=measure,
     predict=predict,

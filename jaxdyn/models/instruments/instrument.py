@@ -12,14 +12,14 @@ import xarray as xr
 from jaxtyping import Int
 
 from jaxdyn import stats
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer, choices
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["Cost", "Instrument", "NotApplicable", "Number", "Table", "Tick", "exponential", "number"]
+__all__ = ["Cost", "Instrument", "NEEDS", "NotApplicable", "Number", "Table", "Tick", "exponential", "extreme", "need", "number"]
 
 Tick = Callable[[float], None]  # is told which share of an instrument's work has been done since the last time
 Tokens = Int[np.ndarray, "piece n"]
@@ -27,6 +27,41 @@ Tokens = Int[np.ndarray, "piece n"]
 
 class NotApplicable(Exception):
     """Raised by an instrument that has nothing to measure in this model; the message is a sentence that says why."""
+
+
+NEEDS: dict[str, tuple[Callable[[Transformer], bool], str]] = {  # of a network; why there is nothing without
+    "shares": (
+        lambda s: set(choices.names(s.attention)) <= {"softmax", "zero_sink", "sink_bias"},
+        "The weights of this network's attention are no shares of a whole, which this is about.",
+    ),
+    "softmax": (
+        lambda s: choices.names(s.attention) == ("softmax",) and not s.sink_token,
+        "Policies of eviction are for softmax attention without a sink token of its own.",
+    ),
+    "several keys": (
+        lambda s: s.window is None or s.window > 2 - s.sees_itself,
+        "A query of this network sees one key at most: whatever it asks for, attention is the same.",
+    ),
+    "causal": (lambda s: s.causal, "Tokens of this network see later ones, so that it cannot read a text token by token."),
+    "sees itself": (lambda s: s.sees_itself, "Policies of eviction are for networks whose tokens attend to themselves, too."),
+    "logits": (
+        lambda s: s.logits == s.vocabulary,
+        "This network does not give one logit for each token, so that it has no loss of next tokens.",
+    ),
+    "MLP": (lambda s: s.mlp != "none", "This network has no MLP."),
+    "heads' matrix": (
+        lambda s: s.project and not s.output_gate,
+        "What a head of this network writes into the stream is not the product with a matrix alone.",
+    ),
+}
+
+
+def need(shape: Transformer, *names: str) -> None:
+    """Raises :class:`NotApplicable` for a network that lacks one of these :data:`NEEDS`."""
+    for name in names:
+        holds, sentence = NEEDS[name]
+        if not holds(shape):
+            raise NotApplicable(sentence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +112,7 @@ class Instrument:
         theory: what theory predicts, in a sentence or two, with mathematics between dollar signs.
         caption: what is on the figure's axes and what its bands mean.
         source: of definitions and predictions.
+        pieces: how many pieces of the text it reads, at most; 0: it reads none.
         cost: ``cost(shape, tokens)``, before anything runs.
         measure: ``measure(model, tokens, tick)``: everything that it observes, with the dimension ``piece`` where it depends on
             the text. It raises :class:`NotApplicable` where there is nothing to observe.
@@ -93,7 +129,8 @@ class Instrument:
     theory: str
     caption: str
     source: str
-    cost: Callable[[Decoder, Tokens], Cost]
+    pieces: int
+    cost: Callable[[Transformer, Tokens], Cost]
     measure: Callable[[Model, Tokens, Tick], xr.Dataset]
     predict: Callable[[xr.Dataset], xr.Dataset]
     numbers: Callable[[xr.Dataset], list[Number]]
@@ -103,17 +140,34 @@ class Instrument:
 
 
 def number(name: str, values: Any, expected: Any = None, says: str = "") -> Number:
-    """The mean over pieces and its Student t interval at 95%; values without pieces have no interval."""
-    values = values if isinstance(values, xr.DataArray) else xr.DataArray(values)
-    others = [dim for dim in values.dims if dim != "piece"]
-    values = values.astype(float).mean(others)
+    """The mean over pieces and its Student t interval at 95%; values without pieces have no interval.
+
+    A piece of which any value is not finite is left out, and so is each such value where there are no pieces; the name says so.
+    """
+    values = (values if isinstance(values, xr.DataArray) else xr.DataArray(values)).astype(float)
+    over = "piece" if "piece" in values.dims else "value"
+    rows = values.mean([dim for dim in values.dims if dim != "piece"], skipna=False) if over == "piece" else values
+    rows = np.ravel(rows.values)
+    fine = rows[np.isfinite(rows)]
     expected = None if expected is None else float(np.mean(np.asarray(expected, float)))
-    if "piece" not in values.dims:
-        return Number(name, float(values), expected=expected, says=says)
-    value, low, high = (float(x) for x in stats.mean_interval(values, "piece"))
+    if fine.size < rows.size > 1:
+        name = f"{name}, in {fine.size} of {rows.size} {over}s"
+    if over == "value" or not fine.size:
+        return Number(name, float(fine.mean()) if fine.size else math.nan, expected=expected, says=says)
+    value, low, high = (float(x) for x in stats.mean_interval(fine, "piece"))
     return Number(name, value, low, high, expected, says)
 
 
 def exponential(n: Number, expected: float | None = None, says: str = "") -> Number:
     """A number whose logarithm was measured."""
-    return Number(n.name, math.exp(n.value), math.exp(n.low), math.exp(n.high), expected, says)
+    with np.errstate(over="ignore"):
+        value, low, high = (float(np.exp(x)) for x in (n.value, n.low, n.high))
+    return Number(n.name, value, low, high, expected, says)
+
+
+def extreme(values: xr.DataArray, dim: str, *, largest: bool = False) -> int:
+    """Where the mean over all other dimensions is least, or largest, along one; the first place if no mean is finite."""
+    mean = values.mean([other for other in values.dims if other != dim]).values
+    worst = -np.inf if largest else np.inf
+    filled = np.where(np.isfinite(mean), mean, worst)
+    return int(filled.argmax() if largest else filled.argmin())

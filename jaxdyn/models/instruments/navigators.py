@@ -3,7 +3,8 @@ r"""Number tokens as points on circles: the Fourier spectrum of the embeddings o
 .. math:: S(f) = \frac{1}{d} \sum_j \Bigl| \sum_{a < m} (E_{aj} - \bar E_j)\, e^{-2\pi i f a} \Bigr|^2 \Big/ \text{mean over } f
 
 Peaks at the periods 2, 2.5, 5 and 10 say that embeddings have sines and cosines of the last digit, as in networks that learn to
-add. The height of a peak is S over the median of its neighbourhood; the null shuffles which number has which embedding.
+add. The height of a peak is S over the median of its neighbourhood; the null shuffles which number has which embedding. A period is
+looked at where it is one of the spectrum's, so that a wave of it falls on one frequency: the numbers are whole periods.
 
 Source: arXiv:2406.03445, section 4 (outliers in the spectra of GPT-2-XL and others). Letters: m numbers, d width, f frequency.
 """
@@ -18,7 +19,7 @@ from jaxtyping import Float, Int
 
 from jaxdyn.models.instruments.drawing import expected
 from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
     from jaxdyn.models.tokenizer import Tokenizer
 
-__all__ = ["NAVIGATORS", "heights", "measure", "number_tokens", "predict", "spectrum"]
+__all__ = ["NAVIGATORS", "heights", "measure", "number_tokens", "periods", "predict", "spectrum"]
 
 MOST, LEAST = 1000, 100
 NUMBER_PERIODS = (2.0, 2.5, 5.0, 10.0)  # of the published outliers
@@ -59,10 +60,15 @@ def spectrum(embeddings: Float[np.ndarray, "m d"]) -> Float[np.ndarray, " f"]:
     return power / power.mean()
 
 
+def periods(count: int) -> list[float]:
+    """Those of :data:`PERIODS` of which so many numbers are a multiple."""
+    return [period for period in PERIODS if count % period == 0]
+
+
 def heights(power: Float[np.ndarray, " f"], count: int) -> Float[np.ndarray, " period"]:
-    """Power at each of the periods over the median of the frequencies around it."""
+    """Power at each of :func:`periods` over the median of the frequencies around it."""
     found = []
-    for period in PERIODS:
+    for period in periods(count):
         at = round(count / period) - 1
         around = np.r_[max(at - AROUND, 0) : at, at + 1 : min(at + AROUND + 1, power.size)]
         found.append(power[at] / np.median(power[around]))
@@ -73,7 +79,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     """Spectrum and heights of its peaks, and the heights when numbers are shuffled.
 
     Raises:
-        NotApplicable: where fewer than 100 numbers are tokens of their own.
+        NotApplicable: where fewer than 100 numbers are tokens of their own, and where their embeddings have no spectrum.
     """
     del tokens  # this is about the vocabulary
     if model.tokenizer is None:
@@ -85,7 +91,10 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
             "it splits numbers into digits, so that their embeddings have no spectrum."
         )
     table = np.asarray(model.params["embed"][known], np.float64)
-    power = spectrum(table)
+    with np.errstate(invalid="ignore"):
+        power = spectrum(table)
+    if not np.isfinite(power).all():
+        raise NotApplicable("The embeddings of the numbers are not finite, or all the same, so that they have no spectrum.")
     rng = np.random.default_rng(0)
     null = [heights(spectrum(rng.permutation(table)), known.size) for _ in range(SHUFFLES)]
     tick(1.0)
@@ -95,7 +104,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
         "shuffled": (("draw", "period"), np.stack(null)),
     }
     return xr.Dataset(
-        data, {"frequency": np.arange(1, power.size + 1) / known.size, "period": list(PERIODS)}, {"numbers": known.size}
+        data, {"frequency": np.arange(1, power.size + 1) / known.size, "period": periods(known.size)}, {"numbers": known.size}
     )
 
 
@@ -134,7 +143,7 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     return {"power over its surroundings": ds.height}
 
 
-def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
     """A few hundred Fourier transforms."""
     del tokens
     return Cost(5.0 * SHUFFLES * MOST * 10 * shape.width, 8.0 * 4 * MOST * shape.width)
@@ -149,9 +158,10 @@ NAVIGATORS = Instrument(
     ),
     caption=(
         "Power spectrum of the embeddings of 0, 1, 2, ..., mean over their entries; dotted, the published periods; dashed, the "
-        "mean of a spectrum of shuffled numbers."
+        "mean of a spectrum of shuffled numbers. The power at period 100 is given where the count of numbers is a multiple of 100."
     ),
     source="arXiv:2406.03445, section 4",
+    pieces=0,
     cost=cost,
     measure=measure,
     predict=predict,

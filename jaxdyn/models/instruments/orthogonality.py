@@ -19,11 +19,12 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, number
+from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
 from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
-from jaxdyn.nn.decoder import Decoder, blocks_of
 from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
+from jaxdyn.nn.transformer import blocks_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ def cosine(vectors: Float[Array, "n d"], chosen: Bool[Array, " n"], centred: boo
     return jnp.sum(jnp.where(off, jnp.abs(u @ u.T), 0)) / (count * (count - 1))
 
 
-def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+def observe(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Cosines of embeddings, and of the stream before each block and after the last, at first occurrences."""
     same = (tokens[:, None] == tokens[None]) & jnp.tri(tokens.size, k=-1, dtype=bool)
     new = ~jnp.any(same, -1) & (jnp.arange(tokens.size) > 0)
@@ -62,17 +63,27 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
     return {"raw": found[:, 0], "centred": found[:, 1], "words": jnp.sum(new)}
 
 
-def rows(shape: Decoder, params: PyTree, units: Int[Array, " k"] | None = None) -> Array:
-    """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream; of some units or of all."""
+def rows(shape: Transformer, params: PyTree, units: Int[Array, " k"] | None = None) -> Array:
+    """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream; of some units or of all.
+
+    Rows of zeros, of units that were pruned, have no direction and are left out.
+    """
 
     def one(w: Float[Array, "f d"]) -> Array:
-        return mean_cosine((w if units is None else w[units]).astype(jnp.float32))
+        chosen = (w if units is None else w[units]).astype(jnp.float32)
+        n, there = chosen.shape[0], jnp.sum(jnp.any(chosen != 0, -1)).astype(jnp.float32)
+        return mean_cosine(chosen) * (n / there) * ((n - 1) / (there - 1))
 
     return jax.lax.map(one, blocks_of(shape, params)["down"])
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
-    """Cosines by depth, 0 being the embedding, and those of the MLPs' rows by block."""
+    """Cosines by depth, 0 being the embedding, and those of the MLPs' rows by block.
+
+    Raises:
+        NotApplicable: without an MLP.
+    """
+    need(model.shape, "MLP")
     used = first(tokens, PIECES, LENGTH)
     seen = each_piece(model, observe, used, lambda share: tick(0.8 * share))
     written = jax.device_get(jax.jit(rows, static_argnums=0)(model.shape, model.params))
@@ -91,7 +102,7 @@ def predict(ds: xr.Dataset) -> xr.Dataset:
 
 def numbers(ds: xr.Dataset) -> list[Number]:
     r"""Mean :math:`|\cos|` of embeddings, of two streams, and of the MLPs' rows."""
-    law, says = float(predict(ds).exact), r"random directions, $\sqrt{2/\pi d}$"
+    law, says = float(predict(ds).exact), r"random directions, $\approx \sqrt{2/\pi d}$"
     middle = ds.sizes["depth"] // 2
     return [
         number("embeddings of different tokens", ds.raw.isel(depth=0), law, says),
@@ -110,7 +121,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     curve(ax, ds.raw, "depth", "residual stream (layer 0: embeddings)")
     curve(ax, ds.centred, "depth", "the same without its mean", "third")
     curve(ax, ds.written, "block", "what each unit of the MLP writes", "fourth")
-    expected(ax, None, float(law.printed), r"random directions, $\sqrt{2/\pi d}$")
+    expected(ax, None, float(law.exact), r"random directions, $\approx \sqrt{2/\pi d}$")
     layers_axis(ax, r"mean $|\cos|$ over pairs of tokens", yscale="log")
 
 
@@ -122,12 +133,12 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
-def cost(shape: Decoder, tokens: Int[np.ndarray, "piece n"]) -> Cost:
+def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
     """One reading, Gram matrices of the stream, and of the MLPs' rows."""
     used = first(tokens, PIECES, LENGTH)
     n = used.shape[1]
-    grams = 4.0 * used.size * n * shape.width * shape.depth + 2.0 * shape.layers * shape.hidden**2 * shape.width
-    return Cost(used.size * forward(shape, n) + grams, attention_bytes(shape, n) + 4.0 * 1024 * shape.hidden)
+    grams = 4.0 * used.size * n * shape.width * shape.depth + 2.0 * shape.layers * (shape.hidden or 0) ** 2 * shape.width
+    return Cost(used.size * forward(shape, n) + grams, attention_bytes(shape, n) + 4.0 * 1024 * (shape.hidden or 0))
 
 
 ORTHOGONALITY = Instrument(
@@ -144,6 +155,7 @@ ORTHOGONALITY = Instrument(
         "first place of each piece is left out. Dashed: random directions in as many dimensions. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.00535, appendix (orthogonality of embeddings)",
+    pieces=PIECES,
     cost=cost,
     measure=measure,
     predict=predict,

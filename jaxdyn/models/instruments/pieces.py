@@ -1,4 +1,4 @@
-"""Pieces of a text: how they are cut, how programs run over them, and what a pass over them costs."""
+"""Pieces of a text: how they are cut, how programs run over them, what a pass over them costs, and uniform attention over one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.models.instruments.instrument import Cost, Tick
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.activations import cross_entropies, reduce_blocks
+from jaxdyn.nn.transformer import mask_of
 
 if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
 
-__all__ = ["attention_bytes", "each_piece", "first", "forward", "reading_cost", "size"]
+__all__ = ["attention_bytes", "each_piece", "finite_pieces", "first", "forward", "reading_cost", "size", "uniform_weights"]
 
 Tokens = Int[np.ndarray, "piece n"]
 
@@ -39,6 +41,24 @@ def each_piece(model: Model, function: Callable[..., Any], tokens: Tokens, tick:
     return jax.tree.map(lambda *leaves: np.stack([_plain(leaf) for leaf in leaves]), *results)
 
 
+def finite_pieces(model: Model, tokens: Tokens, most: int) -> tuple[Int[np.ndarray, " kept"], int]:
+    """Places of the first so many pieces over which the model's pass is finite, and how many pieces were read to find them."""
+    program, kept, read = _jitted(_is_finite), list[int](), 0
+    for piece in tokens:
+        if len(kept) == most:
+            break
+        if program(model.shape, model.params, jnp.asarray(piece, jnp.int32)):
+            kept.append(read)
+        read += 1
+    return np.asarray(kept, int), read
+
+
+def _is_finite(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> Bool[Array, ""]:
+    """Whether the residual stream has a finite length after every block, and logits are finite, everywhere in a piece."""
+    x, lengths = reduce_blocks(shape, params, tokens[None], lambda block: jnp.sum(jnp.square(block.after.astype(jnp.float32))))
+    return jnp.all(jnp.isfinite(lengths)) & jnp.all(jnp.isfinite(cross_entropies(shape, params, x[0], tokens)))
+
+
 @functools.cache
 def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(function, static_argnums=0)
@@ -50,26 +70,38 @@ def _plain(leaf: Any) -> Any:
     return leaf.astype(np.float32) if leaf.dtype.kind == "V" or leaf.dtype == np.float16 else leaf
 
 
-def size(shape: Decoder) -> int:
+def size(shape: Transformer) -> int:
     """Weights that a token meets: those of all blocks at every use, and the read-out's."""
     return shape.depth * sum(int(np.prod(s)) for s in shape.weights.values()) + shape.vocabulary * shape.width
 
 
-def forward(shape: Decoder, length: int) -> float:
+def forward(shape: Transformer, length: int) -> float:
     """Operations for each token of a text of this length, read as a whole."""
     return 2.0 * size(shape) + 4.0 * length * shape.depth * shape.heads * shape.entries
 
 
-def attention_bytes(shape: Decoder, length: int) -> float:
+def attention_bytes(shape: Transformer, length: int) -> float:
     """Bytes of one layer's attention weights, its scores among them, and of logits while they are read."""
-    return 4.0 * (4 * shape.heads * length**2 + 8 * length * max(shape.width, shape.hidden) + 64 * shape.vocabulary)
+    return 4.0 * (4 * shape.heads * length**2 + 8 * length * max(shape.width, (shape.hidden or 0)) + 64 * shape.vocabulary)
 
 
-def reading_cost(pieces: int, length: int, passes: float = 1.0, copies: float = 1.0) -> Callable[[Decoder, Tokens], Cost]:
+def reading_cost(pieces: int, length: int, passes: float = 1.0, copies: float = 1.0) -> Callable[[Transformer, Tokens], Cost]:
     """The cost of reading the first pieces a number of times, with so many copies of a layer's attention in memory."""
 
-    def cost(shape: Decoder, tokens: Tokens) -> Cost:
+    def cost(shape: Transformer, tokens: Tokens) -> Cost:
         used = first(tokens, pieces, length)
         return Cost(passes * used.size * forward(shape, used.shape[1]), copies * attention_bytes(shape, used.shape[1]))
 
     return cost
+
+
+def uniform_weights(shape: Transformer, length: int) -> Float[np.ndarray, "n n"]:
+    """Weights of keys (columns) if every query (row) shared its attention out equally among those that it sees.
+
+    Args:
+        shape: says which these are.
+        length: tokens of a text, the sink token among them if there is one.
+    """
+    with jax.ensure_compile_time_eval():
+        seen = np.asarray(mask_of(shape, length))
+    return seen / np.maximum(seen.sum(1, keepdims=True), 1)

@@ -22,10 +22,10 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
-from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
+from jaxdyn.models.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
+from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost, uniform_weights
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
-from jaxdyn.nn.decoder import Decoder
 from jaxdyn.plotting import COLORS
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ BEGINNINGS = ("<s>", "<|begin_of_text|>", "<|endoftext|>", "<|im_start|>", "</s>
 AS_IT_IS, MIDDLE = "as it is", "put in the middle, too"
 
 
-def uniform(length: int, place: int = 0) -> float:
-    """Weight on a place if every query shared its attention out equally among itself and all before it."""
-    return float(np.mean(1 / np.arange(place + 2, length + 1)))
+def uniform(shape: Transformer, length: int, place: int = 0) -> float:
+    """Weight on a place, mean over the queries after it, if each shared its attention out equally among the keys that it sees."""
+    return float(np.mean(uniform_weights(shape, length)[place + 1 :, place]))
 
 
 def received(b: Float[Array, "1 h n n"]) -> Float[Array, "h n"]:
@@ -54,12 +54,12 @@ def received(b: Float[Array, "1 h n n"]) -> Float[Array, "h n"]:
     return later / jnp.maximum(n - 1 - jnp.arange(n), 1).astype(b.dtype)
 
 
-def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict[str, Array]:
+def observe(shape: Transformer, params: PyTree, variants: Int[Array, "v n"]) -> dict[str, Array]:
     """What every layer shows of each variant of a piece: the weights; of the piece as it is, what goes with them, too."""
     middle = variants.shape[-1] // 2 + shape.sink_token
 
     def weights(block: BlockActivations) -> dict[str, Array]:
-        alpha = received(block.attention).astype(jnp.float32)
+        alpha = received(block.attention.astype(jnp.float32))
         return {"weight": alpha[:, :FIRST], "middle": alpha[:, middle]}
 
     def companions(block: BlockActivations) -> dict[str, Array]:
@@ -80,19 +80,36 @@ def observe(shape: Decoder, params: PyTree, variants: Int[Array, "v n"]) -> dict
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
-    """Weights on the first tokens by layer and head, in every variant, and what goes with them in the text as it is."""
+    """Weights on the first tokens by layer and head, in every variant, and what goes with them in the text as it is.
+
+    A variant that is the text as it is, since it begins with that token anyway, is left out, and is NaN in single pieces.
+
+    Raises:
+        NotApplicable: for attention whose weights are no shares, and where no query but the first token's own sees that token.
+    """
+    need(model.shape, "shares")
     used = first(tokens, PIECES, LENGTH)
+    if uniform(model.shape, used.shape[1] + model.shape.sink_token) == 0:
+        raise NotApplicable("No token of this network sees the first one, but for itself.")
     names, others = _replacements(model)
     variants = np.stack([_variants(piece, others) for piece in used])
+    changed = np.any(variants != variants[:, :1], -1)  # a tokenizer may put a model's own beginning there already
+    kept = [i for i in range(variants.shape[1]) if i in (0, variants.shape[1] - 1) or changed[:, i].any()]
+    variants, changed, names = variants[:, kept], changed[:, kept], [names[i - 1] for i in kept[1:-1]]
+    changed[:, 0] = True
     seen = each_piece(model, observe, variants, tick)
+    for name in ("weight", "middle"):
+        seen[name] = np.where(changed.reshape(*changed.shape, *(1,) * (seen[name].ndim - 2)), seen[name], np.nan)
     own = {name: x for name, x in seen.items() if name not in ("weight", "middle")}
     dims = {"drain": ("piece", "layer", "group")}
     data: dict[str, Any] = {name: (dims.get(name, ("piece", "layer")), x) for name, x in own.items()}
     data["weight"] = (("piece", "variant", "layer", "head", "token"), seen["weight"])
     data["middle"] = (("piece", "variant", "layer", "head"), seen["middle"])
     coords = {"variant": [AS_IT_IS, *names, MIDDLE], "layer": np.arange(1, model.shape.depth + 1)}
-    attrs = {"tokens": used.shape[1] + model.shape.sink_token, "epsilon": EPSILON}
-    return xr.Dataset(data, coords, attrs)
+    length = used.shape[1] + model.shape.sink_token
+    data["uniform"] = (("token",), [uniform(model.shape, length, place) for place in range(seen["weight"].shape[-1])])
+    data["uniform_middle"] = ((), uniform(model.shape, length, used.shape[1] // 2 + model.shape.sink_token))
+    return xr.Dataset(data, coords, {"tokens": length, "epsilon": EPSILON})
 
 
 def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
@@ -111,26 +128,26 @@ def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
 def _variants(piece: Int[np.ndarray, " n"], others: list[int | None]) -> Int[np.ndarray, "v n"]:
     """The piece as it is, with another first token, and with its first token in the middle, too."""
     variants = np.repeat(piece[None], len(others) + 2, 0)
-    variants[1:-1, 0] = [piece[len(piece) // 3] if other is None else other for other in others]
+    later = piece[len(piece) // 3 :]
+    another = next((word for word in later if word != piece[0]), piece[0])
+    variants[1:-1, 0] = [another if other is None else other for other in others]
     variants[-1, len(piece) // 2] = piece[0]
     return variants
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
     """Uniform attention: the weight on each of the first tokens, and on the middle."""
-    n = int(ds.attrs["tokens"])
-    weights = [uniform(n, j) for j in range(ds.sizes["token"])]
-    return xr.Dataset({"weight": ("token", weights), "middle": uniform(n, n // 2)})
+    return xr.Dataset({"weight": ds.uniform, "middle": ds.uniform_middle})
 
 
 def numbers(ds: xr.Dataset) -> list[Number]:
     """Size, depth and cause of the sink, and its companions."""
     own, law = ds.weight.sel(variant=AS_IT_IS).isel(token=0), predict(ds)
     flat = float(law.weight[0])
-    by_layer = own.mean("head")
-    top = int(by_layer.mean("piece").argmax("layer"))
+    by_layer = own.mean("head", skipna=False)
+    top = extreme(by_layer, "layer", largest=True)
     shown = [
-        number(r"share of heads with a sink, $\alpha_0 > 0.3$", own > EPSILON, float(flat > EPSILON), "uniform attention"),
+        number(r"share of heads with a sink, $\alpha_0 > 0.3$", _sink(own), float(flat > EPSILON), "uniform attention"),
         number("weight on the first token, mean over heads", own, flat, "uniform attention"),
         number(
             f"weight on the first token in layer {top + 1}, where it is largest",
@@ -142,28 +159,37 @@ def numbers(ds: xr.Dataset) -> list[Number]:
         number("weight on the second token", ds.weight.sel(variant=AS_IT_IS).isel(token=1), law.weight[1], "uniform attention"),
     ]
     for name in ds.variant.values[1:-1]:
-        ratio = ds.weight.sel(variant=name).isel(token=0).mean(["layer", "head"]) / own.mean(["layer", "head"])
+        there = ds.weight.sel(variant=name).isel(token=0)
+        ratio = there.mean(["layer", "head"], skipna=False) / own.mean(["layer", "head"], skipna=False)
         shown.append(
-            number(
-                f"weight on the first place with {name} there, over that with the text's own token", ratio, 1.0, "position alone"
-            )
+            number(f"weight on the first place with {name} there, over that with its own first token", ratio, 1.0, "position alone")
         )
     middle = ds.middle.sel(variant=MIDDLE)
     shown.append(
         number("weight on the first token's copy in the middle", middle, ds.middle.sel(variant=AS_IT_IS).mean(), "no copy")
     )
-    ratio = (ds.largest / ds.typical).max("layer")
+    ratio = (ds.largest / ds.typical).max("layer", skipna=False)
     return [
         *shown,
         number(
             "value of the first token over the others', norms, least over layers",
-            ds.drain.mean("group").min("layer"),
+            ds.drain.mean("group", skipna=False).min("layer", skipna=False),
             1.0,
             "no sink",
         ),
         number("largest entry of the residual stream over the median one", ratio, 1000.0, "massive, arXiv:2402.17762"),
-        number("share of layers in which it is the first token's", ds.place == 0, 1 / ds.attrs["tokens"], "chance"),
+        number(
+            "share of layers in which it is the first token's",
+            (ds.place == 0).where(ds.largest.notnull()),
+            1 / ds.attrs["tokens"],
+            "chance",
+        ),
     ]
+
+
+def _sink(weight: xr.DataArray) -> xr.DataArray:
+    """Whether heads have a sink, as 1 and 0; NaN stays."""
+    return (weight > EPSILON).where(weight.notnull())
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -196,7 +222,7 @@ def _label(variant: str) -> str:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: the weight on the first token by layer, and the share of heads with a sink."""
     own = ds.weight.sel(variant=AS_IT_IS, drop=True).isel(token=0, drop=True)
-    return {"weight on the first token": own.mean("head"), "share of heads with a sink": (own > EPSILON).mean(["layer", "head"])}
+    return {"weight on the first token": own.mean("head"), "share of heads with a sink": _sink(own).mean(["layer", "head"])}
 
 
 SINKS = Instrument(
@@ -204,8 +230,8 @@ SINKS = Instrument(
     title="Attention sinks",
     theory=(
         r"In trained models most heads above the lowest two layers put their weight on the first token, whatever it is "
-        r"(arXiv:2309.17453); uniform attention would put $\frac{1}{n-1}\sum_{i=2}^{n} 1/i$ there. The first token's values are "
-        "small, its residual stream has entries a thousand times the median."
+        r"(arXiv:2309.17453); uniform attention without a window would put $\frac{1}{n-1}\sum_{i=2}^{n} 1/i$ there. The first "
+        "token's values are small, its residual stream has entries a thousand times the median."
     ),
     caption=(
         "Top left: mean weight on the first token over all later queries, by layer and head. Top right: weight on the first three "
@@ -214,6 +240,7 @@ SINKS = Instrument(
         "and values over those of the others. Bands: 95% intervals over pieces of the text."
     ),
     source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
+    pieces=PIECES,
     cost=reading_cost(PIECES, LENGTH, passes=5),
     measure=measure,
     predict=predict,

@@ -11,7 +11,7 @@ Letters: h heads, f units, n tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,17 +20,17 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, number
+from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, extreme, need, number
 from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
+from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
-from jaxdyn.nn.decoder import Decoder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "carrying", "measure", "observe", "overlaps", "predict"]
+__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "Overlaps", "carrying", "measure", "observe", "overlaps", "predict"]
 
 CARRIED = 0.95  # of the sum of squares
 TOP = 0.1  # share of the units in a token's own set
@@ -46,23 +46,38 @@ def carrying(work: Float[Array, "n f"]) -> Float[Array, " n"]:
     return jnp.where(total[:, 0] > 0, needed / work.shape[-1], 0)
 
 
-def overlaps(work: Float[Array, "n f"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """Of each token's set of top units: what two tokens share, what two neighbours share, and the share of units in any set."""
+class Overlaps(NamedTuple):
+    """Sets of units, one for each token: what they share, and what sets of the same sizes share if they are independent."""
+
+    others: Float[Array, ""]  # mean number of units that two tokens share, over the mean size of a set
+    neighbours: Float[Array, ""]  # the same of a token and the next one
+    union: Float[Array, ""]  # share of the units in any set
+    chance: Float[Array, ""]  # of the first two
+    chance_union: Float[Array, ""]
+
+
+def overlaps(work: Float[Array, "n f"]) -> Overlaps:
+    """Of each token's set of units that work most, a tenth of all; units that do not work belong to no set."""
     n, f = work.shape
     count = max(1, round(TOP * f))
-    sets = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
-    pairs = jnp.sum(jnp.square(jnp.sum(sets, 0))) - n * count
-    return pairs / (n * (n - 1) * count), jnp.mean(jnp.sum(sets[1:] * sets[:-1], -1)) / count, jnp.mean(jnp.any(sets > 0, 0))
+    top = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
+    sets = jnp.where(work > 0, top, 0)  # of equal numbers, such as zeros, top_k takes the first: the same units for all tokens
+    sizes = jnp.sum(sets, -1)
+    every = jnp.sum(sizes)
+    shared = jnp.sum(jnp.square(jnp.sum(sets, 0))) - every
+    next_to = jnp.sum(sets[1:] * sets[:-1]) / (n - 1)
+    chance = (every**2 - jnp.sum(sizes**2)) / (f * (n - 1) * every)
+    union = jnp.mean(jnp.any(sets > 0, 0))
+    return Overlaps(shared / ((n - 1) * every), next_to * n / every, union, chance, 1 - jnp.prod(1 - sizes / f))
 
 
-def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+def observe(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
     """Everything by layer, for all tokens but the first."""
 
     def reduce(block: BlockActivations) -> dict[str, Array]:
         wide = jnp.float32
         units = block.units[0, 1:].astype(wide)
         work = jnp.abs(units) * jnp.linalg.norm(block.weights["down"].astype(wide), axis=-1)
-        others, neighbours, union = overlaps(work)
         x, y = (part[0, 1:].astype(wide) for part in (block.before, block.after))
         length, ratio = jnp.linalg.norm(x, axis=-1), jnp.linalg.norm(y - x, axis=-1) / jnp.linalg.norm(x, axis=-1)
         cosine = jnp.sum(x * y, -1) / (length * jnp.linalg.norm(y, axis=-1))
@@ -70,14 +85,12 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
         gram = jnp.einsum("hed,hfd->hef", out, out)
         heads = jnp.sqrt(
             jnp.maximum(jnp.einsum("nhe,hef,nhf->nh", *(block.mixed[0, 1:].astype(wide), gram, block.mixed[0, 1:].astype(wide))), 0)
-        )
+        ) * jnp.abs(jnp.asarray(shape.residual, wide))
         small = ratio < 1
         return {
             "silent": jnp.mean(units == 0),
             "carry": jnp.mean(carrying(work)),
-            "others": others,
-            "neighbours": neighbours,
-            "union": union,
+            **overlaps(work)._asdict(),
             "cosine": jnp.mean(cosine),
             "ratio": jnp.mean(ratio),
             "small": jnp.mean(small),
@@ -91,7 +104,12 @@ def observe(shape: Decoder, params: PyTree, tokens: Int[Array, " n"]) -> dict[st
 
 
 def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
-    """Shares, overlaps and cosines by layer; ``idle`` also by head."""
+    """Shares, overlaps and cosines by layer; ``idle`` also by head.
+
+    Raises:
+        NotApplicable: without an MLP, and where heads do not write by a matrix of their own.
+    """
+    need(model.shape, "MLP", "heads' matrix")
     used = first(tokens, PIECES, LENGTH)
     seen = each_piece(model, observe, used, tick)
     data = {name: (("piece", "layer", "head")[: x.ndim], x) for name, x in seen.items()}
@@ -102,10 +120,9 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
 def predict(ds: xr.Dataset) -> xr.Dataset:
     """Independent sets of each token (chance), the share that Gaussian units would need, and the bound on the cosine."""
     gaussian = np.random.default_rng(0).normal(size=(64, int(ds.attrs["units"])))
-    count = max(1, round(TOP * ds.attrs["units"])) / ds.attrs["units"]
-    union = 1 - (1 - count) ** (ds.attrs["tokens"] - 1)
+    chance = {"others": ds.chance.mean("piece"), "union": ds.chance_union.mean("piece")}
     flat = float(np.mean(carrying(jnp.asarray(gaussian, jnp.float32))))
-    return xr.Dataset({"others": count, "union": union, "carry": flat, "cosine": ds.bound.mean("piece")})
+    return xr.Dataset({**chance, "carry": flat, "cosine": ds.bound.mean("piece")})
 
 
 def numbers(ds: xr.Dataset) -> list[Number]:
@@ -118,11 +135,11 @@ def numbers(ds: xr.Dataset) -> list[Number]:
         number("share of the units that carry 95% of a token's work", ds.carry, law.carry, "Gaussian activations"),
         number(
             "share of the units that carry 95%, in the layer with the fewest",
-            ds.carry.isel(layer=int(ds.carry.mean("piece").argmin("layer"))),
+            ds.carry.isel(layer=extreme(ds.carry, "layer")),
         ),
         number("overlap of two tokens' top 10% of units", ds.others, law.others, "independent tokens; one for all: 1"),
         number("overlap of two neighbours' top 10% of units", ds.neighbours, law.others, "independent tokens"),
-        number("share of the units in any token's top 10%", ds.union, law.union, "independent tokens; one for all: 0.1"),
+        number("share of the units in any token's top 10%", ds.union, law.union, "independent tokens; one for all: at most 0.1"),
         number("share of the heads that carry 95% of a token's work", ds["heads"], 0.2, "OPT-175B's least, arXiv:2310.17157"),
         number("share of heads that write less than 1% of the stream", ds.idle),
         number(
@@ -149,7 +166,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     layers_axis(a, "share of units", ylim=(0, None))
     curve(b, ds.others, "layer", "two tokens")
     curve(b, ds.neighbours, "layer", "neighbours", "third")
-    expected(b, None, float(law.others), "independent tokens")
+    expected(b, ds.layer, law.others, "independent tokens")
     layers_axis(b, "overlap of the top 10% of units", ylim=(0, 1))
     curve(c, ds["heads"], "layer", "heads with 95% of the work")
     curve(c, ds.idle.mean("head"), "layer", "heads that do nothing", "third")
@@ -178,11 +195,12 @@ SPARSITY = Instrument(
     ),
     caption=(
         "By layer. Top left: smallest share of the MLP's units that has 95% of the squares of a token's work. Top right: overlap "
-        "of the 10% of the units that work most, for two tokens of a piece and for neighbours. Bottom left: the same share for "
-        "heads, and those that write less than 1% of the stream's length. Bottom right: cosine of the stream before and after a "
-        "block. The first token is left out. Bands: 95% intervals over pieces."
+        "of the 10% of the units that work most (fewer where fewer work at all), for two tokens of a piece and for neighbours. "
+        "Bottom left: the same share for heads, and those that write less than 1% of the stream's length. Bottom right: cosine of "
+        "the stream before and after a block. The first token is left out. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.17157, sections 3.1 and 4.3",
+    pieces=PIECES,
     cost=reading_cost(PIECES, LENGTH, passes=1.5),
     measure=measure,
     predict=predict,

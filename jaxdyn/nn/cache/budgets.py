@@ -21,8 +21,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, expanded, heads, last, merged, read, turned
+from jaxdyn.nn import attention, choices
+from jaxdyn.nn.config import Transformer
+from jaxdyn.nn.transformer import blocks_of, embedded, expanded, heads, last, merged, near, read, turned
 
 __all__ = ["POLICIES", "Eviction", "TracedPolicy", "decode", "policies", "received", "trunk"]
 
@@ -105,7 +106,7 @@ def attend(
 
 
 def decode(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: TracedPolicy,
     tokens: Int[Array, " T"],
@@ -132,7 +133,7 @@ def decode(
 
 
 def trunk(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: TracedPolicy,
     tokens: Int[Array, " T"],
@@ -141,12 +142,11 @@ def trunk(
     decay: float = 0.9,
 ) -> tuple[Float[Array, "T d"], Eviction]:
     """As :func:`decode`, with the last residual stream after its norm instead of logits."""
-    if shape.attention != "softmax" or shape.sink_token:
-        raise UsageError("policies in one program serve decoders with softmax attention and without a sink token")
+    if choices.names(shape.attention) != ("softmax",) or shape.sink_token or not (shape.causal and shape.sees_itself):
+        raise UsageError("policies in one program serve causal networks with softmax attention and without a sink token")
     # scores of all queries with all keys, layer by layer
     at = jnp.arange(tokens.shape[0], dtype=jnp.int32)
-    causal = attention.causal_mask(at.size)
-    dense_mask = causal if shape.window is None else causal & (at[:, None] - at < shape.window)
+    dense_mask = near(shape, attention.causal_mask(at.size), at[:, None] - at)
     x = embedded(shape, params, tokens, at)
     groups, each = shape.key_heads, shape.heads // shape.key_heads
     wide = jnp.promote_types(x.dtype, jnp.float32)

@@ -18,9 +18,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn.cache.policy import BLIND, Policy
-from jaxdyn.nn.cache.state import Layer, Placement, State, attend, fits, fitting, placed, start
-from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, last, merged, read, with_sink
+from jaxdyn.nn.cache.state import Layer, Placement, State, attend, fits, fitting, placed, speaks, start
+from jaxdyn.nn.config import Transformer
 from jaxdyn.nn.tokens import checked
+from jaxdyn.nn.transformer import blocks_of, embedded, heads, last, merged, read, with_sink
 
 __all__ = ["decode", "losses", "step"]
 
@@ -28,7 +29,7 @@ LONGEST = 2**31 - 1  # tokens of a stream
 
 
 def step(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     state: State,
@@ -69,7 +70,7 @@ def step(
 
 
 def _looped(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     state: State,
@@ -95,7 +96,7 @@ def _looped(
 
 
 def _enter(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     first: Layer,
@@ -113,7 +114,7 @@ def _enter(
 
 
 def _through(
-    shape: Decoder,
+    shape: Transformer,
     policy: Policy,
     placement: Placement | None,
     time: Array,
@@ -132,7 +133,7 @@ def _through(
 
 
 def _written(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     blocks: tuple[dict[str, Array], ...],
     policy: Policy,
@@ -153,11 +154,11 @@ def _written(
     return tuple(new), _read(shape, params, x)
 
 
-def _read(shape: Decoder, params: PyTree, x: Float[Array, " d"]) -> Float[Array, " V"]:
+def _read(shape: Transformer, params: PyTree, x: Float[Array, " d"]) -> Float[Array, " V"]:
     return read(shape, params, last(shape, params, x))
 
 
-def _blocks(shape: Decoder, params: PyTree) -> tuple[dict[str, Array], ...]:
+def _blocks(shape: Transformer, params: PyTree) -> tuple[dict[str, Array], ...]:
     """The weights of each block."""
     return tuple(jax.tree.map(lambda w, i=i: w[i], blocks_of(shape, params)) for i in range(shape.layers))
 
@@ -171,7 +172,7 @@ def _together(layers: tuple[Layer, ...]) -> Layer:
 
 
 def decode(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     tokens: Int[Array, " T"],
@@ -194,7 +195,7 @@ def decode(
 
 
 def losses(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     tokens: Int[Array, " T1"],
@@ -210,6 +211,7 @@ def losses(
     Raises:
         UsageError: as of :func:`decode`, and for a text of one token.
     """
+    speaks(shape)
     tokens = checked(tokens, shape.vocabulary, axes=1, least=2)
 
     def nats(logits: Float[Array, " V"], target: Int[Array, ""]) -> Float[Array, ""]:
@@ -219,7 +221,7 @@ def losses(
 
 
 def _scan(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     tokens: Int[Array, " T"],
@@ -259,7 +261,7 @@ def _scan(
 
 
 def _sunk(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     state: State,
@@ -276,7 +278,7 @@ def _had(state: State) -> int | None:
     return None if is_traced(state.time) else int(state.time)
 
 
-def _limit(shape: Decoder, policy: Policy, given: Array | None) -> int | None:
+def _limit(shape: Transformer, policy: Policy, given: Array | None) -> int | None:
     """How many tokens a stream may have in all; None: as many as are counted."""
     ends = [policy.size] if policy.kind == "dense" else []
     if shape.position == "learned" and (policy.positions == "absolute" or policy.size > shape.length):
@@ -284,7 +286,7 @@ def _limit(shape: Decoder, policy: Policy, given: Array | None) -> int | None:
     return min(ends + ([] if given is None else [given.shape[-1]]), default=None)
 
 
-def _refuse_long(shape: Decoder, policy: Policy, given: Array | None, count: int) -> None:
+def _refuse_long(shape: Transformer, policy: Policy, given: Array | None, count: int) -> None:
     """Refuse more tokens than there is room for, and ``given`` that is of no use."""
     fits(shape, policy, count)
     if count > LONGEST:
@@ -298,7 +300,7 @@ def _refuse_long(shape: Decoder, policy: Policy, given: Array | None, count: int
         raise UsageError(f"given={shown(given)} is not allowed: it has the shape {needed}, or more tokens, all from the first on")
 
 
-def _refuse_misplaced_sink(shape: Decoder, token: Array, had: int | None) -> None:
+def _refuse_misplaced_sink(shape: Transformer, token: Array, had: int | None) -> None:
     """Refuse a text that does not begin with the sink token, or has it again."""
     if shape.sink_token and had is not None and not is_traced(token) and (had == 0) != (int(token) == shape.vocabulary):
         first = f"the sink token, number {shape.vocabulary}, is the first token of a stream and no other"

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn.errors import UsageError, is_traced, number, whole
 from jaxdyn.nn.cache.decode import decode, step
 from jaxdyn.nn.cache.policy import Policy
-from jaxdyn.nn.cache.state import State, fits
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn.cache.state import State, fits, speaks
+from jaxdyn.nn.config import Transformer
 from jaxdyn.nn.tokens import checked
 
 __all__ = ["generate"]
@@ -24,7 +24,7 @@ GREEDY = 0.0
 
 
 def generate(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     prompt: Int[Array, "*b T"],
@@ -54,6 +54,7 @@ def generate(
         UsageError: for prompts of more than two axes, tokens outside the vocabulary, too few or too many tokens for the cache,
             a policy that needs the whole text, or draws without a key.
     """
+    speaks(shape)
     count, tau = whole("count", count, least=1), number("temperature", temperature, least=0, traced=True)
     tokens = checked(prompt, shape.vocabulary, name="prompt", least=1)
     axes = tokens.ndim
@@ -78,7 +79,7 @@ def generate(
 
 
 def _stream(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     policy: Policy,
     tokens: Int[Array, " T"],
@@ -95,7 +96,9 @@ def _stream(
         if tau is None:
             return jnp.argmax(logits).astype(tokens.dtype)
         wide = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
-        return jax.random.categorical(jax.random.fold_in(drawing, time), wide / tau).astype(tokens.dtype)
+        wide = wide - jnp.max(wide)  # so that a temperature near 0 makes the others very small, and none infinitely large
+        least = jnp.maximum(jnp.asarray(tau, wide.dtype), jnp.finfo(wide.dtype).tiny)
+        return jax.random.categorical(jax.random.fold_in(drawing, time), wide / least).astype(tokens.dtype)
 
     def more(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], Array]:
         state, token = carry

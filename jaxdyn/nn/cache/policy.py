@@ -31,6 +31,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError, is_traced, number, require, whole
+from jaxdyn.sampling import wide
 
 __all__ = ["KINDS", "SCORES", "Policy", "victim"]
 
@@ -137,7 +138,7 @@ def _worth(
     if policy.kind == "random":
         if key is None:
             raise UsageError("the policy random needs a key")
-        return jax.random.uniform(key, born.shape, score.dtype)
+        return jax.random.uniform(key, born.shape, wide(score.dtype))
     if policy.kind == "oracle_global":
         if given is None:
             raise UsageError("the policy oracle_global needs given=, the attention that each token gets in the whole text")

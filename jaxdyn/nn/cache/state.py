@@ -19,12 +19,27 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError, shown
+from jaxdyn.errors import UsageError, require, shown
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, SCORED, STATIC, TRACED, Policy, victim
-from jaxdyn.nn.decoder import Decoder, angles, near, turned
+from jaxdyn.nn.config import Transformer
+from jaxdyn.nn.transformer import angles, near, turned
 
-__all__ = ["Bytes", "Layer", "Owner", "Placement", "State", "attend", "bytes_held", "fits", "fitting", "placed", "start", "stays"]
+__all__ = [
+    "Bytes",
+    "Layer",
+    "Owner",
+    "Placement",
+    "State",
+    "attend",
+    "bytes_held",
+    "fits",
+    "fitting",
+    "placed",
+    "speaks",
+    "start",
+    "stays",
+]
 
 
 class Layer(NamedTuple):
@@ -42,7 +57,7 @@ class Layer(NamedTuple):
 class Owner:
     """Whose cache it is: the network and the static part of the policy, which say how to read the arrays. It has none itself."""
 
-    shape: Decoder
+    shape: Transformer
     policy: tuple[Any, ...]
 
 
@@ -70,7 +85,7 @@ class Bytes(NamedTuple):
     books: int
 
 
-def start(shape: Decoder, policy: Policy) -> State:
+def start(shape: Transformer, policy: Policy) -> State:
     """The empty cache of one stream."""
     places = (shape.depth, shape.key_heads, policy.size)
     key = jnp.zeros((*places, shape.entries), shape.dtype)
@@ -80,8 +95,9 @@ def start(shape: Decoder, policy: Policy) -> State:
     return State(layers, jnp.zeros((), jnp.int32), _owner(shape, policy))
 
 
-def fits(shape: Decoder, policy: Policy, count: int) -> None:
+def fits(shape: Transformer, policy: Policy, count: int) -> None:
     """Raises UsageError if tokens are more than a dense cache has places or learned positions last, and for a batch of policies."""
+    require(shape, shape.causal, "token by token only causal networks can be read", "causal")
     for name in TRACED:
         if jnp.ndim(getattr(policy, name)):
             raise UsageError(f"{name}={shown(getattr(policy, name))} is not allowed: a policy has one number; jax.vmap takes many")
@@ -92,7 +108,13 @@ def fits(shape: Decoder, policy: Policy, count: int) -> None:
         raise UsageError(f"this network has learned {shape.length} positions (length), the policy uses {reach}")
 
 
-def fitting(shape: Decoder, policy: Policy, state: State) -> State:
+def speaks(shape: Transformer) -> None:
+    """Raises UsageError for a network whose logits are not those of the next token."""
+    tokens = "logits of the next token are one for each token"
+    require(shape, shape.logits == shape.vocabulary, tokens, "outputs", "vocabulary")
+
+
+def fitting(shape: Transformer, policy: Policy, state: State) -> State:
     """The state, if it is one stream's of this network and this policy, whose traced numbers may be others than before.
 
     Raises:
@@ -117,12 +139,12 @@ def fitting(shape: Decoder, policy: Policy, state: State) -> State:
     return state
 
 
-def _owner(shape: Decoder, policy: Policy) -> Owner:
-    """Layers in a loop or written out leave the same cache."""
-    return Owner(dataclasses.replace(shape, scan=True), tuple(getattr(policy, name) for name in STATIC))
+def _owner(shape: Transformer, policy: Policy) -> Owner:
+    """Layers in a loop or written out leave the same cache; of what is traced nothing is known."""
+    return Owner(dataclasses.replace(shape.known, scan=True), tuple(getattr(policy, name) for name in STATIC))
 
 
-def bytes_held(shape: Decoder, policy: Policy) -> Bytes:
+def bytes_held(shape: Transformer, policy: Policy) -> Bytes:
     r"""Bytes of one stream's cache: keys and values are :math:`2 \cdot \text{depth} \cdot g\, e\, L` numbers."""
     layers = jax.eval_shape(lambda: start(shape, policy)).layers
     size = {name: x.size * x.dtype.itemsize for name, x in layers._asdict().items()}
@@ -130,7 +152,7 @@ def bytes_held(shape: Decoder, policy: Policy) -> Bytes:
 
 
 def attend(
-    shape: Decoder,
+    shape: Transformer,
     policy: Policy,
     layer: Layer,
     time: Int[Array, ""],
@@ -173,7 +195,7 @@ def attend(
         scores = scores - slope * distance[:, None].astype(slope.dtype)
     full = jnp.arange(policy.size, dtype=jnp.int32) <= time
     mask = jnp.broadcast_to(full, (share, policy.size))
-    if shape.window is not None:
+    if shape.window is not None or not shape.sees_itself:
         mask = near(shape, mask, distance[:, None])
     b = attention.weights(scores, shape.attention, mask, None if sink is None else sink.reshape(g, share))
     out = jnp.einsum("gsl,gle->gse", b.astype(layer.value.dtype), layer.value, preferred_element_type=b.dtype)
@@ -183,7 +205,7 @@ def attend(
 
 
 def placed(
-    shape: Decoder,
+    shape: Transformer,
     policy: Policy,
     layer: Layer,
     time: Int[Array, ""],
@@ -213,7 +235,7 @@ def stays(policy: Policy) -> bool:
     return policy.kind == "dense" or policy.positions == "absolute"
 
 
-def _angles(shape: Decoder, policy: Policy, time: Array, position: Array) -> tuple[Array, Array] | None:
+def _angles(shape: Transformer, policy: Policy, time: Array, position: Array) -> tuple[Array, Array] | None:
     """Cosines and sines at the positions of all places, from a table; of the current token alone, if positions stay."""
     if shape.position != "rotary":
         return None

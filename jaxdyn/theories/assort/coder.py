@@ -15,6 +15,7 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
+from jaxdyn import train
 from jaxdyn.data import traces
 from jaxdyn.nn import vq
 
@@ -48,7 +49,7 @@ class Coding:
     children: int = 1
     height: int = 4
     sentences: bool = False
-    rate: int = 2
+    rate: int = jd.field(2, role="none")
     codes: int = 32
     code_width: int = 16
     vq_hidden: int = 64
@@ -115,7 +116,8 @@ def fitted(s: Coding, key: PRNGKeyArray) -> vq.Params:
         new = optax.apply_updates(params, updates)
         x = vq.encode(shape, params, chunk).reshape(-1, s.code_width)
         averages, book = vq.averaged(averages, x, vq.nearest(x, params.codebook), s.decay)
-        return Coder(new._replace(codebook=jnp.where(moving > 0, new.codebook, book)), averages), opt
+        new = new._replace(codebook=jnp.where(moving > 0, new.codebook, book))
+        return Coder(train.learned(params, new), averages), opt
 
     start = (Coder(params, vq.started(params.codebook)), tx.init(params))
     return jax.lax.fori_loop(0, jnp.round(s.vq_steps).astype(jnp.int32), step, start)[0].params

@@ -24,7 +24,7 @@ class Hybrid:
     replaced: jd.Swept = jd.field(8.0, at_least=0)
     children: int = 2
     height: int = 3
-    rate: int = jd.field(4, at_least=1)
+    rate: int = jd.field(4, at_least=1, role="none")
     codes: int = 32
     problems: int = jd.field(16, at_least=1)
     dtype: str = "float64"
@@ -114,7 +114,7 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=16,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: counts of whole numbers",
     source="arXiv:2502.03275, section 3.2; the numbers of codes and tokens are derived",
     tested="No training: {problems} logs of searches in binary trees of height {height} ($t = 21$ tokens) per run, codes of "
     "{rate} tokens, $m$ from 0 to 40 including values that are no multiple of $r$ or above $t$; {seeds} runs.",
@@ -129,7 +129,10 @@ CLAIMS = (
         "restore the trace token by token.",
         talks=("practical:assort-figure-mixing",),
         judge=judge_hybrid,
-        controls={"texts of other codes": jd.swap(measured_trace="other")},
+        controls={
+            "texts of other codes": jd.swap(measured_trace="other"),
+            "the two delimiters stay in the opened trace": jd.swap(measured_size=lambda ds: ds.measured_size + 2),
+        },
         rivals={
             "nothing is replaced": jd.swap(predicted_length="plain_length", predicted_used=0.0),
             "$m/r$ codes for any $m$": jd.swap(predicted_length="fraction_length", predicted_used="fraction_used"),

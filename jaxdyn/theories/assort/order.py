@@ -72,10 +72,10 @@ class Assorted(Coding):
         jd.require(self, whole, "steps is at least 10 and a multiple of samples", "steps", "samples")
         self.decoder()
 
-    def decoder(self) -> nn.Decoder:
+    def decoder(self) -> nn.Transformer:
         """The decoder, with the codes in its vocabulary."""
         f = self.forest()
-        return nn.Decoder(
+        return nn.Transformer(
             vocabulary=f.text + self.codes,
             width=self.width,
             layers=self.layers,
@@ -151,7 +151,7 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
     # both networks
     k_code, k_init, k_data, k_held = jax.random.split(key, 4)
     coder = fitted(s, k_code)
-    net = nn.decoder(s.decoder())
+    net = nn.network(s.decoder())
     shape = pretraining.schedule(s.steps)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
@@ -358,7 +358,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="assort.used",
-        title="A network trained with codes for a random part writes codes",
+        title="How many codes does a network write if trained with a random number?",
         statement="How many codes does a network that was trained with a random number of codes write when it is free to, how "
         "many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at random in "
         "each example?",
@@ -370,7 +370,9 @@ CLAIMS = (
             "tokens that codes save": (1.03, 7.625, 14.3),
         },
         judge=judge_used,
-        controls={"kinds exchanged": jd.rolled(measured_used="kind", measured_length="kind")},
+        controls={
+            "kinds exchanged": jd.Control(jd.rolled(measured_used="kind", measured_length="kind"), breaks="renamed at random")
+        },
         rivals={
             "no code is written": jd.off({WRITTEN: 0.0, SAVED: 0.0}),
             "codes that say nothing are written, too": {EMPTY: 1.0},

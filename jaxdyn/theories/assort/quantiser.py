@@ -193,7 +193,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=16,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding of some hundred terms, and central differences at steps of 1e-6",
     source="arXiv:1711.00937, equations 1-3 and appendix A.1; arXiv:2502.03275, section 3.1",
     tested="No training: {vectors} random vectors of {width} numbers and {codes} random codes, {seeds} draws.",
 )
@@ -206,6 +206,7 @@ CLAIMS = (
         r"finds it, and leaves what is quantised as it is. Straight-through, the gradient of $f(q(x))$ at $x$ is $\nabla f$ at "
         r"$q(x)$, to a relative $10^{-7}$; that of the commitment $\beta\|x - \mathrm{sg}[e]\|^2$, in which sg stops gradients, "
         r"is $2\beta(x - e)$ and does not reach the codebook, whose own is $\sum_{x} 2(e_k - x)$ over the vectors with code $k$.",
+        decides={"nearest": ("codes that are not the nearest, by brute force", "largest inner product instead of nearest")},
         talks=("practical:assort-figure-vqvae",),
         judge=judge_quantiser,
         controls={
@@ -221,6 +222,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="assort.averages",
+        bounds="derived: float64 rounding of 64 steps",
         title="Codes kept as running averages follow a closed form",
         statement=r"Let running sums and counts of the vectors assigned to each code decay by a factor $\gamma$ per step. If "
         "the assignment is fixed, code $k$ starts at $e_k^0$ with count 1 and has $n_k$ vectors, whose sum is $s_k$, then after "

@@ -176,7 +176,10 @@ def plot_invariant(ds: xr.Dataset, fig: Figure) -> None:
 
 
 NETWORK = r"a two-layer linear network with the loss $L = \tfrac12\|\Sigma - W_2W_1\|_F^2$"
-BREACHES = {"Adam": {"optimizer": "adam"}, r"heavy ball at $t = n\eta$": {"optimizer": "heavy_ball"}}
+BREACHES = {
+    "Adam": jd.Control({"optimizer": "adam"}, breaks="gradient descent"),
+    r"heavy ball at $t = n\eta$": {"optimizer": "heavy_ball"},
+}
 RUNS = "over random problems and the scalar one (median and range), against the step size; dashed: slope"
 
 
@@ -259,12 +262,14 @@ CLAIMS = (
         id="cal.heavy_ball",
         title="Heavy-ball descent converges to gradient flow in rescaled time",
         statement=r"Heavy-ball descent, $x_{n+1} = x_n - \eta\nabla L(x_n) + \beta(x_n - x_{n-1})$, "
-        rf"on {NETWORK} converges at order 1 in $\eta$ to gradient flow at the time $t = n\eta/(1-\beta)$.",
+        rf"on {NETWORK} converges at order 1 in $\eta$ to gradient flow at the time $t = n\eta/(1-\beta)$, for $\beta$ from "
+        ".5 to .9.",
+        holds={"beta": (0.5, 0.9)},
         tested="As for cal.gd_order1, with momentum {beta} and step sizes {eta}; {seeds} seeds.",
         source="Qian, Neural Networks 12 (1999) 145-151",
         quick=study.quick.replace(eta=MOMENTUM_HALVINGS, optimizer="heavy_ball", clock="effective"),
         judge=make_order_judge("flow", 1, 0.15),
-        controls={r"time $t = n\eta$": {"clock": "step"}, "Adam": {"optimizer": "adam"}},
+        controls={r"time $t = n\eta$": {"clock": "step"}, "Adam": jd.Control({"optimizer": "adam"}, breaks="Heavy-ball descent")},
         rivals={"nothing moves": jd.off(predicted_flow="first")},
         plot=make_order_plot("flow", 1, "heavy ball minus flow"),
         caption=caption(r"heavy ball and gradient flow, at equal times $n\eta/(1-\beta)$", 1),
@@ -276,6 +281,7 @@ CLAIMS = (
         rf"$\eta$ changes "
         r"it by exactly $\eta^2(AA^\top - B^\top B)$ with $A = W_2^\top E$, $B = EW_1^\top$, $E = \Sigma - W_2W_1$, so that it "
         r"drifts by $\eta\int(AA^\top - B^\top B)\,dt + O(\eta^2)$.",
+        decides={"exactly": ("relative error of the drift summed from its exact steps", r"heavy ball at $t = n\eta$")},
         source="arXiv:1806.00900 (conservation); change per step derived here",
         judge=judge_invariant,
         controls=BREACHES,

@@ -201,7 +201,7 @@ def symmetric_trial(s: Symmetric, key: PRNGKeyArray) -> jd.Observables:
 
 SOLVERS = ["tsit5", "dopri8", "kvaerno5"]
 PRECISION = 1e-7  # the solvers' relative tolerance is 1e-10 a step
-PERTURBED = {"balance perturbed by 0.1": {"unknown": 0.1}}
+PERTURBED = {"balance perturbed by 0.1": jd.Control({"unknown": 0.1}, breaks="balance")}
 CAPTION = (
     "Left: entries of the network's linear map along one run; points from the solver, lines the closed form. "
     "Right: relative error over the trajectory, one point per run, and the bound (dashed)."
@@ -242,7 +242,7 @@ two_layers = jd.Study(
     tested="Gradient flow of a linear network with {inputs} inputs, {hidden} hidden units and {outputs} outputs towards a random "
     "target, from a start of strength {strength}, until time {horizon}, by the solvers {solver}. " + MAPS,
     evidence="flow",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step",
     rivals=STILL,
     trial=two_layer_trial,
     quick=jd.grid(TwoLayer, solver=SOLVERS),
@@ -258,7 +258,7 @@ deep = jd.Study(
     tested="Gradient flow of {depth} square weight matrices of width {width} towards a random target, from a start of strength "
     "{strength}, until time {horizon}. " + MAPS,
     evidence="flow",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step",
     rivals=STILL,
     trial=deep_trial,
     quick=jd.grid(Deep, depth=[1, 2, 3, 4]),
@@ -275,7 +275,7 @@ symmetric = jd.Study(
     "symmetric matrix with eigenvalues of both signs, until time {horizon}. {seeds} seeds. $UU^\\top$ is compared with the "
     "closed form over the whole trajectory.",
     evidence="flow",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step",
     rivals=STILL,
     trial=symmetric_trial,
     quick=jd.grid(Symmetric, solver="dopri8"),
@@ -301,8 +301,9 @@ CLAIMS = (
     two_layers.claim(
         id="cal.unbalanced",
         title="The learning curve of a mode when the two layers are unbalanced",
-        statement=r"In an aligned two-layer linear network under gradient flow, a mode of strength $u = ab$ whose two layers "
-        r"have the conserved imbalance $a^2 - b^2 = c$ approaches its singular value $s$ by $\dot u = \sqrt{c^2 + 4u^2}\,(s-u)$.",
+        statement=r"In an aligned two-layer linear network under gradient flow, a mode of strength $u = ab$ whose two layers, of "
+        r"strengths $a$ and $b$, have the conserved imbalance $a^2 - b^2 = c$ approaches its singular value $s$ by "
+        r"$\dot u = \sqrt{c^2 + 4u^2}\,(s-u)$.",
         tested="As for cal.saxe2, from starts of strength {strength} with the imbalances {imbalance}; {seeds} seeds.",
         source="from the equations of arXiv:1312.6120 for one mode; solution derived here",
         quick=two_layers.quick.replace(start="unbalanced", imbalance=[0.1, 2.0]),
@@ -311,7 +312,7 @@ CLAIMS = (
     ),
     two_layers.claim(
         id="cal.riccati",
-        title="Any balanced two-layer linear network has a closed-form solution",
+        title="Balanced two-layer linear networks have a closed-form solution",
         statement=r"For a two-layer linear network with target $\Sigma$ under gradient flow from a balanced start "
         r"($W_1W_1^\top = W_2^\top W_2$) in any directions, $Q = [W_1^\top; W_2]$ obeys a Riccati equation with the solution "
         r"$QQ^\top = e^{Ft}Q_0[I + \tfrac12Q_0^\top(e^{2Ft} - I)F^{-1}Q_0]^{-1}Q_0^\top e^{Ft}$, where $Q_0$ is the start and "
@@ -326,7 +327,7 @@ CLAIMS = (
         title="The learning curve of a mode in a deep linear network",
         statement=r"Under gradient flow the strength $u$ of a mode in a balanced, aligned linear network of $N$ weight matrices "
         r"approaches its singular value $s$ by $\dot u = N\,u^{2-2/N}(s-u)$.",
-        controls=PERTURBED | {"N counted as layers of units": {"miscount": 1.0}},
+        controls=PERTURBED | {"N counted as layers of units": jd.Control({"miscount": 1.0}, breaks="weight matrices")},
     ),
     symmetric.claim(
         id="cal.symmf",

@@ -130,7 +130,7 @@ CLAIMS = (
         r"singular values $s_1 > s_2 > \dots$ of its target one after another, with the rank $i$ between the times of mode $i$ "
         r"and the next: the time of mode $i$ is $\ln(s_i/\varepsilon_i)/(2s_i)$ to 1%. For an aligned start $\varepsilon_i = "
         r"\varepsilon$; in general it is "
-        "the part of the start along mode $i$ that is orthogonal to all earlier modes.",
+        "the part of the start along mode $i$ that is orthogonal to the earlier modes.",
         judge=judge,
         controls={r"$\varepsilon = 0.5$: no staircase": {"eps": 0.5}},
         rivals={"all modes at once": jd.off(AT_ONCE)},

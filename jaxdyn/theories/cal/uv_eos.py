@@ -110,16 +110,19 @@ CLAIMS = (
         id="cal.uv_eos",
         title="How sharp a minimum gradient descent ends in on a two-factor loss",
         statement=r"For the loss $\tfrac12(uv-1)^2$, whose minima have the sharpness $u^2+v^2$, gradient flow from $(u_0, v_0)$ "
-        r"ends at the sharpness $\sqrt{d^2+4}$ with $d = u_0^2-v_0^2$. Gradient descent with step size $\eta$ ends only where "
+        r"ends at the sharpness $\sqrt{d^2+4}$ with $d = u_0^2-v_0^2$. From random starts with $2.5 \le u_0 \le 3$ and "
+        r"$.05 \le v_0 \le .25$, and from $(3, .2)$, gradient descent with step size $\eta$ ends only where "
         r"$u^2+v^2 \le 2/\eta$, and for small $\eta$ at the flow's sharpness minus $\eta\,d^2J/\sqrt{d^2+4} + O(\eta^2)$, where "
         r"$J = \int_{u_0v_0}^1(1-p)/\sqrt{d^2+4p^2}\,dp$.",
+        decides={"only": ("final sharpness over 2 / step size", r"an edge at $1/\eta$, as in the descent lemma")},
         judge=judge,
         controls={
             r"$\eta = 0.6$ diverges": jd.Control({"eta": 0.6, "start": "reference"}, diverges=True),
-            "Adam": {"optimizer": "adam"},
+            "Adam": jd.Control({"optimizer": "adam"}, breaks="Gradient descent"),
         },
         rivals={
             "nothing moves": jd.off(predicted_flow="start_sharpness", predicted_lead="start_sharpness"),
+            "the flow ends at the flattest minimum, u = v": jd.swap(predicted_flow=2.0),
             "the flow's end at any step": jd.swap(predicted_lead="predicted_flow"),
             r"an edge at $1/\eta$, as in the descent lemma": jd.scaled(predicted_edge=0.5),
         },

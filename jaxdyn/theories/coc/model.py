@@ -38,8 +38,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.linalg import dense
-from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, read
+from jaxdyn.nn import Transformer, thoughts
+from jaxdyn.nn.transformer import read
 
 METHODS = ("coconut", "no_curriculum", "pause_as_thought", "pause", "no_thoughts", "icot", "cot", "no_cot")
 FEEDS = ("hidden", "pause", "text")
@@ -85,7 +85,7 @@ def method(name: str, hops: int, mixing: float = 0.0) -> Method:
 
 
 def outputs(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     tokens: Int[Array, "b n"],
     feed: Callable[[Float[Array, "b d"], Int[Array, ""]], Float[Array, "b d"]],
@@ -120,7 +120,7 @@ def fed(params: PyTree, how: Method, stage: Int[Array, ""], path: Int[Array, "b 
 
 
 def objective(
-    shape: Decoder,
+    shape: Transformer,
     params: PyTree,
     how: Method,
     stage: Int[Array, ""],

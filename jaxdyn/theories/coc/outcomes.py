@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import train
-from jaxdyn.nn.decoder import init
+from jaxdyn.nn.transformer import init
 from jaxdyn.theories.coc import model
 from jaxdyn.theories.coc.readings import Posed
 from jaxdyn.theories.coc.training import Training, marks, rate, sample_problems, shape, sizes, stage

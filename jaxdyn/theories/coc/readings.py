@@ -23,8 +23,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.data import reachability
-from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import Decoder, heads, merged, rms_norm, turned
+from jaxdyn.nn import Transformer, attention
+from jaxdyn.nn.transformer import heads, merged, rms_norm, turned
 
 ORDERS = ("optimal - frontier", "frontier - reachable", "reachable - unreachable")
 
@@ -43,7 +43,9 @@ def pose(problem: reachability.Problem, sizes: reachability.Sizes) -> Posed:
     return Posed(problem, tokens, jax.vmap(lambda p: reachability.levels(p, sizes))(problem))
 
 
-def passed(shape: Decoder, params: PyTree, x: Float[Array, "g n d"]) -> tuple[Float[Array, "g n d"], list[Float[Array, "g h n n"]]]:
+def passed(
+    shape: Transformer, params: PyTree, x: Float[Array, "g n d"]
+) -> tuple[Float[Array, "g n d"], list[Float[Array, "g h n n"]]]:
     """Hidden states after the last norm for whole sequences of inputs in one causal pass, and every layer's attention weights."""
     maps = []
     for layer in shape.walk:

@@ -33,7 +33,8 @@ from jaxdyn.data.prosqa_tokens import NAMES, VOCABULARY, Packed
 from jaxdyn.data.reachability import token
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.errors import require
-from jaxdyn.nn.decoder import Decoder, init
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import init
 from jaxdyn.text import longrun
 from jaxdyn.theories.coc import model
 
@@ -105,9 +106,9 @@ class Long:
         require(self, whole, "the shares of the phases sum to 1", "schedule")
 
     @property
-    def shape(self) -> Decoder:
+    def shape(self) -> Transformer:
         """The decoder."""
-        return Decoder(
+        return Transformer(
             vocabulary=VOCABULARY,
             width=self.width,
             layers=self.layers,

@@ -40,7 +40,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import metrics, train
 from jaxdyn.data import reachability
-from jaxdyn.nn.decoder import Decoder, init, read
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import init, read
 from jaxdyn.theories.coc import model, readings
 from jaxdyn.theories.coc.readings import ORDERS, Posed, student
 
@@ -93,9 +94,9 @@ def sizes(s: Training) -> reachability.Sizes:
     return reachability.Sizes(s.hops, s.breadth)
 
 
-def shape(s: Training) -> Decoder:
+def shape(s: Training) -> Transformer:
     """The decoder; its read-out is the embedding, so that logits are inner products with embeddings."""
-    return Decoder(
+    return Transformer(
         vocabulary=sizes(s).vocabulary,
         width=s.width,
         layers=s.layers,

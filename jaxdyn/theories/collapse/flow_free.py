@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, sampling
+from jaxdyn import flow, plotting, sampling, train
 from jaxdyn.theories.collapse import measures, model
 from jaxdyn.theories.collapse.dynamics import minimum
 
@@ -95,7 +95,7 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     # descent
     def step(p: model.Free) -> model.Free:
         g = jax.grad(model.loss)(p, *args)
-        return jax.tree.map(lambda x, d, r: x - s.lr * r * d, p, g, rate)
+        return train.learned(p, jax.tree.map(lambda x, d, r: x - s.lr * r * d, p, g, rate))
 
     last = jax.lax.fori_loop(0, jnp.round(s.steps).astype(jnp.int32), lambda _, p: step(p), start)
 
@@ -128,10 +128,16 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
         predicted=predicted,
         measured=measured,
         recorded=recorded,
-        assumed={"room": jnp.asarray(s.dim - s.classes + 1, jnp.float64), "threshold": jnp.asarray(s.decay * k, jnp.float64)},
+        assumed=_assumed(s, k),
         status=path.status,
         coords={"end": ("least", "largest"), "time": TIMES},
     )
+
+
+def _assumed(s: Unconstrained, k: Array) -> dict[str, Array]:
+    """What theorems on this model assume of k classes."""
+    named = {"room": s.dim - s.classes + 1, "threshold": s.decay * k, "classes_per_dimension": k / s.dim, "imbalance": s.imbalance}
+    return {name: jnp.asarray(value, jnp.float64) for name, value in named.items()}
 
 
 SETTLED = 1e-4
@@ -220,14 +226,16 @@ TESTED = (
     "dimensions, "
     r"cross-entropy, weight decay $\lambda$ = {decay} on features and classifier; {seeds} seeds."
 )
+# weights are not all zero, and classes are equally heavy
+ALL = (jd.below("threshold", 1.0), jd.above("imbalance", 0.99), jd.below("imbalance", 1.01))
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Unconstrained, classes=[3.0, 10.0]),
     seeds=8,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the time left to settle
-    assumes=(jd.above("room", -0.5), jd.below("threshold", 1.0)),
+    bounds="derived: the time to settle: what falls with exp(-.01 t) is below 1e-12 at t = 3000",
+    assumes=(jd.above("room", -0.5), *ALL),
     source="arXiv:2008.08186 (the shape); the gap of the logits and the minimum derived",
     tested=TESTED.replace("TRAINING", "Gradient flow to t = 3000"),
     plot=plot,
@@ -235,23 +243,30 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"the features of a class coincide, all cosines of two centred class means of K classes are $-1/(K-1)$, the classifier is "
-    r"proportional to the class means, every right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$ with the weight "
-    r"decay $\lambda$, class means and rows of the classifier have the squared length $c\,(K - 1)/K$, and the loss is its "
-    r"minimum: each to $10^{-4}$."
+    r"with classes of one size, the features of a class coincide, all pairs of centred class means of K classes have the cosine "
+    r"$-1/(K-1)$, classifier and class means agree, each over its norm, the right logit exceeds every other one by $c = "
+    r"\ln(1/\lambda - K + 1)$ with the weight decay $\lambda$, class means and rows of the classifier have the squared length "
+    r"$c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
     "no room for a simplex of 10 classes: 5 dimensions": {"dim": 5.0, "classes": 10.0},
 }
 
+
+def stopped(how: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A control: features of a class are as scattered as at t = 10."""
+    return jd.swap(**{f"measured_within{how}": lambda ds: ds.path_within.isel(time=TIMES.index(10.0), drop=True)})
+
+
 CLAIMS = (
     STUDY.claim(
         id="collapse.flow",
         title="Gradient flow of free features ends at a simplex, as derived",
         statement=f"At the end of gradient flow in the unconstrained-features model {END}",
+        decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         judge=judge,
-        controls=BREACHES,
+        controls=BREACHES | {"classes scattered as at t = 10": stopped("")},
         rivals={"nothing moves": jd.off(started()), "class means are orthogonal once centred": other(0.0, "")},
     ),
     STUDY.claim(
@@ -259,21 +274,22 @@ CLAIMS = (
         title="Gradient descent on free features ends at a simplex, as derived",
         tested=TESTED.replace("TRAINING", "{steps} steps of gradient descent at rate {lr}"),
         statement=f"At the end of gradient descent in the unconstrained-features model {END}",
+        decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         evidence="network",
         judge=judge_descent,
-        controls=BREACHES,
+        controls=BREACHES | {"classes scattered as at t = 10": stopped("_descent")},
         rivals={"nothing moves": jd.off(started()), "class means are orthogonal once centred": other(0.0, "_descent")},
     ),
     STUDY.claim(
         id="collapse.narrow",
-        title="Without room for a simplex, class means become a cross-polytope",
-        statement="Where a simplex of the 2d class means has no room, in d dimensions, gradient flow in the "
-        "unconstrained-features model ends at the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two "
-        "centred class means is 0 and the least -1, to $10^{-4}$.",
+        title="Twice as many class means as dimensions form a cross-polytope",
+        statement="With twice as many classes as dimensions, 10 in 5, all of them equally frequent, a simplex of the class means "
+        "has no room, and gradient flow in the unconstrained-features model ends with them at the corners of a cross-polytope, "
+        "$\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,
-        assumes=(jd.below("threshold", 1.0),),
+        assumes=(jd.above("classes_per_dimension", 1.99), jd.below("classes_per_dimension", 2.01), *ALL),
         controls={"12 dimensions": {"dim": 12.0}},
         rivals={"nothing moves": jd.off(CROSSES_STARTED), "a simplex, as where there is room": SIMPLEX},
     ),

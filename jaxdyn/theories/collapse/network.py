@@ -154,6 +154,12 @@ STILL = {name: lambda ds, name=name: float(read(ds, 0)[name].mean()) for name in
 COLLAPSED = dict.fromkeys(NAMES, 0.0)  # the hidden layer collapses like free features
 
 
+def as_at_start(ds: xr.Dataset) -> xr.Dataset:
+    """A control: what is measured at the start, at all records."""
+    still = {name: 0 * ds[name] + ds[name].isel(step=0) for name in ("measured_within", "measured_dual")}
+    return ds.assign(still | {"measured_cosines": ds.start_cosines})
+
+
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Scatter, cosines and duality along training."""
     axes = fig.subplots(1, 3)
@@ -205,6 +211,7 @@ CLAIMS = (
             f"{DUAL}, K = 3": (0.113, 0.1456, 0.178),
             f"{DUAL}, K = 10": (0.337, 0.3769, 0.416),
         },
-        rivals={"nothing moves": STILL, "the hidden layer collapses like free features": COLLAPSED},
+        controls={"the start for the end of training": as_at_start},
+        rivals={"nothing moves": jd.off(STILL), "the hidden layer collapses like free features": COLLAPSED},
     ),
 )

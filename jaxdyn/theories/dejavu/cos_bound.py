@@ -84,7 +84,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=512,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding of products of up to 64 terms",
         source="derived; the question: arXiv:2310.17157, section 4.3 (slowly changing embeddings)",
     ).claim(
         id="dejavu.cos_bound",

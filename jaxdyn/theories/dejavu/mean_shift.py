@@ -6,6 +6,8 @@ tilted cloud: attention maps a token to
 .. math:: x \mapsto \mu + \beta \sigma^2 x,
 
 so every deviation from the mean shrinks by :math:`\beta\sigma^2`, and the cloud's mean moves to :math:`(1 + \beta\sigma^2) \mu`.
+The tilted cloud lies :math:`\beta\sigma|\mu|` standard deviations out, where a sample of n tokens has enough of them as long as
+this is well below :math:`\sqrt{2\ln n}`; and the other cloud has a share of the weights of about :math:`e^{-2\beta|\mu|^2}`.
 Source: arXiv:2310.17157, section 3.3, for the picture (heads as mean shift); the factor: derived, for clouds far apart.
 """
 
@@ -91,14 +93,16 @@ CLAIMS = (
     ).claim(
         id="dejavu.mean_shift",
         title="One step of attention contracts each cloud of tokens to its mean",
-        statement=r"One step of softmax attention with keys, queries and values all equal to the tokens and the inverse "
-        r"temperature $\beta$, on two Gaussian clouds that are far apart, multiplies deviations from a cloud's mean $\mu$ by "
-        r"$\beta\sigma^2$ and the mean by $1 + \beta\sigma^2$, where $\sigma$ is the clouds' standard deviation: to 10% and 1%, "
-        "on average over draws. (Attention on random tokens, nothing learned.)",
+        statement=r"One step of softmax attention with keys, queries and values equal to the tokens and the inverse "
+        r"temperature $\beta$, on two Gaussian clouds of 512 tokens with means $\pm\mu$ multiplies deviations from a cloud's mean "
+        r"by $\beta\sigma^2$ and the mean by $1 + \beta\sigma^2$, where $\sigma$ is the clouds' standard deviation: to 10% and 1%, "
+        r"on average over draws, for $\beta$ of .7 to 1.4, $\sigma$ of .125 to .25 and $|\mu|$ of 2.5 to 3.5. (Closer clouds see "
+        "each other; farther ones have too few tokens where the weights are largest. Attention on random tokens, nothing learned.)",
         tested=r"Two clouds of {tokens} tokens in the plane with standard deviation {sigma} and centres at distance {distance} "
         r"from the origin on opposite sides, $\beta$ = {beta}; {seeds} seeds.",
         bounds=jd.tuned(on="0:32", confirmed_on="51000000:51000048"),
         judge=judge,
+        holds={"beta": (0.7, 1.4), "sigma": (0.125, 0.25), "distance": (2.5, 3.5)},
         controls={"a high temperature: the clouds merge": {"beta": 0.01}, "wide clouds that overlap": {"sigma": 1.5}},
         rivals={
             "nothing moves": jd.swap(predicted_deviation=1.0, predicted_mean=1.0),

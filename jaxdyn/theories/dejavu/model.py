@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import rms_norm
+from jaxdyn.nn.transformer import rms_norm
 
 EPSILON = 1e-6
 SOURCES = ("same", "previous")  # whose stream a predictor sees: the MLP's own input, or the input of the MLP before

@@ -42,20 +42,24 @@ def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
     )
 
 
-def predicted(ds: xr.Dataset) -> xr.DataArray:
-    """Cosines of the layers that are predicted to be slow."""
-    slow = ds.predicted_slow.mean([d for d in ds.predicted_slow.dims if d != "layer"]) > 0.5
-    return ds.measured_slow.isel(layer=np.flatnonzero(slow.values))
+def by_kind(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Cosines of the layers that are predicted to be slow, and of the others."""
+    slow = ds.predicted_slow.mean([d for d in ds.predicted_slow.dims if d != "layer"]).values > 0.5
+    slowly, fast = (ds.measured_slow.isel(layer=np.flatnonzero(which)) for which in (slow, ~slow))
+    return slowly, fast
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Cosines in the layers that are predicted to be slow, and in the two at the ends."""
+    """Cosines in the layers that are predicted to be slow, and in the others, if there are any."""
     jd.need(ds, layer=3)
-    return [
-        jd.at_least(SLOW, predicted(ds), LEAST),
-        jd.mean_within(AVERAGE, predicted(ds).mean("layer"), over="seed", low=MEAN),
-        jd.at_most(FAST, ds.measured_slow.isel(layer=[0, -1]), LEAST),
+    slow, fast = by_kind(ds)
+    checks = [
+        jd.at_least(SLOW, slow, LEAST),
+        jd.mean_within(AVERAGE, slow.mean("layer"), over="seed", low=MEAN),
     ]
+    if fast.size:
+        checks.append(jd.at_most(FAST, fast, LEAST))
+    return checks
 
 
 def read_excess(ds: xr.Dataset) -> list[jd.Reading]:
@@ -114,6 +118,7 @@ SLOWLY = STUDY.claim(
     controls={"cosines of the layers below": jd.rolled(measured_slow="layer")},
     rivals={
         "each block writes a new stream, of any direction": jd.off(NEW),
+        "each block turns the stream by as much as is allowed": {AVERAGE: LEAST},
         "the stream stays as it is": {FAST: 1.0},
     },
 )
@@ -123,7 +128,7 @@ CLAIMS = (
         id="dejavu.model_slow_beyond",
         title="SmolLM2's residual stream turns slowly in every block",
         statement="In every block of SmolLM2-135M-Instruct the residual streams before and after it have a mean cosine of at least "
-        ".75, as streams of OPT-175B were reported to change slowly from block to block.",
+        ".75, and .9 on average, as streams of OPT-175B were reported to change slowly from block to block.",
         form="all",
     ),
     STUDY.claim(
@@ -139,6 +144,6 @@ CLAIMS = (
         judge=read_excess,
         quick=jd.grid(OnText, length=256, weights=["published", "shuffled"]),
         rivals={"only trained streams turn slowly; random ones are new in each block": {EXCESS: published}},
-        recorded={EXCESS: (-0.00043, 0.00642, 0.0133)},
+        recorded={EXCESS: (0.032, 0.0395, 0.047)},
     ),
 )

@@ -79,7 +79,7 @@ CLAIMS = (
         seeds=64,
         paper_seeds=128,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding of sums of 64 terms",
         source="arXiv:2310.17157, section 3.1 (contextual sparsity of ReLU MLPs)",
     ).claim(
         id="dejavu.relu_zeros",

@@ -79,7 +79,7 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the flow contracts to its fixed point, where the solver's error is rounding
+    bounds="derived: the flow contracts to its fixed point, where the solver's error is rounding",
     form="alone",
     source="arXiv:2509.23365, Theorem 1",
     plot=plot,
@@ -114,11 +114,15 @@ CLAIMS = (
         r"over "
         rf"the last decade of time. {LETTERS}; $d_{{max}}$ is the largest such number.",
         judge=judge_sparse,
+        decides={"never": ("rise of mu from one time to the next", "few edges lead to the demonstrated vertex of a dense graph")},
         assumes=(jd.above("below_top", 0.0), jd.above("above_mean", 0.0)),
         controls={
             "the demonstrated vertex has the highest degree": {"target": "top"},
             "Coconut-BFS": {"loss": "bfs"},
-            "few edges lead to the demonstrated vertex of a dense graph": {"target": "low", "density": 0.8, "inside": 3.0},
+            "few edges lead to the demonstrated vertex of a dense graph": jd.Control(
+                {"target": "low", "density": 0.8, "inside": 3.0},
+                why="in a sparse graph the vertex with the fewest edges is hardly below the mean",
+            ),
         },
         rivals=STILL | GROWS,
     ),
@@ -131,11 +135,14 @@ CLAIMS = (
         rf"start, never rises, and ends at the negative root of $F(\mu^*) = d_p$ to $10^{{-8}}$. {LETTERS}.",
         quick=jd.grid(SearchFlow, target="low", train="diagonal", density=0.8),
         judge=judge_unlearned,
+        decides={"never": ("rise of mu from one time to the next", "Coconut-BFS")},
         assumes=(jd.below("above_mean", 0.0),),
         controls={
             "a sparse graph": {"density": 0.0},
             "Coconut-BFS": {"loss": "bfs"},
-            "mu grows": jd.swap(measured_mu=logarithmic, measured_limit=lambda ds: logarithmic(ds).isel(time=-1)),
+            "mu grows": jd.Control(
+                jd.swap(measured_mu=logarithmic, measured_limit=lambda ds: logarithmic(ds).isel(time=-1)), breaks="never rises"
+            ),
         },
         rivals=STILL | {"mu first increases": jd.swap(predicted_limit=lambda ds: abs(ds.predicted_limit))},
     ),
@@ -152,7 +159,7 @@ CLAIMS = (
         form="joint",
         judge=judge_joint,
         assumes=(jd.below("hull_gap", -0.05),),
-        controls={"the demonstrated vertex is on the hull": {"target": "top", "density": 0.1}},
+        controls={"the demonstrated vertex is on the hull": {"target": "top"}},
         rivals=STILL | GROWS,
     ),
     STUDY.claim(

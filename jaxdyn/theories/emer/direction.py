@@ -210,7 +210,6 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the terms that the law leaves out, and the solver's tolerance
     source="arXiv:2509.23365, Theorem 3; the offsets of the leading terms are derived",
     plot=plot,
     tested="Two full matrices, from zero, of an answering layer that reads a thought over {inside} of {vertices} vertices, "

@@ -55,7 +55,6 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the next level's share is about t ** (-1/d_max), 1e-4, and the solver's error is less
     form="alone",
     source="arXiv:2509.23365, Theorem 1 (rates); the offset of the leading term is derived",
     plot=plot,
@@ -97,7 +96,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.log_growth_bfs",
-        title="Accepting any vertex in reach makes the search grow like log time",
+        title="The loss of Coconut-BFS, too, makes the search grow like log time",
         tested=tested(BFS),
         bounds=TUNED,
         statement=r"With the loss of Coconut-BFS, the diagonal $\mu$ of the searching layer's matrix has at $t = 10^{12}$ the "

@@ -104,7 +104,7 @@ FLOWS = jd.Study(
     paper_seeds=16,
     evidence="flow",
     form="joint",
-    bounds="derived",  # rounding errors, and the solver's tolerance
+    bounds="derived: float64 rounding of an average over all names",
     source="arXiv:2509.23365, Theorem 1 and its Lemma 1 (reduction); the equation of nu is derived",
     tested="Gradient flow to $t = 10^{12}$ from zero of all entries of the searching layer's matrix, for Coconut's loss "
     "(cross-entropy of one demonstrated next vertex) and Coconut-BFS's (any vertex in reach), averaged over names of the "
@@ -136,11 +136,11 @@ CLAIMS = (
         tested="Automatic differentiation at random values of both numbers, for Coconut's loss (cross-entropy of one "
         "demonstrated next vertex) and Coconut-BFS's (any vertex in reach); random digraphs of {vertices} vertices, {inside} of "
         "them in the thought; {seeds} graphs.",
-        statement=r"Averaged over names of the n vertices, minus the gradient of the searching layer's loss in its full matrix "
-        r"at $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ is $\frac1n(E_G[a] - E_P[a])$ on the diagonal and "
-        r"$\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it, to $10^{-10}$. $a_v$ and $b_v$ are the weights of the edges to v from the "
-        "thought and from all other vertices, P is the layer's output, and G the demonstrated vertex, or P within reach for "
-        "Coconut-BFS. (An identity; no training.)",
+        statement="Averaged over names of the n vertices, minus the gradient of the searching layer's loss in its full matrix "
+        r"at $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$, with two numbers $\mu$ and $\nu$, is $\frac1n(E_G[a] - "
+        r"E_P[a])$ on the diagonal and $\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it, to $10^{-10}$. $a_v$ and $b_v$ "
+        "are the weights of the edges to v from the thought and from all other vertices, P is the layer's output, "
+        "and G the demonstrated vertex, or P within reach for Coconut-BFS. (An identity; no training.)",
         evidence="algebra",
         judge=judge_gradient,
         controls={"every example has the same names": {"renaming": 0.0, "loss": "coconut"}},
@@ -149,10 +149,10 @@ CLAIMS = (
     FLOWS.claim(
         id="emer.reduction",
         title="Training a whole matrix to search a graph comes down to two numbers",
-        statement=r"Trained from zero, the searching layer's full matrix stays "
-        r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ to $10^{-4}$ (root mean square of the rest), and its two numbers follow "
-        r"the two equations $\dot\mu = \frac1n(E_G[a] - E_P[a])$ and $\dot\nu = \frac{1}{n(n-1)}(E_G[b] - E_P[b])$ of "
-        r"`emer.gradient` within $10^{-4}$, relative to 1 plus their size, at all times.",
+        statement=r"Trained from zero, the searching layer's full matrix stays $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ to "
+        r"$10^{-4}$ (root mean square of the rest), and its two numbers follow the two equations $\dot\mu = "
+        r"\frac1n(E_G[a] - E_P[a])$ and $\dot\nu = \frac{1}{n(n-1)}(E_G[b] - E_P[b])$ of `emer.gradient` (letters of "
+        "that claim) within $10^{-4}$, relative to 1 plus their size, at all times.",
         bounds=jd.tuned(on="0:4", confirmed_on="7000:7004"),
         judge=judge_flow,
         controls={

@@ -138,14 +138,25 @@ def ranks(run: Descent) -> Float[Array, " t"]:
 def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     """Stable ranks along descent, and both bounds."""
     run = descend(s, key)
-    spectral = linalg.singular_values(run.kept)[0]
-    delta = decay.ratio(run.eta, run.first, run.second) ** run.steps * jnp.linalg.norm(run.start - run.kept) / spectral
+    bounds = decay.bounds(run.modes, run.start, run.eta, run.steps)
+    # the gradient and its part outside the lowest eigenspace, relative to the part inside, which falls by a known factor
+    fall = ((1 - run.eta * run.first) ** run.steps)[:, None, None] * linalg.singular_values(run.kept)[0]
+    whole = run.path / fall
+    rest = whole - run.kept / linalg.singular_values(run.kept)[0]
     return jd.observables(
-        predicted={"bound": jd.named(jnp.stack(decay.bounds(run.modes, run.start, run.eta, run.steps)), "form time")},
-        measured={"bound": jd.named(ranks(run), "time")},
+        predicted={
+            "bound": jd.named(jnp.stack([bounds.printed, bounds.corrected]), "form time"),
+            "rest": jd.named(bounds.delta, "time"),
+            "square": jd.named(bounds.square, "time"),
+        },
+        measured={
+            "bound": jd.named(ranks(run), "time"),
+            "rest": jd.named(jnp.linalg.norm(rest, axis=(1, 2)), "time"),
+            "square": jd.named(jnp.sum(whole**2, (1, 2)), "time"),
+        },
         recorded={
             "rank_start": metrics.stable_rank(run.start),
-            "delta": jd.named(delta, "time"),
+            "delta": jd.named(bounds.delta, "time"),
             "remaining": jd.named(_norms(run), "time"),
         },
         assumed={

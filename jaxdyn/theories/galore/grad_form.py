@@ -153,7 +153,7 @@ CHAINS = jd.Study(
     seeds=128,
     paper_seeds=128,
     evidence="network",
-    bounds="derived",  # rounding errors in double precision
+    bounds="derived: float64 rounding of sums over the points",
     source="arXiv:2403.03507, theorem 3.2",
     tested="{steps} steps of gradient descent at rate {lr} on squared errors at 8 random points; {depth} layers of width {width} "
     "without biases, ReLU or leaky ReLU units; {seeds} seeds.",
@@ -165,7 +165,7 @@ LOGITS = jd.Study(
     seeds=128,
     paper_seeds=256,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: the next order in the size of the logits",
     source="arXiv:2403.03507, lemma 3.3; the remainder's order: derived",
     tested="Automatic differentiation at random weights of ReLU networks of {depth} layers, {classes} classes, 8 random points, "
     "logits of standard deviation {size}; {seeds} seeds.",
@@ -181,6 +181,7 @@ CLAIMS = (
         r"active units after "
         "that layer.",
         judge=judge_chain,
+        decides={"every layer": ("relative error of the gradients", "biases")},
         controls={
             "biases": {"layer": "bias"},
             "layer norm": {"layer": "layernorm"},
@@ -194,10 +195,12 @@ CLAIMS = (
     LOGITS.claim(
         id="galore.grad_form_softmax",
         title="Gradients have the form that GaLore assumes, at small logits",
-        statement=r"In random ReLU networks at small logits, the negative gradient of the cross-entropy of $K$ classes is "
-        r"$\frac1N \sum_i (J^\top P y - \frac{\gamma}{K} J^\top P J\, W_l f_{l-1}) f_{l-1}^\top$ with $P = I - 11^\top/K$, up to "
-        r"a remainder of first order in the size of the logits, relative to the second term; $\gamma$ is 1 within 1% on average "
-        r"at logits of standard deviation 0.01. (An identity to first order, at random weights; no training.)",
+        statement="In random ReLU networks at small logits, the negative gradient of the cross-entropy of $K$ classes is "
+        r"$\frac1N \sum_i (J^\top P y - \frac{\gamma}{K} J^\top P J\, W_l f_{l-1}) f_{l-1}^\top$ with $P = I - "
+        r"11^\top/K$, targets $y$, layer inputs $f_{l-1}$ at $N$ points and $J$ the product of the weights and "
+        "active units after layer $l$, up to a remainder of first order in the size of the logits, relative to the "
+        r"second term; $\gamma$ is 1 within 1% on average at logits of standard deviation 0.01. (An identity to "
+        "first order, at random weights; no training.)",
         judge=judge_logits,
         controls={"logits 1000 times as large": {"amplify": 1000.0}},
         rivals={

@@ -50,11 +50,9 @@ def trial(s: Spread, key: PRNGKeyArray) -> jd.Observables:
 
 def read(ds: xr.Dataset) -> list[jd.Reading]:
     """How far the rate of decay lies above kappa, by the number of terms."""
-    jd.need(ds, terms=[1.0, 3.0, 10.0])
+    jd.need(ds, terms=[3.0, 10.0])
     over = ds.measured_rate / ds.predicted_rate
-    return [
-        jd.mean_reading(f"smallest eigenvalue over kappa, mean, terms: {n}", over.sel(terms=n), over="seed") for n in (1, 3, 10)
-    ]
+    return [jd.mean_reading(f"smallest eigenvalue over kappa, mean, terms: {n}", over.sel(terms=n), over="seed") for n in (3, 10)]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -72,8 +70,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     jd.Study(
         trial=trial,
-        quick=jd.grid(Spread, terms=[1, 3, 10]),
-        paper=jd.grid(Spread, terms=[1, 3, 10], spread=[0.2, 0.5, 0.9]),
+        quick=jd.grid(Spread, terms=[3, 10]),
+        paper=jd.grid(Spread, terms=[3, 10], spread=[0.2, 0.5, 0.9]),
         seeds=128,
         paper_seeds=512,
         evidence="algebra",
@@ -85,13 +83,12 @@ CLAIMS = (
         r"terms, "
         "projected on random subspaces of {rank} dimensions; {seeds} problems.",
         statement=r"How far does the rate $\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\,\lambda_{min}(Q^\top C_i Q)$ of "
-        r"the bound in `galore.fixed_proj` lie below the true rate of decay, the smallest eigenvalue of S within the subspaces, "
-        r"on average? "
-        "(An algebraic question.)",
+        "the bound in `galore.fixed_proj` (letters of that claim) lie below the true rate of decay, the smallest "
+        "eigenvalue of S within the subspaces, on average over random matrices with eigenvalues from 1/2 to 3/2, in 3 and in 10 "
+        "terms, and random subspaces of 3 of 8 dimensions? (An algebraic question.)",
         expected="measured",
         judge=read,
         recorded={
-            "smallest eigenvalue over kappa, mean, terms: 1": (1.0, 1.0, 1.0),
             "smallest eigenvalue over kappa, mean, terms: 3": (1.16, 1.191, 1.22),
             "smallest eigenvalue over kappa, mean, terms: 10": (1.32, 1.337, 1.36),
         },

@@ -130,9 +130,9 @@ FORMULAS = STUDY.claim(
     "optimizer states: to the entry.",
     talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
     form="corrected",
-    bounds="derived",
+    bounds="derived: entries are counted",
     judge=judge,
-    controls={"momentum alone, one moment": {"moments": 1}},
+    controls={"momentum alone, one moment": jd.Control({"moments": 1}, breaks="Adam")},
     rivals={
         "every method holds what full rank holds": jd.swap(
             predicted_entries=lambda ds: ds.predicted_entries.sel(trainer="full", drop=True)
@@ -145,8 +145,8 @@ CLAIMS = (
     FORMULAS.as_printed(
         id="galore.memory_as_printed",
         title="A talk's totals for adaptors and GaLore, a term too many each",
-        statement=r"With a low-rank adaptor training holds $2mn + 3mr + 3nr$ numbers, with GaLore $mn + 2mr + 2nr$, of which "
-        r"$mr + 2nr$ are optimizer states.",
+        statement="For a matrix of $m$ by $n$ entries and rank $r$, training with a low-rank adaptor holds $2mn + 3mr + 3nr$ "
+        "numbers, with GaLore $mn + 2mr + 2nr$, of which $mr + 2nr$ are optimizer states.",
         form="printed",
         printed="talk practical, Memory Saving with GaLore: totals $2mn+3mr+3nr$ and $mn+2mr+2nr$, states $mr+2nr$",
         talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),

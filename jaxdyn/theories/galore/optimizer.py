@@ -63,8 +63,8 @@ class Agreement:
     side: str = "long"
     rank: int = 2
     width: int = 6
-    every: int = 5
-    periods: int = 4
+    every: int = jd.field(5, role="none")
+    periods: int = jd.field(4, role="time")
 
     def __post_init__(self) -> None:
         jd.require(self, self.side in ("short", "long"), "side is short or long", "side")
@@ -278,7 +278,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds="derived",
+        bounds=jd.tuned(on="0:128", confirmed_on="61000000:61000128"),
         source="arXiv:2403.03507, section 4.1 (full-rank projections); that Adam's basis turns: derived",
     ).claim(
         id="galore.full_rank_limit",
@@ -309,7 +309,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds="derived",
+        bounds="derived: float64 rounding, amplified by the singular vectors of each step",
         source="derived, by Eckart and Young's theorem; the sides: arXiv:2403.03507, section 4.2",
     ).claim(
         id="galore.sides",
@@ -320,6 +320,7 @@ CLAIMS = (
         "rows or columns are projected: that of descent along the matrix of the basis's rank that is nearest to the gradient.",
         talks=("practical:galore-update",),
         judge=judge_sides,
+        decides={"every step": ("relative error of the change, left and right", "bases found every 5 steps")},
         controls={"bases found every 5 steps": {"every": 5.0}},
         rivals={"nothing moves": jd.off(predicted_change=0.0), "SGD: all of the gradient": jd.swap(predicted_change="sgd")},
         plot=plot_changes,
@@ -332,7 +333,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds="derived",
+        bounds="derived: float32 rounding, amplified by the normalisation of Adam",
         source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507",
     ).claim(
         id="galore.optax_agree",
@@ -343,6 +344,7 @@ CLAIMS = (
         "does, within 1e-4 of the change.",
         talks=("practical:galore-algorithm",),
         judge=judge_agreement,
+        decides={"every matrix": ("relative error of the change of the weights", "the short side")},
         controls={"the short side": {"side": "short"}},
         rivals={"nothing moves": jd.off(predicted_change=0.0), "Adam without projection": jd.swap(predicted_change="adam")},
         plot=plot_changes,
@@ -395,7 +397,7 @@ CLAIMS = (
         source="arXiv:2410.11289 (GoLore), section 4: the example, of two rows; the rest derived",
     ).claim(
         id="galore.noise_rank",
-        title="GaLore learns a signal if its rank exceeds the rows of noise",
+        title="GaLore learns a row of signal if its rank exceeds those of noise",
         tested=r"{steps} steps of SGD at rate $\eta$ = {lr} without moments, a basis of r = {rank} singular vectors found anew "
         r"every T = {every} steps; {rows} rows of n = {size} columns, q = {noisy} of them with Gaussian noise of size $\sigma$ = "
         r"{noise} in an entry; {seeds} seeds.",

@@ -25,7 +25,7 @@ class Free:
 
     leak: jd.Swept = jd.field(0.0, at_least=0)
     size: int = 8
-    span: int = jd.field(3, at_least=1)
+    span: int = jd.field(3, at_least=1, role="none")
     steps: int = 800
 
     def __post_init__(self) -> None:
@@ -95,16 +95,16 @@ CLAIMS = (
         seeds=128,
         paper_seeds=512,
         evidence="reduced",
-        bounds="derived",
+        bounds="derived: the decay of all other parts over the steps; the rank is counted",
         source="arXiv:2403.03507, corollary to lemma 3.4, for A that is not of the parametric form; where it ends: derived",
     ).claim(
         id="galore.parallel_part",
         title="The part of the gradient that no input reaches stays",
         tested="{steps} steps of gradient descent, by differentiation of a quadratic loss: weights of {size} by {size}, a "
         "Gaussian A, inputs that span {span} dimensions, symmetric $B_i$ with eigenvalues from .5 to 1.5; {seeds} problems.",
-        statement=r"In the reduced dynamics of gradient descent on $A - \frac1N\sum_i B_i W f_i f_i^\top$ with positive definite "
-        r"$B_i$, any $A$ and inputs $f_i$ that span $N'$ of n dimensions, the gradient does not vanish: it ends at $A(I - \Pi)$, "
-        r"$\Pi$ the projection on the inputs' span, of rank $n - N'$.",
+        statement=r"In the reduced dynamics of gradient descent on $A - \frac1N\sum_i B_i W f_i f_i^\top$ with positive "
+        "definite $B_i$, random $A$ and inputs $f_i$ that span $N'$ of n dimensions, the gradient does not vanish: "
+        r"it ends at $A(I - \Pi)$, $\Pi$ the projection on the inputs' span, of rank $n - N'$.",
         judge=judge,
         controls={"inputs that span all dimensions": {"leak": 0.5}},
         rivals={

@@ -72,7 +72,7 @@ class Span:
 
     free: jd.Swept = 0.0
     size: int = 8
-    span: int = jd.field(3, at_least=1)
+    span: int = jd.field(3, at_least=1, role="none")
     steps: int = 40
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from jaxdyn.nn.decoder import llama
+from jaxdyn.nn import llama
 from jaxdyn.optim import footprint
 from jaxdyn.optim.memory import Bytes, MemoryLayout, estimate
 from jaxdyn.theories.galore.published import RANKS

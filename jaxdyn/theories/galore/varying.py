@@ -161,7 +161,7 @@ STUDY = jd.Study(
     seeds=128,
     paper_seeds=512,
     evidence="reduced",
-    bounds="derived",
+    bounds="derived: float64 rounding, and half of the distance from the printed bound",
     assumes=(jd.below("step_over_limit", 1.0), jd.below("coefficients_over_bound", 1.0 + 1e-12)),
     source="arXiv:2403.03507, theorem 3.8",
     tested="60 steps of gradient descent within random subspaces of {rank} of {size} dimensions on both sides, at step sizes of "
@@ -201,11 +201,11 @@ CLAIMS = (
         form="printed",
         printed=r"arXiv:2403.03507, Theorem 3.8: $\|R_t\|_F \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,\|R_{t-1}\|_F$",
         statement=r"In the reduced dynamics of gradient descent within fixed subspaces on $G = A(W) - \frac1N\sum_i B_i(W) W "
-        r"C_i(W)$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le D$ (Frobenius norms), the projected gradient "
-        r"$R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,"
-        r"\|R_{t-1}\|$ in every step, with $\kappa$ and "
-        r"the subspaces' bases P, Q as in `galore.fixed_proj_varying`. The counterexamples have $B$, $C$ and $R$ of rank one, so "
-        r"that it makes no difference whether norms are spectral ones.",
+        r"C_i(W)$ in $N$ terms, $A$, $B_i$, $C_i$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le D$ "
+        r"(Frobenius norms), the projected gradient $R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - "
+        r"L_A - L_B L_C D^2)]\,\|R_{t-1}\|$ in every step, with $\kappa$ and the subspaces' bases P, Q as in "
+        "`galore.fixed_proj_varying`. The counterexamples have $B$, $C$ and $R$ of rank one, so that it makes no "
+        "difference whether norms are spectral ones.",
         source="arXiv:2403.03507, theorem 3.8",
     ),
 )

@@ -51,9 +51,9 @@ CLAIMS = (
         seeds=192,
         statement=r"In the constructed network with nodes $j$ of frequencies $\theta_j$, let $u_j = 1 - \cos\theta_j d$. "
         r"Over all pairs of operands, the margin of the right class over the class $d$ further has the mean $\frac12\sum_j "
-        r"u_j$, for any phases, and, averaged over random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. The "
-        r"latter, averaged over networks and over moduli in proportion to their size, is met within 5% at every width and "
-        r"within 2.5% on average over widths.",
+        r"u_j$ at each draw of the phases and, averaged over random phases, the variance $\sum_j(\frac{15}8u_j + "
+        r"\frac18u_j^2)$. The latter, averaged over networks and moduli (weighted by their size), is met within 5% at every width "
+        r"and within 2.5% on average over widths.",
         judge=judge,
         controls=FREE,
         rivals={"all nodes fluctuate together": alike},

@@ -30,7 +30,7 @@ CLAIMS = (
         r"phases: an identity, to rounding.",
         source="arXiv:2301.02679, equation 11",
         judge=judge,
-        bounds="derived",
+        bounds="derived: float64 rounding of sums of nine waves for each node",
         controls=FREE,
         rivals={"no other wave than the one without a random phase": jd.swap(predicted_logits="coherent")},
         plot=plot,

@@ -94,7 +94,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=512,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding, over a lost weight of at least .01",
         assumes=jd.above("lost", 0.01),  # of less, double precision does not tell the change to twelve digits
         source="derived, for the renormalised eviction of arXiv:2306.14048",
     ).claim(
@@ -103,7 +103,7 @@ CLAIMS = (
         statement=r"If all keys but a set $K$ are evicted, whose softmax weights add up to $\epsilon$, and the remaining weights "
         r"are renormalised, the output of attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ is the "
         r"weighted mean of the values $v_j$ in and outside of $K$; so it changes by at most $2 \epsilon \max_j \|v_j\|$. The "
-        "bound is attained by one value for all keys in $K$ and its negative for all others. (An identity, on random logits and "
+        "bound is attained where the keys in $K$ have one value and the others its negative. (An identity, on random logits and "
         "values.)",
         tested=r"{keys} random keys and values, of which {kept} are kept, with $\epsilon > 0.01$; {seeds} seeds.",
         judge=judge,

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.nn import cache
-from jaxdyn.nn.decoder import Decoder
+from jaxdyn.nn import Transformer, cache
 
 
 @jd.setting
@@ -34,7 +33,7 @@ class Stream:
 def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
     """Numbers of the kept tokens at the end, sorted, and those of a cache whose heavy part never changed."""
     k_q, k_k = jax.random.split(key)
-    shape = Decoder(vocabulary=2, width=4, layers=1, heads=1, hidden=1, position="none", dtype="float64")
+    shape = Transformer(vocabulary=2, width=4, layers=1, heads=1, hidden=1, position="none", dtype="float64")
     policy = cache.Policy(kind="h2o", size=s.size, recent=jnp.asarray(s.recent).astype(jnp.int32))
     queries, keys = (jax.random.normal(k, (s.tokens, 1, 4), jnp.float64) for k in (k_q, k_k))
     empty = jax.tree.map(lambda x: x[0], cache.start(shape, policy).layers)

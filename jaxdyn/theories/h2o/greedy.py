@@ -144,7 +144,7 @@ STUDY = jd.Study(
     seeds=64,
     paper_seeds=1024,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding of sums of up to 12 terms",
     source="arXiv:2306.14048, definition 4.3 and theorem 4.4; G. Nemhauser, L. Wolsey, M. Fisher 1978 (additions)",
 )
 
@@ -153,8 +153,12 @@ CLAIMS = (
         id="h2o.greedy_opt",
         title="Evicting the lowest score keeps the best set if scores are fixed",
         statement="If every token has a fixed score and a set of tokens is worth the sum of its scores, then a cache that evicts "
-        "the token with the lowest score whenever it is over its size holds, after every token, a set of the largest possible "
+        "the token with the lowest score whenever it is over its size holds, at every step, a set of the largest possible "
         "sum among all tokens so far. (An identity, by enumeration of all sets.)",
+        decides={
+            "best": ("score of what is kept: relative error", "scores are the attention accumulated so far"),
+            "largest": ("score of what is kept: relative error", "scores are the attention accumulated so far"),
+        },
         tested="Caches of 4 tokens reading 12, with scores from random attention; {seeds} seeds.",
         quick=jd.grid(Sets, objective="additive"),
         judge=judge_kept,
@@ -169,6 +173,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="h2o.submodular",
+        bounds="derived: float64 rounding, and on the hardest instance the 1e-9 of a value that breaks its ties",
         title="Greedy additions reach 1 - (1 - 1/k)^k of the best set of k tokens",
         statement=r"Let the value of a set $S$ of tokens be its coverage $\sum_u \max_{s \in S} A_{us}$, with $A_{us} \ge 0$ the "
         r"coverage of item $u$ by token $s$, or $\log\det(I + K_S^\top K_S)$, with $K_S$ the matrix of its tokens' keys. "
@@ -176,7 +181,7 @@ CLAIMS = (
         "hardest instance of coverage. (A bound, by enumeration of all sets.)",
         tested="$k = 4$ of 12 tokens, random $A$ and Gaussian keys of two entries, and the hardest instance; {seeds} seeds.",
         judge=judge_share,
-        controls={"a value that is not monotone": {"objective": "penalty"}},
+        controls={"a value that is not monotone": jd.Control({"objective": "penalty"}, breaks="coverage")},
         rivals={
             "greedy additions are optimal": jd.swap(predicted_share=1.0, predicted_hardest=1.0),
             "no more than 1/2 is certain": jd.swap(predicted_share=0.5, predicted_hardest=0.5),

@@ -43,7 +43,7 @@ def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
     every = jnp.concatenate([cross_entropies(shape, params, x, tokens[1:])[None], evicted])
     late = jnp.mean(every[:, (s.length - 1) // 2 :], -1)
     share = jnp.mean(seen["share"], -1)
-    uniform = jnp.full(share.shape, heavy.uniform(s.length - 1), share.dtype)
+    uniform = jnp.full(share.shape, heavy.uniform(shape, s.length - 1), share.dtype)
     return jd.observables(
         predicted={
             "share": jd.named(uniform, "layer"),

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from jaxdyn import linalg, train
+from jaxdyn import linalg, optim
 from jaxdyn.linalg import dense
 
 NEWTON = 12  # steps of the probe
@@ -90,7 +90,7 @@ def accuracy(
 
 def optimizer(s: Any) -> optax.GradientTransformation:
     """Adam or SGD with both kinds of weight decay; ``s`` is the setting."""
-    scaled = train.switched(s.optimizer, {"adam": optax.scale_by_adam(), "sgd": optax.identity()})
+    scaled = optim.method(s.optimizer, None).tx
     tail = optax.stateless(lambda u, p: jax.tree.map(lambda g, w: (-s.lr * (g + s.decoupled * w)).astype(g.dtype), u, p))
     head = optax.stateless(lambda u, p: jax.tree.map(lambda g, w: g + (s.coupled * w).astype(g.dtype), u, p))
     return optax.chain(head, scaled, tail)

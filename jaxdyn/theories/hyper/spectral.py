@@ -122,7 +122,7 @@ STUDY = jd.Study(
     paper_seeds=16,
     evidence="flow",
     judge=judge,
-    bounds="derived",  # the solver's tolerance
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step, and what is left of the way at t = 400",
     tested="Gradient flow of a linear encoder of the hypercube with {dim} outputs, {relevant} relevant bits of {inputs}, "
     "whose loss is taken over the whole distribution of views (factors uniform), from random weights and from weights "
     "aligned with the coordinates; seeds: {seeds}.",
@@ -139,7 +139,7 @@ CLAIMS = (
         statement="In the gradient flow of the spectral contrastive loss of a linear encoder with $d$ outputs, $k$ relevant bits "
         r"and augmentations that multiply the others by $\tau$, the loss from a random start reaches $-\min(d, k) - "
         r"\mu^2 \max(d - k, 0)$ with $\mu = (E\tau)^2/E\tau^2$, to $10^{-8}$; from a start aligned with the coordinates "
-        r"every squared weight follows the logistic $\dot p = 8(c_+ p - c^2 p^2)$, to $10^{-6}$ ($c_+$, $c$: "
+        r"the squared weights follow the logistic $\dot p = 8(c_+ p - c^2 p^2)$, to $10^{-6}$ ($c_+$, $c$: "
         "correlation of a bit between two views, and its second moment).",
         controls={"coordinates exchanged": jd.rolled(measured_path="coordinate")},
         rivals={"nothing moves": jd.off(STILL), "all bits are worth the same": ALIKE},
@@ -149,9 +149,16 @@ CLAIMS = (
         title="As many outputs as relevant bits: a linear encoder reads only those",
         statement="In the gradient flow of the spectral contrastive loss of a linear encoder with as many outputs as relevant "
         "bits, from a random start, the irrelevant bits end with a share below $10^{-8}$ of the energy of the outputs.",
+        decides={"only": (SHARE, "augmentation leaves all bits alone")},
         quick=jd.grid(Spectral, dim=3.0),
         judge=judge_selection,
-        controls={"augmentation leaves all bits alone": {"mean": 1.0, "second": 1.0}},
+        controls={
+            "augmentation leaves all bits alone": jd.Control(
+                {"mean": 1.0, "second": 1.0}, why="factors that are all 1 have 1 as both moments"
+            ),
+            "more outputs than relevant bits": {"dim": 5.0},
+            "fewer relevant bits than outputs": {"relevant": 2.0},
+        },
         rivals={"nothing is selected: every bit has its share": jd.off({SHARE: lambda ds: float(ds.unselected.mean())})},
     ),
 )

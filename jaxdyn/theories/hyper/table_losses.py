@@ -85,7 +85,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Constants),
         evidence="numbers",
-        bounds="derived",  # half a unit of the last printed digit; a tenth of the distance between rows
+        bounds="derived: half a unit of the last printed digit, and a twentieth of the distance of rows, .1",
         source="arXiv:2202.14037, table of the Boolean hypercube; its constants are not in print and reconstructed",
         tested="Published figures against closed forms; nothing is trained.",
         plot=plot,
@@ -93,7 +93,7 @@ CLAIMS = (
     ).claim(
         id="hyper.table_losses",
         talks=("training:hyper-table",),
-        title="One set of constants gives all printed losses of the hypercube",
+        title="One set of constants gives the printed losses of the hypercube",
         statement="With 10 relevant bits, temperature 1/2, batches of 512 and 20 dimensions the printed losses are those of closed "
         "forms: that of the linear encoder is the code of the relevant bits to .0005; that of the codes f and g is one "
         "vertex of a simplex for each pattern of these bits, to .005, which takes more than 20 dimensions; those of both MLP "

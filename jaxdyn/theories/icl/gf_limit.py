@@ -165,7 +165,7 @@ STUDY = jd.Study(
     seeds=2,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the solver's tolerance
+    bounds="derived: the solver's tolerance, a relative 1e-9 a step, and what is left of the way at t = 100",
     source="arXiv:2306.09927, Theorem 4.1",
     tested="Gradient flow of one layer of linear attention, in all entries of its two matrices, on the exact population loss "
     "in float64 to $t = 100$. In-context regression with {inputs} inputs and {length} examples per prompt; the inputs' "
@@ -182,12 +182,14 @@ CLAIMS = (
         id="icl.gf_limit",
         title="Linear attention learns the best in-context regressor it can express",
         statement="In the gradient flow of linear attention with merged keys and queries, from a start in which only the "
-        r"corner $u$ of the value matrix and the block $U = \sigma\Theta\Theta^\top$ of the key-query matrix differ from "
+        r"corner $u$ of the value matrix and the block $U = \sigma\Theta\Theta^\top$ of the key-query matrix (a number "
+        r"$\sigma$, a matrix $\Theta$) differ from "
         "zero, with equal norms, the other entries that act on predictions stay zero, both blocks follow their own two "
         r"equations to $10^{-6}$, and they end, to a relative $10^{-6}$, at $u = (\mathrm{tr}\,\Gamma^{-2})^{1/4}$, $U = "
         r"\Gamma^{-1}/u$ with the loss $\frac12(\mathrm{tr}\Lambda - \mathrm{tr}\Lambda^2\Gamma^{-1})$. Here $\Lambda$ is the "
         r"inputs' covariance, $N$ the number of examples and $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} "
         "I$.",
+        decides={"best": ("loss at the end against the least loss, relative", "a start with all entries")},
         judge=judge_limit,
         controls={"a start of zeros": {"start": "zero"}, **DENSE},
         rivals={
@@ -225,6 +227,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="icl.logistic",
+        bounds="derived: the solver's tolerance, a relative 1e-9 a step",
         title="For white inputs in-context learning follows a logistic curve",
         statement="In the gradient flow of linear attention with merged keys and queries on $d$ white inputs, from a start "
         r"in which only the corner $u$ of the value matrix and the block $U \propto I$ of the key-query matrix differ from "

@@ -21,9 +21,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from jaxdyn import nn
 from jaxdyn.data.prompts import Prompts
+from jaxdyn.errors import UsageError, is_traced
 
 Scalar = float | int | Float[Array, ""]
 
@@ -49,7 +51,7 @@ def predict(
     e = jnp.append(query, jnp.zeros((), query.dtype))
 
     def mix(scores: Float[Array, "*h N"]) -> Float[Array, "*h N"]:
-        return jnp.where(softmax, jax.nn.softmax(jnp.where(weight > 0, scores, -jnp.inf), -1), weight * scores)
+        return jnp.where(softmax, nn.weights(scores, "softmax", weight > 0), nn.weights(scores, "linear", counts=weight))
 
     merged = mix(tokens @ (params.kq @ e)) @ (tokens @ params.pv[-1])
     heads = mix((params.query @ e)[:, None] * (params.key @ tokens.T)) * (params.value @ tokens.T)
@@ -110,3 +112,44 @@ def population_loss(params: Params, covariance: Float[Array, "d d"], length: Sca
     fourth = 2 * jnp.trace(square) + trace**2 + 2 / length * jnp.sum(lam * lam)
     even = jnp.sum(lam * pairs) + 2 * c @ lam @ mixed + fourth * (c @ lam @ c)
     return 0.5 * (odd + even)
+
+
+def as_transformer(
+    params: Params, tokens: Float[Array, "N d1"], query: Float[Array, " d"], softmax: bool = False
+) -> tuple[nn.Transformer, PyTree]:
+    r"""The heads of rank one as a transformer whose tokens 0 to N - 1 are a prompt's examples, and N its query.
+
+    Heads have one entry: :math:`W_Q, W_K, W_V` have the columns :math:`q_h, k_h, v_h` (values over N in linear attention). Every
+    head writes into the label's coordinate, which the read-out reads. The query does not see itself.
+
+    Raises:
+        UsageError: for merged matrices, which are one head of another form.
+    """
+    if not is_traced(params.pv) and bool(jnp.any(params.pv[-1] != 0)):
+        raise UsageError("merged matrices are not allowed as a transformer: heads of rank one are")
+    count, width = tokens.shape
+    heads = params.query.shape[0]
+    shape = nn.Transformer(
+        vocabulary=count + 1,
+        width=width,
+        heads=heads,
+        head_size=1,
+        outputs=1,
+        attention="softmax" if softmax else "linear",
+        sees_itself=False,
+        position="none",
+        norm="none",
+        skip=0.0,
+        mlp="none",
+        dtype=tokens.dtype.name,
+    )
+    label = jnp.zeros(width, tokens.dtype).at[-1].set(1)
+    blocks = {
+        "q": params.query.T,
+        "k": params.key.T,
+        "v": params.value.T / (1 if softmax else count),
+        "o": jnp.broadcast_to(label, (heads, width)),
+    }
+    last = jnp.append(query, jnp.zeros((), query.dtype))
+    embed = jnp.concatenate([tokens, last[None]])
+    return shape, {"embed": embed, "head": label[None], "blocks": jax.tree.map(lambda x: x[None], blocks)}

@@ -113,7 +113,7 @@ CLAIMS = (
         r"four predictors on 100 tokens are those of an independent program within .01 nats: of nothing ($\ln k$), of counts "
         "of tokens $(n_j + 1)/(t + k)$, of counts of pairs $(n_{ij} + 1)/(n_i + k)$, and of the chain itself. The mean "
         r"entropy of a row is $\sum_{j=2}^k 1/j$ within .01.",
-        bounds="derived",  # errors of sampling, here and there
+        bounds="derived: errors of sampling of means over 4000 sequences, here and in the earlier program",
         judge=judge,
         controls={"chains that stay where they are more often": {"sticky": 0.5}},
         rivals={

@@ -165,6 +165,11 @@ def excess(ds: xr.Dataset) -> xr.DataArray:
     return share
 
 
+def at_start(ds: xr.Dataset) -> float:
+    """The same before training, mean over runs."""
+    return float(((ds.measured_loss.isel(step=0) - ds.bigram_loss) / (ds.unigram_loss - ds.bigram_loss)).mean())
+
+
 def lower(ds: xr.Dataset) -> xr.DataArray:
     """How far predictions are from counts of tokens when they are closest, over how far from uniform then; in logarithms."""
     ratio: xr.DataArray = np.log(closest(ds, "measured_from_unigram") / closest(ds, "from_uniform"))
@@ -291,7 +296,10 @@ CLAIMS = (
         expected="measured",
         judge=judge_excess,
         controls=ONE_LAYER,
-        rivals={"no more than counts of tokens is learned": {LEFT: 1.0}},
+        rivals={
+            "nothing is learned": jd.off({LEFT: at_start}),
+            "no more than counts of tokens is learned": {LEFT: 1.0},
+        },
         recorded={LEFT: (0.199, 0.2669, 0.335)},
     ),
 )

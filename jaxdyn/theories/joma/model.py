@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
-from jaxdyn import linalg, sampling, train
+from jaxdyn import linalg, nn, sampling, train
+from jaxdyn.nn import choices
 
 ATTENTIONS = ("exp", "linear", "softmax")
 ACTIVATIONS = ("id", "relu", "tanh", "gelu")
@@ -67,33 +67,22 @@ class Batch(NamedTuple):
     weight: Float[Array, " n"]
 
 
-def chosen(switch: jd.Code, forms: Mapping[str, Callable], *args: Array) -> Array:
-    """The value of the form that a switch names; only the forms among the switch's names are traced."""
-    branches = [forms[name] for name in switch.names]
-    return branches[switch.index](*args) if isinstance(switch.index, int) else jax.lax.switch(switch.index, branches, *args)
-
-
 def attention(
     x: Float[Array, "*n m"], z: Float[Array, "*n m"], kind: jd.Code, tau: Scalar = 1.0, normalizer: Scalar = 1.0
 ) -> Float[Array, "*n m"]:
-    r"""Attended frequencies b of the tokens; ``kind`` is a switch between names in ``ATTENTIONS``.
+    r"""Attended frequencies b of the tokens, by :func:`jaxdyn.nn.weights` with frequencies as counts.
 
     .. math:: b_l = x_l e^{z_l/\tau}/A \ (\text{exp}), \quad x_l z_l \ (\text{linear}), \quad
-              x_l e^{z_l/\tau} / \textstyle\sum_j x_j e^{z_j/\tau} \ (\text{softmax; some } x_l > 0)
+       x_l \sigma(z_l/\tau) \ (\text{sigmoid}), \qquad
+       x_l e^{z_l/\tau} / \textstyle\sum_j x_j e^{z_j/\tau} \ (\text{softmax; some } x_l > 0)
     """
-
-    def softmax() -> Array:
-        top = jnp.max(jnp.where(x > 0, z, -jnp.inf), -1, keepdims=True)
-        e = x * jnp.exp(jnp.where(x > 0, z - jax.lax.stop_gradient(top), 0.0) / tau)
-        return e / jnp.sum(e, -1, keepdims=True)
-
-    return chosen(kind, {"exp": lambda: x * jnp.exp(z / tau) / normalizer, "linear": lambda: x * z, "softmax": softmax})
+    scores = jnp.where(choices.is_kind(kind, "linear"), z, z / tau)
+    return nn.weights(scores, kind, counts=x) / jnp.where(choices.is_kind(kind, "exp"), normalizer, 1.0)
 
 
 def activation(pre: Float[Array, "*n k"], phi: jd.Code) -> Float[Array, "*n k"]:
     """The activation that the switch names (GELU in its exact form), entry by entry."""
-    forms = {"id": lambda y: y, "relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": lambda y: jax.nn.gelu(y, approximate=False)}
-    return chosen(phi, forms, pre)
+    return choices.applied("phi", phi, nn.ACTIVATIONS | {"id": nn.ACTIVATIONS["linear"]}, pre)
 
 
 def projected(params: Params, block: Block) -> Float[Array, "m k"]:
@@ -207,7 +196,11 @@ def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.
 
     The ratio of the attention's learning rate to the MLP's is ``rates.z / rates.w``.
     """
-    rules = {"gd": optax.identity(), "momentum": optax.trace(momentum), "adam": optax.scale_by_adam()}
+    rules = {
+        "gd": optax.identity(),
+        "momentum": optax.trace(momentum),
+        "adam": optax.scale_by_adam(),
+    }
     return optax.chain(
         train.switched(optimizer, rules),
         optax.stateless(lambda steps, _: jax.tree.map(lambda rate, step: -lr * rate * step, rates, steps)),
@@ -234,3 +227,46 @@ def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tup
     frame, _ = linalg.qr(gaussian[0])
     u = frame + noise * gaussian[1]
     return u[:, :m], u[:, m:]
+
+
+def as_transformer(params: Params, block: Block, length: int) -> tuple[nn.Transformer, PyTree]:
+    r"""The same block as a transformer on sequences of ``length`` contextual tokens and the query after them (token m + j).
+
+    Frequencies are counts over the length. Attention: :math:`W_Q = \sqrt{D}\,\sum_j u_j (\sum_l z_{jl} u_l)^\top / \tau`,
+    :math:`W_K = 1`, values the embeddings over the length (exp, linear) or the embeddings (softmax); the query does not see
+    itself. The MLP writes its outputs into further coordinates of the stream, which the read-out reads. Letters: D the width.
+
+    Raises:
+        UsageError: for one-hot embeddings that are not held, upper layers above the first, a traced kind, or no upper layer.
+    """
+    kind, phi = str(block.attention), str(block.phi)
+    if block.tokens is None or block.queries is None or params.a is None or params.c is not None:
+        raise jd.UsageError("this block is not allowed as a transformer: it has embeddings that are held, and one upper layer")
+    (d, m), o = block.tokens.shape, params.a.shape[1]
+    shape = nn.Transformer(
+        vocabulary=m + block.queries.shape[1],
+        width=d + o,
+        hidden=params.w.shape[1],
+        outputs=o,
+        attention=kind,
+        sees_itself=False,
+        project=False,
+        position="none",
+        norm="none",
+        mlp="plain",
+        activation="linear" if phi == "id" else phi,
+        dtype=params.w.dtype.name,
+    )
+    wide = jnp.pad(jnp.concatenate([block.tokens, block.queries], 1).T, ((0, 0), (0, o)))
+    u_tokens, u_queries = wide[:m], wide[m:]
+    scale = 1 / length / block.normalizer if kind == "exp" else 1 / length if kind == "linear" else 1.0
+    tau = 1.0 if kind == "linear" else block.tau
+    identity = jnp.eye(d + o, dtype=wide.dtype)
+    blocks = {
+        "q": (d + o) ** 0.5 / tau * u_queries.T @ params.z @ u_tokens,
+        "k": identity,
+        "v": scale * identity,
+        "up": jnp.pad(params.w, ((0, o), (0, 0))),
+        "down": jnp.pad(params.a, ((0, 0), (d, 0))),
+    }
+    return shape, {"embed": wide, "head": identity[d:], "blocks": jax.tree.map(lambda x: x[None], blocks)}

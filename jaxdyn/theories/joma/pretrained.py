@@ -29,7 +29,7 @@ def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
     """Entropy by layer, and by head, next to that of uniform attention."""
     by_head = entropy.observe(shared.shape, shared.params, piece(s, key, shared))
     own = jnp.mean(by_head, -1)
-    uniform = jnp.full(own.shape, entropy.uniform(s.length + shared.shape.sink_token), own.dtype)
+    uniform = jnp.full(own.shape, entropy.uniform(shared.shape, s.length + shared.shape.sink_token), own.dtype)
     return jd.observables(
         predicted={"entropy": jd.named(uniform, "layer")},
         measured={"entropy": jd.named(own, "layer")},

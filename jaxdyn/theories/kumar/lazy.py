@@ -75,7 +75,7 @@ def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
 
     # the network along training
     def step(w: Float[Array, "N d"]) -> Float[Array, "N d"]:
-        return w - rate * s.nodes / alpha**2 * slope(w)
+        return train.learned(w, w - rate * s.nodes / alpha**2 * slope(w))
 
     def observe(w: Float[Array, "N d"]) -> dict[str, Float[Array, ""]]:
         return {"fit": model.error(net, w, x) / unit, "test": model.error(net, w, z) / unit}
@@ -120,11 +120,10 @@ FIT_SHARE = 0.75
 RANK, DELAY = "rank correlation of the delay with the prediction", "power of alpha in the delay"
 STRETCH = "power of alpha in time to generalise / time to fit"
 MOVEMENT, KERNEL = "power of alpha in the movement of weights", "power of alpha in the change of the kernel"
-FROZEN = "test loss / that of the frozen kernel"
 
 
 def judge_rich(ds: xr.Dataset) -> list[jd.Check]:
-    """Delay, movement of weights and change of the kernel against the output scale; test loss over that of the frozen kernel.
+    """Delay, movement of weights and change of the kernel against the output scale.
 
     Seeds of which a network does not fit its samples are passed over: they have no delay.
     """
@@ -142,7 +141,6 @@ def judge_rich(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within(STRETCH, slope(ds, "stretch"), over="seed", low=0.1),
         jd.mean_within(MOVEMENT, slope(ds, "measured_movement"), over="seed", high=-0.2),
         jd.mean_within(KERNEL, slope(ds, "kernel_change"), over="seed", high=-0.4),
-        jd.mean_within(FROZEN, ds.measured_test / ds.predicted_test, over="seed", high=0.2),
     ]
 
 
@@ -230,17 +228,14 @@ CLAIMS = (
         statement=r"The larger the output scale $\alpha$ of a network, the later it generalises after it has fitted its "
         r"samples: the delay ranks with $\alpha$, grows with a power of at least 1/2 and faster than the time to fit, while "
         r"the movement of the weights and the "
-        "change of the tangent kernel fall with powers of at least 0.2 and 0.4. In the end the test loss is at most a fifth "
-        "of that of the kernel of the first weights. All are means over those seeds, at least three quarters, whose networks "
-        "fit at every scale.",
+        "change of the tangent kernel fall with powers of at least 0.2 and 0.4. These are means over the seeds, at least three "
+        "quarters, in which the networks of all scales fit.",
         judge=judge_rich,
         controls={
             "output scales exchanged": jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha"),
-            "the kernel stays": jd.swap(measured_test="predicted_test"),
         },
         rivals={
             "the output scale plays no part": jd.off({RANK: 0.0, DELAY: 0.0, STRETCH: 0.0, MOVEMENT: 0.0, KERNEL: 0.0}),
-            "the kernel of the first weights is all that is learned": {FROZEN: 1.0},
             "the delay is in proportion to the time to fit": {STRETCH: 0.0},
         },
         plot=plot,

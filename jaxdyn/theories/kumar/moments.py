@@ -117,7 +117,7 @@ CLAIMS = (
     STUDY.claim(
         id="kumar.moments",
         title="Loss and kernel follow from two moments of the weights",
-        bounds="derived",
+        bounds="derived: float64 rounding of sums of some hundred terms",
         statement=r"For a network $\frac{\alpha}{N}\sum_i \varphi(w_i\cdot x)$ with $\varphi(h) = h + "
         r"\frac{\epsilon}{2}h^2$, the target $\frac12(\beta\cdot x)^2$ and $x \sim N(0, I/D)$, the expected squared error is "
         r"the sum of $\frac14(|\beta|^2 - \alpha\epsilon\,\mathrm{tr}M)^2/D^2$, $\|\alpha\epsilon M - "

@@ -234,7 +234,7 @@ def make_step(s: Training, d: Data) -> tuple[Callable[[training_loop.State], tra
         updates, opt = tx.update(slope, state.opt, state.params)
         p = optax.apply_updates(state.params, updates)
         p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
-        return training_loop.State(p, opt, state.step + 1)
+        return training_loop.State(training_loop.learned(state.params, p), opt, state.step + 1)
 
     return step, tx
 

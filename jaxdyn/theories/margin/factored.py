@@ -74,7 +74,7 @@ def trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
     def step(factors: Float[Array, "2 d d"]) -> Float[Array, "2 d d"]:
         down = model.direction(product(factors).ravel(), data).reshape(d, d)
         move = jnp.stack([down @ factors[1], down.T @ factors[0]])
-        return factors + s.lr * move / jnp.linalg.norm(move)
+        return train.learned(factors, factors + s.lr * move / jnp.linalg.norm(move))
 
     _, path = train.record(step, start, product, samples=s.records, every=s.every)
     # singular values, and cosines with both solutions
@@ -147,11 +147,11 @@ CLAIMS = (
     jd.Claim(
         id="margin.factored",
         title="Keys and queries apart turn to the separating matrix of low rank",
-        statement="Where keys and queries are trained apart, $W = KQ^\\top$, and select the optimal token of every sequence, the "
-        "direction of W turns to that of least nuclear norm, $\\arg\\min \\|W\\|_*$ subject to $(x_{i,\\mathrm{opt}} - "
-        "x_{it})^\\top W z_i \\ge 1$ with the letters of `margin.matrix`: the cosine is above 0.95 at the end on average over "
-        "runs, and in more than 60% of the runs larger than that with the solution of least Frobenius norm; 1 - cosine at least "
-        "halves from the first record to the end (geometric mean over runs).",
+        statement="Where keys and queries are trained apart and select the optimal token of every sequence, the "
+        "direction of $W = KQ^\\top$ turns to that of least nuclear norm, $\\arg\\min \\|W\\|_*$ subject to "
+        "$(x_{i,\\mathrm{opt}} - x_{it})^\\top W z_i \\ge 1$ with the letters of `margin.matrix`: "
+        "the cosine is above 0.95 at the end on average over runs, and in more than 60% of the runs larger than that with the "
+        "solution of least Frobenius norm; 1 - cosine at least halves from the first record to the end (geometric mean over runs).",
         tested="{records} times {every} steps of normalised gradient descent, of length {lr}, on both factors of {inputs} by "
         "{inputs} from Gaussian entries of size {size}, on the logistic loss of one softmax attention head; {sequences} "
         "sequences of {shown} Gaussian tokens in {inputs} dimensions, each with one optimal token of score 1 and the others of "

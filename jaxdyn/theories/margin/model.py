@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxdyn import train
+
 
 class Data(NamedTuple):
     r"""Features of all tokens, and their scores :math:`\gamma` (the label times the value)."""
@@ -50,4 +52,4 @@ def direction(p: Float[Array, " D"], data: Data) -> Float[Array, " D"]:
 
 def step(p: Float[Array, " D"], data: Data, size: float | Float[Array, ""]) -> Float[Array, " D"]:
     """A step of normalised gradient descent."""
-    return p + size * direction(p, data)
+    return train.learned(p, p + size * direction(p, data))

@@ -152,10 +152,10 @@ CLAIMS = (
     STUDY.claim(
         id="margin.vector",
         title="Attention turns to the support vector machine of its best tokens",
-        statement="Where attention weights are the softmax of $X_i p$, $X_i$ the tokens $x_{it}$ of a sequence, and descent "
+        statement="Let attention weights be the softmax of $X_i p$, with $X_i$ the tokens $x_{it}$ of a sequence. Where descent "
         "selects the "
         r"optimal token of every sequence, the direction of p has at the end a cosine above 0.999 with that of $\arg\min \|p\|$ "
-        r"subject to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for all other tokens.",
+        r"subject to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for the other tokens.",
         assumes=INSIDE,
         bounds=jd.tuned(on="0:16", confirmed_on="8000:8016"),
         controls=BREACHES,
@@ -163,10 +163,13 @@ CLAIMS = (
     STUDY.claim(
         id="margin.matrix",
         title="A full attention matrix turns to the least norm that separates tokens",
-        statement="Where attention weights are the softmax of $X_i W z_i$, $X_i$ the tokens $x_{it}$ of a sequence and $z_i$ its "
-        "query, and descent selects the optimal token of every sequence, the direction of W has at the end a cosine above 0.999 "
+        statement="Let attention weights be the softmax of $X_i W z_i$, with $X_i$ the tokens $x_{it}$ of a sequence and $z_i$ its "
+        "query. Where descent selects the optimal token of every sequence, the direction of W has at the end a cosine above 0.999 "
         "with that "
-        r"of $\arg\min \|W\|_F$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ for all other tokens.",
+        r"of $\arg\min \|W\|_F$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ for the other tokens.",
+        decides={
+            "least": ("cosine with the direction of the largest margin", "the mean difference between optimal and other tokens")
+        },
         source="arXiv:2308.16898, Theorem 3 (W-SVM); sizes and bounds ours",
         quick=jd.grid(Select, weights="matrix", spread=[0.0, 0.15]),
         assumes=INSIDE,
@@ -184,6 +187,6 @@ CLAIMS = (
         recorded={ORDER: (1.97, 1.992, 2.02)},
         assumes=INSIDE,
         controls=BREACHES,
-        rivals={"the direction stays as it is": {ORDER: 0.0}, "1 - cosine falls like the inverse norm": {ORDER: 1.0}},
+        rivals={"the direction stays as it is": jd.off({ORDER: 0.0}), "1 - cosine falls like the inverse norm": {ORDER: 1.0}},
     ),
 )

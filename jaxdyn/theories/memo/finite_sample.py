@@ -85,13 +85,13 @@ CLAIMS = (
         "per run.",
     ).claim(
         id="memo.finite_sample",
-        title="A network of 2n + d weights can take any values at n points",
+        title="A network of 2n + d weights can take random values at n points",
         statement="A network with one hidden layer of ReLUs and $2n + d$ weights, written down and not trained, takes $n$ random "
         "values at $n$ random points of $d$ dimensions, to $10^{-6}$ in double precision.",
         tested="{points} random points of {inputs} dimensions with random values; {seeds} seeds.",
         judge=judge,
-        bounds="derived",
-        controls={"one unit less": {"less": 1.0}, "two points in one place": {"equal": 1.0}},
+        bounds="derived: float64 rounding, enlarged by the slopes between neighbouring points; whole numbers of weights",
+        controls={"one unit less": jd.Control({"less": 1.0}, breaks="2n + d"), "two points in one place": {"equal": 1.0}},
         rivals={"the mean of all values": jd.swap(predicted_values="mean")},
     ),
 )

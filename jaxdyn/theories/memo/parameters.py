@@ -61,7 +61,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Perceptrons),
         evidence="numbers",
-        bounds="derived",
+        bounds="derived: whole numbers, which float64 adds exactly",
         source="arXiv:1611.03530, Table 1",
         tested="Published figures against a count; nothing is trained.",
         plot=plot,
@@ -73,7 +73,10 @@ CLAIMS = (
         statement="With one and with three hidden layers of 512 units, 28 × 28 pixels of three colours and 10 classes a "
         "perceptron has 1,209,866 and 1,735,178 weights and biases, as printed.",
         judge=judge,
-        controls={"images that were not cropped, 32 × 32": {"side": 32.0}, "no biases": {"biases": 0.0}},
+        controls={
+            "images that were not cropped, 32 × 32": jd.Control({"side": 32.0}, breaks="28 × 28 pixels"),
+            "no biases": {"biases": 0.0},
+        },
         rivals={"no more than fit any labels of 50,000 images, $2n + d$": jd.swap(predicted_parameters=102_352.0)},
     ),
 )

@@ -63,6 +63,10 @@ def above_chance(ds: xr.Dataset) -> float:
 NEEDED = {"change of test accuracy": above_chance}
 
 
+# The same, run by run.
+UNKNOWN = jd.swap(measured_test=lambda ds: ds.measured_test.where((ds.decay > 0) | (ds.noise > 0), ds.chance))
+
+
 # A network that fits its training labels is as right on new images.
 KNOWS = {"test accuracy at the end": lambda ds: float(ds.measured_right.mean())}
 
@@ -104,7 +108,7 @@ STUDY = jd.Study(
     "run (dotted: chance).",
 )
 
-NARROW = {"4 hidden units": {"active": 4.0}}
+NARROW = {"4 hidden units": jd.Control({"active": 4.0}, breaks="training labels right")}
 
 CLAIMS = (
     STUDY.claim(
@@ -130,7 +134,7 @@ CLAIMS = (
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
-        controls={"shares exchanged": jd.rolled(measured_test="corruption")},
+        controls=NARROW | {"shares exchanged": jd.rolled(measured_test="corruption")},
         rivals={
             "nothing is learned": jd.off(STILL | {FALL: 0.0}),
             "what fits its labels knows as much of new images": {FALL: 0.0},
@@ -140,9 +144,9 @@ CLAIMS = (
         id="memo.regularisation",
         talks=("training:memo-regularisation",),
         title="Without regularisation a network knows new images almost as well",
-        statement="With weight decay, with noise on the images at every step, with both, and with neither, a perceptron ends "
-        "with at least 99% of its training labels right. Its test accuracy with a regulariser differs by less than 10 percentage "
-        "points from that without, on average over runs.",
+        statement="With weight decay, with fresh noise on the images in each step, with both, and with neither, a perceptron has "
+        "after 200 steps of Adam (1000 at the larger size) at least 99% of its training labels right. Its test accuracy with a "
+        "regulariser differs by less than 10 percentage points from that without, on average over runs.",
         tested="As for memo.random_labels, with true labels, weight decay {decay} and noise of standard deviation {noise} on "
         "pixels of standard deviation 1; {seeds} seeds.",
         quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
@@ -150,7 +154,7 @@ CLAIMS = (
         seeds=4,
         bounds=jd.tuned(on="5000000:5000004", confirmed_on="7000000:7000004"),
         judge=judge_regular,
-        controls=NARROW,
+        controls=NARROW | {"nothing is known of new images without a regulariser": UNKNOWN},
         rivals={"nothing is learned": jd.off(STILL), "without a regulariser, new images are at chance": NEEDED},
     ),
 )

@@ -37,12 +37,12 @@ class Memory:
     """
 
     condition: jd.Code = jd.code(*model.CONDITIONS)
-    corruption: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    corruption: jd.Swept = jd.field(0.0, at_least=0, at_most=1, role="treatment")
     clashing: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
     active: jd.Swept = jd.field(128.0, at_least=1)
     lr: jd.Swept = jd.field(3e-3, above=0)
-    decay: jd.Swept = jd.field(0.0, at_least=0)
-    noise: jd.Swept = jd.field(0.0, at_least=0)
+    decay: jd.Swept = jd.field(0.0, at_least=0, role="treatment")
+    noise: jd.Swept = jd.field(0.0, at_least=0, role="treatment")
     every: jd.Swept = jd.field(10.0, at_least=1)
     records: int = jd.field(20, at_least=1)
     layers: int = jd.field(1, at_least=1)

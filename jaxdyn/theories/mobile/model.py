@@ -32,7 +32,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn import nn
 from jaxdyn.nn import cache
-from jaxdyn.nn.decoder import embedded, init, parts, rms_norm
+from jaxdyn.nn.transformer import embedded, init, parts, rms_norm
 
 VARIANTS = ("base", "untied", "half", "one", "twice", "again", "deep")
 
@@ -47,7 +47,7 @@ class Variant(NamedTuple):
     again: Bool[Array, ""]  # blocks that are used twice are so after all others, not in a row
 
 
-def shape_of(name: str, base: nn.Decoder) -> nn.Decoder:
+def shape_of(name: str, base: nn.Transformer) -> nn.Transformer:
     """The decoder of a variant, by itself.
 
     Args:
@@ -63,19 +63,19 @@ def shape_of(name: str, base: nn.Decoder) -> nn.Decoder:
         "again": {"repeats": 2, "order": "all"},
         "deep": {"layers": 2 * base.layers},
     }.get(name, {})
-    return nn.Decoder(**fields | {"tied": True, "std": base.std, "dtype": base.dtype} | change)
+    return nn.Transformer(**fields | {"tied": True, "std": base.std, "dtype": base.dtype} | change)
 
 
-def variant(index: Int[Array, ""], base: nn.Decoder) -> Variant:
+def variant(index: Int[Array, ""], base: nn.Transformer) -> Variant:
     """The variant of a number, which may be traced."""
     shapes = [shape_of(name, base) for name in VARIANTS]
     columns = zip(*((s.layers, s.depth, s.heads // s.key_heads, s.tied, s.order == "all") for s in shapes), strict=True)
     return Variant(*(jnp.asarray(np.asarray(column))[index] for column in columns))
 
 
-def wide(base: nn.Decoder) -> nn.Decoder:
+def wide(base: nn.Transformer) -> nn.Transformer:
     """The decoder whose weights hold those of every variant: two stacks of blocks, heads with their own keys, a read-out."""
-    return nn.Decoder(
+    return nn.Transformer(
         vocabulary=base.vocabulary,
         width=base.width,
         layers=2 * base.layers,
@@ -96,7 +96,7 @@ def started(params: PyTree, depth: int | Int[Array, ""]) -> PyTree:
     return params | {"blocks": blocks}
 
 
-def trunk(base: nn.Decoder, f: Variant, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b n d"]:
+def trunk(base: nn.Transformer, f: Variant, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b n d"]:
     """The last residual stream after its norm."""
     shape = wide(base)
     place = jnp.arange(shape.layers, dtype=jnp.int32)
@@ -124,11 +124,11 @@ def read_out(f: Variant, params: PyTree) -> Float[Array, "V d"]:
     return jnp.where(f.tied, params["embed"], params["head"])
 
 
-def weights_of(shape: nn.Decoder) -> int:
+def weights_of(shape: nn.Transformer) -> int:
     """How many weights a decoder has."""
     return nn.count(jax.eval_shape(lambda: init(shape, jax.random.key(0))))
 
 
-def bytes_of(shape: nn.Decoder, length: int) -> int:
+def bytes_of(shape: nn.Transformer, length: int) -> int:
     """Bytes of the keys and values of a text."""
     return cache.bytes_held(shape, cache.Policy(kind="dense", size=length)).keys_values

@@ -145,14 +145,15 @@ SINGLE = jd.swap(predicted_margin="single", predicted_share=one_share)
 CLAIMS = (
     STUDY.claim(
         id="morwani.margin",
-        title="Training ends at the largest margin, with all frequencies used alike",
+        title="Training ends at the largest margin, with frequencies used alike",
         bounds=jd.tuned(on="0:16", confirmed_on="6000:6016"),
         statement=r"Networks trained on addition modulo $p$, with a small penalty on the sum of the cubes of their nodes' "
         r"norms $\|\theta\|_{2,3}^3$, end with at least 99% of the largest margin over that sum, $\sqrt{2/27}\,/\,\sqrt "
-        r"p\,(p-1)$, on average, and no run exceeds it by more than rounding. They use all $(p-1)/2$ frequencies alike: the "
+        r"p\,(p-1)$, on average, and no run exceeds it by more than rounding. They use the $(p-1)/2$ frequencies alike: the "
         r"largest difference between a frequency's "
         "share of the cubes and the equal share is at most 5% of the latter on average, and at least 99% of a node's power "
         "is at one frequency.",
+        decides={"largest": ("margin / largest", "weight decay")},
         judge=judge,
         controls={"weight decay": {"power": 2.0}, "no penalty": {"weight": 0.0}},
         rivals={

@@ -280,16 +280,19 @@ STUDY = jd.Study(
 )
 NO_DECAY = {"no weight decay": {"decay": 0.0}}
 UNTRAINED = {  # the network before its first step
-    "the network untrained": jd.initial(
-        "epoch",
-        *CURVES,
-        measured_chance=lambda ds: ds.excluded_loss.isel(epoch=0, drop=True),
-        measured_restricted=lambda ds: ds.restricted_loss.isel(epoch=0, drop=True),
-        predicted_logits="start_algorithm",
-        measured_logits="start_logits",
+    "the network untrained": jd.Control(
+        jd.initial(
+            "epoch",
+            *CURVES,
+            measured_chance=lambda ds: ds.excluded_loss.isel(epoch=0, drop=True),
+            measured_restricted=lambda ds: ds.restricted_loss.isel(epoch=0, drop=True),
+            predicted_logits="start_algorithm",
+            measured_logits="start_logits",
+        ),
+        breaks="grokked",
     )
 }
-RENAMED = {"residues renamed at random": renamed}
+RENAMED = {"residues renamed at random": jd.Control(renamed, breaks="modular addition")}
 
 CLAIMS = (
     STUDY.claim(
@@ -311,7 +314,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="nanda.order",
-        title="Hidden progress comes before the test loss falls",
+        title="Does hidden progress come before the test loss falls?",
         statement="In how many runs of a one-layer transformer that groks modular addition do other losses change for good "
         "before the test loss falls below half of chance for good: the training loss and the restricted loss (only key "
         "frequencies of $a + b$), which fall below half of chance, and the excluded loss (without them, on training pairs), "
@@ -328,7 +331,8 @@ CLAIMS = (
         seeds=8,
         title="How much of a grokked transformer's logits is the cosine algorithm",
         statement=r"How much of the logits of a one-layer transformer that has grokked modular addition is $\sum_k \alpha_k "
-        r"\cos(w_k(a + b - c))$ with one amplitude per key frequency, fitted on the training pairs: its share of the "
+        r"\cos(w_k(a + b - c))$ with one amplitude $\alpha_k$ per key frequency $w_k$ for the answer $c$ to $a, "
+        r"b$, fitted on the training pairs: its share of the "
         r"variance on test pairs; and, with the amplitudes of each epoch, the distance of its loss from the restricted loss, "
         r"mean over training.",
         source="arXiv:2301.05217, section 4",

@@ -54,6 +54,7 @@ CLAIMS = (
         "is at least three times as high at the smallest and at the largest norm. A student with weight decay generalises "
         "when its norm has fallen to the outer edge of that shell, within 15% for each decay (mean over seeds), and every "
         "student with the smallest decay within 25%.",
+        decides={"best": ("test loss at either end / least test loss", "training loss for test loss")},
         judge=judge,
         controls={
             "training loss for test loss": jd.swap(sphere_test="sphere_fit"),

@@ -46,7 +46,7 @@ class Student:
     lr: jd.Swept = jd.field(1e-3, above=0)
     decays: tuple[float, ...] = (0.25, 0.125, 0.0625)
     horizon: float = jd.field(0.75, above=0)
-    settle: int = jd.field(3000, at_least=SAMPLES)
+    settle: int = jd.field(3000, at_least=SAMPLES, role="time")
     inputs: int = jd.field(5, at_least=1)
     hidden: int = jd.field(32, at_least=1)
     outputs: int = jd.field(3, at_least=1)

@@ -162,7 +162,8 @@ CLAIMS = (
         "deviation 1; {seeds} sets.",
         bounds=jd.tuned(on="0:256", confirmed_on="32000000:32000256"),
         statement=r"Random vectors with independent normal entries of mean $m$ and standard deviation $\sigma$ have the mean "
-        r"cosine $\|E\,x/\|x\|\,\|^2$, known in closed form, to a relative $.0125\,\sigma/m$; for the largest m and number of "
+        r"cosine $\|E[x/\|x\|]\|^2$ for a vector $x$, known in closed form, to a relative $.0125\,\sigma/m$; for the largest m "
+        r"and number of "
         r"dimensions it is within 3% of its limit, $m^2/(m^2+\sigma^2)$.",
         source="derived (independent directions have the mean cosine of their means)",
         quick=STUDY.quick.replace(common=[0.1, 0.3, 0.6]),

@@ -94,7 +94,7 @@ def groups(net: nn.Network, params: PyTree, probed: Probe) -> tuple[Float[Array,
     out, observed = net.trunk(params, tokens, observe=("inputs",))
     inputs = observed["inputs"].reshape(net.shape.layers + 1, -1, net.shape.width)[:, probed.places]
     centred = inputs - jnp.mean(inputs, 1, keepdims=True)
-    written = params["blocks"]["outer"][:, : len(probed.places)]
+    written = params["blocks"]["down"][:, : len(probed.places)]
     vectors = jnp.concatenate([params["embed"][probed.words][None], inputs, centred, written])
     last = out[:, :-1].reshape(-1, net.shape.width)
     return vectors, language.cross_entropy(last, *nn.read_out(params), tokens[:, 1:].reshape(-1))

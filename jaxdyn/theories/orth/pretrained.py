@@ -102,7 +102,7 @@ MODEL = jd.Study(
 ).claim(
     id="orth.model",
     talks=("training:joma-orthogonal",),
-    title="In SmolLM2 only what MLPs write is as orthogonal as random vectors",
+    title="In SmolLM2 what MLPs write is nearly orthogonal, and streams are not",
     statement="In SmolLM2-135M-Instruct the directions that the units of an MLP write have a mean |cos| below 1.5 times that of "
     "random directions, on average over layers. Vectors of different tokens are not orthogonal: embeddings have more than 4 times, "
     "residual streams more than 10 times that number, and more than 2.5 times without their common mean, in every piece of text.",

@@ -148,6 +148,7 @@ CLAIMS = (
         r"orthonormal embeddings. With others its largest residual (geometric mean over settings) grows by 10% or more from each "
         rf"mixture to the next, and up to $\epsilon$ = {SMALL:g} in proportion to the mean |cos| of the embeddings (order .85 to "
         rf"1.15).",
+        decides={"in proportion": ("order of the residual in the mean |cos|", "softmax with the law of exp")},
         judge=judge,
         controls={
             "columns never orthogonal": {"floor": 0.1},

@@ -4,7 +4,7 @@ A network learns the table from a share of its pairs; recorded is when it knows 
 It reads the tokens :math:`(a, b, =)` and gives :math:`ab` after the last; AdamW on random batches of the pairs it is trained on,
 with a rate that rises in the first ten steps.
 Source: arXiv:2201.02177, section 2 and appendix A.1 (causal decoder with two layers, width 128 and 4 heads, about 4e5 weights;
-batches of 512, rate 1e-3, decay 1). Departures: a gated MLP and RMS norms (:mod:`jaxdyn.nn.decoder`), no token for the operation.
+batches of 512, rate 1e-3, decay 1). Departures: a gated MLP and RMS norms, no token for the operation.
 Letters: M elements, n pairs.
 """
 
@@ -19,11 +19,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
+from jaxdyn import nn, plotting, stats
 from jaxdyn import train as loop
 from jaxdyn.data.groups import parse
-from jaxdyn.nn.decoder import Decoder, init, read
 from jaxdyn.nn.thoughts import think
+from jaxdyn.nn.transformer import init, read
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.training import along
 from jaxdyn.theories.li2.zero_start import KNOWN, reached
@@ -68,9 +68,9 @@ class Transformer:
         jd.require(self, self.steps % self.every == 0, "steps is a multiple of every", "steps", "every")
 
 
-def shape(s: Transformer) -> Decoder:
+def shape(s: Transformer) -> nn.Transformer:
     """The decoder; its last token is "="."""
-    return Decoder(
+    return nn.Transformer(
         vocabulary=parse(s.group).order + 1,
         width=s.width,
         layers=s.layers,

@@ -110,7 +110,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="prieto.stablemax",
-        title="StableMax delays the rounding of losses to zero, for a while",
+        title="How long StableMax delays the rounding of losses to zero",
         quick=jd.grid(Arithmetic, loss="stablemax", steps=[1000, 6000]),
         seeds=5,
         paper=jd.grid(Arithmetic, loss="stablemax", steps=[1000, published.STEPS["stablemax"]], **SIZE),

@@ -74,7 +74,7 @@ study = jd.Study(
     seeds=8,
     paper_seeds=64,
     evidence="network",
-    bounds="derived",
+    bounds="derived: float64 rounding of sums over steps, and ln M, the logit at which an answer's probability is a half",
     caption="Left: entries of the decoder Y on test pairs against the clock of their row, one point per pair and run. "
     "Right: distribution of the entries of Y (lines) and of the attention Z (dotted) over pairs and runs.",
     source=f"{SOURCE}, section 4; derived",
@@ -106,6 +106,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.intransitive",
+        bounds="derived: float64 rounding of sums over steps",
         title="Training on A to B and B to C makes C less likely after A",
         statement=r"Trained on $A \to B$ and $B \to C$, the decoder Y has the logits $Y[A,B] = u(M-1)/M$ and $Y[A,C] = -u/M$, "
         r"with M tokens and $u > 0$ the clock of `rev.clock`: C is less likely after A than a guess.",

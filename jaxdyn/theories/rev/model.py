@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxdyn import train
 from jaxdyn.theories.snap.model import Params, attend, normalized
 
 Token = int | Int[Array, ""]
@@ -64,4 +65,4 @@ def sgd_step(
     y = params.y.at[keys].add(-eta * g.rows)
     if tied:
         y = y.at[:, keys].add(-eta * g.rows.T)
-    return Params(y, params.z.at[sequence[1], keys].add(-eta_z * g.z))
+    return train.learned(params, Params(y, params.z.at[sequence[1], keys].add(-eta_z * g.z)))

@@ -233,7 +233,7 @@ STUDY = jd.Study(
     seeds=6,
     paper_seeds=64,
     evidence="algebra",
-    bounds="derived",
+    bounds=jd.tuned(on="0:6", confirmed_on="61000000:61000006"),
     source="arXiv:2203.15556, section 3.3; arXiv:2404.10102",
     tested="Simulated losses without noise at {sizes} sizes times {sizes} numbers of tokens, over two decades each, by {seeds} "
     "random laws; L-BFGS from the best {starts} of the published grid of 4500 starts, tolerances: {stops}; no training.",
@@ -241,7 +241,7 @@ STUDY = jd.Study(
     caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point per law and "
     "tolerance.",
 )
-LAW = r"$E + AN^{-\alpha} + BD^{-\beta}$ ($N$ weights, $D$ tokens)"
+LAW = r"$E + AN^{-\alpha} + BD^{-\beta}$ ($N$ weights, $D$ tokens, parameters $E, A, B, \alpha, \beta$)"
 CLAIMS = (
     STUDY.claim(
         id="scal.recover",
@@ -269,7 +269,7 @@ CLAIMS = (
         seeds=16,
         bounds=jd.tuned(on="0:24", confirmed_on="4000:4016"),
         judge=judge_trap,
-        controls={"fits compared with the next law": jd.rolled(measured_exponent="seed")},
+        controls={"fits compared with the next law": jd.Control(jd.rolled(measured_exponent="seed"), breaks="misses the exponent")},
         rivals={"tolerances make no difference": {TRAPPED: 0.0}, "the average has another minimum": BIASED},
     ),
     STUDY.claim(

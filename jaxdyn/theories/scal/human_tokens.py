@@ -18,23 +18,21 @@ from jaxdyn.theories.scal import published
 
 @jd.setting
 class Life:
-    """The factors."""
-
-    years: jd.Swept = jd.field(70.0, above=0)
-    days: jd.Swept = jd.field(300.0, above=0)  # of a year
-    hours: jd.Swept = jd.field(12.0, above=0, at_most=24)  # of a day
-    rate: jd.Swept = jd.field(10.0, above=0)  # tokens in a second
+    """The printed factors, of which none is ours to choose."""
 
 
 def trial(s: Life, key: PRNGKeyArray) -> jd.Observables:
-    """The product, next to the printed number and to that of every hour of every day."""
-    del key
-    product = s.years * s.days * s.hours * 3600 * s.rate
+    """The product, next to the printed number and to those of whole years."""
+    del s, key
+    years, days, hours, rate = published.LIFE
     number = lambda x: jnp.asarray(x, jnp.float64)  # noqa: E731
     return jd.observables(
-        predicted={"tokens": number(product)},
+        predicted={"tokens": number(years * days * hours * 3600 * rate)},
         measured={"tokens": number(published.HUMAN_TOKENS)},
-        recorded={"sleepless": number(s.years * 365 * 24 * 3600 * s.rate)},
+        recorded={
+            "every_day": number(years * 365 * hours * 3600 * rate),
+            "sleepless": number(years * 365 * 24 * 3600 * rate),
+        },
     )
 
 
@@ -59,7 +57,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Life),
         evidence="numbers",
-        bounds="derived",  # half a unit of the last printed digit
+        bounds="derived: half a unit of the last printed digit",
         source="talks grokking and practical, Comparison between Human and SoTA LMs",
         tested="Published figures against each other.",
         plot=plot,
@@ -70,7 +68,7 @@ CLAIMS = (
         statement="70 years of 300 days of 12 hours, at 10 tokens in a second, make 9.072 billion tokens: 9.1 as it is printed.",
         judge=judge,
         talks=("grokking:scal-human-tokens",),
-        controls={"years of 365 days": {"days": 365.0}, "60 years": {"years": 60.0}},
+        controls={"years of 365 days": jd.swap(predicted_tokens="every_day")},
         rivals={"every hour of every day": jd.swap(predicted_tokens="sleepless")},
     ),
 )

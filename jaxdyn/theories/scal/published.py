@@ -22,5 +22,6 @@ APPROACHES = {
     "2, isoFLOP parabolas": (0.49, (0.462, 0.534), 0.51, (0.483, 0.529)),
     "3, parametric fit": (0.46, (0.454, 0.455), 0.54, (0.542, 0.543)),
 }
+LIFE = (70, 300, 12, 10)  # years, days of a year, hours of a day, tokens in a second, by the same talks
 HUMAN_TOKENS = 9.1e9  # in a lifetime, by the talks "grokking" and "practical"
 KAPLAN = (0.73, 0.27)  # exponents of N and of D in the budget

@@ -80,7 +80,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Table),
         evidence="numbers",
-        bounds="derived",
+        bounds="derived: half a unit of the last printed digit of both ends of a sum",
         source="arXiv:2203.15556, Table 2, with the row of arXiv:2001.08361; talks grokking and practical, the same table",
         tested="Published figures against each other.",
         plot=plot,
@@ -88,7 +88,8 @@ CLAIMS = (
     ).claim(
         id="scal.table_sums",
         title="The parametric fit's printed ranges allow no pair that adds up to one",
-        statement="If a budget $C = 6ND$ is spent whole, the exponents of size and tokens add up to 1. The printed ones do in all "
+        statement="If a budget $C = 6ND$ for $N$ weights and $D$ tokens is spent whole, the exponents of size and tokens add up "
+        "to 1. The printed ones do in all "
         "four rows, and so may those of the first two approaches within their ranges; but 0.454 to 0.455 and 0.542 to 0.543, the "
         "ranges of the parametric fit, leave sums of at most 0.999, rounding included.",
         judge=judge,

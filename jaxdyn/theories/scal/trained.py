@@ -73,11 +73,11 @@ class Rung:
         pretraining.note_digest(self)
 
     @property
-    def shape(self) -> nn.Decoder:
+    def shape(self) -> nn.Transformer:
         """The decoder."""
         hidden = round(8 * self.width / 3)
         common = {"vocabulary": self.vocabulary, "tied": True, "std": self.std, "dtype": self.dtype, "scan": self.layers > 2}
-        return nn.Decoder(width=self.width, layers=self.layers, heads=1, hidden=hidden, **common)
+        return nn.Transformer(width=self.width, layers=self.layers, heads=1, hidden=hidden, **common)
 
     @property
     def operations(self) -> tuple[float, ...]:
@@ -96,9 +96,9 @@ def tokens_of(s: Rung, part: str) -> Int[np.ndarray, " n"]:
     return np.minimum(rank, s.vocabulary - 1).astype(np.int32)[getattr(c, part)]
 
 
-def weights(shape: nn.Decoder) -> int:
+def weights(shape: nn.Transformer) -> int:
     """N, all weights of the decoder, counted on its arrays."""
-    return nn.count(jax.eval_shape(lambda: nn.decoder(shape).init(jax.random.key(0))))
+    return nn.count(jax.eval_shape(lambda: nn.network(shape).init(jax.random.key(0))))
 
 
 def counts(s: Rung) -> tuple[tuple[int, int], ...]:
@@ -130,7 +130,7 @@ def trained(s: Rung, net: nn.Network, k_init: PRNGKeyArray, k_data: PRNGKeyArray
         updates, opt = tx.update(gradient, state.opt)
         rate = s.factor * (RATE / s.width**0.5) * factor * jnp.minimum(1, (state.step + 1) / WARM)
         params = jax.tree.map(lambda w, u: w - (rate * u).astype(w.dtype), state.params, updates)
-        return train.State(params, opt, state.step + 1)
+        return train.State(train.learned(state.params, params), opt, state.step + 1)
 
     def losses(params: PyTree) -> Float[Array, " part"]:
         return pretraining.mean_losses(lambda tokens: pretraining.loss(net, params, tokens), held)
@@ -158,7 +158,7 @@ def trained(s: Rung, net: nn.Network, k_init: PRNGKeyArray, k_data: PRNGKeyArray
 def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
     """Losses at the end of every budget's own schedule, and of the constant rate after the same tokens."""
     k_init, k_data = jax.random.split(key)
-    last, curve = trained(s, nn.decoder(s.shape), k_init, k_data)
+    last, curve = trained(s, nn.network(s.shape), k_init, k_data)
     own, undecayed = curve[2::3], curve[3::3]
     size, steps = weights(s.shape), [a + b for a, b in counts(s)]
     return jd.observables(
@@ -303,7 +303,7 @@ CLAIMS = (
         },
         recorded_seeds=16,
         judge=judge,
-        controls={"sizes in reverse": REVERSED},
+        controls={"sizes in reverse": jd.Control(REVERSED, breaks="best size")},
         rivals={
             "a falling rate makes no difference": jd.off({WORTH: 0.0}),
             "the best size does not grow": {BEST.format(name): 0.0 for name in APPROACHES},

@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import train
+from jaxdyn import optim, train
 from jaxdyn.data import backcopy
 from jaxdyn.theories.sink import model
 
@@ -120,7 +120,7 @@ def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.G
         )
         return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
 
-    tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})
+    tx = optim.method(s.optimizer, s.lr).tx
     return tx, train.make_step(loss, tx, lambda i: data[i])
 
 

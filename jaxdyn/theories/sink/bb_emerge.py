@@ -73,6 +73,15 @@ STILL_FORMS = {f"share of token 0, {form}": lambda ds, form=form: idle_at_the_st
 UNIFORM_FORMS = {f"share of token 0, {form}": 1.0 for form in FORMS}
 
 
+def all_weight(ds: xr.Dataset) -> float:
+    """A weight of one, over that of uniform attention."""
+    return float((1 / ds.uniform).mean())
+
+
+ALL = {IDLE: all_weight, TRIGGERS: all_weight, VALUE: 1.0}
+ALL_FORMS = {f"share of token 0, {form}": all_weight for form in FORMS}
+
+
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Weights on token 0, the margin and the drain along training, by form of attention."""
     axes = fig.subplots(1, 3)
@@ -116,7 +125,7 @@ CLAIMS = (
         quick=jd.grid(Backcopy, attention="softmax"),
         judge=judge_emerge,
         controls={"ReLU attention": {"attention": "relu"}},
-        rivals={"nothing moves": STILL},
+        rivals={"nothing moves": jd.off(STILL), "token 0 has all weight, and a value like others": ALL},
         recorded={
             "share of token 0 at idle queries over that of uniform attention": (2.99, 4.725, 6.46),
             "weight on token 0 at triggers over that of uniform attention": (0.00735, 0.02823, 0.0492),
@@ -134,7 +143,10 @@ CLAIMS = (
         quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,
         controls={"ReLU attention": {"attention": "relu"}},
-        rivals={"nothing moves": {IDLE: idle_at_the_start}, "token 0 is left at the weight of uniform attention": {IDLE: 1.0}},
+        rivals={
+            "nothing moves": jd.off({IDLE: idle_at_the_start}),
+            "token 0 is left at the weight of uniform attention": {IDLE: 1.0},
+        },
         recorded={
             "share of token 0 at idle queries over that of uniform attention": (2.2, 4.385, 6.57),
         },
@@ -149,7 +161,11 @@ CLAIMS = (
         expected="measured",
         judge=judge_forms,
         controls={"shares of the forms exchanged": jd.rolled(measured_share="attention")},
-        rivals={"nothing moves": STILL_FORMS, "token 0 is left at the weight of uniform attention": UNIFORM_FORMS},
+        rivals={
+            "nothing moves": jd.off(STILL_FORMS),
+            "token 0 is left at the weight of uniform attention": UNIFORM_FORMS,
+            "token 0 has all weight": ALL_FORMS,
+        },
         recorded={
             "share of token 0, softmax": (2.24, 4.5, 6.76),
             "share of token 0, zero_sink": (2.42, 4.503, 6.59),

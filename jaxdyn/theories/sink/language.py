@@ -64,10 +64,10 @@ class Language(pretraining.TextTraining):
         pretraining.TextTraining.__post_init__(self)
         self.shape(2)
 
-    def shape(self, vocabulary: int) -> nn.Decoder:
+    def shape(self, vocabulary: int) -> nn.Transformer:
         """The decoder for so many tokens."""
         names = ("width", "hidden", "layers", "heads", "attention", "sink_token", "dtype")
-        return nn.Decoder(vocabulary=vocabulary, **{name: getattr(self, name) for name in names})
+        return nn.Transformer(vocabulary=vocabulary, **{name: getattr(self, name) for name in names})
 
 
 def begun(s: Language, own: int, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:
@@ -86,7 +86,7 @@ def alpha(net: nn.Network, params: PyTree, tokens: Int[Array, "b n"]) -> Float[A
     return jnp.mean(observed["attention"][:, :, :, 1:, 0], (1, 3))
 
 
-def read(s: Language, shape: nn.Decoder, params: PyTree, tokens: Int[Array, "b T1"]) -> Float[Array, "policy T"]:
+def read(s: Language, shape: nn.Transformer, params: PyTree, tokens: Int[Array, "b T1"]) -> Float[Array, "policy T"]:
     """Cross-entropy at every position of the texts, mean over them, with every policy."""
 
     def cached(sinks: Int[Array, ""], positions: str = "cache") -> Float[Array, " T"]:
@@ -97,7 +97,7 @@ def read(s: Language, shape: nn.Decoder, params: PyTree, tokens: Int[Array, "b T
         return nats(cache.recompute(shape, params, s.length, one[:-1]), one)
 
     def whole(one: Int[Array, " T1"]) -> Float[Array, " T"]:
-        return nats(nn.decoder(shape).apply(params, one[None, :-1])[0], one)
+        return nats(nn.network(shape).apply(params, one[None, :-1])[0], one)
 
     within = jax.vmap(cached)(jnp.asarray(list(SINKS.values()), jnp.int32))
     others = (cached(jnp.int32(1), "absolute"), jnp.mean(jax.vmap(again)(tokens), 0), jnp.mean(jax.lax.map(whole, tokens), 0))
@@ -124,7 +124,7 @@ def trial(s: Language, key: PRNGKeyArray) -> jd.Observables:
     k_init, k_data = jax.random.split(key)
     corpus = s.corpus()
     own = len(corpus.vocabulary)
-    net = nn.decoder(s.shape(own + 1))
+    net = nn.network(s.shape(own + 1))
     stream, unseen = jnp.asarray(corpus.train), np.concatenate([corpus.valid, corpus.test])
     rate = pretraining.schedule(s.steps)
     tx = optax.chain(

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import rms_norm
+from jaxdyn.nn.transformer import rms_norm
 
 FORMS = ("softmax", "zero_sink", "sink_bias", "relu", "sigmoid")
 

@@ -166,7 +166,7 @@ CLAIMS = (
     ).claim(
         id="sink.visibility",
         title="A start token becomes less of a sink if half of the queries miss it",
-        statement="A start token becomes a sink because every later token sees it: hidden from a random half of the queries, it "
+        statement="A start token becomes a sink because the later tokens see it: hidden from a random half of the queries, it "
         "gets less weight from the others, too. At idle queries that see it the weight, over that of uniform attention, is less "
         "by at least 1 on average over runs than if another token is hidden. To be seen by all is not enough: without a start "
         "token the weight on the first place is less by as much.",

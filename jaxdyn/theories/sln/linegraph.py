@@ -131,7 +131,7 @@ STUDY = jd.Study(
     quick=GRID,
     seeds=1,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding of an eigendecomposition",
     source="arXiv:2502.08794, section 4; background: random walks and electrical networks",
     tested=GRAPHS,
 )
@@ -141,9 +141,10 @@ CLAIMS = (
         id="sln.linegraph",
         talks=("training:sln-representation",),
         title="The slowest eigenvector of a line graph is known in closed form",
-        statement=r"In the line graph of a connected graph the edge $uv$ has degree $\deg u + \deg v - 2$, and the normalised "
-        r"Laplacian $I - D^{-1/2} A D^{-1/2}$ has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$ ($d_e$ the degree "
-        "of edge $e$), to $10^{-10}$.",
+        statement=r"In the line graph of a connected graph the edge $uv$ between vertices $u$ and $v$ has degree $\deg u + "
+        r"\deg v - 2$, and the normalised Laplacian $I - D^{-1/2} A D^{-1/2}$, with the line graph's adjacency "
+        "matrix $A$ and diagonal matrix of degrees $D$, has the eigenvalue 0 once, with the eigenvector "
+        r"$\sqrt{d_e}$ ($d_e$ the degree of edge $e$), to $10^{-10}$.",
         judge=judge_line,
         controls={"graphs of two components": {"kind": "disconnected"}},
         rivals={

@@ -98,10 +98,10 @@ def listed(s: Learning) -> Listed:
 def network(s: Learning) -> nn.Network:
     """The decoder, with rotary positions."""
     vocabulary, hidden = s.largest + len(sequences.SPECIAL), 2 * s.width
-    shape = nn.Decoder(
+    shape = nn.Transformer(
         vocabulary=vocabulary, width=s.width, layers=s.layers, heads=s.heads, hidden=hidden, std=s.std, scan=False, dtype=s.dtype
     )
-    return nn.decoder(shape)
+    return nn.network(shape)
 
 
 def sample_problem(s: Learning, found: Bool[Array, "g N N"], key: PRNGKeyArray, count: int) -> sequences.Problem:

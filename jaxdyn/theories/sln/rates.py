@@ -277,8 +277,9 @@ CLAIMS = (
         printed=r"talk training, Spectral Line Navigator: $distance(j, k; i) := \|v_{ij} - v_{k, target}\|_2$ and "
         r"$j = \operatorname{argmin}_{j, k} distance(j, k; i)$ with eigenvectors of the normalised Laplacian $L(\tilde{G})$ of the "
         "line graph, more than 99% optimal for small random graphs (size < 10)",
-        statement="Let edges be embedded by 2 to 6 leading eigenvectors of the line graph's normalised Laplacian, or by all of "
-        f"them (whichever is best in each run), without weights, {NAVIGATE} On random graphs of $n = 4$ to 9 vertices and each "
+        statement="The slides' recipe, which names neither the number nor the weights of the eigenvectors, taken without weights: "
+        "let edges be embedded by 2 to 6 leading eigenvectors of the line graph's normalised Laplacian, or by all of them "
+        f"(whichever is best in each run), {NAVIGATE} On random graphs of $n = 4$ to 9 vertices and each "
         "density this is a shortest path for at least 99% of all ordered pairs.",
     ),
     STUDY.claim(
@@ -301,9 +302,10 @@ CLAIMS = (
         quick=jd.grid(Random, kind="tree", **LARGE),
         paper=jd.grid(Random, kind="tree", nodes=[10.0, 20.0, 30.0, 50.0], largest=50, most=52),
         seeds=4,
-        bounds="derived",
+        bounds="derived: float64 rounding of a probability",
         tested="No training: {graphs} random recursive trees of each size ({nodes} vertices) for each of {seeds} seeds.",
         judge=judge_trees,
+        decides={"every ordered pair": (TREE_SHARE, "the next vertex is any neighbour")},
         controls={
             r"normalised Laplacian, weights $1/\lambda$": instead("sym, 1/lam, all"),
             "3 more edges": {"kind": "tree+3"},
@@ -338,7 +340,7 @@ CLAIMS = (
         tested="No training: {graphs} random recursive trees with 3 more edges of each size ({nodes} vertices) for each of "
         "{seeds} seeds; shares of pairs are exact means over ties.",
         judge=judge_scaling,
-        controls={"the next vertex is any neighbour": instead(model.CHANCE)},
+        controls={"the next vertex is any neighbour": jd.Control(instead(model.CHANCE), breaks="a shortest path")},
         rivals={
             "ground states without the target (Steinerberger)": {ROW.format(n): share(model.GROUND, nodes=n) for n in SIZES},
             "weights make no difference": {GAIN.format(n): 0.0 for n in SIZES},

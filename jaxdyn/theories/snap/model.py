@@ -14,7 +14,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn import nn
 
 
 class Params(NamedTuple):
@@ -41,9 +43,7 @@ def zeros(task: Task, dtype: str = "float64") -> Params:
 
 def attend(z: Float[Array, "*n M"], counts: Float[Array, "*n M"]) -> Float[Array, "*n M"]:
     r"""Attention on each token, :math:`c_l = k_l e^{z_l} / \sum_j k_j e^{z_j}`; tokens with count 0 get none."""
-    top = jnp.max(jnp.where(counts > 0, z, -jnp.inf), -1, keepdims=True)
-    e = counts * jnp.exp(jnp.where(counts > 0, z - jax.lax.stop_gradient(top), 0.0))
-    return e / jnp.sum(e, -1, keepdims=True)
+    return nn.weights(z, "softmax", counts=counts)
 
 
 def normalized(c: Float[Array, "*n M"]) -> Float[Array, "*n M"]:
@@ -72,3 +72,37 @@ def loss(params: Params, task: Task) -> Float[Array, ""]:
 def sampled(key: PRNGKeyArray, p: Float[Array, "*n M"], length: int) -> Float[Array, "*n M"]:
     """Counts of ``length`` independent contextual tokens: multinomial draws, one for each row of laws."""
     return jax.random.multinomial(key, length, p, dtype=p.dtype)
+
+
+def as_transformer(params: Params) -> tuple[nn.Transformer, PyTree]:
+    r"""The same network as a transformer on sequences of contextual tokens and the query after them (token M + m).
+
+    One-hot embeddings of width M + R, :math:`W_Q = \sqrt{M + R}\, Z` (rows of queries, columns of tokens), :math:`W_K = W_V = 1`,
+    no skip connection, a root-mean-square norm after attention with the gain :math:`1/\sqrt{M + R}`, no MLP; the read-out is
+    :math:`Y^\top`.
+    """
+    queries, tokens = params.z.shape
+    d = tokens + queries
+    shape = nn.Transformer(
+        vocabulary=d,
+        width=d,
+        outputs=params.y.shape[1],
+        sees_itself=False,
+        project=False,
+        position="none",
+        norm="rms",
+        norm_place="post",
+        epsilon=1e-24,  # the first token sees none
+        skip=0.0,
+        mlp="none",
+        dtype=params.y.dtype.name,
+    )
+    identity = jnp.eye(d, dtype=params.y.dtype)
+    blocks = {
+        "q": d**0.5 * jnp.pad(params.z, ((tokens, 0), (0, queries))),
+        "k": identity,
+        "v": identity,
+        "attention_norm": jnp.full(d, d**-0.5, params.y.dtype),
+    }
+    head = jnp.pad(params.y, ((0, queries), (0, 0))).T
+    return shape, {"embed": identity, "head": head, "blocks": jax.tree.map(lambda x: x[None], blocks)}

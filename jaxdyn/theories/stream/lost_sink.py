@@ -69,17 +69,24 @@ CLAIMS = (
         seeds=64,
         paper_seeds=256,
         evidence="algebra",
-        bounds="derived",  # rounding errors in double precision
+        bounds="derived: float64 rounding, over the weight of at least .01 that is left",
         source="derived; it is the reason that arXiv:2309.17453, section 3.1, gives in words",
     ).claim(
         id="stream.lost_sink",
         title="When an attention sink leaves the cache, all other weights grow",
         statement=r"If a key with the softmax weight $s$ leaves the cache, every other weight grows by the factor $1/(1-s)$, and "
         "so does the norm of the output if the value of that key was 0. (An identity.)",
+        decides={
+            "all other weights": ("growth of the other weights: relative error", "attention has a zero sink"),
+            "every other weight": ("growth of the other weights: relative error", "attention has a zero sink"),
+        },
         talks=("practical:sink-softmax-equation",),
         tested=r"{keys} random logits, one of which has the weight $s$ = {mass}; {seeds} seeds.",
         judge=judge,
-        controls={"the key has a value": {"value": 1.0}, "attention has a zero sink": {"attention": "zero_sink"}},
+        controls={
+            "the key has a value": jd.Control({"value": 1.0}, breaks="the value of that key was 0"),
+            "attention has a zero sink": {"attention": "zero_sink"},
+        },
         rivals={"nothing grows": jd.swap(predicted_weights=1.0, predicted_output=1.0)},
         plot=plot,
         caption="Growth of the weights and of the output's norm when a key of weight s leaves, against 1 / (1 - s); one point a "

@@ -36,7 +36,7 @@ CACHES = {
 }
 LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 sinks"] for name in NAMES]
 BREAKS = "log perplexity, window minus 4 sinks, every piece"
-AGAIN = "log perplexity, 4 sinks minus recomputation, every piece"
+AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
 OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
 RATIO = "log of perplexity over that with 4 sinks, over predicted, every piece"
 ONE = "log perplexity, window minus 1 sink, every piece"
@@ -45,7 +45,7 @@ FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
 LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, every piece"
 LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.2)  # of ratios of perplexities
-NEAR, CLOSE, LATE = np.log(3.0), np.log(2.0), np.log(3.3)
+CLOSE, LATE = np.log(2.0), np.log(3.3)
 
 
 def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
@@ -109,7 +109,7 @@ def judge_window(ds: xr.Dataset) -> list[jd.Check]:
     """A window against four sinks; these against recomputation and a cache for everything."""
     return [
         jd.within(BREAKS, more(ds, "window", "4 sinks"), LEAST, MOST),
-        jd.within(AGAIN, ds.again, -NEAR, NEAR),
+        jd.mean_within(AGAIN, ds.again, over="seed", low=-LEAST, high=LEAST),
         jd.at_most(OVER, more(ds, "4 sinks", "dense"), CLOSE),
     ]
 
@@ -211,7 +211,7 @@ SINKS = STUDY.claim(
     talks=("practical:stream-pretraining-vanilla",),
     form="one",
     judge=judge_sinks,
-    controls={"a window in place of one sink": as_window("1 sink")},
+    controls={"a window in place of one sink": jd.Control(as_window("1 sink"), breaks="one first token")},
     rivals={
         "first tokens do not matter": jd.off({ONE: 0.0}),
         "more first tokens help as in Llama-2-7B": jd.swap(predicted_ratio=published),
@@ -226,15 +226,18 @@ CLAIMS = (
         id="stream.model_window",
         title="A window breaks SmolLM2, and four first tokens mend it",
         statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.35 to 50 times that of a "
-        "cache of the same size which keeps the first four tokens, in every piece of text. With these it stays within a factor of "
-        "3 of encoding each window anew, on the few tokens for which that is done, and below twice that with a cache for "
-        "everything.",
+        "cache of the same 64 keys which keeps the first four tokens, in every piece of 256 tokens of the Python interpreter's "
+        "manual. With these it is that of encoding each window anew within a factor of 1.35, on the few tokens for "
+        "which that is done and on average over pieces, and below twice that with a cache for everything in every piece.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
+        seeds=16,
         judge=judge_window,
+        bounds=jd.tuned(on="62000000:62000016", confirmed_on="64000000:64000016"),
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
             "first tokens do not matter": jd.off({BREAKS: 0.0}),
+            "four are as far from recomputation as a window": {AGAIN: lambda ds: float(ds.again_window.mean())},
             "it breaks as Llama-2-13B does": {BREAKS: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
         },
         plot=plot_text,
@@ -245,16 +248,17 @@ CLAIMS = (
         id="stream.model_sinks_beyond",
         title="SmolLM2 needs four first tokens in the cache, as Llama-2 does",
         statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities with "
-        "one, two and eight are to that with four as those of Llama-2-7B, within 20% in every piece of text.",
+        "one, two and eight are to that with four as those of Llama-2-7B, within 20% in every piece of text. Without any it is at "
+        "least 1.35 times that with one.",
         form="four",
     ),
     STUDY.claim(
         id="stream.model_constant_memory",
         title="SmolLM2 decodes with four first tokens in constant memory",
         statement=r"While SmolLM2-135M-Instruct decodes, its streaming cache of $L$ keys holds $2 \cdot 30 \cdot 3 \cdot 64 "
-        r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. At "
-        r"the end of "
-        "a text of four such lengths its perplexity is at most 3.3 times that with everything.",
+        r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. In "
+        "the last three eighths of a piece of four such lengths of the Python interpreter's manual, with 64 keys, its perplexity "
+        "is at most 3.3 times that with everything.",
         talks=("practical:stream-constant-memory",),
         tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
         "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "

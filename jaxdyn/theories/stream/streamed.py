@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.data import backcopy
-from jaxdyn.nn.decoder import Decoder, apply, init
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import apply, init
 
 SPARE = 3  # tokens beyond the length that are sampled
 FIRST = 2  # position from which the loss of training counts
@@ -65,10 +66,10 @@ class Streamed:
         jd.require(self, self.keys <= self.length, "keys is at most length", "keys", "length")
 
     @property
-    def shape(self) -> Decoder:
+    def shape(self) -> Transformer:
         """The decoder; embeddings have the size of the stream that the norms give."""
         sizes = {name: getattr(self, name) for name in ("vocabulary", "layers", "width", "hidden", "attention", "dtype")}
-        return Decoder(heads=1, std=0.2, **sizes)
+        return Transformer(heads=1, std=0.2, **sizes)
 
 
 def sample_texts(law: backcopy.Law, cut: int | Int[Array, ""], key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:

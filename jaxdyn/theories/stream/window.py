@@ -25,7 +25,7 @@ import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.data import backcopy
 from jaxdyn.nn import cache
-from jaxdyn.nn.decoder import apply
+from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, places, stretches
 from jaxdyn.theories.stream.curves import LATE, SHARES, plot, ratio, slope
 from jaxdyn.theories.stream.published import PRETRAINED
@@ -241,9 +241,9 @@ TUNED = jd.tuned(on="0:16", confirmed_on="4100:4116")
 TOKEN = STUDY.claim(
     id="stream.sink_token",
     title="A sink is made by the first token itself, not by its place",
-    statement="In a two-block decoder, which can tell the first place from others, the sink on the first token is made by that "
-    "token and not by its place: with another token in the first place, kept in the cache, as many nats are lost as by a window "
-    "that keeps neither, to 35% of them on average over runs.",
+    statement="In two-block decoders with a single unit in each MLP, which can tell the first place from others, the sink on the "
+    "first token is made by that token and not by its place: with another token in the first place, kept in the cache, as many "
+    "nats are lost as by a window that keeps neither, to 35% of them on average over runs.",
     talks=("practical:sink-position", "practical:stream-linebreak-13b"),
     tested="Two-block decoders (units in the MLP: {hidden}) with " + TASK,
     quick=jd.grid(Streamed, layers=2),
@@ -269,8 +269,9 @@ CLAIMS = (
     STUDY.claim(
         id="stream.sink_emerges",
         title="A sink emerges where the head has nothing to do",
-        statement="A sink emerges where a head has nothing to do: its weight on the first token is larger at tokens after which "
-        "nothing is to be copied than at triggers, by at least 0.6 on average over runs.",
+        statement="In one-block decoders with a single unit in the MLP a sink emerges where the head has nothing to do: its "
+        "weight on the first token is larger at tokens after which nothing is to be copied than at triggers, by at least 0.6 on "
+        "average over runs.",
         judge=judge_emerges,
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
         talks=("practical:sink-irrelevant",),
@@ -283,7 +284,8 @@ CLAIMS = (
     STUDY.claim(
         id="stream.window_breaks",
         title="A window of keys breaks where a sink is, and not where none is",
-        statement="A window breaks where a sink is, and not where none is: in most networks trained with a first token of its "
+        statement="In one-block decoders with a single unit in the MLP a window breaks where a sink is, and not where none is: in "
+        "most networks trained with a first token of its "
         "own, a window that drops it has more than 1.02 times the perplexity of a cache that keeps it; in the same networks "
         "trained and read without that token the two perplexities differ by less than 0.2% in every run.",
         talks=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),

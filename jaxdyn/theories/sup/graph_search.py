@@ -34,7 +34,7 @@ class Search:
     embedding: jd.Code = jd.code(*EMBEDDINGS)
     threshold: jd.Code = jd.code(*THRESHOLDS)  # of layer 2: 1/(4 max(m, N)), 1/(4n), 1/2
     rows: jd.Swept = jd.field(53.0, at_least=1)  # numbers of a block that are used, by frames and random embeddings
-    eta: jd.Swept = 1.0
+    eta: jd.Swept = jd.field(1.0, role="none")
     xi: jd.Swept = 1.0
     tau: jd.Swept = 1.0
     position: jd.Swept = 1.0

@@ -29,7 +29,7 @@ class Copying:
 
     positions: jd.Code = jd.code(*POSITIONS)
     base: jd.Swept = jd.field(200.0, above=1)
-    eta: jd.Swept = 1.0
+    eta: jd.Swept = jd.field(1.0, role="none")
     xi: jd.Swept = 1.0
     position: jd.Swept = 1.0
     names: int = jd.field(20, at_least=digraphs.LEAST)
@@ -134,7 +134,7 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=32,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: the attention elsewhere that the theorem allows, and rounding in float64 and float32",
     source="arXiv:2505.12514, section 4.1 and appendix B (attention chooser, outputs of layer 1); numbers of the weights: derived",
     tested="Explicit weights, no training, in {dtype}: {graphs} prompts of {edges} random edges among {names} vertices, each "
     "followed by {thoughts} correct thoughts, for each of {seeds} sets of random orthonormal token vectors. Positions: "
@@ -152,7 +152,7 @@ CLAIMS = (
         judge=judge_weight,
         controls={
             "no positions": {"position": 0.0},
-            r"$\eta$ a fifth": {"eta": 0.2},
+            r"$\eta$ a fifth": jd.Control({"eta": 0.2}, breaks=r"1 - \epsilon_1 / 5"),
             r"$\xi = 0$: no place for other tokens": {"xi": 0.0},
         },
         rivals=UNIFORM,
@@ -185,6 +185,10 @@ CLAIMS = (
         r"0)/\sqrt{|V| + 1}$ with $V$ the vertices in the last thought, and leaves all other tokens and thoughts as they are: "
         "to $10^{-12}$ in float64 and $10^{-6}$ in float32.",
         judge=judge_layer,
+        decides={
+            "every edge": ("outputs in float64: absolute error", "no positions"),
+            "all other tokens": ("outputs in float64: absolute error", r"$\xi = 0$: no place for other tokens"),
+        },
         controls={r"$\xi = 0$: no place for other tokens": {"xi": 0.0}, "no positions": {"position": 0.0}},
         rivals={"nothing is copied": jd.swap(predicted_output="alone")},
         plot=plot_layer,

@@ -89,7 +89,7 @@ STUDY = jd.Study(
     seeds=1,
     paper_seeds=8,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: a set is right or not; vertices are counted",
     form="printed",
     source="arXiv:2505.12514, Lemma 2, Theorem 1 and appendix B",
 )
@@ -115,7 +115,7 @@ THRESHOLD = STUDY.claim(
     judge=judge_threshold,
     controls={
         r"the threshold $1/(4\max(m, n))$: nothing is lost": {"threshold": "corrected"},
-        r"$\tau$ a fiftieth": {"tau": 0.02},
+        r"$\tau$ a fiftieth": jd.Control({"tau": 0.02}, breaks="none is missing up to $n = 7$"),
         **DISCRETE,
     },
     rivals=STILL,
@@ -136,6 +136,7 @@ EXIT = STUDY.claim(
     source="derived, for the construction of arXiv:2505.12514, appendix B",
     tested=f"{{graphs}} random digraphs of {{nodes}} vertices each, none of whose edges starts at the root; {SETUP}",
     judge=judge_exit,
+    decides={"never": ("vertices in the first thought", r"threshold $\epsilon_2 = 1/2$")},
     controls={r"threshold $\epsilon_2 = 1/2$": {"threshold": "half"}, **DISCRETE},
     rivals=STILL,
     plot=plot_sets,
@@ -165,14 +166,19 @@ CLAIMS = (
         tested="{graphs} random digraphs and {graphs} trees with forward edges, of {nodes} vertices out of {names} names, with "
         f"5 special tokens; {SETUP}",
         judge=judge_thought,
-        controls={"random vectors of 26 numbers": {"embedding": "random", "rows": 26.0}, **DISCRETE},
+        controls={
+            "random vectors of 26 numbers": jd.Control(
+                {"embedding": "random", "rows": 26.0}, why="The number of rows is that of random vectors alone."
+            ),
+            **DISCRETE,
+        },
         rivals=STILL,
         plot=plot_sizes,
         caption="Vertices in each of the 8 thoughts against those within reach, all graphs; larger dots for more of them.",
     ),
     STUDY.claim(
         id="sup.narrow",
-        title="Blocks narrower than the vocabulary break the graph search",
+        title="The graph search in blocks narrower than the vocabulary",
         statement="On what share of graphs are the sets of all thoughts right if the vectors of 53 tokens have fewer numbers: "
         "26, 45 or 52, or all 53? The vectors are the columns of the first rows of a random orthogonal matrix, scaled to length "
         "one; the rest of the construction is unchanged.",

@@ -89,7 +89,7 @@ STUDY = jd.Study(
     seeds=3,
     paper_seeds=8,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding of some thousand sums; thoughts are counted",
     form="printed",
     source="arXiv:2505.12514, Lemma 2 and Theorem 1; threshold of layer 2: corrected",
     tested="Explicit weights, no training: {graphs} random digraphs of {nodes} vertices and {edges} edges, some repeated, of "
@@ -107,6 +107,7 @@ CLAIMS = (
         "vertices.",
         talks=("practical:sup-theorem", "practical:sup-sauce", "practical:sup-figure-search", "practical:sup-equation-thought"),
         judge=judge_thought,
+        decides={"all vertices": ("tokens in which a thought's set is wrong", "one vertex of a thought is fed back")},
         controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
         rivals=STILL | {"only the newest vertices": jd.swap(predicted_thought=frontier)},
         plot=plot_thought,
@@ -144,11 +145,11 @@ CLAIMS = (
         "vertices and {edges} edges, with one set of random orthonormal token vectors.",
         judge=judge_answer,
         controls={
-            "no positions": {"position": 0.0},
-            r"$\eta$ a twentieth": {"eta": 0.05},
-            r"$\xi = 0$": {"xi": 0.0},
-            r"$\tau$ a fiftieth": {"tau": 0.02},
-            r"threshold $\epsilon_2 = 1/2$": {"threshold": "half"},
+            "no positions": jd.Control({"position": 0.0}, breaks="the right candidate"),
+            r"$\eta$ a twentieth": jd.Control({"eta": 0.05}, breaks="to $10^{-12}$"),
+            r"$\xi = 0$": jd.Control({"xi": 0.0}, breaks="to $10^{-12}$"),
+            r"$\tau$ a fiftieth": jd.Control({"tau": 0.02}, breaks="to $10^{-12}$"),
+            r"threshold $\epsilon_2 = 1/2$": jd.Control({"threshold": "half"}, breaks="to $10^{-12}$"),
             "one vertex of a thought is fed back": jd.swap(measured_margin="discrete_margin"),
         },
         rivals={

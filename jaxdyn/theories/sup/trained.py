@@ -103,13 +103,22 @@ NOTHING = {name: 0.0 for names in DIFFERENCES.values() for name in names}
 ONE_NODE = {name: 0.0 for order in ORDERS[1:] for name in DIFFERENCES[order]}
 # As in the construction, nodes within reach are held alike: nearer ones exceed unreachable ones as those of the frontier do.
 CONSTRUCTION = {NEARER.format(i): lambda ds, i=i: number(apart(ds, *ORDERS[1:]).sel(thought=i)) for i in (1, 2)}
+# All nodes within reach exceed the others by as much as node i of the path does; all attention is on the path's edge.
+ALIKE = {f"{o}, thought {i}": 0.0 for o in ORDERS[:2] for i in (1, 2)} | {
+    f"{ORDERS[2]}, thought {i}": lambda ds, i=i: number(among_learners(ds.measured_gaps.sum("order"), able(ds)[1]).sel(thought=i))
+    for i in (1, 2)
+}
+ALIKE |= {name: float(o == ORDERS[0]) for o in ORDERS for name in DIFFERENCES[o] if name.startswith("attention")}
 # The shortcut is not read: thoughts hold its end as they do in the graph without it.
 UNREAD = {
     HELD: lambda ds: number(among_learners(ds.measured_walk.sel(kind="as drawn", early=1), able(ds)[1])),
     LOWER: 0.0,
 }
 # Breadth-first search, in which a node that was passed is passed, whatever walks lead to it.
-BY_DISTANCE = {ABOVE: 0.0}
+BY_DISTANCE = {
+    ABOVE: 0.0,
+    LOWER: lambda ds: number(among_learners(ds.measured_walk.sel(kind="as drawn", early=2), able(ds)[1])),
+}
 
 
 def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
@@ -173,7 +182,7 @@ UNTRAINED = {"networks that are not trained": {"every": 0.0}}
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        title="Trained thoughts rank nodes: path, frontier, within reach, all others",
+        title="How trained thoughts rank nodes: path, frontier, within reach, others",
         statement="Group the nodes, for thought $i$, into node $i$ of the path, the nodes at distance $i$ from the root, all "
         "nodes within $i$ steps, and all others. By how much is the mean inner product of thought $i$ with a group's embeddings "
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
@@ -199,14 +208,18 @@ CLAIMS = (
             "thoughts and attention of other examples": jd.swap(measured_gaps="shuffled", measured_looks="looks_shuffled"),
             **UNTRAINED,
         },
-        rivals={"thoughts hold no nodes, attention is even": jd.off(NOTHING), "a thought is one node": ONE_NODE},
+        rivals={
+            "thoughts hold no nodes, attention is even": jd.off(NOTHING),
+            "a thought is one node": ONE_NODE,
+            "thoughts hold all nodes within reach alike, and attention is on the path": ALIKE,
+        },
     ),
     STUDY.claim(
         id="sup.trained_passed",
         title="Trained thoughts push down nodes that were already passed",
         statement="In every trained network that answers right, nodes nearer to the root than $i$ steps have smaller inner "
-        "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The construction holds "
-        "all nodes within reach alike.",
+        "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The "
+        "construction holds nodes within reach alike.",
         talks=("practical:sup-sauce",),
         judge=judge_apart,
         controls=UNTRAINED,
@@ -218,7 +231,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_walks",
-        title="A shortcut to a node puts it into thought 1",
+        title="How a shortcut to a node shows in thoughts 1 and 2",
         statement="With one more edge, from the root to a node two steps away, this node is one step away, and a walk of two "
         "edges ends there as well. How much larger is its inner product with thought 1 than that of unreachable nodes? How "
         "often does thought 2 hold it above the other nodes one step away, as if by walks (Student's t over graphs at least 3), "
@@ -230,7 +243,11 @@ CLAIMS = (
             "inner product with thought 2, without the edge minus with it": (0.0536, 0.4171, 0.781),
         },
         judge=judge_walks,
-        rivals={"the shortcut is not read": UNREAD, "breadth-first search": BY_DISTANCE},
+        rivals={
+            "the shortcut is not read": jd.off(UNREAD),
+            "breadth-first search": BY_DISTANCE,
+            "a thought holds no node but that of its path": {HELD: 0.0},
+        },
         plot=plot_walks,
         caption="Inner product of thoughts 1 and 2 with a node two steps from the root, minus the mean over unreachable nodes, "
         "in the graph as drawn and with an edge from the root to this node. A line is a run.",
@@ -254,7 +271,16 @@ CLAIMS = (
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),
         tested=f"{SETUP} Method: {{recipe}}.",
         rivals={
-            "answers are a coin between the candidates": {STARTS: 0.0} | {f"accuracy of {name}": 0.5 for name in ("Coconut", "cot")}
+            "answers are a coin between the candidates": jd.off(
+                {STARTS: 0.0, "accuracy of Coconut minus that of cot": 0.0}
+                | {f"accuracy of {name}": 0.5 for name in ("Coconut", "cot")}
+            ),
+            "continuous thoughts say nothing, and chains of text all": {
+                STARTS: 0.0,
+                "accuracy of Coconut": 0.0,
+                "accuracy of cot": 1.0,
+                "accuracy of Coconut minus that of cot": -1.0,
+            },
         },
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "

@@ -11,6 +11,7 @@ from jaxdyn.engine.base.parsing import (
     parse_sets,
     parse_values,
     plain_digits,
+    plain_file,
     quoted,
     typed,
     whole_number,
@@ -23,7 +24,7 @@ def test_seeds_are_a_number_or_a_range():
 
 
 def test_fields_have_one_value_or_several():
-    assert parse_sets(["lr=0.1", " rate = 1, 2,"]) == {"lr": "0.1", "rate": ["1", "2"]}
+    assert parse_sets(["lr=0.1", " rate = 1, 2,", "one=3,"]) == {"lr": "0.1", "rate": ["1", "2"], "one": ["3"]}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_what_is_no_seeds_is_refused(text, why):
         parse_seeds(text)
 
 
-@pytest.mark.parametrize("items", [["lr"], ["=1"], ["lr="], ["lr=,"], ["lr=1", "lr=2"]])
+@pytest.mark.parametrize("items", [["lr"], ["=1"], ["lr="], ["lr=,"], ["lr=1", "lr=2"], ["lr=1,,2"], ["lr=,1"], ["lr=1,,"]])
 def test_what_is_no_field_is_refused(items):
     with pytest.raises(UsageError, match="--set"):
         parse_sets(items)
@@ -53,14 +54,13 @@ def test_what_cannot_be_seen_is_shown_in_quotes():
 
 def test_a_comma_in_quotes_belongs_to_a_value():
     assert parse_sets(['text="a,b.txt"', 'words="a,b", c,"say ""x"""']) == {"text": "a,b.txt", "words": ["a,b", "c", 'say "x"']}
-    assert parse_values('"a') == [] and parse_values("a,,b") == ["a", "b"]
+    assert parse_values('"a') == [] and parse_values('"a"b') == []
+    assert parse_values(' " a ", ""') == [" a ", ""] and parse_values('a"b') == ['a"b']
     with pytest.raises(UsageError, match="a value with a comma in double quotes"):
         parse_sets(['text="a,b.txt'])
 
 
-@given(
-    st.lists(st.text(st.characters(codec="ascii", exclude_categories=["Cc"])).filter(lambda t: t.strip() == t != ""), min_size=1)
-)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('," \n\r\t=:')), min_size=1))
 def test_quoted_values_are_read_back(values):
     assert parse_values(",".join(map(quoted, values))) == values
 
@@ -89,3 +89,11 @@ def test_the_home_folder_is_filled_in(monkeypatch, tmp_path):
     for given_, variable in (("~nobody-of-this-name/x", ""), ("~nobody-of-this-name", "JAXDYN_CACHE")):
         with pytest.raises(UsageError, match=f"^{variable}=?{given_} is not allowed: no home folder is known for ~nobody"):
             from_home(given_, variable)
+
+
+def test_a_plain_file_is_one_or_is_not_there(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for name in ("file", "nothing"):
+        assert plain_file(tmp_path / name) == tmp_path / name
+    with pytest.raises(UsageError, match="cannot be read: it is no plain file"):
+        plain_file(tmp_path)

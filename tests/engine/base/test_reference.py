@@ -10,7 +10,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.base import reference
-from jaxdyn.engine.base.reference import load_file, ref_to, resolve
+from jaxdyn.engine.base.reference import load_file, ref_to, refuse_hidden_names, refuse_namesakes, resolve
 
 NOTEBOOK = """
 import jaxdyn as jd
@@ -211,6 +211,48 @@ def test_a_changed_file_of_the_same_length_is_run_as_it_is(tmp_path, monkeypatch
         assert load_file(write(tmp_path, f=f"X = {number}") / "f.py").X == number
 
 
+NAMED = """
+import functools
+
+def trial(s, key):
+    return {factor}
+
+def doubled(function):
+    @functools.wraps(function)
+    def inner(s, key):
+        return 2 * function(s, key)
+    return inner
+"""
+
+
+def test_two_objects_of_one_name_are_refused_together_and_not_apart(notebook):
+    """A cell that is run again, and a decorator that keeps the name."""
+    first = notebook(NAMED.format(factor=1)).trial
+    second = notebook(NAMED.format(factor=2)).trial
+    wrapped = notebook(NAMED.format(factor=2)).doubled(second)
+    for pair in ((first, second), (second, wrapped), (first, second, first)):
+        with pytest.raises(jd.UsageError, match="two different objects called a_notebook:trial are not allowed: trials, or sett"):
+            refuse_namesakes(pair)
+        for one in pair:
+            refuse_namesakes([one, one])
+            assert resolve(ref_to(one)) is one
+
+
+def test_a_name_that_other_processes_would_find_elsewhere_is_refused(notebook):
+    cell = notebook(NAMED.format(factor=1))
+    first, wrapped = cell.trial, cell.doubled(cell.trial)
+    refuse_hidden_names([ref_to(first)])
+    for hidden in (wrapped, first):
+        reference_ = ref_to(hidden)
+        if hidden is first:
+            notebook(NAMED.format(factor=2))
+        with pytest.raises(jd.UsageError, match="a_notebook:trial is not allowed in other processes: .* rename one of them"):
+            refuse_hidden_names([reference_])
+    del cell.trial
+    with pytest.raises(jd.UsageError, match="not allowed in other processes"):
+        refuse_hidden_names([ref_to(first)])
+
+
 class Callable:
     """An object that can be called."""
 
@@ -227,3 +269,108 @@ class Callable:
 def test_only_functions_and_classes_have_a_reference(thing):
     with pytest.raises(jd.UsageError, match="is not allowed: it must be a function at the top level of a module"):
         ref_to(thing)
+
+
+# data that are read while a file is imported
+
+WAYS = {
+    "open": "opened(DATA)",
+    "bytes": "opened(bytes(DATA))",
+    "pathlib": "DATA.read_text()",
+    "relative": "opened('data.txt')",
+    "descriptor": "os.read(FILE := os.open(DATA, os.O_RDONLY), 99).decode()\nos.close(FILE)",
+    "loadtxt": "str(np.loadtxt(DATA))",
+    "fromfile": "np.fromfile(DATA, np.uint8).tobytes().decode()",
+    "memmap": "bytes(np.memmap(DATA, np.uint8, 'r')).decode()",
+    "pandas": "str(pd.read_csv(DATA, header=None).values[0, 0])",
+    "json": "json.loads(read(DATA))",
+    "function": "read(DATA)",
+    "method": "Reader().text",
+    "thread": "next(concurrent.futures.ThreadPoolExecutor().map(Path.read_text, [DATA]))",
+}
+READING = """
+import concurrent.futures, json, os
+from pathlib import Path
+import numpy as np
+import pandas as pd
+
+DATA = Path(__file__).parent / "data.txt"
+read = lambda path: path.read_text()
+
+def opened(path):
+    with open(path) as file:
+        return file.read()
+
+class Reader:
+    text = DATA.read_text()
+
+X = {}
+X = float(X)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_is_imported_anew_when_its_data_change(tmp_path, monkeypatch, apart, way):
+    monkeypatch.chdir(tmp_path)
+    text = READING if way == "method" else READING.replace("    text = DATA.read_text()\n", "    pass\n")
+    write(tmp_path, f=text.format(WAYS[way]))
+    got, refs = [], []
+    for number in ("1", "2", "2", "1"):
+        if not got or got[-1].X != float(number):
+            (tmp_path / "data.txt").write_text(number, encoding="utf-8")
+        got.append(load_file("f.py"))
+        refs.append(ref_to(got[-1].Reader))
+        assert got[-1].X == float(number)
+    assert got[1] is got[2], "nothing has changed"
+    assert refs[0].version != refs[1].version == refs[2].version and refs[0].version == refs[3].version
+
+
+@pytest.mark.parametrize("helper", ["X = {}", "def g():\n    return {}\nX = g()", "import outer\nX = outer.X"])
+def test_data_of_a_helper_are_its_own_and_those_of_all_who_import_it(tmp_path, apart, helper):
+    reading = "float((__import__('pathlib').Path(__file__).parent / 'data.txt').read_text())"
+    write(tmp_path, f="from hlp import X", g="import hlp\nX = hlp.X", hlp=helper.format(reading), outer=f"X = {reading}")
+    for number in ("1", "2"):
+        (tmp_path / "data.txt").write_text(number, encoding="utf-8")
+        for name in ("f.py", "g.py", "f.py"):
+            assert load_file(tmp_path / name).X == float(number)
+        assert load_file(tmp_path / "f.py") is load_file(tmp_path / "f.py")
+
+
+def test_what_is_written_or_belongs_to_others_is_no_data(tmp_path, apart):
+    text = """
+import importlib.metadata, os, sys
+from pathlib import Path
+import colorsys, numpy
+import numpy.testing  # read from the disk only once
+HERE = Path(__file__).parent
+with open(HERE / "log.txt", "a") as log:
+    log.write("imported\\n")
+importlib.metadata.version("numpy"), Path("/proc/self/stat").exists() and Path("/proc/self/stat").read_text(), os.urandom(3)
+"""
+    write(tmp_path, f=text)
+    module = load_file(tmp_path / "f.py")
+    (tmp_path / "log.txt").write_text("another", encoding="utf-8")
+    assert load_file(tmp_path / "f.py") is module and reference.read_by(module.__name__) == {}
+
+
+def test_a_file_that_was_not_there_is_read_when_it_is(tmp_path, apart):
+    text = "from pathlib import Path\ntry:\n    X = Path(__file__[:-4] + 'data.txt').read_text()\nexcept OSError:\n    X = None\n"
+    write(tmp_path, f=text)
+    assert load_file(tmp_path / "f.py").X is None and load_file(tmp_path / "f.py") is load_file(tmp_path / "f.py")
+    (tmp_path / "data.txt").write_text("1", encoding="utf-8")
+    assert load_file(tmp_path / "f.py").X == "1"
+
+
+def test_data_that_change_while_they_are_read_are_read_again(tmp_path, apart):
+    write(tmp_path, f="P = __import__('pathlib').Path(__file__).parent / 'data.txt'\nX = P.read_text()\nP.write_text('2')\n")
+    (tmp_path / "data.txt").write_text("1", encoding="utf-8")
+    assert [load_file(tmp_path / "f.py").X for _ in range(2)] == ["1", "2"]
+
+
+def test_an_import_that_failed_leaves_nothing_behind(tmp_path, apart):
+    write(tmp_path, f="from pathlib import Path\nX = 1 / float(Path(__file__[:-4] + 'data.txt').read_text())")
+    (tmp_path / "data.txt").write_text("0", encoding="utf-8")
+    with pytest.raises(jd.UsageError, match="ZeroDivisionError"):
+        load_file(tmp_path / "f.py")
+    (tmp_path / "data.txt").write_text("2", encoding="utf-8")
+    assert load_file(tmp_path / "f.py").X == 0.5 and load_file(tmp_path / "f.py") is load_file(tmp_path / "f.py")

@@ -25,7 +25,7 @@ from tests.engine.handmade import doubled
         ({"min_ok": 2}, "min_ok=2 is not allowed: it is a number from 0 to 1"),
         ({"min_ok": None}, "min_ok=None is not allowed: it is a number from 0 to 1"),
         ({"sibling": print}, "it is a text or None"),
-        ({"bounds": ["derived"]}, r"bounds=\['derived'\] is not allowed: it is 'paper', 'derived' or jd.tuned"),
+        ({"bounds": ["derived"]}, r"bounds=\['derived'\] is not allowed: it is 'paper', 'derived: from …' or jd.tuned"),
         ({"evidence": ["flow"]}, r"evidence=\['flow'\] is not allowed: it is one of model, network"),
         ({"expected": ["refuted"]}, r"expected=\['refuted'\] is not allowed: it is upheld, refuted or measured"),
         ({"recorded": 1.0, "expected": "measured"}, "recorded=1.0 is not allowed: it is a dict or None"),
@@ -83,7 +83,10 @@ def test_a_printed_form_shares_runs_and_judge_and_swaps_the_forms(claim):
     assert (printed.form, printed.counterpart, printed.sibling, printed.expected) == ("printed", "derived", made.id, "refuted")
     assert (printed.trial, printed.quick, printed.judge, printed.caption) == (made.trial, made.quick, made.judge, "both")
     assert printed.controls == {} and printed.rivals == {} and printed.source == "p. 3" and made.source == ""
-    assert claim(form="derived").as_printed(id="toy.made_naive", title="Naive", statement="", form="printed").rivals == {}
+    printed = claim(form="derived", decides={"all": ("a", "b")}).as_printed(
+        id="toy.made_naive", title="Naive", statement="", form="printed"
+    )
+    assert printed.rivals == {} == printed.decides
 
 
 @pytest.mark.parametrize("title", ["", "x" * 71, "two\nlines", " a space before", "two  spaces", "a law of $x$", "tab\t"])

@@ -352,7 +352,8 @@ def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
             for record in ((0, 1), (1.0, 0.0, 2.0), (0.0, 2.0, 1.0), (0.0, math.nan, 1.0), "1", True, None, [0.0, 1.0, 2.0])
         ),
         ({"bounds": 3}, "bounds=3 is not allowed"),
-        ({"bounds": "a guess"}, "bounds='a guess' is not allowed: it is 'paper', 'derived' or jd.tuned"),
+        ({"bounds": "derived: "}, "bounds='derived: ' is not allowed"),
+        ({"bounds": "a guess"}, "bounds='a guess' is not allowed: it is 'paper', 'derived: from …' or jd.tuned"),
         ({"bounds": None}, "bounds=None is not allowed"),
         ({"expected": "refuted", "counterpart": "a", "id": "toy.wrong"}, "is called …_as_printed (as it stands"),
         ({"expected": "refuted", "counterpart": "a", "printed": None}, "printed= is missing"),
@@ -374,6 +375,7 @@ def test_a_printed_form_takes_its_words_along(claim):
 
 def test_where_bounds_come_from():
     assert [provenance(b) for b in (None, "paper", "derived")] == [None, "the paper's own", "derived"]
+    assert provenance("derived: from rounding in double precision") == "derived: from rounding in double precision"
     words = provenance(jd.tuned(on="0:8", confirmed_on="4000:4010"))
     assert words == "tuned on seeds 0:8, confirmed on seeds 4000:4010"
 

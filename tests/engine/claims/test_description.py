@@ -1,10 +1,14 @@
 """The set-up in words, with values of fields in their places."""
 
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jaxdyn as jd
+from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, texts, values_text
 from jaxdyn.engine.claims.description import tested as in_words
-from jaxdyn.engine.claims.description import values_text
 
 
 @pytest.mark.parametrize(
@@ -22,6 +26,8 @@ from jaxdyn.engine.claims.description import values_text
         ([None, 3], "none and 3"),
         ([(1, 2), (3,)], "1:2 and 3"),
         ([1e-9], "1e-09"),
+        ([10005.001, 10004.999], "10005.001 and 10004.999"),
+        ([(0.0099996, 0.0100004), (0.5,)], "0.0099996:0.0100004 and 0.5"),
     ],
 )
 def test_values_in_words(values, words):
@@ -57,3 +63,45 @@ def test_a_study_says_it_for_its_claims_and_results_carry_it(toys):
 def test_it_is_a_text(claim, wrong):
     with pytest.raises(jd.UsageError, match="tested=.* is not allowed: it is a text or None"):
         claim(tested=wrong)
+
+
+# digits
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+CLOSE = st.tuples(NUMBERS.filter(lambda x: abs(x) < 1e300), st.integers(1, 12)).map(
+    lambda pair: [pair[0], pair[0] * (1 + 10.0 ** -pair[1])]
+)
+
+
+@given(st.one_of(st.lists(NUMBERS, min_size=1), CLOSE))
+def test_what_differs_looks_different(values):
+    for shown in (texts(values), field_texts(values)):
+        assert len(set(shown)) == len(set(values))
+    fewer = digits_between(values) - 1
+    assert fewer < 4 or len({f"{v:.{fewer}g}" for v in values}) < len(set(values))
+
+
+@given(st.decimals(-1000, 1000, places=6))
+def test_a_number_of_few_digits_is_shown_as_written(value):
+    assert float(field_texts([float(value)])[0]) == float(value)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0.0099996, 0.0100004], ["0.0099996", "0.0100004"]),
+        ([10005.001, 10004.999], ["10005.001", "10004.999"]),
+        ([0.1, 1.0, 10.0], ["0.1", "1", "10"]),
+        ([0.021544346900318832, 1e6], ["0.0215443", "1e+06"]),
+        ([2**60, 2**60 + 1, "gd", None, True], [str(2**60), str(2**60 + 1), "gd", "None", "True"]),
+        ([math.nan, math.inf, 0.5], ["nan", "inf", "0.5"]),
+        ([], []),
+    ],
+)
+def test_values_of_a_field(values, shown):
+    assert field_texts(values) == shown
+
+
+def test_values_that_are_measured_have_four_digits():
+    assert texts([0.123456, 2.0]) == ["0.1235", "2"] and texts([0.12345, 0.12346]) == ["0.12345", "0.12346"]
+    assert digits_of_field([0.123456789012345]) == 6

@@ -210,3 +210,14 @@ def test_numbers_of_every_library_are_needed(wanted):
     jd.need(make(), token=wanted)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of seed are needed, got 2"):
         jd.need(make(), seed=wanted)
+
+
+@pytest.mark.parametrize("wanted", [0.5, True, "adam", float("nan"), None, {"a": 1}, np.bool_(True)])
+def test_what_is_neither_a_number_of_values_nor_a_list_is_refused(wanted):
+    with pytest.raises(jd.UsageError, match="is not allowed: it is a number of values, or a tuple of them"):
+        jd.need(make(), seed=wanted)
+
+
+def test_values_in_an_array_are_values():
+    with pytest.raises(jd.Inconclusive, match="seed = 77 is needed"):
+        jd.need(make(), seed=np.array([77]))

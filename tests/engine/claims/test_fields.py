@@ -28,6 +28,13 @@ class Strict:
         assert type(self.a) in (int, float) and self.a > 0, "ran __init__ on something that is no number"
 
 
+@jd.setting
+class Wide:
+    """Any number."""
+
+    a: jd.Swept = 1.0
+
+
 GOOD = [
     ("rate", "0.5", 0.5),
     ("rate", 2, 2.0),
@@ -191,3 +198,14 @@ def test_any_value_is_coerced_or_refused_by_a_usage_error(value):
             assert name in str(error)
         else:
             assert type(held) in (float, int, str) and coerce(Strict, name, held) == held
+
+
+@given(st.integers(-(2**60), 2**60), st.sampled_from([int, str, np.int64, lambda value: f" +{value} ".replace("+-", "-")]))
+def test_a_whole_number_that_is_no_float_is_refused(value, as_given):
+    given_ = as_given(value)
+    if value == float(value):
+        assert coerce(Wide, "a", given_) == value
+        return
+    nearest = f"float64 does not hold this whole number; the nearest is {int(float(value))}"
+    with pytest.raises(jd.UsageError, match=f"is not allowed: {nearest}"):
+        coerce(Wide, "a", given_)

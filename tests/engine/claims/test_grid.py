@@ -16,6 +16,14 @@ from jaxdyn.errors import UsageError
 FINITE = st.floats(1e-6, 1e6)
 
 
+@jd.setting
+class Optional:
+    """Fields that are tuples, or missing."""
+
+    words: tuple[str, ...] = ("x",)
+    sizes: tuple[int, ...] | None = None
+
+
 @pytest.mark.parametrize("bad", [{"rate": -1.0}, {"rate": 0}, {"size": 0}, {"rate": [-1.0, 1.0]}])
 def test_post_init_refuses_with_its_own_sentence(toys, bad):
     with pytest.raises(jd.UsageError, match="is not allowed: (rate is positive|size is at least 1)"):
@@ -62,9 +70,9 @@ def test_replace_keeps_axes(toys):
 
 def test_field_table_tells_what_may_be_set(toys):
     table = {row["name"]: row for row in field_table(jd.grid(toys.Toy, rate=[1.0, 2.0]))}
-    assert table["rate"] == {"name": "rate", "kind": "swept", "type": "a number", "range": {}, "value": [1.0, 2.0]}
+    assert table["rate"] == {"name": "rate", "kind": "swept", "type": "a number", "range": {}, "role": "rate", "value": [1.0, 2.0]}
     assert table["optimizer"]["type"] == "one of gd, sign"
-    assert table["size"] == {"name": "size", "kind": "static", "type": "a whole number", "range": {}, "value": 3}
+    assert table["size"] == {"name": "size", "kind": "static", "type": "a whole number", "range": {}, "role": "none", "value": 3}
     assert table["kind"]["type"] == "one of plain, fancy"
 
 
@@ -102,6 +110,28 @@ def test_a_number_that_its_precision_cannot_hold_is_refused(value):
 def test_two_labels_of_one_number_are_refused():
     with pytest.raises(UsageError, match="another value of this axis is the same number in float32"):
         jd.grid(Single, lr=[0.1, 0.1000000001]).cells()
+
+
+WORDS = st.lists(st.lists(st.sampled_from(["a", "b", "a:b", ":", ""]), max_size=3).map(tuple), min_size=1, max_size=5, unique=True)
+
+
+@given(WORDS)
+def test_every_value_of_an_axis_has_a_label_of_its_own(words):
+    """A Dataset whose labels repeat gives, asked for one setting, the runs of two."""
+    made = jd.grid(Optional, words=words)
+    labels = made.labels("words")
+    if len(set(labels)) == len(words):
+        assert [cell.words for cell in made.cells()] == words
+    else:
+        with pytest.raises(UsageError, match="words: .* are not allowed together: both would be labelled"):
+            made.cells()
+
+
+def test_labels_of_missing_values_and_of_tuples():
+    made = jd.grid(Optional, sizes=[None, (1, 2), ()], words=[("x", "y")])
+    assert made.labels("sizes") == ["none", "1:2", ""] and made.labels("words") == ["x:y"]
+    assert [cell.sizes for cell in made.cells()] == [None, (1, 2), ()]
+    assert jd.grid(Single, lr=[0.1, 0.2]).labels("lr") == [0.1, 0.2]
 
 
 def test_minus_zero_is_zero():

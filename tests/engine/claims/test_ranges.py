@@ -141,6 +141,14 @@ def test_the_table_of_fields_carries_the_ranges():
     assert table["lr"] == {"above": 0} and table["share"] == {"at_least": 0, "at_most": 1} and table["rule"] == {}
 
 
+def test_a_role_needs_no_range():
+    @jd.setting
+    class Trained:
+        settle: int = jd.field(0, role="time")
+
+    assert Trained(settle=-1).settle == -1 and Trained.ranges == {}
+
+
 def test_a_subclass_keeps_the_ranges_and_may_set_its_own():
     @jd.setting
     class Narrow(Ranged):
@@ -161,6 +169,7 @@ BAD_FIELDS = [
     (bool, lambda: jd.field(True, above=0), "Bad.x is true or false: a range is for numbers"),
     (tuple[str, ...], lambda: jd.field((), above=0), "a range is for numbers"),
     (int, lambda: jd.field(1), "jd.field needs a bound"),
+    (int, lambda: jd.field(1, role="speed"), "role=speed is not allowed: it is rate, time, treatment or none"),
     (int, lambda: jd.field(1, above=0, at_least=0), "one lower and one upper bound, got above, at_least"),
     (int, lambda: jd.field(1, above=math.nan), "finite numbers, got nan"),
     (int, lambda: jd.field(1, above=1, at_most=1), "no number is above 1 and at most 1"),

@@ -1,6 +1,7 @@
 """What agrees with a record and what is told apart: normal theory, and simulations of reruns that are true."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -59,6 +60,16 @@ def test_a_number_that_is_not_estimated_is_the_same_to_rounding():
         assert differs(Reading("x", 2.0 * (1 - 1e-8)), record) is None
         assert differs(Reading("x", 2.001), record) == "x: 2.001, recorded was 2, with which values from 2 to 2 agree"
     assert differs(Reading("x", 1e-300), 0.0) is not None
+
+
+@given(st.floats(-1e3, 1e3), st.floats(1e-9, 1e-2), st.floats(1e-9, 1e-2), st.sampled_from([-1, 1]))
+def test_the_sentence_shows_why_numbers_that_are_close_do_not_agree(value, half, beyond, side):
+    record = (value - half, value, value + half)
+    below, above = predicted(record)
+    other = above + beyond if side > 0 else below - beyond
+    said = differs(Reading("x", other), record)
+    shown, low, high = (float(text) for text in re.fullmatch(r"x: (\S+), .* from (\S+) to (\S+) agree", said).groups())
+    assert shown > high if side > 0 else shown < low
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,10 +1,13 @@
 """Checks and readings as they are made: numbers, bounds, marks, and how they are written."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.engine.judging.check import Check, Reading, all_passed, bound_text, holds
@@ -124,3 +127,57 @@ def test_all_pass_or_one_fails_or_nothing_is_decided(marks, whole):
 
 def test_they_are_public():
     assert jd.Check is Check and jd.Reading is Reading
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.floats(-1e300, 1e300), st.sampled_from([0.0, 1.0, 1 + 1e-15, -1e-9, 4e7]), st.booleans())
+def test_a_message_shows_on_which_side_of_its_bound_a_value_lies(bound, factor, near):
+    value = bound * factor if near else float(np.nextafter(bound, np.inf))
+    if not math.isfinite(value):
+        return
+    text = str(jd.at_most("e", value, bound))
+    shown, limit = (float(words) for words in re.fullmatch(r"e: (\S+), bound at most (\S+)", text).groups())
+    assert (shown <= limit) == (value <= bound), text
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "text"),
+    [
+        (0.0040000001, 0.004, "0.0040000001, bound at most 0.004"),
+        (99999.96, 99999.9, "1e+05, bound at most 99999.9"),
+        (1 + 2**-40, 1, "1.000000000001, bound at most 1"),
+    ],
+)
+def test_as_many_digits_as_are_needed(value, bound, text):
+    assert str(jd.at_most("e", value, bound)) == f"e: {text}"
+    assert str(jd.at_most("e", 0.00123456, 0.004)) == "e: 0.001235, bound at most 0.004"
+
+
+@given(st.floats(1e-9, 1e9), st.floats(-1e-6, 1e-6), st.floats(-1e-6, 1e-6))
+def test_the_ends_of_an_interval_are_seen_on_their_side_of_the_bound(bound, apart, wide):
+    ends = tuple(sorted((bound * (1 + apart), bound * (1 + wide))))
+    text = str(jd.Check("mean", ends[0], (-math.inf, bound), True, interval=ends))
+    *shown, limit = (float(part) for part in re.fullmatch(r"mean: (\S+) \[(\S+), (\S+)\], bound at most (\S+)", text).groups())
+    assert [s <= limit for s in shown] == [v <= bound for v in (ends[0], *ends)], text
+
+
+@pytest.mark.parametrize("bound", [(math.nan, math.nan), (-math.inf, math.nan), (math.nan, 2.0)])
+def test_a_bound_that_is_no_number_decides_nothing(bound):
+    assert Check("x", 1.0, bound, True).passed is None and holds(bound, 1.0) is None
+    one = xr.DataArray([1.0, 2.0], dims="lr")
+    for check in (jd.at_most("x", one, math.nan), jd.at_least("x", one, math.nan), jd.within("x", one, math.nan, 3.0)):
+        assert check.passed is None and "nan" in str(check)
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [
+        ((-math.inf, math.inf), "none"),
+        ((-math.inf, -math.inf), "at most -inf"),
+        ((math.inf, math.inf), "at least inf"),
+        ((None, None), "none"),
+        ((0, math.inf), "at least 0"),
+    ],
+)
+def test_infinite_bounds_in_words(bound, text):
+    assert bound_text(bound) == text

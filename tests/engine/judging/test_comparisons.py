@@ -1,5 +1,6 @@
 """Checks and the helpers that make them."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
+from jaxdyn.engine.judging import judged_runs, resolution
 
 RUNS = xr.DataArray([[0.1, 0.5, np.nan], [0.3, 0.2, 0.4]], dims=("lr", "seed"), coords={"lr": [0.01, 0.02], "seed": [4, 5, 6]})
 
@@ -211,3 +213,109 @@ def test_a_level_lies_between_0_and_1(level):
     for helper, options in ((jd.mean_within, {"low": 0.0}), (jd.share_within, {"low": 0.0}), (jd.rms_within, {"high": 1.0})):
         with pytest.raises(jd.UsageError, match="level="):
             helper("x", runs([1.0, 0.0, 1.0]), over="seed", level=level, **options)
+
+
+# undefined numbers of runs that were judged
+
+
+def table(values):
+    """Twelve runs, [a, seed], of a trial that records ``gain`` and measures ``x``."""
+    values = np.array(values, float).reshape(3, 4)
+    coords = {"a": [1.0, 2.0, 3.0], "seed": range(4)}
+    good = (("a", "seed"), np.ones((3, 4)))
+    variables = {"gain": (("a", "seed"), values), "predicted_x": good, "measured_x": good}
+    return xr.Dataset({**variables, "status": (("a", "seed"), np.zeros((3, 4), int))}, coords)
+
+
+def every_check(ds):
+    """All kinds of checks of ``gain``, bounded from above, from below, and from both sides."""
+    per_run, mean = ds.gain, ds.gain.mean("seed", skipna=False)
+    answers = [
+        *(jd.at_most("each", v, 0.1) for v in (per_run, per_run.max("seed", skipna=False))),
+        *(jd.within("each", v, -0.1, 0.1) for v in (per_run, mean, per_run - per_run.mean("a"))),
+        *(jd.gate("each", v, at_least=-0.1, at_most=0.1) for v in (per_run, mean)),
+        *(jd.mean_within("mean", per_run, over=o, low=-0.1, high=0.1) for o in ("seed", ["a", "seed"])),
+        *(jd.mean_within("mean", per_run, over=o, high=0.1) for o in ("seed", ["a", "seed"])),
+        *(jd.mean_within("mean", per_run, over=o, low=-0.1) for o in ("seed", ["a", "seed"])),
+        *(jd.rms_within("rms", per_run**2, over=o, high=0.1) for o in ("seed", ["a", "seed"])),
+        *(jd.share_within("share", (abs(per_run) < 0.1).where(per_run.notnull()), over=o, low=0.05) for o in ("seed",)),
+        jd.interval_within("own", mean, lambda level: (mean - 0.01, mean + 0.01), level=0.9, low=-0.1, high=0.1),
+    ]
+    return [dataclasses.replace(answer, name=f"{answer.name} {i}") for i, answer in enumerate(answers)]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(-0.3, 0.3), min_size=12, max_size=12),
+    st.sampled_from([np.nan, np.inf, -np.inf]),
+    st.sets(st.integers(0, 11), min_size=1, max_size=4),
+)
+def test_a_number_that_is_none_never_lets_a_check_pass(values, bad, places):
+    """Whatever a check says of finite data, it does not pass more easily where some runs that are ok give no number.
+
+    Minus infinity is a value, which lies below every bound; a judge who takes shares asks whether each run is near.
+    """
+    spoilt = np.array(values)
+    spoilt[list(places)] = bad
+    before = judged(every_check, table(values))
+    try:
+        after = judged(every_check, table(spoilt))
+    except jd.Inconclusive:  # fewer than two numbers are left of a mean: nothing passes
+        return
+    for one, other in zip(before, after, strict=True):
+        minus = bad == -np.inf and other.name.startswith("each") and other.bound[0] == -np.inf
+        assert one.passed is True or other.passed is not True or minus or other.name.startswith("share") and not np.isnan(bad)
+
+
+def judged(judge, ds):
+    return resolution.judged(judge, ds)
+
+
+def test_a_cell_without_numbers_is_named_and_decides_nothing():
+    """Of the second cell all runs are infinite: their mean, of -inf and inf, is no number."""
+    ds = table([0.01] * 4 + [-np.inf, np.inf, -np.inf, np.inf] + [0.02] * 4)
+
+    def judge(ds):
+        return [
+            jd.mean_within("gain", ds.gain, over="seed", low=-0.1, high=0.1),
+            jd.within("mean", ds.gain.mean("seed"), -0.1, 0.1),
+        ]
+
+    for check in judged(judge, ds):
+        assert check.passed is None and np.isnan(check.value) and check.worst == {"a": 2.0}
+    (reading,) = resolution.read(lambda ds: [jd.mean_reading("gain", ds.gain, over=["a", "seed"])], ds)[1]
+    assert np.isnan(reading.value) and np.isnan(reading.interval[0])
+
+
+def test_runs_that_are_not_ok_and_what_a_judge_leaves_out_stay_out():
+    ds = table([0.01] * 4 + [0.5] * 4 + [0.02] * 4)
+    ds["status"] = ds.status.where(ds.a != 2, 1)
+    left_out = judged_runs.ok_runs(ds)
+
+    def judge(ds):
+        return [
+            jd.at_most("each", ds.gain, 0.1),
+            jd.mean_within("mean", ds.gain, over=["a", "seed"], high=0.1),
+            jd.at_most("chosen", ds.gain.where(ds.a > 2), 0.1),
+        ]
+
+    assert all(check.passed for check in judged(judge, left_out))
+    ragged = table([0.01] * 12).assign(path=(("a", "seed", "entry"), np.full((3, 4, 2), 0.01)))
+    ragged["path"] = ragged.path.where((ragged.a < 3) | (ragged.entry < 1))
+    assert judged(lambda ds: [jd.at_most("path", ds.path, 0.1)], ragged)[0].passed is True
+
+
+@pytest.mark.parametrize("over", ["", "entry"])
+def test_an_infinite_prediction_is_infinitely_far_off(over):
+    """The relative distance of infinite numbers is undefined: it is no padding, and no perfect agreement."""
+    error = jd.relative_error(pair(np.array([np.inf, 1.0]), np.array([1.0, 1.0])), "z", over)
+    assert error.max() == np.inf
+    error = jd.relative_error(pair(np.array([np.inf, 1.0]), np.array([np.inf, 1.0])), "z", over)
+    assert error.max() == np.inf
+    assert jd.relative_error(pair(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])), "z", over).max() == 0
+
+
+def test_a_mean_is_never_within_a_bound_that_is_no_number():
+    values = runs([1.0, 1.1, 0.9])
+    for bounds in ({"low": np.nan}, {"high": np.nan}, {"low": np.nan, "high": 2.0}):
+        assert jd.mean_within("mean", values, over="seed", **bounds).passed is not True

@@ -49,6 +49,9 @@ SECOND = check("b", True)
         (Decision("inconclusive", [PASSED, OPEN]), True),
         (Decision("refuted", [FAILED, OPEN]), False),  # more runs would refute it as well
         (Decision("inconclusive", message="2 of 4 runs are not ok"), False),
+        (Decision("inconclusive", [FAILED], counterpart_checks=[PASSED, OPEN]), True),  # a printed form, next to the right one
+        (Decision("inconclusive", [FAILED], counterpart_checks=[FAILED, OPEN]), False),
+        (Decision("refuted", [FAILED], counterpart_checks=[PASSED]), False),
         (Decision("toothless", [PASSED], controls=[Outcome("shift", False, [PASSED])]), False),
         (Decision("toothless", [PASSED], controls=[Outcome("shift", False, [OPEN])]), True),
         (Decision("toothless", [PASSED], rivals=[Outcome("still", False, [PASSED, OPEN])]), True),

@@ -1,15 +1,17 @@
 """The digest of what a claim is judged by: it changes with what decides, and with nothing else; it is the same in every process."""
 
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.base.reference import load_file
-from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.judging.digest import digest, why_unknown
 
 SOURCE = '''
 import functools
@@ -112,8 +114,166 @@ def test_a_judge_made_at_a_prompt_has_one(claim):
     assert digest(claim(judge=names["judge"])) != digest(claim())
 
 
+HELD = '''
+import collections, dataclasses, enum, functools, types
+import jax, jax.numpy as jnp
+import numpy as np
+import xarray as xr
+import jaxdyn as jd
+
+LIMIT = {limit}
+
+@jd.setting
+class Toy:
+    x: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(predicted={{"z": s.x}}, measured={{"z": s.x}})
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    limit: float
+
+@dataclasses.dataclass
+class Defaults:
+    limit: float = {limit}
+    more: dict = dataclasses.field(default_factory=lambda: {{"limit": {limit}}})
+
+class Plain:
+    """{words}"""
+    limit = {limit}
+    def method(self): return {limit}
+    @property
+    def read(self): return {limit}
+    @staticmethod
+    def static(): return {limit}
+
+class Slots:
+    __slots__ = ("limit",)
+    def __init__(self): self.limit = {limit}
+
+class Derived(Plain):
+    pass
+
+class Pair(collections.namedtuple("Pair", "low high")):
+    def middle(self): return (self.low + self.high) / 2 * {limit}
+
+class Levels(enum.Enum):
+    STRICT = {limit}
+
+class Judge:
+    def __init__(self): self.limit = {limit}
+    def __call__(self, ds): return [jd.at_most("z", ds.measured_z, self.limit)]
+    def method(self, ds): return self(ds)
+
+@functools.cache
+def cached(): return {limit}
+
+@functools.lru_cache
+def cached_too(): return {limit}
+
+@jax.jit
+def jitted(x): return x * {limit}
+
+NAMESPACE, DATA, SLOTS = types.SimpleNamespace(limit={limit}), Data({limit}), Slots()
+SLICE, RANGE, QUEUE = slice(0, int({limit})), range(int({limit})), collections.deque([{limit}])
+BIG, SHORT, OBJECTS = np.full(20_000, {limit}), np.float32({limit}), np.array([None, {limit}], object)
+DAY, ONE = np.datetime64("2026-01-01") + int({limit}), np.array({limit})
+JAX, LABELLED = jnp.asarray({limit}), xr.DataArray([1.0, {limit}], dims="i", coords={{"i": [0, 1]}})
+COORDS, WHOLE = xr.DataArray([1.0], dims="i", coords={{"i": [{limit}]}}), xr.Dataset({{"x": ("i", [{limit}])}})
+PARTIAL, BOUND = functools.partial(max, {limit}), Judge().method
+CIRCLE = types.SimpleNamespace(limit={limit})
+CIRCLE.again = CIRCLE
+NESTED = {{"a": [types.SimpleNamespace(inner=(Data({limit}),))]}}
+
+def judge(ds):
+    limit = {how}
+    return [jd.at_most("z", ds.measured_z, limit)]
+
+CLAIMS = [
+    jd.Claim(id="toy.law", title="x", statement="x", source="x", trial=trial, quick=jd.grid(Toy, x=[1.0, 2.0]),
+        judge={judge}, evidence="algebra", bounds="derived", controls={{"other": {{"x": 3.0}}}})
+]
+'''
+HOWS = [
+    *("NAMESPACE.limit", "DATA.limit", "Data(LIMIT).limit", "Defaults().limit", "Defaults().more['limit']", "SLOTS.limit"),
+    *("Plain.limit", "Plain().method()", "Plain().read", "Plain.static()", "Derived.limit", "Pair(1, 2).middle()"),
+    *("Levels.STRICT.value", "cached()", "cached_too()", "jitted(1.0)", "ds.z[SLICE]", "len(RANGE)", "QUEUE[0]", "BIG[0]", "SHORT"),
+    *("OBJECTS[1]", "DAY", "ONE", "float(JAX)", "LABELLED[1]", "COORDS.i", "WHOLE.x", "PARTIAL()", "BOUND"),
+    *("CIRCLE.limit", "NESTED"),
+]
+
+
+def held(folder, limit="2.0", how="LIMIT", judge="judge", words="words"):
+    folder.mkdir()
+    (folder / "toy.py").write_text(HELD.format(limit=limit, how=how, judge=judge, words=words), encoding="utf-8")
+    return digest(load_file(folder / "toy.py").CLAIMS[0])
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_limit_counts_wherever_it_is_held(tmp_path, how):
+    one, same = held(tmp_path / "1", how=how), held(tmp_path / "2", how=how, words="others")
+    other = held(tmp_path / "3", "3.0", how)
+    assert one == same != other and None not in (one, other)
+
+
+@pytest.mark.parametrize("judge", ["Judge()", "Judge().method", "functools.partial(Judge().method)"])
+def test_a_judge_may_be_an_object_or_a_method(tmp_path, judge):
+    one, same, other = (held(tmp_path / name, limit, judge=judge) for name, limit in (("1", "2.0"), ("2", "2.0"), ("3", "3.0")))
+    assert one == same != other and None not in (one, other)
+
+
+def test_values_that_are_calculated_once_may_be_there_or_not(claim):
+    class Lazy:
+        def __init__(self):
+            self.given = 1
+
+        @functools.cached_property
+        def late(self):
+            return self.given + 1
+
+    new, used = Lazy(), Lazy()
+    assert used.late == 2
+    judges = [lambda ds, lazy=lazy: [lazy.late] for lazy in (new, used)]
+    facts = {digest(dataclasses.replace(claim(), judge=judge)) for judge in judges}
+    assert len(facts) == 1 and facts != {None}
+
+
+@pytest.mark.parametrize("value", [threading.Lock(), (n for n in range(3))], ids=lambda value: type(value).__name__)
+def test_what_cannot_be_hashed_makes_the_digest_unknown(claim, value):
+    unknown = dataclasses.replace(claim(), judge=lambda ds, held=value: [])
+    assert digest(unknown) is None and why_unknown(unknown) == f"an object of the class {type(value).__qualname__}"
+    assert why_unknown(claim()) is None
+
+
+def test_a_constant_counts_without_source(claim):
+    def made(bound):
+        names = {"jd": jd}
+        exec(compile(f"def judge(ds):\n    return [jd.at_most('z', ds.measured_z, {bound})]\n", "<prompt>", "exec"), names)
+        return digest(claim(judge=names["judge"]))
+
+    assert made(0.1) == made(0.1) != made(0.2)
+
+
 def test_what_holds_itself_has_a_digest(claim):
     circle = {"lr": 0.1}
     circle["again"] = [circle]
     found = [digest(dataclasses.replace(claim(), judge=lambda ds, value=value: [])) for value in (circle, {"lr": 0.2})]
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["package", "folder"])
+def test_what_a_module_within_a_module_does_counts(tmp_path, whole, monkeypatch):
+    """``import pkg.helper`` and ``pkg.helper.bound()``; a package, or a folder without a file of its own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for name, bound in (("one", "0.1"), ("same", "0.1"), ("other", "0.2")):
+        package = f"digested_{whole}_{name}"
+        (tmp_path / package).mkdir()
+        if whole:
+            (tmp_path / package / "__init__.py").write_text("", encoding="utf-8")
+        (tmp_path / package / "helper.py").write_text(f"def bound():\n    return {bound}\n", encoding="utf-8")
+        source = f"import {package}.helper\n" + SOURCE.replace("BOUND)]", f"{package}.helper.bound())]")
+        (tmp_path / f"{package}_claims.py").write_text(source.format(**PLAIN), encoding="utf-8")
+        found.append(digest(load_file(tmp_path / f"{package}_claims.py").CLAIMS[0]))
+    assert None not in found and found[0] != found[2]

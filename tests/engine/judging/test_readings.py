@@ -50,6 +50,13 @@ def test_few_seeds_do_not_agree_more_easily(claim):
     assert decision.verdict == "inconclusive" and decision.message.startswith("8 seeds are too few to agree with the record of 32")
 
 
+def test_other_settings_have_no_record_nor_its_number_of_seeds(claim):
+    own = {"ratio": (0.0, 0.1, 0.2)}
+    made = claim(expected="measured", controls={}, judge=reading, recorded=own, recorded_seeds=16)
+    assert decide(made, runs(), {}).verdict == "inconclusive"
+    assert decide(made, runs(), {}, Terms(recorded=False)).verdict == "measured"
+
+
 def test_an_opponent_is_told_apart_outside_the_interval_and_the_record(claim):
     (ratio,) = verdict(claim).readings
     rivals = {"no effect": jd.off({"ratio": 1.0}), "the same": {"ratio": ratio.value}}

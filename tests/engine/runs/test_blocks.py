@@ -13,6 +13,18 @@ from jaxdyn.engine.runs.blocks import Request, Runs
 from jaxdyn.engine.storage.arrays import Arrays
 
 
+@jd.setting
+class Words:
+    """Fields that are tuples, or missing."""
+
+    words: tuple[str, ...] = ("x",)
+    sizes: tuple[int, ...] | None = None
+
+
+def trial_of_words(s, key):
+    return jd.observables(recorded={"sizes_given": np.float64(0 if s.sizes is None else len(s.sizes))})
+
+
 def program(toys, setting, **changes):
     return Program(ref_to(toys.decay), ref_to(toys.Toy), split(setting)[0], **changes)
 
@@ -110,6 +122,15 @@ def test_tuples_are_coordinates_in_words(toys):
     grid = jd.grid(toys.Toy, weights=[(1, 2), (3,)])
     ds = filled(toys, grid, (0,)).dataset(Request(toys.decay, grid, (0,)))
     assert ds.weights.values.tolist() == ["1:2", "3"]
+    with pytest.raises(jd.UsageError, match=r"words: \('a:b',\) and \('a', 'b'\) are not allowed together"):
+        jd.sweep(trial_of_words, jd.grid(Words, words=[("a:b",), ("a", "b")]))
+
+
+@pytest.mark.parametrize("values", [[None, (1, 2)], [(1, 2), None], [None]])
+def test_an_axis_may_have_missing_values(values):
+    ds = jd.sweep(trial_of_words, jd.grid(Words, sizes=values))
+    assert ds.sizes_given.values.ravel().tolist() == [0 if v is None else len(v) for v in values]
+    assert ds.sel(sizes="none").sizes_given.item() == 0
 
 
 def test_a_dataset_says_what_was_run(toys):

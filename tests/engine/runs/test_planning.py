@@ -1,5 +1,7 @@
 """Which programs and chunks are planned, by what suits the devices."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,6 +78,24 @@ def test_equal_runs_of_two_requests_are_planned_once(toys):
     ]
     (job,) = planning.plan(requests, store=None)
     assert job.runs == 6
+
+
+def test_trials_of_one_name_are_not_planned_together(toys, monkeypatch):
+    """Their runs would be taken for those of one; alone each is planned. The same holds for settings."""
+
+    def decay(s, key):
+        return toys.decay(s, key)
+
+    grid = jd.grid(toys.Toy)
+    monkeypatch.setattr(decay, "__qualname__", "decay")
+    monkeypatch.setattr(decay, "__module__", toys.decay.__module__)
+    one, other = Request(toys.decay, grid, (0,)), Request(decay, grid, (0,))
+    with pytest.raises(jd.UsageError, match="two different objects called toys:decay are not allowed"):
+        planning.plan([one, other], store=None)
+    assert [job.runs for request in (one, other, one) for job in planning.plan([request], store=None)] == [1, 1, 1]
+    again = type("Toy", (toys.Toy,), {"hints": toys.Toy.hints, "__module__": toys.Toy.__module__})
+    with pytest.raises(jd.UsageError, match="two different objects called toys:Toy are not allowed"):
+        planning.plan([one, Request(toys.decay, dataclasses.replace(grid, base=again()), (0,))], store=None)
 
 
 GPU = Devices("gpu", 8, 80 * 2**30)

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -104,7 +105,7 @@ def test_the_next_program_is_compiled_while_one_runs(toys, monkeypatch, cores):
             costs.append(facts["compile_seconds"])
 
     found = jd.sweep(toys.decay, grid, 3, progress=Told())
-    assert sorted(threads) == sorted(["MainThread"] + 2 * [module.NAME if cores > 1 else "MainThread"])
+    assert sorted(threads) == sorted([module.RUNS] + 2 * [module.NAME if cores > 1 else module.RUNS])
     assert len(costs) == 3 and min(costs) > 0
     with elsewhere(GPU):
         there = jd.sweep(toys.decay, grid, 3)
@@ -191,3 +192,96 @@ def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path):
     _, said = child.communicate(timeout=50)
     assert flag.exists() and child.returncode == 130 and "interrupted" in said.lower(), said
     assert time.monotonic() - start < 20
+
+
+ENDLESS = """
+import jax, jax.numpy as jnp, jaxdyn as jd
+
+@jd.setting
+class Walk:
+    a: jd.Swept = 1.0
+
+def trial(s, key):
+    n = jax.lax.while_loop(lambda i: i >= 0, lambda i: 1.0 - i, 0.0 * s.a)
+    return jd.observables(predicted={"x": s.a}, measured={"x": s.a + n})
+
+def short(s, key):
+    return jd.observables(measured={"x": s.a})
+
+if __name__ == "__main__":
+    print("begins", flush=True)
+    try:
+        jd.sweep(trial, jd.grid(Walk, a=[1.0]), seeds=2)
+    except KeyboardInterrupt as error:
+        print(error, flush=True)
+        print(jd.sweep(short, jd.grid(Walk), seeds=2).measured_x.values, flush=True)
+        raise
+"""
+
+
+def test_ctrl_c_in_a_script_ends_the_wait_for_a_program_that_does_not_end(tmp_path):
+    (tmp_path / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+    environment = os.environ | {"JAXDYN_CACHE": str(tmp_path / "cache")}
+    heeding = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a shell's & turns it off
+    script = f"{heeding}runpy.run_path('endless.py', run_name='__main__')"
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=environment, **pipes)
+    assert process.stdout.readline() == "begins\n"
+    time.sleep(4.0)  # the program is compiled, and runs
+    process.send_signal(signal.SIGINT)
+    try:
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert out == f"{module.ABANDONED}\n[1. 1.]\n" and err.rstrip().endswith(f"KeyboardInterrupt: {module.ABANDONED}"), (out, err)
+    assert process.returncode == 130
+
+
+FAILING = """
+import os, signal, threading, time
+from jaxdyn.engine.runs.preparing import interruptible
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    interruptible(time.sleep, 600)
+except KeyboardInterrupt:
+    print("goes on", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("end", "code"), [("raise ValueError('later')", 1), ("raise KeyboardInterrupt", 130), ("pass", 0)])
+def test_a_script_that_abandoned_a_program_ends_as_it_would_without(end, code):
+    done = subprocess.run([sys.executable, "-c", FAILING + end], capture_output=True, encoding="utf-8", timeout=120)
+    assert (done.returncode, done.stdout) == (code, "goes on\n"), done.stderr
+
+
+def test_what_runs_in_another_thread_returns_and_raises_here():
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert module.interruptible(lambda: threading.current_thread() is threading.main_thread()) is False
+    with pytest.raises(KeyError, match="here"):
+        module.interruptible({}.__getitem__, "here")
+    with np.errstate(all="raise"):
+        assert module.interruptible(np.geterr)["over"] == "raise", "with the context of the caller"
+    with jax.default_matmul_precision("highest"), jax.disable_jit():
+        assert module.interruptible(threading.current_thread) is threading.main_thread(), "JAX's settings are those of a thread"
+
+
+def test_a_function_is_waited_for_no_longer_than_some_seconds():
+    ended = threading.Event()
+    with pytest.raises(TimeoutError, match="not done after 0 seconds"):
+        module.within(0.2, ended.wait, 60.0)
+    ended.set()
+    assert module.within(60.0, sum, [1, 2]) == 3
+    with pytest.raises(KeyError, match="here"):
+        module.within(60.0, {}.__getitem__, "here")
+
+
+def test_ctrl_c_does_not_wait_for_a_function():
+    """Five seconds in a function are not waited for; what it returns is dropped."""
+    began, ended = time.monotonic(), threading.Event()
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt, match="the compiled program cannot be stopped"):
+        module.interruptible(ended.wait, 5.0)
+    assert time.monotonic() - began < 2.0
+    ended.set()

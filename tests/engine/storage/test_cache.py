@@ -7,6 +7,7 @@ import string
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -114,6 +115,22 @@ def test_a_file_that_was_remembered_and_changed_is_hashed_again(own_cache, tmp_p
     assert content_of(file) == sha(b"two")
 
 
+def test_what_is_written_to_a_map_of_the_file_is_another_content(own_cache, tmp_path, monkeypatch):
+    """Such writing moves the time once, and then not until the system has written the page to the disk."""
+    monkeypatch.setattr(cache, "SETTLED", 10**7)
+    file = tmp_path / "weights"
+    file.write_bytes(bytes(4096))
+    mapped = np.memmap(file, np.uint8, "r+")
+    for number in range(1, 4):
+        mapped[0] = number
+        time.sleep(0.05)
+        content_of(file)
+        if read_cached(cache.CONTENTS) is None:
+            pytest.skip("a file system without times of change")
+        mapped[0] = number + 100
+        assert content_of(file) == sha(bytes([number + 100]) + bytes(4095))
+
+
 def test_what_is_remembered_is_not_read_again(own_cache, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "SETTLED", -(10**18))
     file = tmp_path / "weights"
@@ -167,3 +184,10 @@ def test_what_is_no_file_is_a_sentence(own_cache, tmp_path, call):
         call(tmp_path / "nothing")
     with pytest.raises(UsageError, match="cannot be read"):
         content_of(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_has_no_content(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe cannot be read: it is no plain file"):
+        content_of(tmp_path / "pipe")

@@ -14,7 +14,7 @@ from jaxdyn.cli.main import main
 from jaxdyn.engine.base.devices import Devices, elsewhere
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.judging.decision import Decision
-from jaxdyn.engine.judging.looks import Look, look, spent
+from jaxdyn.engine.judging.estimate import Look, look, spent
 from jaxdyn.engine.programs import program
 from jaxdyn.engine.verification.verify import make_plan, run_plan
 

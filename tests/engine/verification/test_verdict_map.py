@@ -5,9 +5,11 @@ import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.verification import verdict_map
+from jaxdyn.engine.verification import refinement, verdict_map
 from jaxdyn.engine.verification.rounds import judged_cell
 
 FINE = (1e-3, 1.0, "log")
@@ -104,6 +106,7 @@ def test_the_cost_is_known_beforehand(halved):
         ({"speed": (0.1, 1.0)}, {}, "Toy has no field 'speed'"),
         ({"size": (1, 5)}, {}, "size: only swept fields .rate, lr, optimizer. have a range; list values for others"),
         ({"lr": (1.0, 0.1)}, {}, "lr=1:0.1 is not allowed: a range goes from a number to a larger one"),
+        ({"lr": (0.1000001, 0.1)}, {}, "lr=0.1000001:0.1 is not allowed: a range goes from a number to a larger one"),
         ({"lr": (0.0, 0.1, "log")}, {}, "a logarithmic range starts above 0"),
         ({"lr": (0.1, 0.2, "lin")}, {}, "lr=.* is not allowed: give .low, high., .low, high, 'log'. or a list"),
         ({"lr": [0.1, 0.1]}, {}, "lr: the values of an axis must differ, got 0.1, 0.1"),
@@ -124,3 +127,12 @@ def test_wrong_use_is_one_sentence(halved, over, options, message):
 def test_a_map_is_of_one_claim():
     with pytest.raises(jd.UsageError, match="matches 18 claims; a map takes one claim"):
         jd.map("cal.*", over={"lr": (0.1, 1.0)})
+
+
+@given(st.floats(1e-12, 1e12), st.floats(1.0001, 1e9), st.booleans())
+def test_a_range_is_not_left(low, times, log):
+    """Rounding may carry low + (high - low) beyond high, as from 0.3 to 0.9, where a field's own range may end."""
+    axis = verdict_map.Axis("x", low, low * times, log)
+    assert axis.at(0) == axis.low and axis.at(refinement.FINE) == axis.high
+    places = [axis.at(place) for place in range(0, refinement.FINE + 1, max(1, refinement.FINE // 16))]
+    assert places == sorted(places) and places[0] >= axis.low and places[-1] <= axis.high

@@ -84,6 +84,20 @@ def test_plot(several, claim):
     assert jd.verify(claim(plot=own)).plot().axes[0].get_title() == "mine"
 
 
+def test_a_plot_changes_no_numbers(claim):
+    """Those of the result would be other ones than were judged."""
+
+    def scaled(ds, fig):
+        ds["measured_x"] = ds.measured_x / ds.measured_x.max()
+        ds.predicted_x.values[:] = 0
+
+    result = jd.verify(claim(plot=scaled))
+    before = result.data.copy(deep=True)
+    with pytest.raises(ValueError, match="read-only"):
+        result.plot()
+    assert result.data.identical(before)
+
+
 def test_without_data_there_is_no_plot(claim, toys):
     result = jd.verify(claim(trial=toys.broken))
     with pytest.raises(jd.UsageError, match="has no data to plot: ValueError: this trial is broken"):

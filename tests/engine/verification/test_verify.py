@@ -250,7 +250,7 @@ def test_the_command_repeats_the_task(toys, options, words):
 
 def test_seeds_that_the_command_line_cannot_say_are_not_said_wrongly(toys):
     command = verify_module.make_plan([toys.CLAIMS[0]], seeds=[0, 5, 7]).tasks[0].command
-    assert "--seeds 3" not in command.split("--seeds 3:")[0]
+    assert command == "# only from Python: seeds=[0, 5, 7] cannot be given on the command line"
 
 
 def test_expected_seconds_come_from_earlier_calls(toys, tmp_path, monkeypatch):
@@ -322,22 +322,15 @@ def test_files_without_claims_and_with_twins_are_refused(tmp_path):
         registry.all_claims([TOYS, tmp_path / "copy.py"])
 
 
-def test_the_catalogue_is_cached_and_follows_its_sources(tmp_path, monkeypatch):
+def test_the_catalogue_follows_a_users_file(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "mine.py"
     text = TOYS.read_text(encoding="utf-8")
     file.write_text(text, encoding="utf-8")
-    first = registry.catalogue([file])
-    assert [e["id"] for e in first][:2] == ["toy.decay", "toy.decay_as_printed"]
-    with monkeypatch.context() as patch:
-        patch.setattr(registry, "make_entries", lambda sources: pytest.fail("nothing has changed"))
-        assert registry.catalogue([file]) == json.loads(json.dumps(first))
+    assert [e["id"] for e in registry.catalogue([file])][:2] == ["toy.decay", "toy.decay_as_printed"]
     file.write_text(text.replace('"toy.decay"', '"toy.renamed"'), encoding="utf-8")
     assert registry.catalogue([file])[0]["id"] == "toy.renamed"
-    for damage in ("{", "[]", "null"):
-        for cached in (tmp_path / "cache").glob("catalogue-*"):
-            cached.write_text(damage, encoding="utf-8")
-        assert registry.catalogue([file])[0]["id"] == "toy.renamed", "a damaged cache is made again"
+    assert not list((tmp_path / "cache").glob("catalogue-others*"))
 
 
 def test_the_catalogue_follows_installed_plugins(tmp_path, monkeypatch, toys):

@@ -6,11 +6,11 @@ import jax
 import numpy as np
 
 from jaxdyn.models.loading import Model
-from jaxdyn.nn.decoder import Decoder
-from tests.nn import plain_decoder
+from jaxdyn.nn import Transformer
+from tests.nn import plain_transformer
 from tests.nn.drawn import weights
 
-SHAPE = Decoder(vocabulary=11, width=12, layers=2, heads=6, groups=3, hidden=10, std=0.5)
+SHAPE = Transformer(vocabulary=11, width=12, layers=2, heads=6, groups=3, hidden=10, std=0.5)
 TOKENS = np.random.default_rng(0).integers(0, 11, (3, 20)).astype(np.int32)
 
 
@@ -29,25 +29,25 @@ def inside(shape, params, tokens):
     n, h, e, share, layers = len(tokens), shape.heads, shape.entries, shape.heads // shape.key_heads, []
     for layer in shape.walk:
         w = {name: value[layer] for name, value in params["blocks"].items()}
-        z = np.stack([plain_decoder.normed(shape, w, "attention_norm", x) for x in stream])
-        q, k, v = (plain_decoder.product(shape, w, name, z).reshape(n, -1, e) for name in "qkv")
+        z = np.stack([plain_transformer.normed(shape, w, "attention_norm", x) for x in stream])
+        q, k, v = (plain_transformer.product(shape, w, name, z).reshape(n, -1, e) for name in "qkv")
         attention, mixed = np.zeros((h, n, n)), np.zeros((n, h, e))
         for head in range(h):
             for i in range(n):
-                scores = plain_decoder.placed_scores(shape, q[i, head], k[: i + 1, head // share], i, range(i + 1), head)
+                scores = plain_transformer.placed_scores(shape, q[i, head], k[: i + 1, head // share], i, range(i + 1), head)
                 attention[head, i, : i + 1] = np.exp(scores) / np.exp(scores).sum()
                 mixed[i, head] = attention[head, i, : i + 1] @ v[: i + 1, head // share]
-        after = np.stack([plain_decoder.merged(shape, w, x, m.ravel()) for x, m in zip(stream, mixed, strict=True)])
-        middle = stream + plain_decoder.product(shape, w, "o", mixed.reshape(n, -1))
-        zz = np.stack([plain_decoder.normed(shape, w, "mlp_norm", x) for x in (stream if shape.parallel else middle)])
-        act, up = plain_decoder.ACTIVATIONS[shape.activation], plain_decoder.product(shape, w, "up", zz)
-        units = act(plain_decoder.product(shape, w, "gate", zz)) * up if shape.mlp == "gated" else act(up)
+        after = np.stack([plain_transformer.merged(shape, w, x, m.ravel()) for x, m in zip(stream, mixed, strict=True)])
+        middle = stream + plain_transformer.product(shape, w, "o", mixed.reshape(n, -1))
+        zz = np.stack([plain_transformer.normed(shape, w, "mlp_norm", x) for x in (stream if shape.parallel else middle)])
+        act, up = plain_transformer.ACTIVATIONS[shape.activation], plain_transformer.product(shape, w, "up", zz)
+        units = act(plain_transformer.product(shape, w, "gate", zz)) * up if shape.mlp == "gated" else act(up)
         out = w["o"].reshape(h, e, -1)
         written = np.linalg.norm(np.einsum("nhe,hed->nhd", mixed, out), axis=-1)
         layer = {"before": stream, "after": after, "attention": attention, "value": v, "units": units, "heads": written}
         layers.append(layer)
         stream = after
-    logits = plain_decoder.logits(shape, params, tokens)
+    logits = plain_transformer.logits(shape, params, tokens)
     wide = logits - logits.max(-1, keepdims=True)
     wide = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
     return layers, -wide[np.arange(n - 1), tokens[1:]]
@@ -63,7 +63,7 @@ def planted(by="position"):
     at words, each of which adds the first word to the stream and spoils it. Head 1 looks everywhere alike.
     """
     words, d = 8, 12
-    shape = Decoder(
+    shape = Transformer(
         vocabulary=words + 1, width=d, layers=1, heads=2, head_size=12, hidden=2, position="learned", length=512, epsilon=0.0
     )
     params = jax.tree.map(np.zeros_like, jax.device_get(weights(shape)))

@@ -21,13 +21,14 @@ def test_entropy_and_ranks_are_those_of_plain_numpy(fields):
             assert float(ds["rank"].sel(matrix=name)[block]) == pytest.approx((s**2).sum() / s[0] ** 2, rel=1e-4)
 
 
-def test_uniform_attention_has_the_entropy_that_is_predicted():
-    ds = measure(plain.uniform(), plain.TOKENS, plain.nothing)
+@pytest.mark.parametrize("fields", [{}, {"window": 4}, {"sees_itself": False}], ids=str)
+def test_uniform_attention_has_the_entropy_that_is_predicted(fields):
+    ds = measure(plain.uniform(plain.changed(**fields)), plain.TOKENS, plain.nothing)
     np.testing.assert_allclose(ds.entropy, ENTROPY.predict(ds).entropy, rtol=1e-5)
-    assert uniform(35) == pytest.approx(2.6325, abs=1e-4)
+    assert uniform(plain.SHAPE, 35) == pytest.approx(2.6325, abs=1e-4)
 
 
 def test_a_planted_sink_has_no_entropy():
     ds = measure(plain.planted(), plain.circles(), plain.nothing)
     assert float(ds.entropy.isel(head=0).max()) < 0.05
-    np.testing.assert_allclose(ds.entropy.isel(head=1), uniform(80), rtol=1e-5)
+    np.testing.assert_allclose(ds.entropy.isel(head=1), uniform(plain.planted().shape, 80), rtol=1e-5)

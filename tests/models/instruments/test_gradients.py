@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
-from jaxdyn.models.instruments.gradients import GRADIENTS, SHARES, measure
-from jaxdyn.nn.decoder import apply
+from jaxdyn.models.instruments.gradients import GRADIENTS, SHARES, measure, predict, summary
+from jaxdyn.nn.transformer import apply
 from tests.models.instruments import plain
 
 OTHERS = {
@@ -50,3 +51,11 @@ def test_one_word_again_and_again_gives_gradients_of_rank_one():
     law = GRADIENTS.predict(ds)
     assert float(law["rank"].min()) > 1.4 and float(law.share.isel(part=-2).max()) < 0.75
     assert law.published.values.tolist() == [0.25, 1 / 3, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(10, 400), (6, 200), (37, 900)])
+def test_gaussian_matrices_are_expected_at_the_ranks_at_which_they_are_measured(rows, columns):
+    values = np.linalg.svd(np.random.default_rng(0).normal(size=(60, rows, columns)), compute_uv=False) ** 2
+    measured = np.asarray(summary(jnp.asarray(values))["share"]).mean(0)
+    ds = xr.Dataset({"size": (("matrix", "side"), [[rows, columns]])}, {"matrix": ["up"], "part": list(SHARES)})
+    np.testing.assert_allclose(predict(ds).share[0], measured, atol=0.012)

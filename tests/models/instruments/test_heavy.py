@@ -39,12 +39,13 @@ def test_losses_are_those_of_caches_token_by_token(random, name):
         np.testing.assert_allclose(random.nats.sel(policy=name, budget=budget), expected[:, 9:].mean(-1), rtol=1e-3)
 
 
-def test_uniform_attention_has_the_share_that_is_predicted():
-    ds = measure(plain.uniform(), plain.TOKENS, plain.nothing)
+@pytest.mark.parametrize("fields", [{}, {"window": 4}], ids=str)
+def test_uniform_attention_has_the_share_that_is_predicted(fields):
+    ds = measure(plain.uniform(plain.changed(**fields)), plain.TOKENS, plain.nothing)
     law = HEAVY.predict(ds)
     np.testing.assert_allclose(ds.share, law.share, rtol=1e-5)
     np.testing.assert_allclose(ds.rest, law.rest, rtol=1e-5)
-    assert uniform(1000) == pytest.approx(0.2 * (1 - np.log(0.2)), rel=0.01)  # the integral of -ln x
+    assert uniform(plain.SHAPE, 1000) == pytest.approx(0.2 * (1 - np.log(0.2)), rel=0.01)  # the integral of -ln x
 
 
 @pytest.mark.slow

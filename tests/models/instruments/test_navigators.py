@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.models.instruments.instrument import NotApplicable
-from jaxdyn.models.instruments.navigators import NAVIGATORS, heights, measure, number_tokens, spectrum
+from jaxdyn.models.instruments.navigators import NAVIGATORS, PERIODS, heights, measure, number_tokens, periods, spectrum
 from jaxdyn.models.loading import Model
 from jaxdyn.models.tokenizer import Tokenizer
 from tests.models.hugging import needs_models
@@ -19,7 +21,7 @@ class Words:
         self.words = {word: i for i, word in enumerate(words)}
 
     def encode(self, text, add_special_tokens=True):
-        ids = [self.words[text]] if text in self.words else [self.words.get(c, 0) for c in text]
+        ids = [self.words[text]] if text in self.words else [self.words.get(c, ord(c) % len(self.words)) for c in text]
         return type("Encoding", (), {"ids": ids})()
 
     def token_to_id(self, token):
@@ -48,6 +50,20 @@ def test_planted_waves_are_found():
     assert float(ds.frequency[np.argmax(ds.power.values)]) in (0.1, 0.5)
 
 
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.integers(10, 100), st.sampled_from(PERIODS), st.sampled_from(PERIODS))
+def test_each_period_is_a_frequency_of_its_own(tens, planted, other):
+    """However many numbers there are: a wave of a period that is looked at has power there, and at no other frequency."""
+    count = 10 * tens
+    assert periods(count) == [*PERIODS[:4], *([100.0] if count % 100 == 0 else [])]
+    a, at = np.arange(count)[:, None], round(count / planted) - 1
+    power = spectrum(np.concatenate([np.cos(2 * np.pi * a / planted), np.sin(2 * np.pi * a / planted)], 1))
+    if planted in periods(count):
+        assert np.delete(power, at).max() < 1e-12 * power[at]
+        found = dict(zip(periods(count), heights(power + 1, count), strict=True))
+        assert found[planted] == pytest.approx(power[at] + 1) and (other == planted or found.get(other, 1) == pytest.approx(1))
+
+
 def test_random_embeddings_have_none():
     high = 0
     for seed in range(10):
@@ -55,6 +71,14 @@ def test_random_embeddings_have_none():
         ds = measure(model([f" {i}" for i in range(100)], embed), None, plain.nothing)
         high += int((ds.height > NAVIGATORS.predict(ds).high).sum())
     assert high <= 4  # of 50, each with probability 1%
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "all the same"], ids=str)
+def test_embeddings_without_a_spectrum(value):
+    embed = np.random.default_rng(0).normal(size=(100, 12))
+    embed[slice(None) if value == "all the same" else 7] = 1.0 if value == "all the same" else value
+    with pytest.raises(NotApplicable, match="The embeddings of the numbers are not finite, or all the same"):
+        measure(model([f" {i}" for i in range(100)], embed), None, plain.nothing)
 
 
 def test_the_longer_run_of_numbers_is_taken():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.orthogonality import ORTHOGONALITY, measure
+from jaxdyn.models.instruments.orthogonality import ORTHOGONALITY, measure, rows
 from tests.models.instruments import plain
 from tests.nn.drawn import weights
 
@@ -56,3 +56,16 @@ def test_random_embeddings_have_what_is_predicted_and_a_common_mean_hides_it():
     moved = measure(embedded(table + 2), tokens, plain.nothing)
     assert float(moved.raw.min()) > 0.7
     np.testing.assert_allclose(moved.centred, law.exact, rtol=0.02)
+
+
+def test_units_that_write_nothing_are_left_out():
+    """A pruned MLP is no more orthogonal than one that never had these units."""
+    own = np.random.default_rng(0).normal(size=(2, 10, 12)).astype(np.float32)
+    own[:, 3:7] = 0
+    shape = plain.changed()
+    params = weights(shape)
+    found = rows(shape, params | {"blocks": params["blocks"] | {"down": own}})
+    kept = np.delete(own, range(3, 7), 1)
+    u = kept / np.linalg.norm(kept, axis=-1, keepdims=True)
+    expected = (np.abs(u @ u.transpose(0, 2, 1)).sum((1, 2)) - 6) / 30
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -1,13 +1,16 @@
-"""Programs over pieces, and what they cost."""
+"""Programs over pieces, what they cost, and uniform attention for every kind of mask."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.models.instruments import INSTRUMENTS
-from jaxdyn.models.instruments.pieces import each_piece, first, forward, size
-from jaxdyn.nn.decoder import apply
+from jaxdyn.models.instruments.instrument import NotApplicable
+from jaxdyn.models.instruments.pieces import each_piece, finite_pieces, first, forward, size, uniform_weights
+from jaxdyn.nn.transformer import apply, attended
 from tests.models.instruments import plain
 
 TRACED = []
@@ -52,3 +55,58 @@ def test_costs_grow_with_the_text(name):
     assert 0 < small.flops <= large.flops and 0 < small.bytes <= large.bytes
     if name != "numbers":
         assert small.flops < large.flops
+
+
+def test_pieces_are_read_until_enough_are_finite():
+    one = plain.model()
+    tokens = np.random.default_rng(0).integers(0, 10, (9, 20))
+    tokens[[0, 3], [19, 5]] = 10
+    bad = plain.model(params=one.params | {"embed": one.params["embed"].at[10].set(jnp.nan)})
+    for most, (places, read) in {2: ([1, 2], 3), 3: ([1, 2, 4], 5), 20: ([1, 2, 4, 5, 6, 7, 8], 9)}.items():
+        kept, seen = finite_pieces(bad, tokens, most)
+        assert kept.tolist() == places and seen == read
+    assert finite_pieces(one, tokens, 20)[0].tolist() == list(range(9))
+
+
+def masks(causal, window, sees_itself, sink_token):
+    """A network whose queries see other keys than all before them."""
+    return plain.changed(causal=causal, window=window if causal else None, sees_itself=sees_itself, sink_token=sink_token)
+
+
+MASKS = st.builds(masks, st.booleans(), st.none() | st.integers(1, 24), st.booleans(), st.booleans())
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(MASKS, st.sampled_from([1, 2, 9, 20]))
+def test_uniform_weights_are_those_of_counting(shape, length):
+    for i, row in enumerate(uniform_weights(shape, length)):
+        near = [j for j in range(length) if (j <= i or not shape.causal) and (shape.sees_itself or j != i)]
+        seen = [j for j in near if shape.window is None or i - j < shape.window]
+        np.testing.assert_allclose(row, [(j in seen) / max(1, len(seen)) for j in range(length)])
+
+
+def test_uniform_weights_are_those_of_queries_that_ask_for_nothing():
+    """As the network itself has them; also in a trial, where all arrays are traced."""
+    shape, length = masks(True, 4, True, False), 9
+    k = jax.random.normal(jax.random.key(0), (1, length, shape.key_heads, shape.entries))
+    b = attended(shape, jnp.zeros((1, length, shape.heads, shape.entries)), k, k, None)[1]
+    np.testing.assert_allclose(np.broadcast_to(uniform_weights(shape, length), b[0].shape), b[0], rtol=1e-6)
+    inside = jax.jit(lambda: jnp.asarray(uniform_weights(shape, length), jnp.float32))()
+    np.testing.assert_array_equal(inside, uniform_weights(shape, length).astype(np.float32))
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=8, derandomize=True)
+@given(MASKS)
+def test_queries_that_ask_for_nothing_meet_every_expectation_of_uniform_attention(shape):
+    met = 0
+    for name in ("entropy", "sinks", "heavy"):
+        try:
+            ds = INSTRUMENTS[name].measure(plain.uniform(shape), plain.TOKENS, plain.nothing)
+        except NotApplicable:
+            continue
+        for number in INSTRUMENTS[name].numbers(ds):
+            if number.says == "uniform attention":
+                assert number.value == pytest.approx(number.expected, rel=1e-4, abs=1e-6), (name, number)
+                met += 1
+    assert met >= 4

@@ -54,11 +54,11 @@ def test_a_sink_by_position_stays_when_the_token_changes():
     ds = measure(plain.planted("position"), plain.circles(), plain.nothing)
     weight = ds.weight.isel(token=0, layer=0).mean("piece")
     assert float(weight.sel(variant=AS_IT_IS)[0]) > 0.999 and float(weight.sel(variant=OTHER)[0]) > 0.999
-    np.testing.assert_allclose(weight.sel(variant=AS_IT_IS)[1], uniform(80), rtol=1e-5)
+    np.testing.assert_allclose(weight.sel(variant=AS_IT_IS)[1], uniform(plain.SHAPE, 80), rtol=1e-5)
     assert float(ds.middle.sel(variant=MIDDLE).max()) < 0.05
     shown = {n.name: n for n in SINKS.numbers(ds)}
     assert shown[r"share of heads with a sink, $\alpha_0 > 0.3$"].value == 0.5
-    assert shown[f"weight on the first place with {OTHER} there, over that with the text's own token"].value == pytest.approx(
+    assert shown[f"weight on the first place with {OTHER} there, over that with its own first token"].value == pytest.approx(
         1, abs=1e-3
     )
 
@@ -70,14 +70,42 @@ def test_a_sink_by_content_goes_with_the_token():
     assert float(head.middle.sel(variant=AS_IT_IS)) < 0.01 and float(head.middle.sel(variant=MIDDLE)) > 0.45
 
 
-def test_uniform_attention_has_the_weights_that_are_predicted():
-    ds = measure(plain.uniform(), plain.TOKENS, plain.nothing)
+@pytest.mark.parametrize("fields", [{}, {"window": 4}, {"sees_itself": False}], ids=str)
+def test_uniform_attention_has_the_weights_that_are_predicted(fields):
+    ds = measure(plain.uniform(plain.changed(**fields)), plain.TOKENS, plain.nothing)
     law = SINKS.predict(ds)
     np.testing.assert_allclose(ds.weight.mean(["piece", "variant", "layer", "head"]), law.weight, rtol=1e-5)
     np.testing.assert_allclose(ds.middle.mean(), law.middle, rtol=1e-5)
-    assert uniform(20) == pytest.approx(np.mean(1 / np.arange(2, 21))) and uniform(64) < 0.06
+    assert uniform(plain.SHAPE, 20) == pytest.approx(np.mean(1 / np.arange(2, 21))) and uniform(plain.SHAPE, 64) < 0.06
 
 
 def test_a_sink_token_is_the_first():
     ds = measure(plain.model(plain.changed(sink_token=True)), plain.TOKENS, plain.nothing)
     assert ds.attrs["tokens"] == 21 and float(ds.weight.max()) <= 1
+
+
+def test_a_token_that_stands_first_anyway_is_no_replacement():
+    """Where a tokenizer begins every piece with <s>, the piece with <s> there is the piece itself."""
+    model = plain.model(tokenizer=Tokenizer(Words([*"abcdefghi", "\n", "<s>"]), rows=11))
+    begun = plain.TOKENS.copy()
+    begun[:, 0] = 10
+    ds = measure(model, begun, plain.nothing)
+    assert ds.variant.values.tolist() == [AS_IT_IS, OTHER, "a line break", MIDDLE]
+    assert not any("<s>" in n.name for n in SINKS.numbers(ds))
+    begun[1:, 0] = 0
+    ds = measure(model, begun, plain.nothing)
+    weight = ds.weight.sel(variant="<s>")
+    assert np.isnan(weight[0]).all() and np.isfinite(weight[1:]).all()
+    (row,) = [n for n in SINKS.numbers(ds) if "<s>" in n.name]
+    assert row.name.endswith(f"in {len(begun) - 1} of {len(begun)} pieces") and np.isfinite(row.value)
+
+
+def test_the_other_word_is_another_one():
+    same = np.full_like(plain.TOKENS, 3)
+    same[:, -2] = 4
+    ds = measure(plain.model(), same, plain.nothing)
+    assert np.isfinite(ds.weight.sel(variant=OTHER)).all()
+    assert not np.allclose(ds.weight.sel(variant=OTHER), ds.weight.sel(variant=AS_IT_IS))
+    same[:, -2] = 3
+    ds = measure(plain.model(), same, plain.nothing)
+    assert OTHER not in ds.variant.values and np.isnan(ds.middle.sel(variant=MIDDLE)).all()

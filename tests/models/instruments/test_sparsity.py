@@ -43,7 +43,8 @@ def test_overlaps_of_sets():
     work = jnp.asarray(np.random.default_rng(0).normal(size=(6, 20)) ** 2)
     top = [set(np.argsort(row)[-2:]) for row in np.asarray(work)]
     pairs = [len(a & b) / 2 for i, a in enumerate(top) for j, b in enumerate(top) if i != j]
-    others, neighbours, union = overlaps(work)
+    others, neighbours, union, chance, chance_union = overlaps(work)
+    assert float(chance) == pytest.approx(2 / 20) and float(chance_union) == pytest.approx(1 - 0.9**6)
     assert float(others) == pytest.approx(np.mean(pairs))
     assert float(neighbours) == pytest.approx(np.mean([len(a & b) / 2 for a, b in zip(top, top[1:], strict=False)]))
     assert float(union) == pytest.approx(len(set.union(*top)) / 20)
@@ -81,3 +82,35 @@ def test_units_of_single_words():
     np.testing.assert_allclose(ds.carry, 0.1, rtol=1e-6)
     np.testing.assert_allclose(ds.union, 0.8, rtol=1e-6)
     np.testing.assert_allclose(ds.silent, 0.9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.02, -0.005])
+def test_what_heads_write_is_what_comes_into_the_stream(factor):
+    """With a factor on what is added to the stream; the first block reads the same stream, whatever the factor."""
+    one = plain.model(plain.changed())
+    seen, _ = plain.pieces_of(one.shape, one.params, plain.TOKENS)
+    heads, x = abs(factor) * seen["heads"][:, 0, 1:], np.linalg.norm(seen["before"][:, 0, 1:], axis=-1)
+    ds = measure(plain.model(plain.changed(residual=factor)), plain.TOKENS, plain.nothing)
+    np.testing.assert_allclose(ds.idle[:, 0], (heads < IDLE * x[..., None]).mean(1), atol=1e-6)
+
+
+@pytest.mark.parametrize("active", [20, 60, 150])
+def test_units_that_do_not_work_are_in_no_set(active):
+    """Planted independent sets: the overlap is that of chance, though fewer than a tenth of the units work."""
+    rng = np.random.default_rng(0)
+    work = np.zeros((60, 1000))
+    for row in work:
+        row[rng.choice(1000, active, replace=False)] = 1 + rng.random(active)
+    found = overlaps(jnp.asarray(work, jnp.float32))
+    assert float(found.chance) == pytest.approx(min(active, 100) / 1000, rel=1e-4)
+    assert float(found.others) == pytest.approx(float(found.chance), rel=0.08)
+    assert float(found.neighbours) == pytest.approx(float(found.chance), rel=0.25)
+    assert float(found.union) == pytest.approx(float(found.chance_union), rel=0.05)
+
+
+def test_sets_of_several_sizes():
+    work = np.array([[3.0] + [0] * 19, [3.0, 2.0] + [0] * 18, [0.0] * 20])
+    others, neighbours, union, chance, chance_union = (float(x) for x in overlaps(jnp.asarray(work, jnp.float32)))
+    assert others == pytest.approx((2 * 1 / 6) / 1) and neighbours == pytest.approx((1 / 2) / 1) and union == pytest.approx(2 / 20)
+    assert chance == pytest.approx((2 * 2 / 20 / 6) / 1) and chance_union == pytest.approx(1 - 0.95 * 0.9)
+    assert np.isnan(float(overlaps(jnp.zeros((3, 20))).others)), "no unit works"

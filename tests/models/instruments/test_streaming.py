@@ -67,3 +67,5 @@ def test_without_attention_no_policy_matters():
     still = one._replace(params=one.params | {"blocks": blocks | {"o": 0 * blocks["o"]}})
     ds = measure(still, plain.TOKENS, plain.nothing)
     np.testing.assert_allclose(ds.nats - ds.nats.sel(policy="dense"), 0, atol=1e-5)
+    row = STREAMING.table(ds).rows[0][1]
+    assert len(set(row)) == 1, "recomputation is read at few tokens, and compared with four sinks at these"

@@ -3,7 +3,8 @@
 ``python tests/models/reference/tokens_make.py`` writes ``tokens_cases.json``. It needs gguf, sentencepiece with protobuf,
 tokenizers, and xllamacpp, a build of llama.cpp that exports its C functions. The tests need none of these but tokenizers.
 
-Where llama.cpp and sentencepiece both read a model, the script stops unless they agree.
+Where llama.cpp and sentencepiece both read a model, the script stops unless they agree. Where two programs are known to differ,
+"differences" has what both say, the one that counts first (docs/models.md); "kinds" is what llama.cpp takes tokens for.
 """
 
 import ctypes
@@ -25,6 +26,34 @@ FILE = Path(__file__).with_name("tokens_cases.json")
 PACKAGES = ("gguf", "sentencepiece", "tokenizers", "xllamacpp")
 NORMAL, UNKNOWN, CONTROL, OWN, UNUSED, BYTE = range(1, 7)
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
+BITS = {UNKNOWN: 1, UNUSED: 2, NORMAL: 4, CONTROL: 8, OWN: 16, BYTE: 32}  # of llama.cpp's kinds
+ENDS = (
+    *("<|eot_id|>", "<|im_end|>", "<|ifm|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|eom_id|>"),
+    *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]", "<EOT>", "_<EOT>", "[EOT]", "[e~["),
+    *("<end_of_utterance>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>"),
+)
+MARKERS = (
+    *("<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>"),
+    *("<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>"),
+    *("<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>"),
+    *("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|file_sep|>", "<|plamo:file_separator|>"),
+    *("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+    *("<|plamo:fim_prefix|>", "<|plamo:fim_suffix|>", "<|plamo:fim_middle|>"),
+)
+SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
+OTHERS = ("<|custom|>", "<pad>", "<s>", "<unk>", "[unused1]", "<|im_start|>", "<|plamo:eos|>", "<|begin_of_text|>")
+NAMED = ("eos", "eot", "eom", "pad", "fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep", "prefix", "suffix", "middle")
+OVERLAPS = ("abc", "bcda", "cd")
+PUBLISHED = {  # how the tokenizer.json of LLaMA 3 and of Qwen2 split a text
+    "llama-bpe": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        None,
+    ),
+    "qwen2": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        tokenizers.normalizers.NFC(),
+    ),
+}
 PREFIX = "tokenizer.ggml."
 CORPUS = [
     "the quick brown fox jumps over the lazy dog",
@@ -61,6 +90,7 @@ def opened():
     for name, result, arguments in (
         ("llama_model_load_from_file", pointer, [text, Params]),
         ("llama_model_get_vocab", pointer, [pointer]),
+        ("llama_vocab_get_attr", number, [pointer, number]),
         ("llama_tokenize", number, [pointer, text, number, pointer, number, flag, flag]),
         ("llama_token_to_piece", number, [pointer, number, text, number, number, flag]),
         ("llama_detokenize", number, [pointer, pointer, number, text, number, flag, flag]),
@@ -121,6 +151,11 @@ class Llama:
         numbers = (ctypes.c_int32 * len(ids))(*ids)
         count = LLAMA.llama_detokenize(self.vocabulary, numbers, len(ids), buffer, room, False, True)
         return buffer.raw[:count]
+
+    def kinds(self, count):
+        """Of the first tokens; a control token may have another kind, too."""
+        found = [LLAMA.llama_vocab_get_attr(self.vocabulary, i) for i in range(count)]
+        return [CONTROL if bits & BITS[CONTROL] else next(kind for kind, bit in BITS.items() if bits & bit) for bits in found]
 
     whole = True
 
@@ -226,8 +261,9 @@ def byte_level(pre, **more):
         "</s>",
         "<own>",
     ]
-    tokens = list(dict.fromkeys(tokens))
-    merges = [" ".join(pair) for pair in model["merges"]]
+    pairs = more.pop("pairs", [])
+    tokens = list(dict.fromkeys([*tokens, *more.pop("own", ()), *map("".join, pairs)]))
+    merges = [" ".join(pair) for pair in [*model["merges"], *pairs]]
     fields = {
         "model": "gpt2",
         "pre": pre,
@@ -250,6 +286,58 @@ def of_bytes(name, metadata, texts):
         cases.append({"text": text, "bare": bare, "ids": theirs.encode(text, True), "decoded": theirs.decode(bare).decode()})
         assert cases[-1]["decoded"] == text
     return {"name": name, "by": ["llama.cpp"], "metadata": metadata, "cases": cases}
+
+
+def of_kinds():
+    """Kinds of well-known tokens: each alone, and some at random with other kinds and with fields that name tokens."""
+    draw, names = random.Random(0), [*ENDS, *MARKERS, *SHOWN, *OTHERS]
+    alone = [[name] for name in names] + [["<|end|>", "<|call|>", other] for other in ("<|return|>", "<|flush|>")]
+    alone += [["</s>", "<|tool_response>"]]
+    for own in [*alone, *(draw.sample(names, draw.randint(2, 9)) for _ in range(150))]:
+        tokens, drawn = ["a", "b", "ab", *own], own not in alone
+        fields = {"model": "gpt2", "pre": "gpt-2", "merges": ["a b"], "tokens": tokens}
+        if drawn and draw.random() < 0.8:
+            fields["token_type"] = [1, 1, 1, *draw.choices([NORMAL, NORMAL, CONTROL, OWN, UNUSED, UNKNOWN], k=len(own))]
+        for name in NAMED if drawn else ():
+            if draw.random() < 0.12:
+                fields[f"{name}_token_id"] = draw.choice([0, 3, len(tokens) - 1, 10**6])
+        found = Llama({PREFIX + name: value for name, value in fields.items()}).kinds(len(tokens))
+        yield {"fields": {name: fields[name] for name in fields if name not in ("model", "pre", "merges")}, "kinds": found}
+
+
+def published(metadata):
+    """The library tokenizers with the published rule of splitting."""
+    fields = {name.removeprefix(PREFIX): value for name, value in metadata.items()}
+    pattern, normalizer = PUBLISHED[fields["pre"]]
+    vocabulary = {token: i for i, token in enumerate(fields["tokens"])}
+    pairs = dict.fromkeys(tuple(merge.split(" ")) for merge in fields["merges"])
+    model = tokenizers.models.BPE(vocabulary, list(pairs), ignore_merges=fields["pre"] == "llama-bpe")
+    inner, parts = tokenizers.Tokenizer(model), tokenizers.pre_tokenizers
+    if normalizer:
+        inner.normalizer = normalizer
+    split = parts.Split(tokenizers.Regex(pattern), "isolated")
+    inner.pre_tokenizer = parts.Sequence([split, parts.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return inner
+
+
+def of_differences():
+    """Where two programs differ, what both say; the first counts."""
+    texts = {"llama-bpe": ["a'ſb", "we'ſt"], "qwen2": ["a'ſb", "we'ſt", "cafe\u0301", "\u212b", "\u1100\u1161"]}
+    for pre, some in texts.items():
+        metadata = byte_level(pre, pairs=[("¿", "t"), ("¿", "b")])  # ſ is Å¿
+        one, other = published(metadata), Llama(metadata)
+        cases = [{"text": text, "numbers": [one.encode(text).ids, other.encode(text, False)]} for text in some]
+        yield {"name": f"splitting of {pre}", "by": ["tokenizers", "llama.cpp"], "metadata": metadata, "cases": cases}
+    metadata = tied(2, unused=True)
+    one, other = spoken(metadata), Llama(metadata)
+    cases = [{"text": text, "numbers": [one.encode(text), other.encode(text, False)]} for text in drawn(2)]
+    cases = [case for case in cases if case["numbers"][0] != case["numbers"][1]]
+    yield {"name": "unused pieces", "by": ["sentencepiece", "llama.cpp"], "metadata": metadata, "cases": cases}
+    metadata = pieces(["a", "▁", "▁a"], [-1, -2, -3], own=["▁▁"])
+    ids = [metadata[f"{PREFIX}tokens"].index(token) for token in ("a", "▁▁", "▁a")]
+    texts = [Llama(metadata).decode(ids).decode(), spoken(metadata).decode(ids)]
+    cases = [{"ids": ids, "texts": texts}]
+    yield {"name": "decoding of added tokens", "by": ["llama.cpp", "sentencepiece"], "metadata": metadata, "cases": cases}
 
 
 def of_unigram():
@@ -295,6 +383,13 @@ def collected():
     yield of_pieces(
         "trained, added tokens without a space", pieces(words, scores, own=["<own>"], add_space_prefix=False), TEXTS, ["llama.cpp"]
     )
+    markers, texts = (
+        ["<PRE>", "<SUF>", "▁<MID>"],
+        [f"a {token}b{token} ab" for token in (*ENDS[:6], "</s>", "<PRE>", "▁<MID>", " <MID>")],
+    )
+    yield of_pieces("well-known tokens", pieces([*ENDS[:6], *markers, *words], [-9] * 9 + scores), texts, ["llama.cpp"])
+    overlapping = ["abcda", "cdabc", "xabcd", "bcdcd a", "abcdabcda", "abcd cda"]
+    yield of_pieces("overlapping tokens", pieces(words, scores, own=OVERLAPS), overlapping, ["llama.cpp"])
     for bos, eos in itertools.product((True, False), repeat=2):
         around = {"add_bos_token": bos, "add_eos_token": eos, "bos_token_id": 2, "eos_token_id": 1}
         yield of_pieces(f"around: {bos}, {eos}", pieces(words[-40:], scores[-40:], **around), TEXTS[:6], ["llama.cpp"])
@@ -308,6 +403,13 @@ def collected():
         for bos, eos in ((True, True), (False, True), (False, False)):
             made = byte_level(pre, add_bos_token=bos, add_eos_token=eos)
             yield of_bytes(f"{pre}, around: {bos}, {eos}", made, TEXTS[:5])
+    plain = byte_level("smollm", own=[*ENDS, *markers])
+    yield of_bytes("well-known tokens of bytes", plain, texts)
+    bare = {name: value for name, value in plain.items() if name != f"{PREFIX}token_type"}
+    yield of_bytes("well-known tokens without kinds", bare, texts)
+    own = byte_level("llama-bpe", own=OVERLAPS, add_eos_token=True)
+    own[f"{PREFIX}token_type"] = [NORMAL] * (len(own[f"{PREFIX}tokens"]) - 3) + [OWN] * 3
+    yield of_bytes("overlapping tokens of bytes", own, overlapping)
     yield of_unigram()
 
 
@@ -315,8 +417,13 @@ if __name__ == "__main__":
     found = list(collected())
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     cut = {"metadata": tied(0), "cases": cut_bytes(tied(0))}
-    for made in (*found, cut):
+    differences, kinds = list(of_differences()), list(of_kinds())
+    assert all(
+        one != other for each in differences for case in each["cases"] for one, other in [case.get("numbers") or case["texts"]]
+    )
+    for made in (*found, cut, *differences):
         if "metadata" in made:
             made["metadata"] = shortened(made["metadata"])
-    FILE.write_text(json.dumps({"versions": versions, "tokenizers": found, "cut": cut}, ensure_ascii=True) + "\n", encoding="utf-8")
+    everything = {"versions": versions, "tokenizers": found, "cut": cut, "differences": differences, "kinds": kinds}
+    FILE.write_text(json.dumps(everything, ensure_ascii=True) + "\n", encoding="utf-8")
     print(FILE.stat().st_size, "bytes,", sum(len(each["cases"]) for each in found), "cases", versions)

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.nn.decoder import Decoder, apply
+from jaxdyn.nn import Transformer
+from jaxdyn.nn.transformer import apply
 from tests.nn.drawn import weights
 
-SMALL = Decoder(vocabulary=11, width=16, layers=2, heads=4, groups=2, hidden=10, std=0.6, dtype="float64")
+SMALL = Transformer(vocabulary=11, width=16, layers=2, heads=4, groups=2, hidden=10, std=0.6, dtype="float64")
 apply = jax.jit(apply, static_argnums=0, static_argnames="observe")  # as one program: fewer to compile
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.nn.plain_decoder import merged, normed, placed_scores, product, weights
+from tests.nn.plain_transformer import merged, normed, placed_scores, product, weights
 
 
 def evict(cache, policy, now, given):

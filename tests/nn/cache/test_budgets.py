@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import Decoder, cache, decoder
+from jaxdyn.nn import Transformer, cache, network
 from jaxdyn.nn.cache import budgets
 from tests.nn.drawn import weights
 
-SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=4, groups=2, hidden=8, std=0.5)  # two heads share each head of keys
+SHAPE = Transformer(vocabulary=9, width=8, layers=2, heads=4, groups=2, hidden=8, std=0.5)  # two heads share each head of keys
 OTHERS = {
     "as many heads of keys": {"groups": None},
     "a parallel block with LayerNorm": {"norm": "layer", "mlp": "plain", "activation": "gelu", "parallel": True, "rotary": None},
@@ -36,7 +36,7 @@ CACHES = {
 
 @pytest.fixture(scope="module")
 def world():
-    params = decoder(SHAPE).init(jax.random.key(0))
+    params = network(SHAPE).init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (LENGTH + 1,), 0, 9)
     given = cache.global_scores(SHAPE, params, tokens[:-1])
     every = budgets.policies((0.2, 0.4), LENGTH)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.cache import Policy, decode, global_scores, losses, start, step
+from jaxdyn.nn.cache import Policy, decode, generate, global_scores, losses, start, step
 from tests.nn.cache.helpers import SMALL, apply, params_of, text
 from tests.nn.cache.plain_cache import decoded
 from tests.nn.families import FAMILIES
@@ -316,3 +316,12 @@ def test_what_does_not_fit_is_refused(x64):
     shape = dataclasses.replace(SMALL, position="learned", length=8)
     with pytest.raises(UsageError, match="learned 8 positions"):
         decode(shape, params_of(shape), Policy(kind="window", size=4, positions="absolute"), text())
+
+
+@pytest.mark.parametrize("outputs", [3, 200])
+@pytest.mark.parametrize("call", [lambda *given: losses(*given), lambda *given: generate(*given, 2)], ids=["losses", "generate"])
+def test_logits_that_are_no_tokens_are_not_fed_back(call, outputs):
+    shape = dataclasses.replace(SMALL, outputs=outputs)
+    words = f"outputs={outputs}, vocabulary={SMALL.vocabulary} are not allowed: logits of the next token are one for each token"
+    with pytest.raises(UsageError, match=words):
+        call(shape, {}, Policy(kind="dense", size=9), np.arange(5))

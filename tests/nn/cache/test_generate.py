@@ -72,3 +72,11 @@ def test_what_is_not_allowed():
 
 def test_caches_are_a_name_of_the_networks():
     assert "cache" in nn.__all__ and nn.cache.generate is generate
+
+
+@pytest.mark.parametrize("tau", [1e-30, 1e-37, 1e-38, 1e-45, 1e-300])
+def test_the_smallest_temperatures_are_greedy(tau):
+    params, tokens, policy = params_of(SMALL), jnp.asarray(text(4)), Policy(kind="dense", size=12)
+    _, greedy = jitted(SMALL, params, policy, tokens, 5)
+    _, drawn = jitted(SMALL, params, policy, tokens, 5, temperature=tau, key=jax.random.key(0))
+    np.testing.assert_array_equal(drawn, greedy)

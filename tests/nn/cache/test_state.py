@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.nn import attention
+from jaxdyn.nn import Transformer, attention
 from jaxdyn.nn.cache import Policy, attend, bytes_held, losses, start
 from jaxdyn.nn.cache.state import placed, stays
-from jaxdyn.nn.decoder import Decoder
 from tests.nn.cache.helpers import SMALL, params_of, text
 
 
@@ -21,7 +20,7 @@ def first_of(shape, policy):
 
 @pytest.mark.parametrize(("dtype", "item"), [("float32", 4), ("bfloat16", 2)])
 def test_bytes(dtype, item):
-    shape = Decoder(vocabulary=5, width=64, layers=3, heads=8, groups=2, hidden=8, dtype=dtype)
+    shape = Transformer(vocabulary=5, width=64, layers=3, heads=8, groups=2, hidden=8, dtype=dtype)
     held = bytes_held(shape, Policy(kind="streaming", size=10, sinks=2))
     assert held.keys_values == 2 * 3 * 2 * 8 * 10 * item
     assert held.books == 3 * 2 * 10 * (4 + 4 + 4)

@@ -78,7 +78,7 @@ def test_the_curriculum_grows_and_random_parts_vary():
 @pytest.mark.slow
 def test_what_is_generated_starts_with_the_prompt_and_is_greedy():
     s = Assorted(**SMALL)
-    net = nn.decoder(s.decoder())
+    net = nn.network(s.decoder())
     params = jax.jit(net.init)(jax.random.key(0))
     prompt = np.asarray(jax.jit(lambda key: problems(s, key, 3).prompt)(jax.random.key(1)))
     tokens = np.asarray(jax.jit(lambda p: generate(s, net, p, prompt))(params))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, apply
+from jaxdyn.nn import Transformer, thoughts
+from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.coc import model
 from tests.nn.drawn import weights
 
-SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=6, std=0.5, tied=True, dtype="float64", scan=False)
+SHAPE = Transformer(vocabulary=9, width=8, layers=2, heads=2, hidden=6, std=0.5, tied=True, dtype="float64", scan=False)
 TOKENS = np.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1], [3, 2, 1, 1, 0]])
 PATH = np.asarray([[3, 1, 2], [1, 0, 4], [0, 5, 1]])
 ASK, PAUSE, HOPS = 7, 8, 2

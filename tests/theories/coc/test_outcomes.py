@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxdyn.data import reachability
-from jaxdyn.nn.decoder import init
+from jaxdyn.nn.transformer import init
 from jaxdyn.theories.coc import model, outcomes
 from jaxdyn.theories.coc.readings import Posed
 from jaxdyn.theories.coc.training import Training, marks, sample_problems, shape

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxdyn.data import reachability
-from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, init
+from jaxdyn.nn import Transformer, thoughts
+from jaxdyn.nn.transformer import init
 from jaxdyn.theories.coc import readings
 
 SIZES = [reachability.Sizes(2, 2), reachability.Sizes(3, 2), reachability.Sizes(3, 3)]
@@ -94,7 +94,9 @@ def test_groups_of_edges_by_hand():
 @pytest.mark.slow
 def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edge():
     sizes = reachability.Sizes(2, 2)
-    shape = Decoder(vocabulary=sizes.vocabulary, width=8, layers=2, heads=2, hidden=8, tied=True, scan=False, base=64.0, std=0.5)
+    shape = Transformer(
+        vocabulary=sizes.vocabulary, width=8, layers=2, heads=2, hidden=8, tied=True, scan=False, base=64.0, std=0.5
+    )
     params, of = init(shape, jax.random.key(3)), sampled(sizes)
     hidden = thoughts.think(shape, params, of.tokens, 2)
     x = jnp.concatenate([params["embed"][of.tokens], jnp.moveaxis(hidden[:2], 0, 1)], 1)

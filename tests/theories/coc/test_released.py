@@ -13,7 +13,7 @@ import pytest
 from jaxdyn import train
 from jaxdyn.data import prosqa
 from jaxdyn.errors import StoreError, UsageError
-from jaxdyn.nn.decoder import init
+from jaxdyn.nn.transformer import init
 from jaxdyn.theories.coc import released
 from jaxdyn.theories.coc.released import Long, Phase
 

@@ -62,16 +62,12 @@ def test_more_nodes_never_leave_more_and_searches_only_go_down(searched):
 
 
 @pytest.mark.slow
-def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop(searched):
+def test_judge_of_the_search_rejects_every_rival(searched):
     ds = searched
     (claim,) = minimal_order.CLAIMS
     assert all(c.passed for c in claim.judge(ds))
     for rival in claim.rivals.values():
         assert rejects(claim.judge, ds, rival)
-    stopped = ds.assign(five_loss=ds.five_loss.clip(2e-6))
-    assert [c.name for c in claim.judge(stopped) if not c.passed] == ["slope of what five nodes leave over their squared norm"]
-    with pytest.raises(jd.Inconclusive, match="at least 50 values of step"):
-        claim.judge(ds.isel(step=slice(120)))
     assert np.all(ds.measured_order == [6, 4])
 
 
@@ -113,11 +109,17 @@ def test_judges_of_the_algebra_reject_distortions():
         for factor in (1 + 1e-8, 0.9):
             assert not all(c.passed for c in claim.judge(ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})))
     worst = jd.relative_error(runs, "axioms", "part entry").max(["seed", "group"])
-    broken = {b: [str(a) for a in worst.axiom.values[worst.sel(breach=b).values > 1e-12]] for b in ("inverse", "matrix")}
-    assert broken == {"inverse": ["x + 0 + 0 x = x"], "matrix": ["x y = y x"]}
+    broken = {b: [str(a) for a in worst.axiom.values[worst.sel(breach=b).values > 1e-12]] for b in claims.BREACHES[1:]}
+    assert broken == {
+        "inverse": ["x + 0 + 0 x = x"],
+        "mean": ["(x + y) + z = x + (y + z)", "x + 0 + 0 x = x"],
+        "unordered": ["x + y = y + x", "x y = y x", "x (y + z) = x y + x z"],
+        "correlation": ["x y = y x", "(x y) z = x (y z)", "1 x = x"],
+        "complex": ["x y is Hermitian"],
+    }
 
 
-@pytest.mark.parametrize("fields", [{"nodes": 5}, {"groups": ("5", "a")}])
+@pytest.mark.parametrize("fields", [{"nodes": 0}, {"groups": ("5", "a")}])
 def test_settings_of_the_algebra_refuse(fields):
     with pytest.raises(jd.UsageError, match="not allowed"):
         claims.Ring(**fields)

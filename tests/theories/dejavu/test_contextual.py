@@ -113,7 +113,8 @@ def test_heads():
     costs = [COST["mean"] - COST["own"], COST["random"] - COST["own"], 0.1 + COST["own"]]
     assert list(found.values()) == pytest.approx([cost for cost in costs for _ in HEAD_SHARES], abs=0.01)
     random = readings(claims.judge_heads(claims.replaced("random", "random", "shuffled")(made())))
-    assert list(random.values())[2:4] == [0, 0] and claims.FREE_HEADS.keys() < found.keys()
+    assert list(random.values())[2:4] == [0, 0] and claims.FOUND_HEADS.keys() == found.keys()
+    assert claims.all_that_was_learned(made()) == pytest.approx(float((made().start - made().whole).mean()))
 
 
 def test_predictors():

@@ -51,7 +51,7 @@ KEY = jax.random.key(0)
 
 
 def weights(s: Pretraining) -> dict:
-    return nn.decoder(s.shape(11)).init(KEY)
+    return nn.network(s.shape(11)).init(KEY)
 
 
 def cell(**fields) -> Pretraining:

@@ -116,8 +116,8 @@ def test_weight_decay():
 
 
 def test_threshold():
-    runs = made().rename(encoder="temperature").assign_coords(temperature=[0.65, 0.9])
-    sign = xr.DataArray([0.05, -0.03], dims="temperature", coords={"temperature": [0.65, 0.9]})
-    ds = runs.assign(assumed_critical=sign.broadcast_like(runs.status))
+    runs = made().isel(encoder=[0, 0, 1, 1]).rename(encoder="temperature").assign_coords(temperature=list(training.TEMPERATURES))
+    reads = xr.DataArray([1.0, 1.0, 0.0, 0.0], dims="temperature", coords={"temperature": runs.temperature})
+    ds = runs.assign(predicted_reads=reads.broadcast_like(runs.status), measured_reads=runs.irrelevant.isel(step=-1))
     assert passed(training.judge_threshold(ds)) == [True] * 4
     rivals_fail("hyper.linear_threshold", ds)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxdyn import nn
-from jaxdyn.nn.decoder import read, trunk
+from jaxdyn.nn.transformer import read, trunk
 from jaxdyn.theories.mobile import model
 
-BASE = nn.Decoder(vocabulary=11, width=16, layers=3, heads=4, hidden=10, tied=True, std=0.5, dtype="float64")
+BASE = nn.Transformer(vocabulary=11, width=16, layers=3, heads=4, hidden=10, tied=True, std=0.5, dtype="float64")
 
 
 def own(shape, params):
@@ -30,7 +30,7 @@ def own(shape, params):
 )
 def test_a_variant_is_the_decoder_of_its_shape_and_trains_like_it(name, x64):
     tokens = jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 7)))
-    params, shape = nn.decoder(model.wide(BASE)).init(jax.random.key(0)), model.shape_of(name, BASE)
+    params, shape = nn.network(model.wide(BASE)).init(jax.random.key(0)), model.shape_of(name, BASE)
 
     def common(params, index):
         v = model.variant(index, BASE)
@@ -60,7 +60,7 @@ def test_weights_and_bytes():
 
 
 def test_what_writes_into_the_stream_starts_small():
-    params = nn.decoder(model.wide(dataclasses.replace(BASE, dtype="float32"))).init(jax.random.key(0))
+    params = nn.network(model.wide(dataclasses.replace(BASE, dtype="float32"))).init(jax.random.key(0))
     small = model.started(params, 8)
     for name, w in params["blocks"].items():
         np.testing.assert_allclose(small["blocks"][name], w / 4 if name in ("o", "down") else w, rtol=1e-6)

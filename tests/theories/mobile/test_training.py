@@ -17,7 +17,7 @@ SMALL = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 3}
 @pytest.mark.slow
 def test_training_lowers_the_loss_of_both_parts():
     s = Training(lr=2e-2, **SMALL)
-    net = nn.decoder(nn.Decoder(vocabulary=256, width=8, layers=1, heads=1, hidden=12, tied=True, std=0.1))
+    net = nn.network(nn.Transformer(vocabulary=256, width=8, layers=1, heads=1, hidden=12, tied=True, std=0.1))
 
     def loss(params, tokens):
         return pretraining.loss(net, params, tokens)

@@ -111,7 +111,7 @@ def passes(judge, ds):
 def test_judges_uphold_a_grokked_network_and_reject_breaches():
     ds = grokked()
     assert passes(progress.judge_progress, ds)
-    assert not passes(progress.judge_progress, progress.UNTRAINED["the network untrained"](ds))
+    assert not passes(progress.judge_progress, progress.UNTRAINED["the network untrained"].breach(ds))
     assert not passes(progress.judge_progress, progress.renamed(ds))
     assert not passes(progress.judge_progress, jd.scaled(predicted_chance=3)(ds))
     assert progress.memorised(ds) < 0.1 < progress.untrained(ds)

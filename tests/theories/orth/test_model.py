@@ -48,7 +48,7 @@ def test_groups_are_rows_of_the_weights_and_of_the_streams(x64):
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
     named = dict(zip(model.names(1), found, strict=True))
     np.testing.assert_allclose(named["embedding"], params["embed"][probed.words])
-    np.testing.assert_allclose(named["written 0"], params["blocks"]["outer"][0][:20])
+    np.testing.assert_allclose(named["written 0"], params["blocks"]["down"][0][:20])
     i = np.arange(0, 32, 2)
     place = probed.places[:, None] % s.length / 10_000 ** (i / 32)
     waves = np.stack([np.sin(place), np.cos(place)], -1).reshape(20, 32)
@@ -56,4 +56,4 @@ def test_groups_are_rows_of_the_weights_and_of_the_streams(x64):
     for layer in (0, 1):
         raw = named[f"input {layer}"]
         np.testing.assert_allclose(named[f"centred {layer}"], raw - raw.mean(0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(named["input 1"].mean(1), params["blocks"]["norm2"]["shift"][0].mean(), atol=3)
+    np.testing.assert_allclose(named["input 1"].mean(1), params["blocks"]["mlp_norm_bias"][0].mean(), atol=3)

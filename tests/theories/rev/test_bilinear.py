@@ -115,7 +115,7 @@ def test_event_and_closed_form_of_the_flow(flow_runs):
     ds = flow_runs.sel(kind="gaussian", symmetric=0.0, d=[200.0], stop=[0.1])
     assert bool(ds.stopped.all()) and passed(claims.judge_lower, ds)
     assert not passed(claims.judge_lower, distorted(ds, "end", 1.4))
-    assert not passed(claims.judge_lower, ds.assign(predicted_rise=ds.predicted_rise + 0.5))
+    assert not passed(claims.judge_lower, ds.assign(measured_end=ds.measured_end + 0.5))
     assert not passed(claims.judge_lower, flow_runs.sel(kind="gaussian", symmetric=1.0, d=[200.0], stop=[0.1]))
     ortho = flow_runs.sel(kind="orthonormal", symmetric=0.0, stop=0.0)
     assert passed(claims.judge_ortho, ortho.sel(d=[200]))

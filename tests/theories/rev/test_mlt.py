@@ -328,10 +328,10 @@ def test_figures_can_be_drawn(claim):
 
 def test_judges_accept_the_curse_and_reject_its_breaches():
     good = synthetic()
-    judges = claims.judge_nll, claims.judge_asym, claims.judge_rank
+    judges = claims.judge_chain, claims.judge_asym, claims.judge_rank
     assert all(passed(judge, good) for judge in judges)
     for bad in (synthetic(train=0.06), synthetic(validation=4.5), synthetic(wins=1.0), claims.asked_before(good)):
-        assert not passed(claims.judge_nll, bad)
+        assert not passed(claims.judge_chain, bad)
     for bad in (synthetic(learned=8.0), synthetic(wins=1.0)):
         assert not passed(claims.judge_asym, bad)
     for bad in (synthetic(wins=0.5), synthetic(wins=1.0), claims.asked_before(good)):

@@ -17,7 +17,7 @@ TINY = {"width": 4, "vocabulary": 32, "least": 6.7, "budgets": 3, "windows": 2, 
 
 def test_counts_follow_the_compute_rule():
     s = Rung(**TINY)
-    params = nn.decoder(s.shape).init(jax.random.key(0))
+    params = nn.network(s.shape).init(jax.random.key(0))
     size = trained.weights(s.shape)
     assert size == sum(x.size for x in jax.tree.leaves(params)) == 32 * 4 + 4 * 16 + 3 * 4 * 11 + 3 * 4
     for (stem, branch), budget in zip(trained.counts(s), s.operations, strict=True):

@@ -19,8 +19,8 @@ SMALL |= {"batch": 4, "steps": 40, "records": 2, "streams": 2}
 @pytest.mark.thinned
 @pytest.mark.parametrize("token", [False, True])
 def test_uniform_attention_has_the_weight_of_counting(token, x64):
-    shape = nn.Decoder(vocabulary=5, width=4, layers=2, heads=2, hidden=4, sink_token=token, dtype="float64")
-    net = nn.decoder(shape)
+    shape = nn.Transformer(vocabulary=5, width=4, layers=2, heads=2, hidden=4, sink_token=token, dtype="float64")
+    net = nn.network(shape)
     params = net.init(jax.random.key(0))
     params["blocks"]["q"] = 0 * params["blocks"]["q"]
     weight = alpha(net, params, jnp.zeros((3, 9), jnp.int32))

@@ -34,7 +34,7 @@ class Factored:
     route: jd.Code = jd.code("legs", "straight")
     group: str = "5"
     order: int = jd.field(3, at_least=1)  # nodes of y
-    steps: int = jd.field(17, at_least=1)  # points on each leg but its first
+    steps: int = jd.field(17, at_least=1, role="none")  # points on each leg but its first
     draws: int = jd.field(16, at_least=1)  # further factors whose norm is taken
 
     def __post_init__(self) -> None:
@@ -248,6 +248,7 @@ def plot_prune(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SAME_NORM = jd.initial("end", "predicted_ends")
+FREE = jd.swap(predicted_ends=lambda ds: ds.predicted_ends.sel(end="z'", drop=True))
 # Decay prunes nothing, and the network stays where it starts.
 STILL = jd.swap(
     predicted_nodes=lambda ds: (ds.sizes_of_nodes.isel(step=0) > 0).sum("node"),
@@ -262,7 +263,7 @@ PATH = jd.Study(
     evidence="algebra",
     tested="Two solutions for the group {group}, one with six nodes at each pair of frequencies and one that memorises, "
     "times random factors of {order} nodes; {seeds} seeds. Nothing is trained.",
-    bounds="derived",  # rounding errors in double precision
+    bounds="derived: float64 rounding, squared in the loss",
     quick=jd.grid(Factored),
     seeds=8,
     paper_seeds=32,
@@ -273,7 +274,7 @@ NORM = jd.Study(
     evidence="algebra",
     tested="Two solutions for the group {group}, one with six nodes at each pair of frequencies and one that memorises, "
     "times {draws} random factors of {order} nodes at random distances from the identity; {seeds} seeds. Nothing is trained.",
-    bounds="derived",  # rounding errors; factors y are drawn at shares of their distance from e down to 0, where the bound is met
+    bounds="derived: float64 rounding, and factors that are drawn down to the identity, where the bound is met",
     quick=jd.grid(Factored),
     seeds=8,
     paper_seeds=32,
@@ -290,7 +291,7 @@ PRUNE = jd.Study(
     tested="A network that solves the group {group} with two nodes for each that it needs, the second {second} times as "
     "large, is trained over all pairs by gradient descent at rate {lr} with weight decay {decay}, {steps} steps; {seeds} "
     "seeds.",
-    bounds="derived",  # the equilibrium is exact; a distance from it shrinks like exp(-lr decay t) at the slowest
+    bounds="derived: the exact equilibrium, from which a distance shrinks like exp(-lr decay t) or faster",
     quick=jd.grid(Pruned),
     paper=jd.grid(Pruned, second=[0.6, 0.8, 0.9], steps=40_000),
     seeds=8,
@@ -302,16 +303,20 @@ CLAIMS = (
         id="cogo.occam_path",
         talks=("training:cogo-occam-path",),
         title="A path of zero loss leads from a composed network to a simpler one",
-        statement=r"From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
-        r"vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
-        r"rounding: first $c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 "
-        r"through their powers. It begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is trained.",
+        statement="From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
+        "vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
+        r"rounding: $c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 "
+        "through their powers. It begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is "
+        "trained.",
         source=f"{THEOREM}; the path is ours",
         paper=jd.grid(Factored, group="9", order=[2, 3]),
         judge=judge_path,
         form="derived",
-        controls={"z' optimal through cancellation": {"base": "cancelling"}, "straight line": {"route": "straight"}},
-        rivals={"the norm is kept along the path": SAME_NORM},
+        controls={
+            "z' optimal through cancellation": {"base": "cancelling"},
+            "straight line": jd.Control({"route": "straight"}, breaks="through their powers"),
+        },
+        rivals={"the norm is kept along the path": SAME_NORM, "a factor with r_kkk = 1 keeps the norm": FREE},
         plot=plot_path,
         caption=r"Loss over all pairs along the three legs of the path, for $z'$ with six nodes at each pair of frequencies and "
         r"for the memorising $z'$: median and central 90% of the runs (zeros are drawn at $10^{-34}$). Dashed: the bound.",
@@ -354,7 +359,13 @@ CLAIMS = (
         r"with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the "
         r"factor $s$ with $6\frac{d-1}{d} s(1-s^3) = \lambda d \|z'\|^2$.",
         judge=judge_prune,
-        controls={"no weight decay": {"decay": 0.0}, "both nodes of y equal, no noise": {"second": 1.0, "noise": 0.0}},
+        controls={
+            "no weight decay": {"decay": 0.0},
+            "both nodes of y equal, no noise": jd.Control(
+                {"second": 1.0, "noise": 0.0},
+                why="unequal nodes or noise alone tell the two copies apart, and one of them is pruned",
+            ),
+        },
         rivals={"nothing is pruned": jd.off(STILL), "z' is not shrunk": jd.swap(predicted_energy="whole", predicted_loss=0.0)},
         plot=plot_prune,
         caption=r"Left: norm of each of the 24 nodes during training, one run. Right: squared norm of the weights, median and "

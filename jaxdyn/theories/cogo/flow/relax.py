@@ -172,12 +172,11 @@ def deviation(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_rdot(ds: xr.Dataset) -> list[jd.Check]:
-    """Both velocities, and the inner product of the potentials' velocity with steepest descent."""
+    """Both velocities, and the rate at which the loss falls."""
     return [
         jd.at_most("velocity of spectra, relative error", jd.relative_error(ds, "spectrum", "part entry"), 1e-8),
         jd.at_most("velocity of potentials, relative error", jd.relative_error(ds, "velocity", "part potential"), 1e-8),
         jd.at_most("rate at which the loss falls, relative error", jd.relative_error(ds, "fall"), 1e-8),
-        jd.at_least("inner product with steepest descent", ds.predicted_fall, 0.0),
     ]
 
 
@@ -325,17 +324,19 @@ CLAIMS = (
         evidence="flow",
         tested="Networks with {hidden} nodes and Gaussian weights of standard deviation {std} for the groups {groups}, one "
         "moment of their gradient flow by automatic differentiation; {seeds} seeds.",
-        bounds="derived",  # rounding errors in double precision
+        bounds="derived: float64 rounding",
     ).claim(
         id="cogo.rdot",
         title="How gradient flow moves spectra and sum potentials",
         statement=r"Gradient flow of the loss $L$ over all pairs moves the spectra $z$ of the weights by $\dot z = "
         r"-\frac1d\,\overline{\partial L/\partial z}$ and the sum potentials $r$ by $\dot r = -\frac1d J J^* g$ with $J = "
-        r"\partial r/\partial z$ and $g = \overline{\partial L/\partial r}$, not against steepest descent: "
-        r"$-\mathrm{Re}\langle g, \dot r\rangle = -\dot L \ge 0$. This evaluates both sides at random weights.",
+        r"\partial r/\partial z$ and $g = \overline{\partial L/\partial r}$, so that the loss falls at the rate $-\dot L = "
+        r"-\mathrm{Re}\langle g, \dot r\rangle$. This evaluates both sides at random weights.",
         judge=judge_rdot,
         controls={
-            "the velocities of another run": jd.rolled(measured_spectrum="seed", measured_velocity="seed", measured_fall="seed")
+            "the velocities of another run": jd.Control(
+                jd.rolled(measured_spectrum="seed", measured_velocity="seed", measured_fall="seed"), breaks="both sides"
+            )
         },
         rivals={
             "nothing moves": jd.off(predicted_spectrum=0.0, predicted_velocity=0.0, predicted_fall=0.0),
@@ -358,7 +359,7 @@ CLAIMS = (
         bounds=jd.tuned(on="0:256", confirmed_on="31000000:31001024"),
     ).claim(
         id="cogo.decouple",
-        title="At large width most potentials decouple, and one family does not",
+        title="At large width cross potentials decouple, and one family does not",
         statement=r"For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross "
         r"potentials ($J$ their derivative by the spectrum, $q$ the width) is $\kappa = 3s^4/d^2$ on average, within 5%. Off "
         r"the diagonal it falls like $q^{-1/2}$ (exponent to 0.1), with a mean square known at finite width, within 10%. For "
@@ -366,7 +367,7 @@ CLAIMS = (
         judge=judge_decouple,
         controls={
             "potentials with both factors of one layer": jd.swap(measured_ratio="auto_ratio"),
-            "b = a at the start": {"tied": 1.0},
+            "b = a at the start": jd.Control({"tied": 1.0}, breaks="independent"),
         },
         rivals={"all potentials decouple": {COUPLED: lambda ds: float(ds.own_ratio.isel(width=-1).mean())}},
         plot=plot_decouple,

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
+from jaxdyn import plotting
 from jaxdyn.theories.cogo.blocks import ZERO
 from jaxdyn.theories.cogo.dynamics import orders
 
@@ -76,23 +76,13 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-LATE = slice(100, None)  # steps after which the search of five nodes only follows its valley
-
-
-SLOPE = "slope of what five nodes leave over their squared norm"
-
-
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """The least order that is solved exactly, what fewer nodes leave, and how five nodes approach zero."""
-    late = ds.isel(step=LATE)
-    jd.need(late, step=50)
-    slope = stats.loglog_slope(late.five_energy, late.five_loss, "step")
+    """The least order that is solved exactly, and what fewer nodes leave."""
     best = ds.measured_left.min(ds.status.dims)
     return [
         jd.at_most("least order minus 6 or 4", abs(ds.measured_order - ds.predicted_order), 0.0),
         jd.at_most("predicted share left by fewer nodes minus the share left", ds.predicted_left - ds.measured_left, 1e-9),
         jd.at_most("least share left by fewer nodes minus the predicted one", best - ds.predicted_left, 1e-3),
-        jd.within(SLOPE, slope, -3.1, -2.9),
     ]
 
 
@@ -132,17 +122,21 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.minimal_order",
         title="Four nodes solve a frequency if others cancel its mean, else six",
-        statement=r"In the reduced loss of one pair of frequencies, searches find solutions with four nodes, and with no "
-        r"fewer, if others cancel the mean that they leave; the best with three leaves a sixth of the loss. With a mean of "
-        r"its own they find solutions with six nodes only: the best with four leaves a sixth, and five approach zero like "
-        r"the inverse cube of their squared norm. No search is a proof for all weights.",
-        controls={"potentials of R_* dropped": {"star": 0.0}},
+        statement="In the reduced loss of one pair of frequencies, searches find solutions with four nodes, and with no "
+        "fewer, if others cancel the mean that they leave; the best with three leaves a sixth of the loss. With a "
+        "mean of its own they find solutions with six nodes only: the best with four leaves a sixth, and the best with "
+        "five less than a thousandth, but not zero. No search is a proof for all weights.",
+        decides={"only": ("least order minus 6 or 4", "the mean takes no nodes: four")},
+        excused={
+            "data read: measured_order": "The search that needs more than the six nodes on record counts as seven: six is where it "
+            "succeeds, not where the records end."
+        },
+        controls={"potentials of R_* dropped": jd.Control({"star": 0.0}, breaks="reduced loss")},
         rivals={
             "the mean takes no nodes: four": jd.swap(predicted_order=4.0),
             "six in any case": jd.swap(predicted_order=6.0),
             "five leave as much as four": jd.swap(predicted_left=1 / 6),
             "few nodes leave nothing in the end": jd.swap(predicted_left=0.0),
-            "a larger norm does not help five nodes": {SLOPE: 0.0},
         },
     ),
 )

@@ -152,6 +152,8 @@ def judge_poly(ds: xr.Dataset) -> list[jd.Check]:
 STAR_VANISHES = jd.swap(
     predicted_table=lambda ds: ds.predicted_table.where(~((ds.solution == "nu") & ds.entry.isin(["~a~ac", "~b~bc"])), 0.0)
 )
+# Each partial solution is a whole one.
+WHOLE = jd.swap(predicted_table=lambda ds: ds.predicted_table.where(ds.entry == "abc", 0.0))
 # All potentials but r_kkk vanish, whatever their values at u.
 ALL_VANISH = jd.swap(predicted_poly=lambda ds: ds.predicted_poly.where(ds.entry == "abc", 0.0))
 
@@ -205,7 +207,7 @@ STUDY = jd.Study(
     evidence="algebra",
     tested="Random numbers of modulus {modulus} and random roots of unity, in networks for the group {group} at frequency "
     "{frequency}; {seeds} seeds. Potentials come from the network's real weights.",
-    bounds="derived",  # rounding errors in double precision
+    bounds="derived: float64 rounding",
 )
 TABLE = STUDY.claim(
     id="cogo.partial",
@@ -215,8 +217,8 @@ TABLE = STUDY.claim(
     r"$z_\xi$ have the ten potentials of their table for random numbers of modulus one: e.g. $z_\nu$ has $r_{kkk} = 2$, $1 + "
     r"\bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, 0, and $1 - \bar\nu^4$ at $(-k,-k)$.",
     judge=judge_table,
-    controls={"numbers of modulus 1.1": {"modulus": 1.1}},
-    rivals={"all of R_* for any nu": STAR_VANISHES},
+    controls={"numbers of modulus 1.1": {"modulus": 1.1}, "numbers of modulus 0.9": {"modulus": 0.9}},
+    rivals={"all of R_* for any nu": STAR_VANISHES, "all potentials but r_kkk vanish": WHOLE},
     plot=plot_table,
     caption=r"Left: real and imaginary parts of the potentials of the weights against the table, all partial solutions and runs; "
     r"line: equality. Right: modulus of the potential of $z_\nu$ at $(-k,-k)$ against the angle of $\nu$, one point per run; line: "
@@ -237,14 +239,17 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.poly",
-        title="Polynomials of a node make chosen potentials vanish",
-        statement=r"A polynomial $\rho(x) = \prod_s (x - s)$ of a node $u$ has potentials $\rho(r(u))$: with $u$ of $n$-th roots "
-        r"of unity and $\rho = 1 + x + \dots + x^{n-1}$, $n = 2, \dots, 6$, those with $r(u) = 1$ become $\rho(1) = n$ and all "
-        r"others 0.",
+        title="A polynomial of a node makes chosen potentials vanish",
+        statement=r"For a node $u$ of $n$-th roots of unity, $n = 2, \dots, 6$, with potentials $r(u)$, the polynomial $\rho(u) = "
+        r"1 + u + \dots + u^{n-1}$ has the potentials $\rho(r(u))$: those with $r(u) = 1$ become $\rho(1) = n$ and all others 0.",
         source="arXiv:2410.01779, polynomial construction",
         judge=judge_poly,
+        decides={"all others": ("potentials against rho(1) or 0", "a factor of rho dropped")},
         controls={"a factor of rho dropped": {"rho": "a factor dropped"}},
-        rivals={"every potential but r_kkk vanishes": ALL_VANISH},
+        rivals={
+            "every potential but r_kkk vanishes": ALL_VANISH,
+            "potentials that are 1 stay 1": jd.swap(predicted_poly=lambda ds: ds.predicted_poly / ds.n),
+        },
         plot=plot_poly,
         caption=r"Modulus of the potentials of $1 + u + \dots + u^{n-1}$ against $n$, one point for each potential and run: "
         r"potentials that are 1 at $u$, and those that are other roots of unity. Bars: $\rho(1) = n$.",

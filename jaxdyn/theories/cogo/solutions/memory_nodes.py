@@ -141,7 +141,7 @@ STUDY = jd.Study(
     evidence="algebra",
     tested="Nodes of one pair each, in random order, for addition modulo {order}; the best weights behind them by least squares on "
     "all pairs; {seeds} seeds.",
-    bounds="derived",  # rounding errors in double precision
+    bounds="derived: float64 rounding, and the share 1/d that d nodes can remove",
     judge=judge,
     plot=plot,
     caption=r"Share of the loss that the best output weights leave against the share of the pairs that have a node, one point per "
@@ -157,6 +157,10 @@ CLAIMS = (
         r"$n$ nodes leave at least $1 - n/d^2$ of the loss, whatever the output weights, and $d^2$ nodes leave none; without one "
         r"of them, a known share is left. Such a node has modulus 1 at every frequency, so that memorisation is of order "
         r"$d^2$ there and no less; $d$ nodes leave at least $1 - 1/d$.",
+        decides={
+            "all d² nodes": (EXPLAINED, "d nodes are enough"),
+            "every frequency": ("spectrum of a node minus one, smallest modulus", "waves in place of one-hot weights"),
+        },
         controls={
             "waves in place of one-hot weights": {"nodes": "waves"},
             "pairs drawn with repeats, so that some have no node": {"nodes": "pairs with repeats"},

@@ -116,7 +116,7 @@ STUDY = jd.Study(
     evidence="algebra",
     tested="Composed networks for the groups {groups} with every number of carriers and random numbers of modulus one; "
     "{seeds} seeds. Nothing is trained.",
-    bounds="derived",  # rounding errors in double precision; a convex function is least next to its stationary point
+    bounds="derived: float64 rounding, and a convex function is least next to its stationary point",
     judge=judge,
     plot=plot,
     caption=r"Squared Fourier norm of composed nets of zero loss against the number of blocks of order 6, one panel per group (one "

@@ -170,6 +170,7 @@ CLAIMS = (
         quick=QUICK.replace(decay=list(CONVERGED)),
         paper=PAPER.replace(decay=list(CONVERGED)),
         judge=judge_n6,
+        decides={"never": ("order-6 groups / their number at the least norm, each run", "a tenth of the epochs")},
         controls={"a tenth of the epochs": early},
         rivals={
             "decay makes no difference: order 6 everywhere": jd.off(ONLY_SIXES),
@@ -190,6 +191,7 @@ CLAIMS = (
         r"composed solution, within 20% of the shortfall on average over seeds.",
         source="arXiv:2410.01779, figure 3; the shortfall: derived",
         judge=judge_diagonal,
+        decides={"all potentials": ("largest |r| of all others", "c-entries of other nodes")},
         controls={
             "before training": UNTRAINED,
             "c-entries of other nodes": jd.swap(others_square="shuffled_square", others_largest="shuffled_largest"),

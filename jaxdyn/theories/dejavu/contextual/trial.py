@@ -40,7 +40,7 @@ class Parts:
     batch: int = jd.field(8, at_least=1)
     steps: int = jd.field(240, at_least=1)
     fitted: int = jd.field(64, at_least=8)  # texts from which averages and predictors are made
-    fits: int = jd.field(150, at_least=1)  # steps of a predictor
+    fits: int = jd.field(150, at_least=1, role="time")  # steps of a predictor
     texts: int = jd.field(16, at_least=1)  # of the evaluation
     dtype: str = "float32"
 

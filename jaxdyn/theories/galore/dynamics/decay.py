@@ -71,14 +71,22 @@ def gradients(s: Modes, g: Float[Array, "m n"], eta: Float[Array, ""], steps: Fl
     return jnp.einsum("tk,k,kmn->tmn", factors, amounts, s.matrices)
 
 
-def bounds(
-    s: Modes, g: Float[Array, "m n"], eta: Float[Array, ""], steps: Float[Array, " t"]
-) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
-    """The printed and the corrected bound; where the latter says nothing it is the smaller side, which no stable rank exceeds."""
+class Bounds(NamedTuple):
+    """Bounds on stable ranks, and what the corrected one is made of, in units of the lowest part's spectral norm."""
+
+    printed: Float[Array, " t"]
+    corrected: Float[Array, " t"]
+    delta: Float[Array, " t"]  # on the Frobenius norm of the rest
+    square: Float[Array, " t"]  # on the squared Frobenius norm of all
+
+
+def bounds(s: Modes, g: Float[Array, "m n"], eta: Float[Array, ""], steps: Float[Array, " t"]) -> Bounds:
+    """All bounds; where the corrected one says nothing it is the smaller side, which no stable rank exceeds."""
     kept, first, second = lowest(s, g)
     spectral, frobenius = linalg.singular_values(kept)[0], jnp.linalg.norm(kept)
     delta = ratio(eta, first, second) ** steps.astype(g.dtype) * jnp.linalg.norm(g - kept)
     printed = metrics.stable_rank(kept) + jnp.square(delta / spectral)
     gap = jnp.where(delta < spectral, spectral - delta, 1)
-    corrected = (jnp.square(frobenius) + jnp.square(delta)) / jnp.square(gap)
-    return printed, jnp.where(delta < spectral, jnp.minimum(corrected, min(g.shape)), min(g.shape))
+    square = jnp.square(frobenius) + jnp.square(delta)
+    corrected = jnp.where(delta < spectral, jnp.minimum(square / jnp.square(gap), min(g.shape)), min(g.shape))
+    return Bounds(printed, corrected, delta / spectral, square / jnp.square(spectral))

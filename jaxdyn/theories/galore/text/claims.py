@@ -320,11 +320,10 @@ CLAIMS = (
     STUDY.claim(
         id="galore.lm_low_rank_grad",
         title="How low the stable ranks of a small decoder's gradients are",
-        statement="How low are the stable ranks of gradient matrices along training with full Adam and with GaLore: the largest "
-        "of all "
-        r"matrices and records over that of a Gaussian matrix of the same shape, $mn/(\sqrt m + \sqrt n)^2$, and the least mean "
-        r"over "
-        "matrices over that at the start, both as means over runs?",
+        statement="How low are the stable ranks of gradient matrices along training with full Adam and with GaLore: the "
+        "largest of all matrices and records over that of a Gaussian matrix of the same shape, $m$ by $n$, "
+        r"$mn/(\sqrt m + \sqrt n)^2$, and the least mean over matrices over that at the start, both as means over "
+        "runs?",
         source="arXiv:2403.03507, sections 3 and 5",
         quick=QUICK.replace(optimizer=["full", "galore"]),
         paper=PAPER.replace(optimizer=["full", "galore"]),

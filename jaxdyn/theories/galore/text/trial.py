@@ -90,10 +90,10 @@ class Pretraining(pretraining.TextTraining):
         jd.require(self, self.rank <= self.most, "rank is at most most", "rank", "most")
         self.shape(2)
 
-    def shape(self, vocabulary: int) -> nn.Decoder:
+    def shape(self, vocabulary: int) -> nn.Transformer:
         """The decoder for so many tokens."""
         sizes = {name: getattr(self, name) for name in ("width", "hidden", "layers", "heads", "dtype")}
-        return nn.Decoder(vocabulary=vocabulary, scan=False, **sizes)
+        return nn.Transformer(vocabulary=vocabulary, scan=False, **sizes)
 
 
 class Record(NamedTuple):
@@ -239,7 +239,7 @@ def trial(s: Pretraining, key: PRNGKeyArray) -> jd.Observables:
     # text, network and optimizers
     k_init, k_data, k_basis, k_noise = jax.random.split(key, 4)
     corpus = s.corpus()
-    net = nn.decoder(s.shape(len(corpus.vocabulary)))
+    net = nn.network(s.shape(len(corpus.vocabulary)))
     stream, held = jnp.asarray(corpus.train), pretraining.held_out((corpus.valid, corpus.test), s.windows, s.batch, s.length)
     kind = jd.Code(jnp.asarray(KIND)[s.optimizer.index], KINDS)
     tx = train.switched(kind, optimizers(s, k_basis))

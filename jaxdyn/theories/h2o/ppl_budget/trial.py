@@ -48,10 +48,10 @@ class Recall:
         jd.require(self, self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
         self.shape()
 
-    def shape(self) -> nn.Decoder:
+    def shape(self) -> nn.Transformer:
         """The decoder."""
         sizes = {name: getattr(self, name) for name in ("width", "hidden", "layers", "heads", "std", "dtype")}
-        return nn.Decoder(vocabulary=self.sizes().vocabulary, **sizes)
+        return nn.Transformer(vocabulary=self.sizes().vocabulary, **sizes)
 
     def sizes(self) -> recall.Sizes:
         """The tokens."""
@@ -78,7 +78,7 @@ def shares(b: Float[Array, "L texts h T T"]) -> Float[Array, ""]:
 
 def observe(s: Recall, params: PyTree, tokens: Int[Array, "b T1"]) -> dict[str, Array]:
     """Loss, share of right answers and share of the heaviest tokens, with the whole cache."""
-    logits, seen = nn.decoder(s.shape()).apply(params, tokens[:, :-1], observe=("attention",))
+    logits, seen = nn.network(s.shape()).apply(params, tokens[:, :-1], observe=("attention",))
     far = recall.distance(s.sizes(), tokens[:, :-1]) >= s.length // 5
     right = (jnp.argmax(logits, -1) == tokens[:, 1:]).astype(logits.dtype)
     late = jnp.arange(s.length) >= s.length // 4
@@ -92,7 +92,7 @@ def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyA
     shape, policies = s.shape(), budgets.policies(BUDGETS, s.length)
     far = recall.distance(s.sizes(), tokens[:, :-1]) >= s.length // 5
     late = jnp.broadcast_to(jnp.arange(s.length) >= s.length // 4, far.shape)
-    _, seen = nn.decoder(shape).apply(params, tokens[:, :-1], observe=("attention",))
+    _, seen = nn.network(shape).apply(params, tokens[:, :-1], observe=("attention",))
     given = jnp.moveaxis(budgets.received(seen["attention"]), 1, 0)  # [b, L, h, T]
 
     def text(one: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
@@ -120,7 +120,7 @@ def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
         keys = jax.random.split(key, count)
         return jax.vmap(lambda k: recall.draw(k, s.sizes(), law, s.length + 1, s.stating, s.asking))(keys)
 
-    net = nn.decoder(s.shape())
+    net = nn.network(s.shape())
 
     def loss(params: PyTree, tokens: Int[Array, "b T1"]) -> Float[Array, ""]:
         return jnp.mean(nats(net.apply(params, tokens[:, :-1]), tokens))

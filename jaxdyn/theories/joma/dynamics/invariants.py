@@ -6,7 +6,11 @@ r"""Theorem 1: what attention logits and projected weights keep constant while t
 
 Source: arXiv:2310.00535, Theorem 1 (squares elementwise). Letters: v (m, k) projected weights, z (m,) logits of one query or their
 law's sum over queries, r = learning rate of z over that of w, tau temperature, b attended frequencies, g ascent gradients at
-the pre-activations. ``kind`` is a switch between kinds of attention, "linear" among them; the others have the law of exp.
+the pre-activations. ``kind`` is a switch between kinds of attention; those without a law of their own have that of exp.
+
+Any attention :math:`b_l = x_l s(z_l/\tau)` without a sum over tokens conserves
+:math:`\tau\int \tfrac{s}{s'}\,dz - \tfrac{r}{2}\sum_k v_k^2`, by the same two derivatives; for :math:`s = \sigma` that is
+:math:`z + \tau e^{z/\tau}` in the place of exp's z, and for ReLU linear attention's law where z is positive.
 
 Departures: the softmax law has 1/2 and the sum over k on both terms; its factorisation assumption is needed for each node. The
 rate of w is 1 wherever an integral over training appears, unless ``lr`` is given.
@@ -22,18 +26,21 @@ from jaxtyping import Array, Float, Int
 
 import jaxdyn as jd
 from jaxdyn import linalg
+from jaxdyn.nn.choices import is_kind
 
 Scalar = float | Float[Array, ""]
 
 
 def square_sum(v: Float[Array, "*t m k"], ratio: Scalar, tau: Scalar, kind: jd.Code) -> Float[Array, "*t m"]:
-    r"""The weights' side of the law: :math:`\tfrac{r}{2\tau}\sum_k v_k^2` (exp) or :math:`r\sum_k v_k^2` (linear)."""
-    return jnp.where(kind == "linear", ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
+    r"""The weights' side of the law: :math:`\tfrac{r}{2\tau}\sum_k v_k^2`; for linear attention and ReLU :math:`r\sum_k v_k^2`."""
+    return jnp.where((kind == "linear") | is_kind(kind, "relu"), ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
 
 
-def conserved_side(z: Float[Array, "q m"], kind: jd.Code) -> Float[Array, "q m"]:
-    """The logits' side of the law: z (exp) or its square (linear)."""
-    return jnp.where(kind == "linear", z**2, z)
+def conserved_side(z: Float[Array, "q m"], kind: jd.Code, tau: Scalar = 1.0) -> Float[Array, "q m"]:
+    r"""The logits' side of the law: z (exp), its square (linear; ReLU, of positive ones), :math:`z + \tau e^{z/\tau}` (sigmoid)."""
+    side = jnp.where(kind == "linear", z**2, z)
+    side = jnp.where(is_kind(kind, "relu"), jax.nn.relu(z) ** 2, side)
+    return jnp.where(is_kind(kind, "sigmoid"), z + tau * jnp.exp(z / tau), side)
 
 
 def invariant(

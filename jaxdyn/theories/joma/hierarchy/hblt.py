@@ -330,7 +330,7 @@ TREE = jd.Study(
     seeds=4,
     paper_seeds=32,
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding of the tree's sum-product",
     tested=r"Random trees of depth $L$ = {depth} with edges of polarity $\rho$ = {rho}, {subtrees} top latents and {classes} "
     "classes, evaluated exactly by sum-product, and {samples} sampled sequences from each; seeds: {seeds}.",
     source="arXiv:2310.00535, section on hierarchical data; formula derived here",
@@ -339,12 +339,12 @@ LIMIT = jd.Study(
     trial=limit_trial,
     quick=jd.grid(Limit, eps=[0.03, 0.01, 0.003], depth=[3, 4, 5, 6, 7, 8, 9, 10]),
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: the term of second order in eps, a few percent of the first up to eps = .03",
     tested=r"One tree for each depth $L$ = {depth} and each $\epsilon$ = {eps}, evaluated exactly by sum-product, at every "
     "distance $H$.",
     source="arXiv:2310.00535, Theorem 5 and the remark on its limit",
 )
-SKEWED = {"asymmetric channels": {"skew": 0.3}}
+SKEWED = {"asymmetric channels": jd.Control({"skew": 0.3}, breaks="polarity of an edge")}
 
 CLAIMS = (
     TREE.claim(
@@ -424,7 +424,7 @@ CLAIMS = (
         r"from the closest common ancestor, with an error of first order in $\epsilon$ (except at $H = L/2$, where the "
         "first order cancels).",
         judge=judge_limit,
-        controls={"rho0 fixed at 1/2": {"root": "half"}},
+        controls={"rho0 fixed at 1/2": jd.Control({"root": "half"}, breaks=r"\rho = \rho_0 = 1-\epsilon")},
         rivals={"no latents below the class: $1/L$ at every $H$": jd.swap(predicted_limit=lambda ds: 1 / ds.depth)},
         plot=plot_limit,
         caption=r"Left: distance of $P(y_l=1|y_m=1)$ from $1-H/L$ against $\epsilon$; medians over all $L$ and $H$ but $H = L/2$, "

@@ -22,6 +22,11 @@ from jaxdyn.theories.joma.dynamics import invariants
 from jaxdyn.theories.joma.dynamics import linear as theory
 from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, build
 
+ADAM = jd.Control(
+    {"optimizer": "adam", "lr": 3e-3},
+    why="The size of Adam's steps is its rate, whatever the gradient: that of descent is far too large.",
+    breaks="MLP's weights",
+)
 EARLY = 0.1  # drift of the mean attention up to which the run counts as early
 
 
@@ -157,7 +162,7 @@ CLAIMS = (
         r"e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$ says, to 3%, with the saliency Δ, the mean attention $\bar b$ and "
         r"the softmax law for $z$ as at the first step; the error of this $\dot V$ is at most 90% of that of a constant "
         r"$\dot V$ (means over seeds). For gaussian data the stable rank of $V$ is at most 1.2 at the end of training.",
-        controls={"attention frozen": {"ratio": 0.0}, "Adam": {"optimizer": "adam", "lr": 3e-3}},
+        controls={"attention frozen": {"ratio": 0.0}, "Adam": ADAM},
         rivals={
             "attention stays as it starts": jd.off(constant_rate("frozen")),
             "no attention": constant_rate("uniform"),  # dV/dt is the saliency

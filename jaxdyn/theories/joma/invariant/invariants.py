@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.invariant.one_block import OneBlock, identity_trial, invariant_trial
+from jaxdyn.theories.joma.invariant.one_block import Elementwise, OneBlock, identity_trial, invariant_trial
 
 HORIZON = 10.0  # number of steps times the larger learning rate, for the exact identities
 ROUNDING = 3e-13  # of a drift, for logits of order one
@@ -120,12 +120,12 @@ def shrunk_drift(ds: xr.Dataset) -> xr.DataArray:
 BREACHES = {
     "embeddings not orthonormal": {"noise": 0.3},
     "weight decay": {"weight_decay": 0.1},
-    "Adam": {"optimizer": "adam"},
-    "two queries, law of one": {"queries": 2},
+    "Adam": jd.Control({"optimizer": "adam"}, breaks="gradient descent"),
+    "two queries, law of one": jd.Control({"queries": 2}, breaks="its attention logit"),
 }
 RIVALS = {"nothing moves": jd.off(NOTHING_MOVES), "law of equal rates": EQUAL_RATES, "a factor 2": TWICE}
 PHI, DEPTH, LOSS = list(model.ACTIVATIONS), [0, 2], list(model.LOSSES)
-GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=0.00125)
+GRID = jd.grid(Elementwise, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=0.00125)
 # At paper scale, the paper having no such table: two to four times the tokens, four times the nodes, twice the samples of the quick
 # grid. (32 tokens, 64 samples, three ratios and 8 seeds would take hundreds of hours; ``--set`` gives any part of them.)
 SIZES = {"tokens": [8, 16], "samples": 16, "hidden": 8, "nodes": 8.0, "outputs": 3, "dim": 20}
@@ -133,7 +133,7 @@ PAPER = GRID.replace(**SIZES)
 LAWS = jd.Study(
     trial=invariant_trial,
     evidence="network",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, and the first order of Euler's error over step sizes that halve twice",
     quick=GRID,
     paper=PAPER,
     seeds=2,
@@ -165,7 +165,7 @@ STEPS = jd.grid(
 IDENTITY = jd.Study(
     trial=identity_trial,
     evidence="network",
-    bounds="derived",
+    bounds="derived: float64 rounding of sums over steps, for logits of order one",
     quick=STEPS,
     paper=STEPS.replace(**SIZES),
     seeds=1,
@@ -181,7 +181,11 @@ IDENTITY = jd.Study(
     r"it; one point per token and run.",
 )
 SOFTMAX = STEPS.replace(attention="softmax", phi=["id", "tanh", "gelu"], optimizer=["gd", "momentum"], queries=3, noise=[0.0, 0.3])
-MOMENTUM = {"momentum": {"optimizer": "momentum"}, "Adam": {"optimizer": "adam"}}
+ONE_QUERY = {"two queries, law of one": jd.Control({"queries": 2}, breaks="one query")}
+MOMENTUM = {
+    "momentum": jd.Control({"optimizer": "momentum"}, breaks="plain gradient descent"),
+    "Adam": jd.Control({"optimizer": "adam"}, breaks="plain gradient descent"),
+}
 
 CLAIMS = (
     LAWS.claim(
@@ -194,7 +198,8 @@ CLAIMS = (
             "training:joma-folding",
         ),
         title="Under exp attention the MLP's weights determine the logits",
-        statement=r"Joint training of exp attention and the MLP above it conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "
+        statement=r"With one query and orthonormal embeddings joint training of exp attention and the MLP above it "
+        r"conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "
         r"token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: temperature, $r$: learning "
         "rate of the logits over that of the MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order "
         "in the step size along gradient descent.",
@@ -211,7 +216,8 @@ CLAIMS = (
             "training:joma-theorem-1-linear",
         ),
         title="Under linear attention the MLP's weights determine the squared logits",
-        statement=r"Joint training of linear attention and the MLP above it conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: "
+        statement=r"With one query and orthonormal embeddings joint training of linear attention and the MLP above it "
+        r"conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: "
         "its attention logit, $v_k$: its weight at hidden node $k$, $r$: learning rate of the logits over that of the "
         "MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order in the step size along gradient "
         "descent.",
@@ -219,6 +225,20 @@ CLAIMS = (
         quick=GRID.replace(attention="linear"),
         paper=PAPER.replace(attention="linear"),
         controls=BREACHES,
+    ),
+    LAWS.claim(
+        id="joma.sigmoid_invariant",
+        talks=("training:joma-theorem-1-any",),
+        title="Under sigmoid attention, too, the MLP's weights determine the logits",
+        statement=r"With one query and orthonormal embeddings joint training of sigmoid attention and the MLP above it "
+        r"conserves $z + \tau e^{z/\tau} - "
+        r"\frac{r}{2\tau}\sum_k v_k^2$ for each token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: "
+        "temperature, $r$: learning rate of the logits over that of the MLP): to $10^{-8}$ along gradient flow, and up to a drift "
+        "of first order in the step size along gradient descent.",
+        source="derived from the proof of arXiv:2310.00535, Theorem 1, for attention that is a function of each logit",
+        quick=GRID.replace(attention="sigmoid", tau=[0.5, 2.0]),
+        paper=PAPER.replace(attention="sigmoid", tau=[0.5, 2.0]),
+        controls=BREACHES | {"softmax attention": {"attention": "softmax"}},
     ),
     LAWS.claim(
         id="joma.multi_query",
@@ -251,19 +271,19 @@ CLAIMS = (
         id="joma.discrete_identity",
         talks=("training:joma-theorem-1-any",),
         title="What steps of finite size change in JoMA's conserved quantities",
-        statement=r"Plain gradient descent, on the full batch or on random mini-batches, changes $z - \frac{r}{2\tau}\sum_k "
-        r"v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and $z^2 - r\sum_k v_k^2$ (linear "
-        r"attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2$, to rounding; $\Delta$ is the change "
-        r"in step $s$, $z$ a token's logit, $v_k$ its weight at hidden node $k$, $\tau$ the temperature, $r$ the ratio "
-        "of learning rates.",
-        controls={**MOMENTUM, "embeddings not orthonormal": {"noise": 0.3}},
+        statement=r"With one query, plain gradient descent, on the full batch or on mini-batches, changes "
+        r"$z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and "
+        r"$z^2 - r\sum_k v_k^2$ (linear attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2$, to rounding; "
+        r"$\Delta$ is the change in step $s$, $z$ a token's logit, $v_k$ its weight at hidden node $k$, $\tau$ the temperature, "
+        "$r$ the ratio of learning rates.",
+        controls={**MOMENTUM, **ONE_QUERY, "embeddings not orthonormal": {"noise": 0.3}},
         rivals={"the quantities are conserved": jd.off(predicted_drift=0.0)},
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
         title="What weight decay takes from JoMA's conserved quantities",
-        statement=r"Plain gradient descent at the rate $\eta$ with weight decay $\lambda$ on the lower layer and the logits "
-        "changes JoMA's conserved quantities by the sums over its increments that hold without decay and, in addition, "
+        statement=r"Plain gradient descent at the rate $\eta$ with weight decay $\lambda$ on the lower layer and on the logits of "
+        "one query changes JoMA's conserved quantities by the sums over its increments that hold without decay and, in addition, "
         r"by $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) or $-2\eta r\lambda\sum_s(z_s^2 - "
         r"\sum_k v_{k,s}^2)$ (linear attention), to rounding; the sums are over steps $s$, $z$ is a token's logit, "
         r"$v_k$ its weight at hidden node $k$, $\tau$ the temperature, $r$ the ratio of learning rates.",
@@ -275,7 +295,7 @@ CLAIMS = (
         source="derived from arXiv:2310.00535, Theorem 1, with weight decay",
         quick=STEPS.replace(phi=["relu", "tanh"], loss="squared", weight_decay=[0.03, 0.3]),
         paper=STEPS.replace(phi=["relu", "tanh"], weight_decay=[0.03, 0.3], **SIZES),
-        controls={**MOMENTUM, "embeddings not orthonormal": {"noise": 0.3}},
+        controls={**MOMENTUM, **ONE_QUERY, "embeddings not orthonormal": {"noise": 0.3}},
         rivals={
             "Theorem 1, as if without decay": jd.off(predicted_drift="increments"),
             "the continuous law, taken for descent": jd.swap(predicted_drift="lost"),
@@ -284,6 +304,7 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.softmax_sum",
+        bounds="derived: float64 rounding of logits of order one, over changes of at least 1e-5",
         title="Softmax attention conserves the sum of each query's logits",
         statement="With softmax attention, gradient descent with or without momentum conserves the sum over tokens of each "
         r"query's logits, $1^\top z_m$: its change over a run is below $10^{-10}$ of the sum of the logits' absolute "
@@ -299,8 +320,8 @@ CLAIMS = (
         paper=SOFTMAX.replace(ratio=10.0, tau=0.5, **SIZES),
         controls={
             "exp attention": {"attention": "exp"},
-            "Adam": {"optimizer": "adam"},
-            "weight decay": {"weight_decay": 0.1},
+            "Adam": jd.Control({"optimizer": "adam"}, breaks="gradient descent"),
+            "weight decay": jd.Control({"weight_decay": 0.1}, breaks="conserves"),
         },
         rivals={"no normalisation: exp attention's law": jd.off(EXP_TOTAL)},
         plot=plot_total,

@@ -77,6 +77,13 @@ class OneBlock:
         jd.require(self, self.dim >= columns, f"{columns} orthonormal columns need dim >= {columns}", "dim")
 
 
+@jd.setting
+class Elementwise(OneBlock):
+    """The same, with kinds of attention whose law is that of Theorem 1's proof, and not its statement."""
+
+    attention: jd.Code = jd.code(*model.ATTENTIONS, "sigmoid", "relu")
+
+
 def build(s: OneBlock, key: PRNGKeyArray) -> tuple[model.Params, model.Block, model.Batch]:
     """Network and data of one run: each node starts active on average; nodes beyond ``s.nodes`` are zero and stay zero."""
     k_embed, k_rest = jax.random.split(key)
@@ -113,7 +120,7 @@ def used_queries(s: OneBlock) -> Float[Array, " q"]:
 
 def sides(s: OneBlock, block: model.Block, params: model.Params) -> tuple[Float[Array, "m k"], Float[Array, " m"]]:
     """The law's weights v and its logits' side, for the first query or summed over the queries in use."""
-    return model.projected(params, block), used_queries(s) @ theory.conserved_side(params.z, s.attention)
+    return model.projected(params, block), used_queries(s) @ theory.conserved_side(params.z, s.attention, s.tau)
 
 
 def law(s: OneBlock, v: Float[Array, "T m k"], side: Float[Array, "T m"]) -> Float[Array, "T m"]:

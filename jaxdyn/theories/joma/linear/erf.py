@@ -156,7 +156,9 @@ FOLLOWING = {"gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback":
 BREACHES = {
     **FOLLOWING,
     "tanh in place of the linear activation": {"phi": "tanh"},
-    "attention learns 1.5 times as fast": {"ratio": 1.5, "horizon": 0.7},
+    "attention learns 1.5 times as fast": jd.Control(
+        {"ratio": 1.5, "horizon": 0.7}, why="Faster attention blows up earlier, so its run has to end earlier."
+    ),
     "no attention": {"attention": "none"},
 }
 STEPS = [4e-3, 2e-3, 1e-3]  # of gradient descent, in units of t*
@@ -166,7 +168,7 @@ SOURCE = "arXiv:2310.00535, Theorem 2"
 STUDY = jd.Study(
     trial=trial,
     evidence="flow",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, a relative 1e-11 a step",
     quick=ONE,
     paper=PAPER,
     seeds=4,
@@ -193,12 +195,14 @@ STUDY = jd.Study(
 
 erf_law = STUDY.claim(
     id="joma.erf",
+    bounds="derived: the solver's tolerance of 1e-11 a step, and Euler's error at steps of at most .4% of the time",
     talks=("training:joma-theorem-2",),
     title="The weights of all tokens grow by one law, an error function",
     statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
     r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
     "saliency): to $10^{-8}$ along gradient flow, and to 1% and up to an error of first order in the step size along "
     "gradient descent.",
+    decides={"all tokens": ("flow: error of v from the erf law", "softmax-like attention with non-uniform b̄")},
     tested="A layer with {attention} attention and one linear node under upper gradients that are drawn once and stay; "
     "{tokens} tokens, {samples} samples. Gradient flow from zero until the largest weight is 6, and gradient descent "
     "at steps of {step} of the time to the blow-up, until 80% of it has passed; seeds: {seeds}.",
@@ -206,7 +210,10 @@ erf_law = STUDY.claim(
     paper=PAPER.replace(step=STEPS),
     judge=erf_judge,
     controls={
-        "softmax-like attention with non-uniform b̄": {"attention": "shared", "tilt": 1.0, "normalizer": 1.0},
+        "softmax-like attention with non-uniform b̄": jd.Control(
+            {"attention": "shared", "tilt": 1.0, "normalizer": 1.0},
+            why="This attention alone has a mean b̄ that can be non-uniform, and a normaliser of its own in place of a constant.",
+        ),
         **BREACHES,
     },
     rivals=LAWS,
@@ -233,6 +240,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.blowup",
+        bounds="derived: the solver's tolerance of 1e-11 a step, and erfc(6/sqrt 2), left of the way at a weight of 6",
         talks=("training:joma-blowup", "training:joma-linear-equation"),
         title="When exp attention blows up, and where the other tokens stop",
         statement=r"For one linear node with exp attention and stationary upper gradients, $\mathrm{erf}(w_l/\sqrt{2}) = "
@@ -256,6 +264,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.sparse_linear",
+        bounds="derived: the solver's tolerance of 1e-11 a step, and the closed form unless saliencies agree to 1e-6",
         talks=("training:joma-sparser",),
         title="With a linear node, attention becomes ever sparser",
         statement="For one linear node with exp attention and stationary upper gradients, started at zero, the entropy of "
@@ -264,7 +273,10 @@ CLAIMS = (
         source="arXiv:2310.00535, consequence of Theorem 2 (contrast to Theorem 4)",
         judge=sparse_judge,
         controls={
-            "nonlinear dynamics: gradients follow the weights": {"feedback": 0.3, "horizon": 3.0},
+            "nonlinear dynamics: gradients follow the weights": jd.Control(
+                {"feedback": 0.3, "horizon": 3.0},
+                why="Gradients that follow the weights prevent the blow-up, and attention spreads again only after its time.",
+            ),
             "no attention": {"attention": "none"},
         },
         rivals={"attention stays uniform": jd.off(predicted_entropy="initial_entropy")},
@@ -276,10 +288,11 @@ CLAIMS = (
         id="joma.softmax_clock",
         title="A common softmax normaliser changes the clock, not the weights' law",
         evidence="reduced",
-        statement="In the reduced dynamics of one linear node under softmax attention whose normaliser $A(t)$ is common to all "
-        r"samples and whose mean $\bar b$ is uniform, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
+        statement="In the reduced dynamics of one linear node under softmax attention with a normaliser $A(t)$ that the "
+        r"samples share and a uniform mean $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
         r"b_l))/A(t)$, started at zero, $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$, as with "
         r"exp attention ($v_l$: weight, $\Delta_l$: saliency).",
+        decides={"all tokens": ("error of v from the erf law", "non-uniform b̄")},
         tested="Reduced dynamics: a layer with one linear node under upper gradients that are drawn once and stay, attention "
         "with a normaliser common to all samples; {tokens} tokens, {samples} samples. Flow from zero for up to the "
         "blow-up time of exp attention; seeds: {seeds}.",

@@ -322,6 +322,12 @@ CLAIMS = (
         "error of first order in the step size, and to 3% when extrapolated to step size 0. On average the gradient's "
         "stable rank first falls by a factor of 1.05 to 1.25, returns by at least 1.3 and then falls again by at least "
         "1.4; in most runs this last fall is the larger one.",
+        decides={
+            "first": (
+                "srank(gradient) at the start over its lowest value before it returns",
+                "attention stays as at the start (the gradient's stable rank is constant)",
+            )
+        },
         judge=judge_trained,
         controls={
             "attention stays as at the start (the gradient's stable rank is constant)": {"ratio": 0.0},

@@ -64,7 +64,7 @@ class LinearLayer:
     tilt: jd.Swept = 0.0
     feedback: jd.Swept = 0.0
     ratio: jd.Swept = 1.0
-    step: jd.Swept = jd.field(1e-3, above=0, at_most=TRAINED_TO / CHECKPOINTS)
+    step: jd.Swept = jd.field(1e-3, above=0, at_most=TRAINED_TO / CHECKPOINTS, role="rate")
     horizon: jd.Swept = jd.field(1.0, above=0)
 
     def __post_init__(self) -> None:

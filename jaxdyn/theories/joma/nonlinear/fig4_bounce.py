@@ -249,7 +249,7 @@ BOUNCE = jd.Study(
     r"logits; dashed: theory. Right: $v$ of the first run over the tokens at equally spaced times, coloured by time, and $\mu$ "
     r"(dashed).",
 )
-BREACHES = {"linear dynamics": {"drive": "linear"}, "all mu equal": {"spread": 0.0}}
+BREACHES = {"linear dynamics": {"drive": "linear"}, "all mu equal": jd.Control({"spread": 0.0}, breaks=r"\mu")}
 UNIFORM = jd.swap(predicted_entropy=float(np.log(10)), predicted_limit=float(np.log(10)))
 TEXT_LOGITS = jd.swap(predicted_entropy="text", predicted_limit="text_limit")
 
@@ -262,6 +262,7 @@ CLAIMS = (
         "normalised over the tokens by a sum that is not differentiated) the entropy of attention falls by at least "
         r".02 nats and then rises by at least .01 to that of $\mathrm{softmax}(\mu^2/T)$, with $T = 3$, along the exact "
         r"solution of $\dot v = (\mu - v)\circ\mathrm{softmax}(v^2/T)$.",
+        decides={"first concentrates and then spreads again": ("rise of the entropy to its limit", "linear dynamics")},
         judge=judge,
         controls=BREACHES,
         rivals={"attention stays uniform": UNIFORM, "the text's logits, $v^2/2$": TEXT_LOGITS},
@@ -292,6 +293,7 @@ CLAIMS = (
         statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ with $T "
         "= 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one "
         "step). The text's logits $v^2/2$ do not give these numbers.",
+        decides={"minimum": ("entropy at the minimum", "the text's logits, v^2/2")},
         tested=r"The recursion itself, with the figure's ten critical values $\mu$, steps $\eta$ of {eta} and all weights $v$ "
         "at {start} in the beginning.",
         quick=jd.grid(Bounce, draw="fig4"),

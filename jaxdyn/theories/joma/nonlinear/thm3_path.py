@@ -242,7 +242,7 @@ CLAIMS = (
         "displacement of the ODE's (root mean square over runs and times, Monte Carlo error removed), and within 1% "
         "along the path.",
         judge=judge_path,
-        controls={"anisotropic noise": {"anisotropy": 0.8}},
+        controls={"anisotropic noise": jd.Control({"anisotropy": 0.8}, breaks="isotropic mixture")},
         rivals={"nothing moves": jd.off(predicted_path=0.0), "no residual path: xi dropped": jd.swap(predicted_path="without_xi")},
         plot=plot_path,
         caption=r"Left: mean displacement of $(v, \xi)$ of the trained nodes, extrapolated to step size 0, against the ODE; one "
@@ -275,6 +275,7 @@ CLAIMS = (
                 }
             ),
             "training ends at a cluster centre": {NEAREST: 1.0, INSIDE: 1.0},
+            "training ends at right angles to all centres, and always slowly": {NEAREST: 0.0, INSIDE: 0.0, SLOWER: 1.0},
         },
         plot=plot_critical,
         caption=r"Largest absolute cosine of $v$ with a cluster centre, at the end of training against the start; one point per "

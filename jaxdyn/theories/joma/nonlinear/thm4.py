@@ -210,7 +210,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=64,
     evidence="reduced",
-    bounds="derived",
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step, and exp(-20), what is left of a token's way at s = 20",
     tested="Reduced dynamics, no network in training: the flow of one linear node with {attention} attention and upper "
     r"gradient $\mu - v$ inserted, {tokens} tokens, random $\mu$ with components between {mu_low} and {mu_high}, "
     "weights between -{start} and {start} at the start; seeds: {seeds}.",
@@ -241,7 +241,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_linear",
-        title="Under linear attention large weights are sped up only in proportion",
+        title="Under linear attention large weights are not sped up exponentially",
         statement=r"In the reduced dynamics of one linear node with linear attention near a critical point $\mu$, with $s_j=\ln "
         r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$, the ratio of speeds is not exponential in $\mu$: $\dot v "
         r"= (\mu - v)\sqrt{v^2+c}$ gives $\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$.",
@@ -258,6 +258,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_offset",
+        bounds="derived: the solver's tolerance, a relative 1e-10 a step, and the term in 1/t^2 of the offset",
         title="How Theorem 4's ratio is approached: as one over time",
         statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$, with $s_j=\ln "
         r"1/(1-v_j/\mu_j)$ counted from the start, $s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}\,(1-c_j/t)/(1-c_k/t)$ late in the "
@@ -272,10 +273,12 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.time_change",
+        bounds="derived: the solver's tolerance, a relative 1e-10 a step",
         title="Near a minimum the softmax's normaliser changes only the clock",
-        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$, dividing all speeds of exp attention "
+        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$, dividing the speeds of exp attention "
         r"by the same $A(t)$, as the softmax does, leaves the orbit as it is and changes the clock: the time is $\tau = "
         r"\sum_j (s_j - s_j(0))$, with $s_j=\ln 1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$.",
+        decides={"only": ("s on the orbit of exp attention", "a step size per component")},
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
         controls={"a step size per component": {"rate_spread": 0.3}, "linear attention": {"attention": "linear"}},

@@ -30,18 +30,27 @@ def exponent(ds: xr.Dataset) -> xr.DataArray:
     return (kappa * np.log(ds.measured_speed)).sum("token", min_count=1) / (kappa**2).sum("token", min_count=1)
 
 
+def predicted_growth(ds: xr.Dataset) -> float:
+    """The same in the prediction: 1 at Theorem 4's rates; 0 at the Hessian's, whose slowest mode is seen in all rows in the end."""
+    same = (ds.predicted_distance == ds.theorem) | ds.theorem.isnull()
+    return float(same.all())
+
+
 def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
-    """Distances over the last decades against the linear descent of the Hessian, and how speeds grow with the norm."""
+    """Distances over the last decades, and how speeds grow with the norm, against the prediction."""
     far = ds.decades >= DECADES  # NaN: a run outside the assumptions
     share = far.where(ds.decades.notnull()).mean("seed")
     ds = ds.assign({name: ds[name].where(far) for name in ("measured_distance", "measured_speed")})
     predicted = np.maximum(ds.predicted_distance, LEAST)
     miss = np.sqrt((np.log(ds.measured_distance / predicted) ** 2).mean(["window", "token"]))
+    growth = predicted_growth(ds)
     return [
         jd.gate("loss in the end over loss at the start", ds.loss.isel(end=-1) / ds.loss.isel(end=0), at_most=LEARNED),
         jd.gate("share of runs whose rows approach their limit over two decades or more", share, at_least=0.8),
         jd.mean_within("ln of the rms error of the log distance from the limit", np.log(miss), over="seed", high=np.log(TYPICAL)),
-        jd.mean_within("growth of ln speed with half the squared norm", exponent(ds), over="seed", low=-0.2, high=0.2),
+        jd.mean_within(
+            "growth of ln speed with half the squared norm", exponent(ds), over="seed", low=growth - 0.2, high=growth + 0.2
+        ),
     ]
 
 
@@ -106,9 +115,20 @@ trained = STUDY.claim(
     r"not grow with $\|\mu_l\|^2/2$, as Theorem 4's would: the slope of their logarithm is within .2 of zero, mean over "
     "runs.",
     form="hessian",
+    decides={
+        "as the Hessian of the loss at the limit says": (
+            "ln of the rms error of the log distance from the limit",
+            "the rates of Theorem 4",
+        )
+    },
     judge=judge_trained,
     assumes=(jd.below("unconverged", 1e-4),),
-    controls={"one token a sample, linear nodes, exp attention": ONE},
+    controls={
+        "one token a sample, linear nodes, exp attention": jd.Control(
+            ONE,
+            why="Only all of these together make blocks whose tokens do not interact, and smaller steps for their larger rates.",
+        )
+    },
     rivals={
         "nothing moves": jd.off(jd.initial("window", "predicted_distance")),
         "the rates of Theorem 4": jd.swap(predicted_distance="theorem"),
@@ -127,7 +147,8 @@ CLAIMS = (
         title="Theorem 4's rates in trained blocks with self-attention",
         statement="Beyond Theorem 4's assumption of curvature one, where a block with softmax self-attention and tanh nodes is "
         r"trained to convergence, the rows of its weights $V$ approach their limit $\mu$ at rates in proportion to "
-        r"$e^{\|\mu_l\|^2/2}$.",
+        r"$e^{\|\mu_l\|^2/2}$: their distances over the last decades to 4% (root mean square over tokens and times, geometric mean "
+        r"over runs), and the slope of the logarithm of their speeds in $\|\mu_l\|^2/2$ to .2 of one, mean over runs.",
         form="theorem",
         source="arXiv:2310.00535, Theorem 4",
     ),

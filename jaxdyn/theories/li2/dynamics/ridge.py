@@ -131,6 +131,18 @@ def unridged(f: Float[Array, "n K"], y: Float[Array, "n M"], cutoff: float = 1e-
     return Unridged(back - u @ (u.T @ back), u * jnp.square(inverse) @ (u.T @ back))
 
 
+def span(f: Float[Array, "n K"], y: Float[Array, "n M"], cutoff: float = 1e-9) -> tuple[Float[Array, ""], Float[Array, " r"]]:
+    """Share of the squared targets outside the span of the features, and the features' singular values, infinite where they are 0.
+
+    Singular values below ``cutoff`` times the largest count as zero, as in ``unridged``.
+    """
+    f, y = centred(f), centred(y)
+    u, s, _ = linalg.svd(f)
+    there = s > cutoff * s[0]
+    rest = y - (u * there) @ ((u * there).T @ y)
+    return jnp.sum(jnp.square(rest)) / jnp.sum(jnp.square(y)), jnp.where(there, s, jnp.inf)
+
+
 def kernel(activation: str | Callable[[Array], Array], t: int, scale: float = 1.0) -> float:
     r""":math:`k(t) = E[\sigma(a)\sigma(b)]`, a and b Gaussian of variance :math:`2s^2` and covariance :math:`t s^2`, t in 0, 1, 2.
 

@@ -108,10 +108,12 @@ CLAIMS = (
         title="Which energies Fourier and memorising nodes have in figure 7",
         statement=rf"Energies of nodes with $\sigma = x^2$ and norm 1, on {PARTIAL} of the $127^2$ pairs, as in figure 7: of "
         "one frequency, and of a node that has climbed from a single pair. On all pairs a frequency has $M/4$; a norm of 1 for "
-        rf"each operand multiplies all by 4. Does a normalisation give the {LOW:g} and {HIGH:g} that are printed next to a "
-        "generalising and a memorising network? Their ratio does not depend on it.",
+        rf"each operand multiplies all by 4. Does a normalisation give the {LOW:g} and {HIGH:g} that are printed next to the "
+        "networks of rate .002, which generalises, and of rate .005, which memorises, if these are the energies of Fourier and of "
+        "memorising nodes? Their ratio does not depend on it.",
         expected="measured",
         judge=judge,
+        controls={"energies on all pairs": jd.swap(measured_fourier="fourier_whole", measured_memory="memory_whole")},
         rivals={
             "as printed, at norm 1": {FOURIER: LOW, MEMORY: HIGH},
             "as printed, at norm 1 for each operand": {FOURIER: LOW / 4, MEMORY: HIGH / 4},

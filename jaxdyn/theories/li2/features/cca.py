@@ -117,7 +117,7 @@ CLAIMS = (
         r"largest energy of linear nodes with whitened inputs is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical "
         "correlation of inputs and targets.",
         talks=("grokking:li2-cca",),
-        bounds="derived",
+        bounds="derived: float64 rounding of singular value decompositions",
         judge=judge,
         controls={"classes of different sizes": {"uneven": 1}},
         rivals={

@@ -317,11 +317,14 @@ STUDY = jd.Study(
     source=SOURCE,
     form="derived",
     evidence="reduced",
-    bounds="derived",
+    bounds="derived: the convergence of the ascents; zero eigenvalues are counted",
     tested="{starts} random starts on each of several groups, commutative and not, with irreps of real, complex and "
     "quaternionic type, followed for {steps} steps of ascent; {seeds} seeds. Derivatives by automatic differentiation.",
 )
-RELU = jd.Control({"activation": "relu", "groups": ("S3",)}, every_seed=True)
+RELU = jd.Control(
+    {"activation": "relu", "groups": ("S3",)}, every_seed=True, why="another activation breaks it on one group as on all of them"
+)
+STARTS, QUARTER = jd.swap(measured_purity="start_purity"), jd.scaled(predicted_energy=0.25)
 LEVELS = "Energy at the end of each ascent from a random start, by group: dots, ends of all runs; bars, the predicted levels."
 
 VALUES = STUDY.claim(
@@ -335,8 +338,8 @@ VALUES = STUDY.claim(
     "unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy $M/2d$ for "
     "real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
     judge=judge_values,
-    controls={"relu": RELU},
-    rivals={"quaternionic type taken for real": quaternionic_as_real},
+    controls={"relu": RELU, "starts instead of ends": STARTS},
+    rivals={"quaternionic type taken for real": quaternionic_as_real, "a quarter of the energy, as printed": QUARTER},
     plot=plot_values,
     caption=LEVELS,
 )
@@ -345,12 +348,18 @@ SET = STUDY.claim(
     talks=("grokking:li2-theorem-2",),
     title="The maxima of a node's energy have Fourier blocks of rank one",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
-    r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, with any "
-    "directions a and b, a common r and half of the norm each (quaternionic type: two equal singular values). A random u in "
-    r"the irrep with v = u has the energy $(2M/d) \sum_i s_i^4$ of its singular values $s_i$ instead, in a group of M elements.",
+    r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, "
+    "with directions a and b, a common r and half of the norm each (quaternionic type: two equal singular values). "
+    r"A random u in the irrep with v = u has the energy $(2M/d) \sum_i s_i^4$ of its singular values $s_i$ instead, "
+    "in a group of M elements.",
     judge=judge_set,
     controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
-    rivals={"each u in the irrep is a maximum": any_direction},
+    rivals={
+        "each u in the irrep is a maximum": any_direction,
+        "the whole norm in the weights for one operand": jd.scaled(predicted_values=2**0.5, predicted_balance=2.0),
+        "blocks of u and v without a common direction": jd.swap(predicted_aligned=0.0),
+        "half of that energy for a random u": jd.scaled(predicted_mixture=0.5),
+    },
     plot=plot_set,
     caption="Left: second singular value of the blocks at the ends of ascents and of random functions in the irrep, by group, "
     "for groups with irreps of higher degree; dotted, the value for quaternionic type. Right: energy of random functions with "
@@ -382,8 +391,10 @@ CYCLIC = STUDY.claim(
     "of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
-    controls={"starts instead of ends": jd.swap(measured_purity="start_purity")},
-    rivals={"energy of a pair for the alternating sign": sign_as_pair},
+    quick=jd.grid(Maxima, groups=("7", "8")),
+    paper=jd.grid(Maxima, groups=("7", "8", "15"), starts=32),
+    controls={"starts instead of ends": STARTS},
+    rivals={"energy of a pair for the alternating sign": sign_as_pair, "a quarter of the energy, as printed": QUARTER},
     plot=plot_cyclic,
     caption=LEVELS,
 )

@@ -111,8 +111,14 @@ CLAIMS = (
         statement=r"The regular representation of a group is $R_h = Q\bigl(\bigoplus_k I_{m_k} \otimes C_k(h)\bigr)Q^*$ with a "
         r"unitary $Q$ and $m_k = d_k$ copies of the irrep $C_k$ of degree $d_k$, for all elements $h$, to $10^{-9}$.",
         talks=("grokking:li2-decomposition",),
-        bounds="derived",
+        bounds="derived: float64 rounding of a change of basis",
         judge=judge,
+        decides={
+            "all elements": (
+                "largest entry of the representation minus its blocks",
+                "permutations that are no products by an element",
+            ),
+        },
         controls={"permutations that are no products by an element": {"stranger": 1}},
         rivals={"each irrep occurs once": jd.swap(predicted_often=lambda ds: ds.predicted_often.clip(max=1.0))},
     ),

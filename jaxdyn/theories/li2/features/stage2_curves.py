@@ -314,7 +314,7 @@ UNTIL_WHEN = jd.Study(
     rivals={
         "outputs are sums over nodes: inverse in K": {WIDTH: -1.0},
         "momentum is a factor: the same training time at all rates": {RATE: same_at_all_rates},
-        "nodes stay independent to the last epoch": {RATIO: to_the_last},
+        "nodes stay independent to the last epoch": jd.off({RATIO: to_the_last}),
         "nodes are independent until the flow's own end": {RATIO: 0.0},
     },
     recorded={

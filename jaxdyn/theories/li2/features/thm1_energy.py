@@ -229,7 +229,7 @@ ENERGY = jd.Study(
     source=SOURCE,
     form="derived",
     evidence="algebra",
-    bounds="derived",
+    bounds="derived: float64 rounding, squared where the energy is 0",
     tested="{nodes} nodes with Gaussian weights on all pairs of several groups, commutative and not; {seeds} seeds.",
 )
 
@@ -262,7 +262,7 @@ CLAIMS = (
         r"X, activation $\sigma$ and targets $\tilde Y$ minus their means.",
         judge=judge_gradient,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding of two gradients",
         controls={"targets not centred, unbalanced classes": {"centred": 0.0}},
         rivals={"nothing moves": jd.swap(predicted_any=0.0, predicted_group=0.0)},
         plot=plot_gradient,
@@ -274,11 +274,12 @@ CLAIMS = (
         id="li2.energy_decomp_as_printed",
         talks=("grokking:li2-energy-group",),
         title="Printed: an irrep's energy is a squared trace",
-        statement=r"As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, but "
-        r"for the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs and $\sigma = "
-        r"x^2$ the node's cross terms $2 u v^\top$), that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r "
-        r"\mathrm{tr}\, \hat S_{k,r}|^2$, with the blocks of S in the copies r of the irreps k, of degrees $d_k$. A squared trace "
-        "stands for the squared norm of a block, which is right for commutative groups alone.",
+        statement="As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, "
+        r"but for the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs "
+        r"and $\sigma = x^2$ the node's cross terms $2 u v^\top$ of the weights $u$ and $v$ for the two operands), "
+        r"that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r \mathrm{tr}\, \hat S_{k,r}|^2$, with the "
+        "blocks of S in the copies r of the irreps k, of degrees $d_k$. A squared trace stands for the squared norm "
+        "of a block, which is right for commutative groups alone.",
         printed=r"talk grokking, energy for group input: $\frac{1}{2} \sum_{h} \langle \tilde{R}_h, S \rangle_F^2 = \frac{M}{2} "
         r"\sum_{k \neq 0} \frac{1}{d_k} \left| \sum_{r} \operatorname{tr}(\hat{S}_{k,r}) \right|^2$",
         source=f"{SOURCE}, equations 20 and 21",
@@ -289,7 +290,7 @@ CLAIMS = (
         title="A linear node has no energy to climb",
         statement="An identity: on all pairs a node with linear activation has the energy 0, whatever its weights.",
         judge=judge_linear,
-        controls={"x^2": jd.swap(measured_linear="measured_energy")},
+        controls={"x^2": jd.Control(jd.swap(measured_linear="measured_energy"), breaks="linear activation")},
         rivals={},
         plot=plot_linear,
         caption="Energy of random nodes on each group, linear and with $x^2$, one dot per node and run; the line is the bound.",

@@ -302,9 +302,13 @@ CLAIMS = (
         title="A residual block delays generalisation",
         bounds=jd.tuned(on="0:4", confirmed_on="4000:4008"),
         statement="A residual block between the hidden layer and the top delays generalisation: ReLU networks that fit their "
-        "training pairs need on average at least three times as many epochs to a test accuracy of .95 from the normal start; "
-        "those that do not get there count with all epochs.",
+        "training pairs need on average at least three times as many epochs to a test accuracy of .95 from the "
+        "normal start; those that do not get there count with the length of training.",
         judge=judge_delay,
+        excused={
+            "data read: measured_time": "networks with the block that have not generalised by the end count with its length, as "
+            "the statement says: the delay is longer than what is judged"
+        },
         controls={"times with and without the block exchanged": exchanged("blocks")},
         rivals={"the block does not matter": jd.off({DELAY: 0.0})},
     ),
@@ -327,8 +331,8 @@ CLAIMS = (
         bounds=jd.tuned(on="4000:4008", confirmed_on="18000000:18000016"),
         source="arXiv:2509.21519, figure 17 (up to ten times faster)",
         statement="ReLU networks without a residual block generalise sooner when their top layer starts at zero than from the "
-        "normal start: in at least 5% fewer epochs to a test accuracy of .95 on average; those that do not get there count "
-        "with all epochs.",
+        "normal start: in at least 5% fewer epochs to a test accuracy of .95 on average; those that do not get "
+        "there count with the length of training.",
         judge=judge_start,
         controls={"both starts exchanged": exchanged("top")},
         rivals={"the start does not matter": jd.off({SOONER: 0.0})},

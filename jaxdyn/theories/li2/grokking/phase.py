@@ -295,15 +295,17 @@ CLAIMS = (
     DECAY.claim(
         id="li2.no_decay",
         talks=("grokking:li2-no-decay",),
-        title="Decay of the hidden layer, not of the top, makes networks generalise",
+        title="Hidden-layer decay makes networks generalise sooner than top decay",
         bounds=TUNED,
-        statement=r"Networks with $\sigma = x^2$ that fit their training pairs do not generalise without weight decay, with a "
-        "test accuracy below .2; with decay of both layers it is above .95. Decay of the top layer alone, the theory's ridge, "
-        "leaves it below .5; decay of the hidden layer alone brings it above .9.",
+        # with decay of the top layer alone the same networks generalise, too, by 5000 to 6000 epochs
+        statement=r"After 800 epochs (1000 at the published sizes) networks with $\sigma = x^2$ that fit their training pairs have "
+        "a test accuracy below .2 without weight decay, and above .95 with decay of both layers. Decay of the hidden layer alone "
+        "brings it above .9 by then; decay of the top layer alone, the theory's ridge, leaves it below .5 by then.",
         judge=judge_decay,
         controls={"accuracy on the training pairs for that on the others": jd.swap(test_accuracy="train_accuracy")},
         rivals={
             "decay changes nothing": jd.off({BOTH: ended("neither"), HIDDEN: ended("neither")}),
+            "decay of the top layer holds the network back, whatever the hidden layer's": {BOTH: ended("top")},
             "the ridge of the top layer is what counts": {TOP: ended("both"), HIDDEN: ended("neither")},
         },
         plot=plot_decay,

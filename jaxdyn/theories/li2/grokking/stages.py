@@ -162,10 +162,16 @@ CLAIMS = (
         id="li2.stages",
         talks=("grokking:li2-figure-stages",),
         title="The hidden layer's signal peaks before the network generalises",
-        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, the "
-        r"signal $\|G_F\|$ that the hidden layer receives first rises, by at least 30%, is largest before the test accuracy "
-        "reaches one half, and ends at a quarter of its maximum at most.",
+        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, "
+        r"the signal $\|G_F\|$ that the hidden layer receives rises by at least 30% from its start, is largest "
+        "before the test accuracy reaches one half, and ends at a quarter of its maximum at most.",
         judge=judge,
+        decides={
+            "largest": (
+                "epochs from the largest |G_F| to a test accuracy of one half",
+                "accuracy on the training pairs for that on the others",
+            ),
+        },
         bounds=jd.tuned(on="0:8", confirmed_on="5000:5008"),
         controls={"accuracy on the training pairs for that on the others": jd.swap(curve_test_accuracy="curve_train_accuracy")},
         rivals={"the signal stays as it is at the start": jd.off({RISE: 1.0, FALL: 1.0})},
@@ -184,8 +190,9 @@ CLAIMS = (
         paper=STUDY.paper.replace(lr=5e-4),
         seeds=10,
         judge=judge_order,
+        decides={"largest": (EARLIER.format("gradient"), "V and W exchanged")},
         bounds=jd.tuned(on="0:10", confirmed_on="31000000:31000010"),
-        controls={"V and W exchanged": EXCHANGED},
+        controls={"V and W exchanged": jd.Control(EXCHANGED, breaks="the top layer V moves before")},
         rivals={"both layers move together": jd.off({EARLIER.format("gradient"): 0.0, EARLIER.format("change"): 0.0})},
         plot=plot,
         caption="Norms of the signal $G_F$ that the hidden layer receives and of the loss's gradients for V and W, each over "

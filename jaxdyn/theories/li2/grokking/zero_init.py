@@ -65,7 +65,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.zero_init",
-        title="Starting the top layer at zero helps most when pairs are scarce",
+        title="Starting the top layer at zero helps more where pairs are scarce",
         bounds=jd.tuned(on="0:24", confirmed_on="20000000:20000024"),
         statement=r"Compared with the normal start, a top layer that starts at zero brings networks with $\sigma = x^2$ to a "
         "test accuracy of .95 in at least 5% fewer epochs on average where pairs are scarce, and the epochs gained there are "

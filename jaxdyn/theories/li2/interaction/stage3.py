@@ -42,7 +42,7 @@ class Stages:
 
     lr: jd.Swept = jd.field(0.01, above=0)
     ratio: jd.Swept = jd.field(1.0, above=0)
-    eta: jd.Swept = jd.field(0.2, above=0)
+    eta: jd.Swept = jd.field(0.2, above=0, role="none")
     decay: jd.Swept = 0.2  # of W
     ahead: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # where V starts: 0 as usual, 1 at its ridge solution
     horizon: jd.Swept = jd.field(16.0, above=0)  # in the hidden layer's time
@@ -276,7 +276,7 @@ CAPTION = "Times at which the three stages end against the {}: median and centra
 CLAIMS = (
     STUDY.claim(
         id="li2.stage3_flow",
-        title="How far networks are from the flow with the top layer always fitted",
+        title="How far networks are from the flow with a fitted top layer",
         statement="In the theory's Stage III the hidden layer W moves with the top layer V at its ridge solution on the "
         "features of each moment, the slaved flow. Measured: how far networks that train both layers, and whose V even starts "
         "at that solution, depart from this flow, over how far they move, at equal rates of both layers and with V up to 16 "
@@ -286,7 +286,7 @@ CLAIMS = (
         rivals={
             "V is at its ridge solution throughout": {EQUAL: 0.0, FASTEST: 0.0},
             "V lags by one over its rate": {POWER: -1.0},
-            "nothing moves": jd.swap(predicted_weights="start"),
+            "nothing moves": jd.off(predicted_weights="start"),
             "V stays at its ridge solution on the first features": jd.swap(predicted_weights="fixed"),
         },
         recorded={
@@ -315,6 +315,7 @@ CLAIMS = (
         expected="measured",
         rivals={
             "V converges on frozen features first": {NEAR: 0.0} | powers("eta", -1.0),
+            "the ridge plays no part": jd.off(powers("eta", 0.0, 0.0, 0.0)),
             "the stages end in their order": {ORDER: 1.0},
             "all times are inverse in the ridge": powers("eta", -1.0, -1.0, -1.0),
         },
@@ -341,6 +342,7 @@ CLAIMS = (
         expected="measured",
         rivals={
             "V converges on frozen features first": {NEAR: 0.0},
+            "the decay plays no part": jd.off(powers("decay", 0.0, 0.0)),
             "times are inverse in the decay": powers("decay", -1.0, -1.0),
             "times are proportional to the decay": powers("decay", 1.0, 1.0),
         },

@@ -85,6 +85,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     return [jd.mean_reading(name, off.isel(epoch=at), over=over) for name, at in ((EARLY, 0), (LATE, -1))]
 
 
+def halved(part: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A control: the gain in one part of the irreps is half of what it is."""
+    return jd.swap(measured_gain=lambda ds: ds.measured_gain.where(ds.part != part, ds.measured_gain / 2))
+
+
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """The ratio of gains along training, with Theorem 8's factor, and the test accuracy."""
     left, right = fig.subplots(1, 2)
@@ -119,7 +124,11 @@ CLAIMS = (
         "such irreps, compared with its part in irreps that no other node holds, early in training and late?",
         judge=judge,
         expected="measured",
-        rivals={"Theorem 8: held features are halved": dict.fromkeys((EARLY, LATE), float(np.log(0.5)))},
+        controls={"the gain in held irreps halved": halved("held"), "the gain in free irreps halved": halved("free")},
+        rivals={
+            "all irreps alike": jd.off({EARLY: 0.0, LATE: 0.0}),
+            "Theorem 8: held features are halved": dict.fromkeys((EARLY, LATE), float(np.log(0.5))),
+        },
         recorded={
             "logarithm of the gain in held irreps over free ones, first record, mean": (-0.029, -0.006995, 0.015),
             "the same at the end of training, mean": (-0.0765, -0.0393, -0.00214),

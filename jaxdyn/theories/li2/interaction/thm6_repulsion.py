@@ -31,7 +31,7 @@ class Pairs:
 
     activation: jd.Code = jd.code(*model.STUDIED)
     nodes: jd.Swept = jd.field(12.0, at_least=FIRST)
-    eta: jd.Swept = jd.field(0.5, above=0)
+    eta: jd.Swept = jd.field(0.5, above=0, role="none")
     assumed: jd.Swept = jd.field(1.0, above=0)  # the ridge of the formula, in parts of eta
     group: str = "7"
     samples: int = jd.field(40, at_least=2)
@@ -114,7 +114,7 @@ CLAIMS = (
         "residual of a ridge fit by all other nodes: nodes that share what the others lack repel each other.",
         judge=judge_identity,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding of an inverse; a sign is right or not",
         controls={"a tenth more ridge in the formula": {"assumed": 1.1}},
         rivals={
             "no interaction": jd.swap(predicted_b=0.0),

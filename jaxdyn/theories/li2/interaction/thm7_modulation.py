@@ -178,7 +178,7 @@ STUDY = jd.Study(
     source=SOURCE,
     form="derived",
     evidence="reduced",
-    bounds="derived",
+    bounds="derived: float64 rounding of least squares, and the convergence of the ascents",
     tested="Several groups, commutative and not; the layer holds every second irrep, the top layer is that of least squares; "
     "{starts} ascents on each group, of {steps} steps; {seeds} seeds.",
 )
@@ -192,6 +192,7 @@ RESIDUAL = STUDY.claim(
     "product h and class h'. Further nodes then have the energy of the irreps outside of S alone, and in the reduced dynamics "
     "all their ascents end outside of S, at the maxima there.",
     judge=judge,
+    decides={"all their ascents": ("share of an ascent's end in irreps held", "nothing learned")},
     controls={"nothing learned": {"learned": 0.0}},
     rivals={"no modulation, the energy of all irreps": jd.swap(predicted_energy="whole")},
     plot=plot,
@@ -208,7 +209,7 @@ CLAIMS = (
         title="Printed: the residual has rank one in each irrep",
         statement=r"As printed: for all pairs and $\sigma = x^2$, a hidden layer that holds the irreps S leaves the residual "
         r"$\Phi\Phi^*$ with the columns $\sqrt{d_k / M}\, \chi_k$, $k \notin S$ (degree $d_k$, character $\chi_k$, M elements), "
-        "of rank one in each irrep.",
+        r"of rank one in each irrep. (Print has $k \in S$, but concludes that the missing irreps, $k \notin S$, remain.)",
         printed=r"arXiv:2509.21519, theorem 7: $\Phi_S = [\sqrt{d_k / M}\, \chi_k]_{k \in S}$",
         form="printed",
     ),

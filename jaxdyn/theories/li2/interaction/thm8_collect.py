@@ -195,7 +195,7 @@ STUDY = jd.Study(
     paper_seeds=16,
     source=SOURCE,
     form="derived",
-    bounds="derived",
+    bounds="derived: a winner is right or not; the ascents converge to rounding errors",
     tested=TESTED,
 )
 
@@ -229,6 +229,10 @@ CLAIMS = (
         tested=f"{TESTED} Shares of wins may be off by 3% of the standard deviation of one draw, numbers of nodes by a fifth, "
         "and by an eighth where learned features are slowed.",
         judge=judge_collect,
+        decides={
+            "all features": ("number of nodes without Muon over the theorem's, mean", "each feature wins as often"),
+            "all L features": ("number of nodes without Muon over the theorem's, mean", "each feature wins as often"),
+        },
         seeds=16,
         evidence="reduced",
         bounds=jd.tuned(on="0:8", confirmed_on="51000000:51000016"),

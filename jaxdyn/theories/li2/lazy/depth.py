@@ -142,8 +142,9 @@ CLAIMS = (
     LAW.as_printed(
         id="li2.depth_as_printed",
         title="Printed: a random upper layer only reweights the samples",
-        statement=r"As printed: through an upper layer of K random ReLU nodes the layer below receives K times "
-        r"$\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$: the upper layer only reweights samples.",
+        statement="As printed: through an upper layer of K random ReLU nodes the layer below, with features $F_1$, receives K "
+        r"times $\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$: the upper layer only "
+        r"reweights samples, by $\kappa$.",
         printed=r"arXiv:2509.21519, section on deeper networks: $G_{F_{l-1}} \propto D_l \tilde Y \tilde Y^\top D_l F_{l-1} "
         r"W_l W_l^\top$ with "
         r"$W_l W_l^\top \approx I$ at the start",

@@ -33,7 +33,7 @@ class StageOne:
     """The top layer on frozen features of random nodes, for random pairs of a group; ``noise`` and ``assumed`` are breaches."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(0.5, above=0)
+    eta: jd.Swept = jd.field(0.5, above=0, role="none")
     start: jd.Swept = jd.field(1e-3, above=0)  # the largest alpha
     noise: jd.Swept = 0.0  # added to the ridge solution
     assumed: jd.Swept = jd.field(1.0, above=0)  # the ridge of the closed form, in parts of eta
@@ -180,7 +180,7 @@ STUDY = jd.Study(
     seeds=6,
     paper_seeds=24,
     source=SOURCE,
-    bounds="derived",
+    bounds="derived: float64 rounding, and the next order in time and in the size of the start",
     tested="Features of {hidden} nodes with random weights ({activation}) on {samples} random pairs of the group of residues "
     "modulo {group}; {seeds} seeds. The flow starts from V = 0 and from random V of three sizes up to {start}; the late rate "
     r"is that between the times $5/\lambda_{\min}$ and $10/\lambda_{\min}$, asked for where the slowest mode has at least a "

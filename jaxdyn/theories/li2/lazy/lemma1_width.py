@@ -36,7 +36,7 @@ class Width:
     """All pairs of a group, random W of standard deviation ``spread``, for which the theory takes 1."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(1.0, above=0)
+    eta: jd.Swept = jd.field(1.0, above=0, role="none")
     spread: jd.Swept = 1.0
     group: str = "11"
     block: int = jd.field(500, at_least=1)
@@ -47,7 +47,7 @@ class Equal:
     """Inputs of the lemma: n of norm root 2, any two with the same inner product, 1 or 0, and classes of one size."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(1.0, above=0)
+    eta: jd.Swept = jd.field(1.0, above=0, role="none")
     spread: jd.Swept = 1.0
     common: jd.Code = jd.code("no", "yes")  # whether all inputs have one operand in common
     inputs: int = jd.field(60, at_least=2)
@@ -139,14 +139,25 @@ def sizes(
     return both, eta * jnp.sqrt(jnp.sum((q @ a) * q)), jnp.sqrt(jnp.sum(signal * early))
 
 
+SMALL = 1.0  # ridge
+
+
 def smallest(ds: xr.Dataset) -> xr.Dataset:
     """The runs at the smallest ridge."""
     return ds.isel(eta=0, drop=True) if "eta" in ds.dims else ds
 
 
+def at_small_ridge(ds: xr.Dataset) -> xr.Dataset:
+    """The runs at ridges far below K c, at every width."""
+    small = np.atleast_1d(ds.eta.values) <= SMALL if "eta" in ds.coords else np.array([True])
+    if not small.any():
+        raise jd.Inconclusive(f"a ridge of at most {SMALL:g} is needed")
+    return ds.isel(eta=np.flatnonzero(small)) if "eta" in ds.dims else ds
+
+
 def judge_factor(ds: xr.Dataset) -> list[jd.Check]:
-    """The factor and the angle at the largest width; the power of K in the part that is no multiple, at the smallest ridge."""
-    small = smallest(ds)
+    """The factor and the angle at the largest width; the power of K in the part that is no multiple, at small ridge."""
+    small = at_small_ridge(ds)
     widest = (ds.measured_factor / ds.predicted_factor).isel(width=-1)
     power = stats.loglog_slope(small.hidden, small.apart, "width")
     return [
@@ -246,11 +257,12 @@ STUDY = jd.Study(
 FACTOR = STUDY.claim(
     id="li2.lemma1",
     title="In wide layers the gradient is a known multiple of the early signal",
-    statement=r"Beyond the lemma's assumptions, on all pairs of a group, whose inputs have unequal inner products: for wide random "
-    "layers at the ridge solution the gradient that the hidden layer receives becomes "
-    r"$G_F \to \frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes and ridge $\eta$, with "
-    r"$c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean product of two activations that share t operands; where $Kc \gg \eta$ "
-    r"the sine of the angle between both sides falls as $K^{-1/2}$.",
+    statement="Beyond the lemma's assumptions, on all pairs of a group, whose inputs have unequal inner products: for wide "
+    r"random layers at the ridge solution the gradient that the hidden layer receives becomes $G_F \to "
+    r"\frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes, ridge $\eta$, features $\tilde F$ "
+    r"and targets $\tilde Y$ without their means, with $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean product "
+    r"of two activations that share t operands; where $Kc \gg \eta$ the sine of the angle between both sides falls "
+    "as $K^{-1/2}$.",
     source=f"corrected from {SOURCE}",
     quick=STUDY.quick.replace(eta=[1.0, 300.0]),  # the second comparable with K c
     judge=judge_factor,
@@ -285,9 +297,10 @@ LEMMA = EQUAL.claim(
     id="li2.lemma1_equal",
     talks=("grokking:li2-lemma-1",),
     title="On inputs of the lemma the factor falls with the square of the width",
-    statement=r"Under the lemma's assumptions (Gaussian weights, n inputs of one norm, one inner product of any two, width $K \gg "
-    r"n$) the gradient that the hidden layer receives at the ridge solution becomes $G_F = \frac{\eta}{(Kc + \eta)^2} \tilde Y "
-    r"\tilde Y^\top \tilde F$, where $c$ is an activation's mean square minus the mean product of two.",
+    statement=r"Under the lemma's assumptions (Gaussian weights, n inputs of one norm and one inner product, width $K \gg n$) "
+    r"the gradient that the hidden layer receives at the ridge solution becomes $G_F = \frac{\eta}{(Kc + \eta)^2} "
+    r"\tilde Y \tilde Y^\top \tilde F$, for features $\tilde F$ and targets $\tilde Y$ without their means, where "
+    "$c$ is an activation's mean square minus the mean product of two.",
     source=f"corrected from {SOURCE}",
     judge=judge_equal,
     controls={"weights a tenth larger than the theory assumes": {"spread": 1.1}, "narrow layers": {"block": 2}},
@@ -306,11 +319,12 @@ CLAIMS = (
         id="li2.lemma1_as_printed",
         talks=("grokking:li2-lemma-1",),
         title="Printed: the size of the gradient in wide layers",
-        statement=r"As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner product "
-        r"and many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at ridge $\eta$, here with "
-        r"$c_1 = c_2$, an activation's mean square minus the mean product of two. Whatever the constants, the factor would "
-        "fall with the first power of K, not with the second: with more nodes than inputs the nodes' Gram matrix is of lower "
-        "rank than any multiple of the identity.",
+        statement="As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner "
+        r"product and many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at "
+        r"ridge $\eta$, with the features $F$ and the targets $\tilde Y$ minus their means, here with $c_1 = c_2$, "
+        "an activation's mean square minus the mean product of two. Whatever the constants, the factor would fall "
+        "with the first power of K, not with the second: with more nodes than inputs the nodes' Gram matrix is of "
+        "lower rank than any multiple of the identity.",
         printed=r"talk grokking, Lemma 1: $G_F = \frac{\eta}{(Kc_1 + \eta)(nc_2 + \eta)} \tilde{Y} \tilde{Y}^{\top} F$",
         source=f"{SOURCE}, as printed",
         form="printed",
@@ -319,9 +333,10 @@ CLAIMS = (
         id="li2.K_limit",
         talks=("grokking:li2-wide",),
         title="The gradient falls as the inverse square of the width",
-        statement=r"In random layers at a fixed ridge $\eta$ the gradient at the ridge solution vanishes with the number of "
-        r"nodes K: $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ "
-        "with c as in Lemma 1.",
+        statement=r"In random layers with features $\tilde F$ and targets $\tilde Y$, both minus their means, the gradient "
+        r"$G_F$ at the ridge solution for a fixed ridge $\eta$ vanishes with the number of nodes K: $\|G_F\| / "
+        r"\|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ with c as "
+        "in Lemma 1.",
         source=f"derived from {SOURCE}",
         judge=judge_ratio,
         controls={"a ridge far above K c": {"eta": 1e9}},

@@ -17,8 +17,8 @@ WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
 SLACK = 0.08  # floor's exponent minus that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
 REACHED, ABOVE = "loss at the event over c", "reverse loss at the event minus its bound"
-RISE = "rise of the reverse loss over ln m minus its law, mean"
-NEAR = 0.15  # how far from its law the mean reverse loss may be at the event
+RISE = "reverse loss minus ln m, mean"
+NEAR = 0.15  # how far from that of a guess the mean reverse loss may be at the event
 
 
 def ratio_exponent(ds: xr.Dataset) -> xr.DataArray:
@@ -65,12 +65,12 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
-    """Every run reaches the loss that stops it; its reverse loss is then above its bound, and on average what the law says."""
+    """Every run reaches the loss that stops it; its reverse loss is then above its bound, and on average near a guess's."""
     reached = (ds.loss_at_end / ds.stop).where(ds.measured_end.notnull())
     return [
         jd.within(REACHED, reached, 1 - 1e-6, 1 + 1e-6),
         jd.at_least(ABOVE, ds.measured_end - ds.predicted_end, 0.0),
-        jd.mean_within(RISE, ds.measured_rise - ds.predicted_rise, over="seed", low=-NEAR, high=NEAR),
+        jd.mean_within(RISE, ds.measured_end - ds.predicted_reverse, over="seed", low=-NEAR, high=NEAR),
     ]
 
 
@@ -80,6 +80,12 @@ def judge_ortho(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("loss against its closed form, relative error", jd.relative_error(ds, "forward"), 1e-8),
         jd.at_most("reverse loss against ln m, relative error", jd.relative_error(ds, "reverse"), 1e-8),
     ]
+
+
+def half_as_far(ds: xr.Dataset) -> xr.Dataset:
+    """The loss falls to the square root of its share; what the reverse loss and its floor do stays."""
+    start = ds.measured_forward.isel(time=0)
+    return ds.assign(measured_forward=start * np.sqrt(ds.measured_forward / start))
 
 
 def floor_at(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -101,7 +107,7 @@ UNTRAINED = {REACHED: lambda ds: float((ds.predicted_reverse / ds.stop).max())}
 # The reverse loss falls to c, too.
 REVERSED_TOO = {
     ABOVE: lambda ds: float((ds.stop - ds.predicted_end).min()),
-    RISE: lambda ds: float((ds.stop - ds.predicted_reverse - ds.predicted_rise).mean()),
+    RISE: lambda ds: float((ds.stop - ds.predicted_reverse).mean()),
 }
 
 
@@ -179,16 +185,22 @@ CLAIMS = (
         title="The reverse loss hardly falls while a fact is learned",
         bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$ and $\Theta$ follows the gradient flow of the loss L on "
-        r"facts x to y, the loss on y to x stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
+        r"five to twenty facts x to y, with four Gaussian tokens for each fact, the loss on y to x "
+        r"stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
         rf"$\epsilon = {EXPONENT}$ in all runs with tokens of $d \ge {WIDE}$ dimensions, but below that with "
         rf"$\epsilon = {EXPONENT - SLACK:.2f}$. The root mean square over runs of the largest exponent that a run needs falls "
         rf"with d, "
         r"by a power between $-2$ and $-.4$.",
+        holds={"pairs": (5, 20)},
         quick=study.quick.replace(pairs=[5, 10], d=[20, 50, 100, 200]),
         paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
         seeds=16,
         judge=judge_ratio,
-        controls=SYMMETRIC | {"reverse loss added": jd.Control({"reverse": 1.0, "pairs": 5}, every_seed=True)},
+        controls=SYMMETRIC
+        | {
+            "reverse loss added": jd.Control({"reverse": 1.0, "pairs": 5}, every_seed=True),
+            "a loss that falls half as far": jd.Control(half_as_far, breaks="the loss L"),
+        },
         rivals={"the reverse loss never falls": jd.off(floor_at(0.0)), "the reverse loss falls with the loss": floor_at(1.0)},
         plot=plot_ratio,
         caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, "
@@ -202,16 +214,16 @@ CLAIMS = (
         "{per_pair} Gaussian tokens for each pair, of dimension d = {d}; {seeds} seeds.",
         seeds=32,
         bounds=jd.tuned(on="0:20", confirmed_on="31000000:31000032"),
-        statement=r"Where the logit of y after x is $x^\top\Theta\,y$, with m random tokens in d dimensions, the gradient flow "
-        r"of the loss L on n facts x to y reaches $L = c$, and at that time the loss on y to x is still at least $\ln(m/2)$ in "
-        r"all runs. "
-        rf"On average it is, to {NEAR:g}, that of a guess and what overlaps of tokens add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "
-        r"\frac{nA^2}{2d^2} - \frac Ad$ with $A = (1 - \frac1m)\ln\frac{m-1}{e^c-1}$.",
+        statement=r"Where the logit of y after x is $x^\top\Theta\,y$, the gradient flow of the loss L on five or ten facts x to "
+        r"y, with $m$ Gaussian tokens, four for each fact, in $d \ge 100$ dimensions, reaches $L = c$, and at that time the loss "
+        r"on y to x is still at least $\ln(m/2)$ in all runs. "
+        rf"On average it is that of a guess, $\ln m$, to {NEAR:g}.",
         source=f"{SOURCE}, Theorem 2",
+        holds={"pairs": (5, 10), "d": (100, 200)},
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
         judge=judge_lower,
-        controls=SYMMETRIC,
+        controls=SYMMETRIC | {"a hundredth of the time": {"horizon": 20.0}},
         rivals={
             "nothing is learned": jd.off(UNTRAINED),
             "the reverse loss never falls below ln m": jd.swap(predicted_end="predicted_reverse"),
@@ -228,7 +240,7 @@ CLAIMS = (
         r"pairs, "
         "{per_pair} orthonormal tokens for each pair, in {d} dimensions; {seeds} set of tokens.",
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: the solver's tolerance, a relative 1e-10 a step",
         statement=r"By the algebra of m orthonormal tokens the rows of the bilinear model do not act on each other: from "
         r"$\Theta(0) = 0$ the flow of the loss on n facts has the closed form $L = \ln(1 + (m-1)e^{-u})$, $(m-1)u + e^u - 1 = "
         r"mt/n$, and the reverse loss is constant, $\ln m$.",

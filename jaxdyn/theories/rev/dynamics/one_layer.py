@@ -36,10 +36,10 @@ def flow_exponent(u: Scalar, s: Scalar, size: Scalar) -> Float[Array, "*n"]:
 
 
 def entry_target(u: Scalar, size: Scalar) -> Float[Array, "*n"]:
-    r"""Decoder entry of a row's target, :math:`h(M-1)`."""
+    r"""Transformer entry of a row's target, :math:`h(M-1)`."""
     return jnp.asarray(u) * (size - 1) / size
 
 
 def entry_other(u: Scalar, size: Scalar) -> Float[Array, "*n"]:
-    r"""Decoder entry of each other token, :math:`-h`."""
+    r"""Transformer entry of each other token, :math:`-h`."""
     return -jnp.asarray(u) / size

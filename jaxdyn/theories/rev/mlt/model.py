@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn import nn
 
 FROZEN = ("embed", "position")
-SILENT = ("out", "out_bias", "outer", "outer_bias")  # what a block adds to the residual stream passes through these
+SILENT = ("o", "o_bias", "down", "down_bias")  # what a block adds to the residual stream passes through these
 Scalar = float | Float[Array, ""]
 
 
@@ -105,10 +105,10 @@ def read_out_alone(params: PyTree, alone: Bool[Array, ""]) -> PyTree:
     def chosen(x: Array, other: Array) -> Array:
         return jnp.where(alone, other, x)
 
-    gain = params["norm"]["gain"]
+    gain = params["norm"]
     signs = jnp.where(jnp.arange(len(gain)) % 2 == 0, 1, -1).astype(gain.dtype)
     silent = {name: chosen(x, jnp.zeros_like(x)) for name, x in params["blocks"].items() if name in SILENT}
-    changed = {"blocks": params["blocks"] | silent, "norm": params["norm"] | {"gain": chosen(gain, signs)}}
+    changed = {"blocks": params["blocks"] | silent, "norm": chosen(gain, signs)}
     if "position" in params:
         changed["position"] = chosen(params["position"], jnp.zeros_like(params["position"]))
     return params | changed

@@ -63,7 +63,7 @@ def sizes(s: Deep) -> sentences.Sizes:
     return sentences.sizes(s.task, s.vocabulary, s.word)
 
 
-def shape(s: Deep) -> nn.Shape:
+def shape(s: Deep) -> nn.Transformer:
     """The transformer of a setting; the last token is never read."""
     size = sizes(s)
     options = {"width": s.width, "layers": s.layers, "heads": s.heads, "dropout": s.dropout, "position": s.position}

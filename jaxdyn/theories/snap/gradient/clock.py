@@ -176,7 +176,7 @@ CLAIMS = (
         "e^u)$, and the next token has the probability $1/(1 + (M-1)e^{-u})$.",
         judge=judge_clock,
         evidence="flow",
-        bounds="derived",  # the solver's tolerance
+        bounds="derived: the solver's tolerance, a relative 1e-10 a step",
         rivals={
             "the decoder does not learn": jd.off(UNTRAINED),
             "a decoder that never saturates": UNSATURATED,
@@ -198,13 +198,15 @@ CLAIMS = (
     ).claim(
         id="snap.clock_sgd",
         title="SGD's mean probability of the next token has a closed form",
-        statement="When a decoder on frozen inputs without overlap is trained by SGD on one sample per step, the advantage "
-        r"$u$ of a class's right logit moves only when the class is visited, by $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, and "
-        r"the mean probability of its next token is $\sum_k \mathrm{Binom}(k; t, 1/K)\, p(u_k)$ with $p(u) = 1/(1 + "
-        "(M-1)e^{-u})$: within .02 at all recorded times, and in the later half of training $1 - p$ within 2%, relative.",
+        statement="When a decoder on frozen inputs without overlap is trained by SGD on one sample per step of $K$ equally "
+        "frequent classes, the advantage $u$ of a class's right logit, $u_k$ after $k$ visits, moves only when the "
+        r"class is visited, by $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, and the mean probability of its next token is "
+        r"$\sum_k \mathrm{Binom}(k; t, 1/K)\, p(u_k)$ with $p(u) = 1/(1 + (M-1)e^{-u})$: within .02 at all recorded "
+        "times, and in the later half of training $1 - p$ within 2%, relative.",
         tested="SGD on the decoder alone, step sizes {eta}, one of {classes} equally frequent classes per step for {steps} "
         "steps; {distinct} distinct tokens per class, a vocabulary of {tokens} tokens; {seeds} seeds.",
         judge=judge_one_sample,
+        decides={"only": ("clock of a row given its visits, relative error", "inputs overlap (a common token)")},
         evidence="network",
         bounds=jd.tuned(on="0:512", confirmed_on="31000000:31000512"),
         rivals={"nothing is learned": jd.off(CHANCE), "gradient flow": jd.swap(predicted_hit="flow_hit")},

@@ -24,6 +24,7 @@ from jaxdyn.theories.snap.gradient import original_model
 SAVES = 7  # times from 0 to the end
 DEVIATIONS = ("deviation of the attention at the smallest d", "deviation of the attention at the largest d")
 FROM_START = "deviation / distance from the start, mean over d"
+MOVED = "distance that attention moves / that of the flow of (Y, Z), mean over d"
 
 
 @jd.setting
@@ -182,14 +183,21 @@ def deviation(ds: xr.Dataset, time: int = -1) -> xr.DataArray:
     return apart.sum("own", min_count=1).mean("class")
 
 
+def movement(attention: xr.DataArray) -> xr.DataArray:
+    """L1 distance of the attention at the end from that at the start, mean over classes."""
+    return abs(attention.isel(time=-1) - attention.isel(time=0)).sum("own", min_count=1).mean("class")
+
+
 def judge_narrow(ds: xr.Dataset) -> list[jd.Reading]:
-    """The deviation at the ends of the range of d, and over the distance from an attention that has not moved."""
+    """The deviation at the ends of the range of d, over the distance from an attention that has not moved, and the movement."""
     jd.need(ds, seed=2)
     at_ends, share = deviation(ds.isel(width=[0, -1])), deviation(ds) / deviation(ds, time=0)
     ends = {name: at_ends.isel(width=i) for name, i in zip(DEVIATIONS, (0, 1), strict=True)}
+    moved = movement(ds.measured_attention) / movement(ds.predicted_attention)
     return [
         *(jd.mean_reading(name, values, over="seed") for name, values in ends.items()),
         jd.mean_reading(FROM_START, share.mean("width", skipna=False), over="seed"),
+        jd.mean_reading(MOVED, moved.mean("width", skipna=False), over="seed"),
     ]
 
 
@@ -223,13 +231,13 @@ def plot_narrow(ds: xr.Dataset, fig: Figure) -> None:
 
 
 # Fewer dimensions than tokens change nothing, and the attention is that of the flow of (Y, Z).
-AS_WITHOUT_OVERLAP = dict.fromkeys((*DEVIATIONS, FROM_START), 0.0)
+AS_WITHOUT_OVERLAP = dict.fromkeys((*DEVIATIONS, FROM_START), 0.0) | {MOVED: 1.0}
 STILL = jd.swap(predicted_y=0.0, predicted_z=0.0, predicted_velocity=0.0, predicted_gain=0.0)
 
 study = jd.Study(
     trial=trial,
     evidence="flow",
-    bounds="derived",  # the solver's tolerance
+    bounds="derived: the solver's tolerance, a relative 1e-10 a step",
     quick=jd.grid(Layered),
     seeds=16,
     paper_seeds=64,
@@ -256,7 +264,7 @@ CLAIMS = (
         judge=judge_single,
         rivals={"nothing moves": jd.off(STILL)},
         controls={
-            "1/sqrt(d) counted once": {"misfit": 24**0.5},
+            "1/sqrt(d) counted once": jd.Control({"misfit": 24**0.5}, breaks="enters twice"),
             "embeddings not orthogonal": {"frame": "random"},
             "two matrices": {"product": "factored"},
         },
@@ -278,6 +286,10 @@ CLAIMS = (
         quick=jd.grid(Layered, product="factored"),
         paper=jd.grid(Layered, product="factored", init=[0.1, 0.3, 1.0]),
         judge=judge_factored,
+        decides={
+            "only": ("gains against the flow of (Y, Z), relative difference", "single matrix"),
+            "order": ("rank correlation of the gains with the flow of (Y, Z), mean", "gains of other tokens"),
+        },
         rivals={"nothing moves": jd.off(STILL)},
         controls={
             "embeddings not orthogonal": {"frame": "random", "init": 1.0},
@@ -287,22 +299,31 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_narrow",
-        title="With fewer dimensions than tokens, attention ends elsewhere",
+        title="Where attention ends with fewer dimensions than tokens",
         statement="With fewer dimensions $d$ than tokens random embeddings overlap. How far from the attention of gradient "
         "flow in $(Y, Z)$ does attention end ($L_1$ distance, mean over classes), and is this flow closer than an attention "
-        "that does not move? The readings are the distance at the smallest and at the largest $d$, and the quotient with the "
-        "distance from the start, mean over $d$: it does not tell the flow from an attention that does not move.",
+        "that does not move? The readings are the distance at the smallest and at the largest $d$, the quotient with the "
+        "distance from the start, mean over $d$, which does not tell the flow from an attention that does not move, and how far "
+        "attention moves over how far it does in the flow of $(Y, Z)$.",
         source=f"{study.source}, d < M",
         quick=jd.grid(Layered, frame="random", width=[4, 8, 16]),
         paper=jd.grid(Layered, frame="random", width=[4, 8, 16, 24, 48, 96], dim=96),
         judge=judge_narrow,
         expected="measured",
-        rivals={"the flow of (Y, Z) for any d": AS_WITHOUT_OVERLAP},
-        controls={"orthonormal embeddings": {"frame": "orthonormal", "width": [24.0]}},
+        rivals={
+            "attention does not move": jd.off({FROM_START: 1.0, MOVED: 0.0}),
+            "the flow of (Y, Z) for any d": AS_WITHOUT_OVERLAP,
+        },
+        controls={
+            "orthonormal embeddings": jd.Control(
+                {"frame": "orthonormal", "width": [24.0]}, why="Orthonormal embeddings need as many dimensions as there are tokens."
+            )
+        },
         recorded={
             DEVIATIONS[0]: (0.569, 0.6971, 0.825),
             DEVIATIONS[1]: (0.282, 0.3864, 0.491),
             FROM_START: (0.919, 0.9713, 1.03),
+            MOVED: (3.55, 4.342, 5.13),
         },
         plot=plot_narrow,
         caption=r"Left: L1 distance of the final attention from that of the flow of $(Y, Z)$, mean over classes, against the "

@@ -46,7 +46,7 @@ class Random:
 
 @jd.setting
 class Overlapping:
-    """Decoder and attention learn together from zero; the classes share a common token."""
+    """Transformer and attention learn together from zero; the classes share a common token."""
 
     common: jd.Swept = jd.field(0.3, at_least=0, below=1)  # its share in every context
     factor: jd.Swept = 1.0  # multiplies this share: 0 leaves the classes disjoint
@@ -230,7 +230,7 @@ CLAIMS = (
         talks=("training:snap-reparameterisation",),
         title="The gradient in decoder and attention logits has a closed form",
         evidence="algebra",
-        bounds="derived",  # rounding errors
+        bounds="derived: float64 rounding of sums over the tokens and the batch",
         statement="In the decoder $Y$ and the attention logits $Z$, the gradient of the expected log-likelihood $J$ is "
         r"$\partial_Y J = \sum_n w_n f_n (e_{y_n} - \alpha_n)^\top$ and $\partial_{z_m} J = \sum_{n:\,\psi(n)=m} "
         r"w_n\,\mathrm{diag}(f_n) (I - f_n f_n^\top)\,Y(e_{y_n} - \alpha_n)$; class $n$ has frequency $w_n$, query $\psi(n)$, "
@@ -266,7 +266,7 @@ CLAIMS = (
         r"$(M-1)^2 K h^2/(2\eta)$.",
         judge=judge_form,
         evidence="flow",
-        bounds="derived",  # the solver's tolerance, and the next order of both limits
+        bounds="derived: the solver's tolerance, and the next order of both limits",
         rivals={"the decoder does not learn: no gradient": jd.off(SILENT), "a decoder that never saturates": UNSATURATED},
         controls=BREACHES,
         plot=plot_form,
@@ -286,15 +286,17 @@ CLAIMS = (
         evidence="flow",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="Classes that overlap through a common token push attention towards their distinct tokens: the pressure "
-        r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'}$ ($f_n$ the normalised attention of class $n$, $\gamma\beta$ "
-        r"the strength of the gradient from another class) is positive, and so is what stands for it in training, $\dot "
-        r"z_l/(w_n \eta_Z f_{nl}^2)$ of every distinct token $l$, at all recorded times. Early, at $\eta_Y t/K = .01$, the "
-        r"two agree within 1%, and their mean over classes is $\gamma\beta\|E\|$ within 1%, with $F^\top F = I + E$ for $F = "
-        r"(f_1, \dots, f_K)$.",
+        r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'}$ is positive at all recorded times, with the "
+        r"normalised attention $f_n$ of class $n$, the strength $\gamma$ of the gradient that reaches it and $\beta "
+        r"= M/(M-1)^2$ for $M$ tokens; and so is what stands for it in training, $\dot z_l/(w_n \eta_Z f_{nl}^2)$ "
+        r"with the logit $z_l$ of every distinct token $l$ and the frequency $w_n$ of its class. Early, at $\eta_Y "
+        r"t/K = .01$, the two agree within 1%, and their mean over classes is $\gamma\beta\|E\|$ within 1%, with "
+        r"$F^\top F = I + E$ for $F = (f_1, \dots, f_K)$.",
         tested=r"Gradient flow of decoder and attention from zero in float64, $\eta_Y/\eta_Z$ of {ratio}, until $\eta_Y t/K = "
         "1000$: {classes} classes with {distinct} distinct tokens each and one common token, whose share of every context is "
         "{common}; {queries} queries, {tokens} tokens; {seeds} seeds.",
         judge=judge_xi,
+        decides={"every distinct token": ("xi / gamma along the full flow, smallest", "disjoint classes")},
         rivals={"no pressure": jd.off(predicted_xi=0.0, predicted_mean=0.0)},
         controls={"disjoint classes": {"factor": 0.0}, "three times the overlap, K||E|| up to 12": {"factor": 3.0}},
         plot=plot_xi,

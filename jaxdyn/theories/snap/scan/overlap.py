@@ -91,7 +91,7 @@ CLAIMS = (
         "nothing is random.",
         judge=judge_overlap,
         evidence="algebra",
-        bounds="derived",
+        bounds="derived: float64 rounding, and the closed form for two classes, 1.44",
         controls={"common tokens of weight .01": {"weight": 0.01}},
         rivals={"each class overlaps with one other": jd.swap(predicted_overlap="one_pair")},
     ),

@@ -16,7 +16,7 @@ from jaxdyn.theories.snap.random_laws import COMMONS, RANDOM, TESTED, Laws, tria
 from jaxdyn.theories.snap.scan import random_laws_flow
 from jaxdyn.theories.snap.scan.random_laws_flow import FLOW, LawsFlow
 
-UNEQUAL = {"common": 0.1, "second": 0.1, "unequal": 1.5, "ratio": [0.1, 1.0]}
+UNEQUAL = {"unequal": 1.5}
 DIGITS = 5e-5  # to which the independent integration's logits are given
 
 
@@ -98,7 +98,7 @@ reduced = jd.Study(
     paper_seeds=64,
     source="arXiv:2305.16380, Theorem 2",
     evidence="reduced",
-    bounds="derived",
+    bounds="derived: an increment has the right sign or not; known logits agree to their digits",
     rivals={},
     plot=plot_logits,
     caption=r"Attention logits along time by the reduced ODE: of the most and the least probable distinct token of each class "
@@ -116,7 +116,7 @@ flow = jd.Study(
     paper_seeds=64,
     source="arXiv:2305.16380, Theorem 2",
     evidence="flow",
-    bounds="derived",
+    bounds="derived: an increment has the right sign or not",
     assumes=(jd.below("overlap", 1.0),),
     plot=plot_logits,
     caption=r"Attention logits along $\eta_Y t$ in the network's flow: of the most and the least probable distinct token of "
@@ -128,11 +128,16 @@ CLAIMS = (
         id="snap.distinct_up",
         talks=("training:snap-distinct-up",),
         title="Tokens of one class alone gain attention throughout training",
-        statement=r"In the network's gradient flow with overlap $K\|E\| < 1$, the attention logit of every distinct token "
-        "(one that occurs in a single class) of every class rises between any two records, at any of the ratios "
-        r"$\eta_Y/\eta_Z$, with one class per query and with two.",
+        statement=r"In the network's gradient flow with overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
+        "normalised attention $F$ at the start), the attention logit of every distinct token (one that occurs in a "
+        r"single class) of every class rises between any two records, at any of the ratios $\eta_Y/\eta_Z$, with one "
+        "class per query and with two.",
         judge=judge_up,
-        controls={"each distinct token also in the next class": {"leak": 0.5}, "descent instead of ascent": DESCENT},
+        decides={"any two records": ("direction of distinct tokens, distance from up at all saves", "descent instead of ascent")},
+        controls={
+            "each distinct token also in the next class": {"leak": 0.5},
+            "descent instead of ascent": jd.Control(DESCENT, breaks="rises"),
+        },
         rivals={"nothing moves": jd.off(STILL)},
     ),
     reduced.claim(
@@ -143,28 +148,31 @@ CLAIMS = (
         "it is the only one or if each common token is equally frequent in all classes.",
         quick=jd.grid(Laws, per_query=[1.0, 2.0], second=[0.0, 0.2]),
         judge=judge_down,
+        decides={"any two records": ("share of increments below 0", "descent instead of ascent")},
         controls={
             "two unequal common tokens": {"unequal": 1.5},
-            "the two common tokens of the table": {"laws": "table", "size": 6.0, "eta_z": 1.0, "horizon": 20.0},
-            "descent instead of ascent": {"ascent": -1.0},
+            "the two common tokens of the table": {"laws": "table"},
+            "descent instead of ascent": jd.Control({"ascent": -1.0}, breaks="falls"),
         },
     ),
     flow.claim(
         id="snap.common_down_flow",
         talks=("training:snap-common-down",),
         title="Equally frequent common tokens lose attention throughout training",
-        statement=r"In the network's gradient flow with overlap $K\|E\| < 1$, the attention logit of a common token falls "
-        "between any two records if it is the only one or if each of the two is equally frequent in all classes.",
+        statement=r"In the network's gradient flow with overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
+        "normalised attention $F$ at the start), the attention logit of a common token falls between any two "
+        "records if it is the only one or if each of the two is equally frequent in all classes.",
         judge=judge_fall,
-        controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": DESCENT},
+        decides={"any two records": ("direction of common tokens, distance from down at all saves", "descent instead of ascent")},
+        controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": jd.Control(DESCENT, breaks="falls")},
         rivals={"nothing moves": jd.off(STILL), "all tokens of a class gain": ALL_RISE},
     ),
     reduced.claim(
         id="snap.unequal_commons",
         title="Of two unequal common tokens one can gain attention (reduced ODE)",
-        statement="Theorem 2(b) needs common tokens that are equally frequent in all classes: in the reduced dynamics with "
-        "$P = (.30,.10,.60,0)$ and $(.02,.38,0,.60)$ the first class's logit of the first common token rises and that of the "
-        "second falls between any two records, to .0045 and -.1448 at $t = 20$.",
+        statement="Theorem 2(b) does not extend to common tokens that are unequally frequent: in the reduced dynamics with $P "
+        "= (.30,.10,.60,0)$ and $(.02,.38,0,.60)$ the first class's logit of the first common token rises and that "
+        "of the second falls between any two records, to .0045 and -.1448 at $t = 20$.",
         tested=r"The reduced ODE in float64 from zero to $t$ = {horizon}, $\eta_Y$ = {eta_y}, $\eta_Z$ = {eta_z}, $\rho$ = "
         "{rho}, two classes, a vocabulary of {size} tokens; nothing is random.",
         source=f"{reduced.source}(b), beyond its assumption",
@@ -172,9 +180,17 @@ CLAIMS = (
         seeds=1,
         paper_seeds=1,
         judge=judge_unequal,
+        decides={
+            "any two records": (
+                "share of increments below 0, token that is more frequent in the other class",
+                "descent instead of ascent",
+            )
+        },
         controls={
-            "equal common tokens": {"laws": "random", "second": 0.2},
-            "descent instead of ascent": {"ascent": -1.0},
+            "equal common tokens": jd.Control(
+                {"laws": "random", "second": 0.2}, why="The weight of a second common token acts on random laws alone."
+            ),
+            "descent instead of ascent": jd.Control({"ascent": -1.0}, breaks="rises"),
         },
         plot=plot_unequal,
         caption="Attention logits of the first class along time by the reduced ODE, a line for each of its three tokens; "

@@ -104,9 +104,10 @@ CLAIMS = (
         id="snap.unequal_flow",
         title="A memory lets one of two unequal common tokens gain attention",
         statement="In the network's gradient flow one of two common tokens that are unequally frequent in different classes "
-        r"can gain attention for some time, which Theorem 2(b) excludes for equal ones. With overlap $K\|E\| < 1$, the "
-        "attention logit of a common token rises between some two records exactly where it does so in the reduced dynamics "
-        "of a decoder that remembers past attention, in every class of every run; the dynamics without this memory misses it.",
+        r"can gain attention for some time, which Theorem 2(b) excludes for equal ones. With overlap $K\|E\| < 1$ "
+        r"($K$ classes, $E = F^\top F - I$ for the normalised attention $F$ at the start), the attention logit of a "
+        "common token rises between some two records exactly where it does so in the reduced dynamics of a decoder "
+        "that remembers past attention, in every class of every run; the dynamics without this memory misses it.",
         tested=TESTED
         + r" The weights of the two tokens are multiplied by $e^{1.5}$ and divided by it in the first class, divided and "
         "multiplied in the others.",
@@ -114,8 +115,16 @@ CLAIMS = (
         bounds=jd.tuned(on="0:8", confirmed_on="81000000:81000008"),
         assumes=(jd.below("overlap", 1.0),),
         judge=judge,
+        decides={
+            "exactly": ("share of a run's common tokens that gain as predicted", "gains of another class"),
+            "every class": ("share of a run's common tokens that gain as predicted", "gains of another class"),
+        },
         controls={
-            "strong overlap, K||E|| above 2": jd.Control({"common": 0.1, "second": 0.1, "ratio": 0.1}, every_seed=True),
+            "strong overlap, K||E|| above 2": jd.Control(
+                {"common": 0.1, "second": 0.1, "ratio": 0.1},
+                every_seed=True,
+                why="Both common tokens have the same weight, so that overlap alone is what changes.",
+            ),
             "gains of another class": jd.rolled(measured_gains="class"),
         },
         rivals={"a decoder without memory": jd.off(predicted_gains="gains_instant")},

@@ -83,15 +83,17 @@ def effect(ds: xr.Dataset, b: xr.DataArray) -> xr.DataArray:
 
 
 def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
-    """The effect of a larger eta_Y: of the law's sign, above 0, before the transition; below 0 and of its size after it."""
+    """The effect of a larger eta_Y: of the law's sign and size before the transition; below 0 and of its size after it."""
     both = xr.Dataset({f"{side}_effect": effect(ds, ds[f"{side}_b"]) for side in ("predicted", "measured")}, attrs=ds.attrs)
     first = ds.sortby("ratio").isel(ratio=0, drop=True)
     early, late = first.eta_y_t < np.exp(-2) * first.settles / SETTLED, first.eta_y_t > first.settles
     agree = np.sign(both.measured_effect) * np.sign(both.predicted_effect)
+    error = jd.relative_error(both, "effect")
     return [
         jd.at_least("sign of the effect on B early in training, agreement", agree.where(early), 1.0),
+        jd.at_most("size of the early effect against the law, relative", error.where(early), 0.2),
         jd.at_most("effect after the transition, over B", (both.measured_effect / first.measured_b).where(late), SLOWER),
-        jd.at_most("size of the late effect against the law, relative", jd.relative_error(both, "effect").where(late), 0.2),
+        jd.at_most("size of the late effect against the law, relative", error.where(late), 0.2),
     ]
 
 
@@ -154,7 +156,8 @@ study = jd.Study(
     source=SOURCE,
     tested=TESTED,
     evidence="flow",
-    bounds="derived",
+    # nothing is random, so seeds confirm nothing; the bounds hold at odds .03 and .04, 18 and 108 spare tokens, K_m = 4 too
+    bounds=jd.tuned(on="0:1", confirmed_on="61000000:61000001"),
     form="memory",
     plot=plot,
     caption="Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes per query, $4(K-1)/(q(M-1))$) over $s$, a "
@@ -162,7 +165,7 @@ study = jd.Study(
     r"B along $\eta_Y t$ in the network's flow, by the law with memory and by Theorem 4 at $\rho = 1/K$; one run at the "
     r"smallest $\eta_Y/\eta_Z$.",
 )
-CROWD = {"a common token as probable as the distinct one": {"odds": 1.0, "ratio": [10.0, 20.0]}}
+CROWD = {"a common token as probable as the distinct one": {"odds": 1.0}}
 
 memory = study.claim(
     id="snap.B_memory",
@@ -173,7 +176,7 @@ memory = study.claim(
     "the common token's share of normalised attention, $u$ the decoder's clock and $D$ Dawson's function integrated: at all "
     r"times, without a fit, within half of $\varepsilon + M f_c^2$, relative. Late ($s > 5$) it grows by $\frac2q\varepsilon$ "
     r"in $\ln u$ within 15%, not by Theorem 4's $\frac2q$: where the argument of that law's logarithm is above 10, the law is "
-    "at least 1.9 times $B$.",
+    r"at least 1.9 times $B$. For $K$ well below $M$: $\varepsilon \le \frac14$.",
     judge=judge_memory,
     controls={**CROWD, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
     rivals={"nothing moves": jd.off(NOTHING_MOVES), "Theorem 4's law": PRINTED},
@@ -185,9 +188,10 @@ CLAIMS = (
         id="snap.B_law_beyond",
         title="Theorem 4's logarithmic growth at any ratio of learning rates",
         statement="In the network's gradient flow with one rare common token and one distinct token per class, the distinct "
-        r"token's logit $B$ follows Theorem 4's law $\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ at any "
-        r"$\eta_Y/\eta_Z$, also beyond its assumption $\eta_Y \gg \eta_Z$, within half of $\frac{K-1}{M-1} + M f_c^2$, "
-        "relative, with $M$ tokens of the vocabulary and $f_c$ the common token's share of normalised attention.",
+        r"token's logit $B$ follows Theorem 4's law $\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ (letters "
+        r"of `snap.B_law`) at any $\eta_Y/\eta_Z$, also beyond its assumption $\eta_Y \gg \eta_Z$, within half of "
+        r"$\frac{K-1}{M-1} + M f_c^2$, relative, with $M$ tokens of the vocabulary and $f_c$ the common token's "
+        "share of normalised attention.",
         judge=judge_growth,
         expected="refuted",
         form="instant",
@@ -197,14 +201,16 @@ CLAIMS = (
     study.claim(
         id="snap.B_law_flow",
         talks=("training:snap-theorem-4",),
-        title="Theorem 4's growth law holds only in its linear beginning",
+        title="Theorem 4's growth law holds in its linear beginning",
         statement="In the network's gradient flow with one rare common token, one distinct token per class and a decoder at "
-        r"least 5 times as fast as the attention, the distinct token's logit $B$ follows Theorem 4's law $\frac1q\ln(1 + "
-        r"q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ within half of $M f_c^2 + \frac q6 s^2$, relative: overlap and memory, with "
-        "$M$ tokens of the vocabulary, $f_c$ the common token's share of normalised attention, $s = u "
-        r"f_c\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$ and $u$ the decoder's clock. For one or two classes per query this is within "
-        r"5%. The argument of the logarithm does not exceed .15: what holds is the linear beginning, $B \approx "
-        r"\rho\eta_Z\Gamma/C_0$.",
+        "least 5 times as fast as the attention, the distinct token's logit $B$ follows Theorem 4's law "
+        r"$\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ (letters of `snap.B_law`) within half of $M f_c^2 "
+        r"+ \frac q6 s^2$, relative: overlap and memory, with $M$ tokens of the vocabulary, $f_c$ the common token's "
+        r"share of normalised attention, $s = u f_c\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$ and $u$ the decoder's clock. "
+        "For one or two classes per query this is within 5%. The argument of the logarithm does not exceed .15: "
+        r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
+        quick=QUICK.replace(ratio=[10.0, 100.0]),
+        paper=GRID.replace(ratio=[10.0, 100.0]),
         judge=judge_linear,
         form="instant",
         assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),
@@ -215,10 +221,10 @@ CLAIMS = (
         id="snap.frozen_flow",
         talks=("training:snap-snapping",),
         title="Attention freezes although it learns faster than the decoder",
-        statement="In the network's gradient flow with one rare common token and one distinct token per class, attention "
-        r"freezes after $2K\ln M/\eta_Y$ although it learns much faster than the decoder: from then on $\|c(2t) - c(t)\|_1$, "
-        "the movement of attention while time doubles, is at most .01, does not rise, and is within 20% that of the law with "
-        "the decoder's memory.",
+        statement="In the network's gradient flow of $K$ classes, with one rare common token, one distinct token per class "
+        r"and $M$ tokens in the vocabulary, attention freezes after $2K\ln M/\eta_Y$ although it learns much faster "
+        r"than the decoder: from then on $\|c(2t) - c(t)\|_1$, the movement of attention while time doubles, is at "
+        "most .01, does not rise, and is within 20% that of the law with the decoder's memory.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         paper=GRID.replace(ratio=[1e-4, 1e-3, 2e-3]),
         judge=judge_frozen,
@@ -232,13 +238,17 @@ CLAIMS = (
     study.claim(
         id="snap.lr_late_flow",
         title="A faster decoder first speeds attention up, then holds it back, too",
-        statement="In the network's gradient flow with one rare common token and one distinct token per class, at fixed "
-        r"$\eta_Z$, twice the decoder's rate $\eta_Y$ makes the distinct token's logit $B$ smaller, by 2% or more, after "
-        r"$2K\ln M/\eta_Y$, by what the law with the decoder's memory says within 20%; until two e-folds before $K\ln "
-        r"M/\eta_Y$ it makes $B$ larger.",
+        statement="In the network's gradient flow of $K$ classes, with one rare common token, one distinct token per class "
+        r"and $M$ tokens in the vocabulary, at fixed $\eta_Z$, twice the decoder's rate $\eta_Y$ makes the distinct "
+        r"token's logit $B$ smaller, by 2% or more, after $2K\ln M/\eta_Y$, by what the law with the decoder's "
+        r"memory says within 20%; until two e-folds before $K\ln M/\eta_Y$ it makes $B$ larger, again as this law does within 20%.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         judge=judge_effect,
-        controls={"a decoder that knows the attention of the moment alone": WITHOUT_MEMORY, "eta_Z grows as well": BOTH_RATES},
+        decides={"first": ("sign of the effect on B early in training, agreement", "a decoder trained from the start")},
+        controls={
+            "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,
+            "eta_Z grows as well": jd.Control(BOTH_RATES, breaks=r"at fixed $\eta_Z$"),
+        },
         rivals={
             "nothing moves": jd.off(NOTHING_MOVES),
             "Theorem 4's law": PRINTED,

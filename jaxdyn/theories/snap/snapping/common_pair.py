@@ -33,7 +33,7 @@ class Pair:
     eta_y: jd.Swept = jd.field(1.0, above=0)
     eta_z: jd.Swept = 2e6
     rho: jd.Swept = 1.0
-    factor: jd.Swept = jd.field(2.0, above=0)  # the second run's eta_Y over the first one's
+    factor: jd.Swept = jd.field(2.0, above=1)  # the second run's eta_Y over the first one's
     coupling: jd.Swept = 0.0  # its eta_Z grows by factor^coupling
     steady: jd.Swept = 0.0  # 1: gamma stays as at u = ln M, the loss never saturates
     restart: jd.Swept = 0.0  # the decoder restarts from zero at this multiple of K ln M / eta_Y (0: never)

@@ -46,8 +46,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     quick, slow = (measured.sel(ratio=list(side)).drop_vars("ratio") for side in zip(*pairs, strict=True))
     return [
         jd.at_most(AMONG, np.exp(fast.max("ratio", skipna=False) - fast.min("ratio", skipna=False)), 1.01),
-        jd.within(SOONER, np.exp(slow - quick), 1.2, 1.5),
-        jd.at_most(LAW, abs(np.expm1(measured - law)), 0.1),
+        jd.within(SOONER, np.exp(slow - quick), 1.25, 1.45),
+        jd.at_most(LAW, abs(np.expm1(measured - law)), 0.06),
     ]
 
 
@@ -80,13 +80,23 @@ CLAIMS = (
         id="snap.transition",
         talks=("training:snap-faster-transition",),
         title="Faster attention hastens the transition only outside the theory",
-        statement="In the network's gradient flow with one rare common token and one distinct token per class, the distinct "
-        r"token's logit $B$ grows like $t^2$ at first; the transition is where $d\ln B/d\ln t$ first falls below 1. At fixed "
-        r"$\eta_Y$ it does not depend on $\eta_Z$, within 1%, where $\eta_Y/\eta_Z$ is 5 or more, as the theory assumes. With an "
-        r"attention much faster than the decoder ($\eta_Y/\eta_Z \le .002$) twice the $\eta_Z$ brings it forward by a factor of "
-        "1.2 to 1.5. In all runs it is that of the law with the decoder's memory within 10%.",
+        statement="In the network's gradient flow with one distinct token per class and a rare common token ($P_c/P_d$ of .02 to "
+        r".05), the distinct token's logit $B$ grows like $t^2$ at first; the transition is where $d\ln B/d\ln t$ first falls "
+        "below 1. "
+        r"At fixed $\eta_Y$ it does not depend on $\eta_Z$, within 1%, where $\eta_Y/\eta_Z$ is 5 or more, as the "
+        r"theory assumes. With an attention much faster than the decoder ($\eta_Y/\eta_Z = .002$) twice the "
+        r"$\eta_Z$ brings it forward by a factor of 1.25 to 1.45. It is that of the law with the decoder's "
+        "memory within 6%.",
         judge=judge,
         # nothing is random, so seeds confirm nothing; the bounds hold at odds .03 and .04, 18 and 108 spare tokens, K_m = 4 too
+        holds={"odds": (0.02, 0.05), "ratio": (0.001, 100.0)},
+        excused={
+            "law: jaxdyn/theories/snap/dynamics/growth.py:68, div": "A factor of B does not move the time at which d ln B / d ln t "
+            "falls below 1.",
+            "law: jaxdyn/theories/snap/snapping/common_pair_flow.py:66, stack": "A factor of B does not move the time at which "
+            "d ln B / d ln t falls below 1.",
+        },
+        decides={"only": (AMONG, "at any ratio it goes like the root of eta_Z")},
         bounds=jd.tuned(on="0:1", confirmed_on="98000000:98000001"),
         controls={"eta_Y grows with eta_Z": jd.initial("ratio", "measured_b")},
         rivals={

@@ -166,6 +166,7 @@ CLAIMS = (
         source="arXiv:2305.16380, abstract and Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_not_wta,
+        decides={"order": ("Spearman correlation of attention with Theorem 3", "Adam")},
         evidence="network",
         bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
         rivals=OTHERS,

@@ -90,7 +90,7 @@ CLAIMS = (
         evidence="network",
         bounds=jd.tuned(on="0:10", confirmed_on="83000000:83000010"),
         rivals={"attention does not move": jd.off(everywhere(published.START)), "Adam acts like gradient descent": LIKE_DESCENT},
-        controls={"SGD with momentum": {"optimizer": "sgd"}},
+        controls={"SGD with momentum": jd.Control({"optimizer": "sgd"}, breaks="Under Adam")},
         plot=plot_adam,
         caption="Entropy of the attention among a class's own tokens (left, dashed: the start) and attention mass of the "
         "common tokens (right) along training by Adam; median and central 90% over seeds, a colour for each learning rate.",
@@ -112,7 +112,7 @@ CLAIMS = (
         r"random start, in float32, $\eta_Z$ of {lr}, $\eta_Y/\eta_Z$ of {ratio}; {seeds} seeds.",
         judge=judge_sums,
         evidence="network",
-        bounds="derived",  # rounding errors in single precision
+        bounds="derived: float32 rounding of a row's entries over the steps",
         rivals={"nothing is conserved: a row's sum moves as far as its entries": jd.off(UNCONSTRAINED)},
         controls={"Adam": {"optimizer": "adam", "lr": 0.5, "ratio": 1.0}},
         plot=plot_sums,

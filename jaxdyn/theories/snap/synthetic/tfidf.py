@@ -230,11 +230,11 @@ CLAIMS = (
         id="snap.tf_idf",
         talks=("training:snap-tf-idf",),
         title="Attention's gain, not yet attention, ranks tokens by TF-IDF",
-        statement="What training adds to the attention $c_l$ of a class, $\\ln(c_l/P_l)$, ranks its tokens by tf-idf, the product "
-        "of their frequency $P_l$ in the class and the logarithm of the inverse share of classes that show them: Spearman's "
-        "correlation is at least .6 on average over classes and runs, by .03 above that with idf alone and by .15 above that "
-        "with tf alone. After 100 steps attention itself is still in the order of tf, with which its correlation is by .3 "
-        "above that with tf-idf.",
+        statement=r"What training adds to the attention $c_l$ of a class, $\ln(c_l/P_l)$, ranks its tokens by tf-idf, the "
+        "product of their frequency $P_l$ in the class and the logarithm of the inverse share of classes that show "
+        "them: Spearman's correlation is at least .6 on average over classes and runs, by .03 above that with idf "
+        "alone and by .15 above that with tf alone. After 100 steps attention itself still follows tf: its "
+        "correlation with tf is by .3 above that with tf-idf.",
         judge=judge,
         evidence="network",
         bounds=jd.tuned(on="0:12", confirmed_on="98000000:98000012"),
@@ -245,7 +245,10 @@ CLAIMS = (
             "attention becomes uniform": jd.swap(predicted_gain=lambda ds: -ds.tf),
             "attention is tf-idf": {STAYS: -0.5},
         },
-        controls={"an untrained network": {"lr": 0.0}, "attention ascends the loss": {"ascent": -1.0}},
+        controls={
+            "an untrained network": jd.Control({"lr": 0.0}, breaks="What training adds"),
+            "attention ascends the loss": {"ascent": -1.0},
+        },
         plot=plot,
         caption=r"Gain $\ln(c_l/P_l)$ of each token's attention over its tf-idf: every class of one run, a colour for each idf, a "
         r"panel for each $\eta_Y/\eta_Z$.",
@@ -276,7 +279,7 @@ CLAIMS = (
             "rows alone decide which tokens lead": {TOKENS: lambda ds: LEADING / ds.sizes["token"]},
         },
         controls={
-            "an untrained network": {"lr": 0.0},
+            "an untrained network": jd.Control({"lr": 0.0}, breaks="over that at the start"),
             "one row for all queries": jd.swap(row=lambda ds: ds.row.mean("class") + 0 * ds.row),
             "rows exchanged between queries": jd.swap(row=lambda ds: ds.row.roll({"class": 1})),
             "a row's logits given anew to the tokens of its class": shuffled,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy import integrate
 
 import jaxdyn as jd
 from jaxdyn.theories.joma.dynamics import invariants as theory
@@ -119,3 +120,17 @@ def test_prescribed_gradients_satisfy_the_factorisation(x64):
     assert np.allclose(chances @ b, mean_b) and np.isclose(chances.sum(), 1) and chances.min() > 0
     with pytest.raises(jd.UsageError, match="5 samples are not allowed: 3 tokens need at least 6 samples"):
         theory.factorised_gradients(jnp.asarray(b[:5]), jnp.asarray(mean_b), jnp.ones(1))
+
+
+@pytest.mark.parametrize(("kind", "form"), [("exp", np.exp), ("linear", None), ("sigmoid", lambda u: 1 / (1 + np.exp(-u)))])
+def test_the_logits_side_is_the_integral_of_the_attention_over_its_slope(x64, kind, form):
+    """Tau times the integral of s/s', by Simpson's rule, in units of the weights' side."""
+    names, tau, z = ("exp", "linear", "sigmoid"), 0.6, np.linspace(0.3, 1.1, 2001)
+    h = 1e-5
+    ratio = z / tau if form is None else form(z / tau) / ((form(z / tau + h) - form(z / tau - h)) / (2 * h))
+    integral = tau * integrate.simpson(ratio, x=z)
+    code = jd.Code.of(kind, names)
+    side = theory.conserved_side(jnp.asarray(z[[0, -1], None]), code, tau)
+    unit = theory.square_sum(jnp.ones((1, 1)), 1.0, tau, code)[0]  # r/2 of sum v^2 is 1/2 here
+    np.testing.assert_allclose((side[1, 0] - side[0, 0]) / unit / 2, integral, rtol=1e-7)
+    assert theory.conserved_side(jnp.asarray([[-1.0, 2.0]]), jd.Code.of("relu", ("linear", "relu"))).tolist() == [[0, 4]]

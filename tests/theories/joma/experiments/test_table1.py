@@ -1,5 +1,7 @@
 """Table 1: generator against Python sets, training against the whole network, score against plain loops, judges on given scores."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn import nn
 from jaxdyn.theories.joma.experiments.table1 import claims, data, model, score
 from jaxdyn.theories.joma.experiments.table1 import trial as training
 from jaxdyn.theories.joma.experiments.table1.claims import gain
@@ -141,14 +144,14 @@ def run():
         return training.problem(TINY, key), jax.tree.unflatten(tree, noisy)
 
     with jax.enable_x64(True):
-        return *draw(jax.random.key(1)), training.network(TINY)
+        return *draw(jax.random.key(1)), nn.network(training.shape(TINY))
 
 
 @pytest.mark.slow
 def test_reduced_network_is_the_whole_one(run, x64):
     p, params, net = run
     logits, seen = jax.jit(lambda w: net.apply(w, p.tokens, observe=("hidden",)))(params)
-    apply = jax.jit(model.apply, static_argnums=2)
+    apply = jax.jit(functools.partial(model.apply, net.shape), static_argnums=2)
     found, nodes = apply(params, p.tokens, training.positions(TINY))
     np.testing.assert_allclose(found, logits[:, -1], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(nodes, jnp.max(seen["hidden"], 2)[:2], rtol=1e-11, atol=1e-12)
@@ -162,7 +165,7 @@ def test_weighted_gradient_is_that_of_the_batch(run, x64):
     labels = jax.random.randint(jax.random.key(5), (128,), 0, TINY.classes, jnp.int32)
     counts = jnp.bincount(labels, length=TINY.classes)
     plain = jax.jit(jax.grad(lambda w: training.plain_loss(w, labels, p.tokens, net)))(params)
-    weighted = jax.jit(jax.grad(lambda w: training.weighted_loss(w, counts, p.tokens, training.positions(TINY))))(params)
+    weighted = jax.jit(jax.grad(lambda w: training.weighted_loss(net.shape, w, counts, p.tokens, training.positions(TINY))))(params)
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(weighted), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
 

@@ -64,7 +64,7 @@ def test_numbers_of_nodes_and_the_printed_bound():
 @pytest.mark.slow
 def test_a_whole_run_counts_its_nodes_and_symmetric_shares():
     ds = runs().isel(seed=0)
-    np.testing.assert_array_equal(ds.maxima_nodes, [16, 10, 26])  # 4 (M - 1) for odd M
+    np.testing.assert_array_equal(ds.measured_maxima_nodes, [16, 10, 26])  # 4 (M - 1) for odd M
     np.testing.assert_allclose(ds.predicted_share, [0.5, 1 / 3, 0.2])
 
 

@@ -1,8 +1,8 @@
 r"""The network of Table 1, computed where its positions differ.
 
-The network is ``nn.tree_network``: three post-norm blocks without positions under a causal mask that does not hide the padding. So
-positions of the padding attend to padding alone and are all equal: of those that precede every token, one is computed, and counts
-m times as a key,
+It is :func:`jaxdyn.nn.tree_network`, three post-norm blocks without positions under a causal mask that does not hide the padding.
+So positions of the padding attend to padding alone and are all equal: of those that precede every token, one is computed, and
+counts m times as a key,
 
 .. math:: b_{ij} \propto m_j\, e^{q_i \cdot k_j / \sqrt d}, \qquad m_0 = L - n + 1, \quad m_{j>0} = 1,
 
@@ -12,14 +12,15 @@ Source: arXiv:2310.00535, Table 1. Letters: C sequences of L symbols, n of them 
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn import nn
 from jaxdyn.linalg import dense
-
-EPSILON = 1e-5  # of nn.tree_network's layer norm
+from jaxdyn.nn import transformer
 
 
 def positions(length: int, longest: int) -> int:
@@ -27,36 +28,35 @@ def positions(length: int, longest: int) -> int:
     return min(length, longest + 1)
 
 
-def _normed(x: Float[Array, "*b d"], w: PyTree) -> Float[Array, "*b d"]:
-    x = x - jnp.mean(x, -1, keepdims=True)
-    return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + EPSILON) * w["gain"] + w["shift"]
-
-
-def _block(w: PyTree, x: Float[Array, "C n d"], bias: Float[Array, "q n"]) -> tuple[Float[Array, "C q d"], Float[Array, "C q u"]]:
+def _block(
+    shape: nn.Transformer, count: Float[Array, " n"], w: PyTree, x: Float[Array, "C n d"], seen: Bool[Array, "q n"]
+) -> tuple[Float[Array, "C q d"], Float[Array, "C q u"]]:
     """Output and hidden nodes of a block at its last q positions."""
-    asking = x[:, -bias.shape[0] :]
-    query, key, value = jnp.split(w["qkv"], 3, -1)
-    scores = jnp.einsum("cqd,cnd->cqn", dense(asking, query), dense(x, key)) * x.shape[-1] ** -0.5
-    x = _normed(asking + jax.nn.softmax(scores + bias, -1) @ dense(x, value), w["norm1"])
-    units = jax.nn.relu(dense(x, w["inner"]) + w["inner_bias"])
-    return _normed(x + dense(units, w["outer"]) + w["outer_bias"], w["norm2"]), units
+    asking = x[:, -seen.shape[0] :]
+    query = transformer.product(shape, w, "q", asking)
+    key, value = (transformer.product(shape, w, name, x) for name in ("k", "v"))
+    scores = jnp.einsum("cqd,cnd->cqn", query, key) * x.shape[-1] ** -0.5
+    mixed = nn.weights(scores, shape.attention, seen, counts=count) @ value
+    end = transformer.ending(shape, asking, mixed[..., None, :], w)
+    return end.after, end.units
 
 
-def apply(params: PyTree, tokens: Int[Array, "C L"], n: int) -> tuple[Float[Array, "C C"], Float[Array, "s C u"]]:
+def apply(
+    shape: nn.Transformer, params: PyTree, tokens: Int[Array, "C L"], n: int
+) -> tuple[Float[Array, "C C"], Float[Array, "s C u"]]:
     """Logits of the classes at the last position, and the largest value over positions of each hidden node below the top block.
 
     Rows of the logits are sequences. Their first L - n + 1 symbols must all be padding.
     """
-    dtype = params["embed"].dtype
-    count = jnp.ones(n, dtype).at[0].set(tokens.shape[1] - n + 1)
-    bias = jnp.where(jnp.tri(n, dtype=bool), jnp.log(count), -jnp.inf)
+    count = jnp.ones(n, shape.dtype).at[0].set(tokens.shape[1] - n + 1)
+    seen, block = nn.causal_mask(n), functools.partial(_block, shape, count)
 
     def lower(x: Array, w: PyTree) -> tuple[Array, Array]:
-        x, units = _block(w, x, bias)
+        x, units = block(w, x, seen)
         return x, jnp.max(units, 1)
 
     below, top = (jax.tree.map(lambda w, part=part: w[part], params["blocks"]) for part in (slice(-1), -1))
     x, nodes = jax.lax.scan(lower, params["embed"][tokens[:, -n:]], below)
-    x, _ = _block(top, x, bias[-1:])
+    x, _ = block(top, x, seen[-1:])
     matrix, shift = nn.read_out(params)
     return dense(x[:, 0], matrix.T) + shift, nodes

@@ -77,9 +77,9 @@ class Problem(NamedTuple):
     orders: Int[Array, "p C"]  # of the sequences: as they are, then at random
 
 
-def network(s: Table1) -> nn.Network:
+def shape(s: Table1) -> nn.Transformer:
     """The network."""
-    return nn.network(nn.tree_network(data.PAD + 1, s.classes, width=s.width, dtype=s.dtype))
+    return nn.tree_network(data.PAD + 1, s.classes, width=s.width, dtype=s.dtype)
 
 
 def sample_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
@@ -106,7 +106,7 @@ def positions(s: Table1) -> int:
 
 def start(s: Table1, key: PRNGKeyArray) -> PyTree:
     """Weights before training."""
-    return network(s).init(key)
+    return nn.network(shape(s)).init(key)
 
 
 def optimizer(lr: float | Float[Array, ""], decay: float | Float[Array, ""]) -> optax.GradientTransformation:
@@ -119,9 +119,11 @@ def cross_entropy(logits: Float[Array, "n C"], label: Int[Array, " n"]) -> Float
     return optax.losses.softmax_cross_entropy_with_integer_labels(logits, label)
 
 
-def weighted_loss(params: PyTree, counts: Int[Array, " C"], tokens: Int[Array, "C L"], n: int) -> Float[Array, ""]:
+def weighted_loss(
+    of: nn.Transformer, params: PyTree, counts: Int[Array, " C"], tokens: Int[Array, "C L"], n: int
+) -> Float[Array, ""]:
     """Mean loss of a batch that contains the sequence of class c ``counts[c]`` times."""
-    logits, _ = model.apply(params, tokens, n)
+    logits, _ = model.apply(of, params, tokens, n)
     each = cross_entropy(logits, jnp.arange(len(tokens), dtype=jnp.int32))
     return jnp.sum(counts.astype(each.dtype) * each) / jnp.sum(counts).astype(each.dtype)
 
@@ -131,13 +133,13 @@ def plain_loss(params: PyTree, labels: Int[Array, " B"], tokens: Int[Array, "C L
     return jnp.mean(cross_entropy(net.apply(params, tokens[labels])[:, -1], labels))
 
 
-def scores(params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
+def scores(of: nn.Transformer, params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
     """Scores at s = 0 and s = 1, loss and accuracy on all sequences.
 
     Scores of the latents, of permuted latents (mean), and of latents against nodes that are each active for one class alone: the
     score of a network that knows nothing but the classes.
     """
-    (logits, nodes), label = model.apply(params, p.tokens, n), jnp.arange(len(p.tokens), dtype=jnp.int32)
+    (logits, nodes), label = model.apply(of, params, p.tokens, n), jnp.arange(len(p.tokens), dtype=jnp.int32)
     each = jax.vmap(lambda h, a: score.scores(h, a, p.counts, p.orders))(nodes, p.active)
     one_class = jnp.eye(len(label), dtype=logits.dtype)
     return {
@@ -152,16 +154,16 @@ def scores(params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
 def trained(s: Table1, key: PRNGKeyArray) -> tuple[train.State, dict[str, Array]]:
     """Train a network; its last state, and :func:`scores` along training."""
     k_problem, k_start, k_batch = jax.random.split(key, 3)
-    p, n = problem(s, k_problem), positions(s)
+    of, p, n = shape(s), problem(s, k_problem), positions(s)
     tx = optimizer(s.lr, s.decay)
 
     def counts(step: Int[Array, ""]) -> Int[Array, " C"]:
         return sample_counts(jax.random.fold_in(k_batch, step), s.batch, s.classes)
 
-    step = train.make_step(lambda w, c: weighted_loss(w, c, p.tokens, n), tx, counts)
+    step = train.make_step(lambda w, c: weighted_loss(of, w, c, p.tokens, n), tx, counts)
     every = jnp.round(s.every).astype(jnp.int32)
     state = train.init(tx, start(s, k_start))
-    return train.record(step, state, lambda now: scores(now.params, p, n), samples=s.samples, every=every)
+    return train.record(step, state, lambda now: scores(of, now.params, p, n), samples=s.samples, every=every)
 
 
 def baselines(curves: dict[str, Array]) -> Float[Array, "form layer"]:

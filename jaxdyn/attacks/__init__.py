@@ -1,0 +1,1 @@
+"""The hostile referee: what he would ask of a claim, asked by a machine."""

@@ -1,0 +1,100 @@
+"""Standard streams that are closed, full, or lack some characters; and Ctrl-C while a program runs.
+
+Python handles a signal only between two of its own instructions, so never during a compiled program that does not end; an exception
+raised by the handler may also be swallowed. So the system's handler writes to a pipe, and a thread that reads it ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+__all__ = ["INTERRUPTED", "closed", "obey", "prepare", "to_standard_error"]
+
+INTERRUPTED = "jaxdyn: interrupted; run the same command to resume"
+RESTORED = "\r\x1b[K\x1b[?25h"  # clears the line of the progress bar and shows the cursor
+
+
+class _Closed(io.TextIOBase):
+    """Stands in for a stream that was closed when the process began."""
+
+    def write(self, text: str) -> NoReturn:
+        """Raise an error that says so."""
+        raise OSError(9, "it is closed")
+
+
+def prepare() -> None:
+    """Make the standard streams accept every character (as its code if their encoding lacks it), and replace closed streams."""
+    sys.stdout = _Closed() if sys.stdout is None else sys.stdout
+    sys.stderr = open(os.devnull, "w", encoding="utf-8") if sys.stderr is None else sys.stderr  # noqa: SIM115 - for the life of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def to_standard_error() -> Iterator[None]:
+    """Send what is written to standard output inside the ``with`` block to standard error, also past Python's own stream.
+
+    A user's file or judge, a library or a process that they start may write to the descriptor itself; the JSON that follows must
+    stand alone.
+    """
+    out, kept = sys.stdout, None
+    with contextlib.suppress(OSError, ValueError):  # a closed stream
+        out.flush()
+    with contextlib.suppress(OSError):
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            out.flush()  # of a print to sys.__stdout__
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def closed(error: OSError) -> str:
+    """One sentence on why standard output cannot be used; nothing is written to it any more, not even when Python exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return f"jaxdyn: cannot write to standard output: {error.strerror or error}"
+
+
+def obey() -> None:
+    """Make Ctrl-C end this process at once, with one sentence, even during a compiled program or inside a broad ``except``.
+
+    No file is left half-written: all writes are atomic (:func:`jaxdyn.engine.storage.store.atomic_write`).
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.signal(signal.SIGINT, _nothing)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
+
+
+def _nothing(*_: Any) -> None:
+    """Do nothing: an exception here could surface in a callback that cannot pass it on, or half-way through an import in C."""
+
+
+def _watch(reader: socket.socket, writer: socket.socket) -> None:
+    """End the process after an interruption; holding ``writer`` keeps it open, since the system writes to it."""
+    while reader.recv(1)[0] != signal.SIGINT:
+        pass
+    with contextlib.suppress(OSError, ValueError):
+        os.write(2, f"{RESTORED if os.isatty(2) else ''}{INTERRUPTED}\n".encode())
+    workers = sys.modules.get("multiprocessing")  # if it was never imported, there are no workers
+    for worker in workers.active_children() if workers else ():
+        worker.kill()
+    os._exit(130)

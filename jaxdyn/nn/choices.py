@@ -1,0 +1,72 @@
+"""Kinds that are fields: one name, a switch between several, or a function of one's own.
+
+A switch is what a field declared by :func:`jaxdyn.code` holds: its ``names``, and the ``index`` of one, which may be traced.
+All its branches are in the program. A function of one's own is ``"module:function"``; its module must be importable.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["applied", "check", "is_kind", "names", "own"]
+
+
+def names(kind: Any) -> tuple[str, ...]:
+    """The names between which a switch chooses, or the only one."""
+    return tuple(kind.names) if hasattr(kind, "names") and hasattr(kind, "index") else (kind,)
+
+
+def is_kind(kind: Any, name: str) -> Any:
+    """Whether a name, or a switch, is of this kind; not all switches have it among their names. Traced if the switch is."""
+    return name in names(kind) and kind == name
+
+
+def check(field: str, kind: Any, allowed: Iterable[str]) -> None:
+    """Refuse what is none of the known names, no function that can be imported, and no switch between such.
+
+    Raises:
+        UsageError: naming what is allowed.
+    """
+    for name in names(kind):
+        if isinstance(name, str) and name in tuple(allowed):
+            continue
+        if not isinstance(name, str) or ":" not in name:
+            known = f"it is one of {', '.join(allowed)}, or a function of your own as 'module:function'"
+            raise UsageError(f"{field}={name!r} is not allowed: {known}")
+        own(field, name)
+
+
+def own(field: str, name: str) -> Callable[..., Any]:
+    """The function of a name ``"module:function"``.
+
+    Raises:
+        UsageError: if the module cannot be imported or has no such function.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
+        raise UsageError(f"{field}={name!r} is not allowed: {module!r} cannot be imported ({error})") from None
+    if not callable(found):
+        raise UsageError(f"{field}={name!r} is not allowed: {module} has no function {attribute!r}")
+    return found
+
+
+def applied(field: str, kind: Any, forms: Mapping[str, Callable[..., Any]], *args: Any) -> Any:
+    """The value of the form that is chosen; only the forms among a switch's names are traced.
+
+    Args:
+        field: for messages.
+        kind: a name, or a switch.
+        forms: a function for every known name.
+        *args: of the functions.
+    """
+    branches = [forms[name] if name in forms else own(field, name) for name in names(kind)]
+    index = getattr(kind, "index", 0) if len(branches) > 1 else 0
+    return branches[index](*args) if isinstance(index, int) else jax.lax.switch(index, branches, *args)

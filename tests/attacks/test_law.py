@@ -1,0 +1,122 @@
+"""The attack on the law: a judge that looks where a number does not show is found, one that sees all is not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.attacks import law
+from tests.attacks import toys
+
+
+@pytest.fixture(scope="module")
+def right():
+    return law.ask(toys.case())
+
+
+def test_every_number_of_a_right_claim_is_noticed(right):
+    assert right.outcome == "noticed", right
+    assert right.facts["equations"] == right.facts["noticed at a factor of 2"] >= 4
+
+
+def test_the_factors_at_which_checks_begin_to_notice_lie_around_one(right):
+    for factor in right.facts["factors"]:
+        assert 0 <= factor["low"] < 1 < factor["high"], factor
+        assert "toys.py" in factor["where"]
+    # the law's overall factor is noticed at 10%, as the check's bound of 5% says
+    assert any(f["low"] > 0.9 and f["high"] < 1.11 and f["code"].startswith("law =") for f in right.facts["factors"])
+
+
+def test_a_judge_that_looks_at_the_start_alone_does_not_notice_the_rate():
+    found = law.ask(toys.case(judge=toys.judge_start))
+    assert found.outcome == "finding"
+    assert any("rate" in f.text for f in found.findings), found.findings
+
+
+def test_a_sign_is_no_law():
+    case = toys.case(judge=toys.judge_sign, controls={"growth": lambda ds: ds.assign(measured_path=-ds.measured_path)})
+    found = law.ask(case)
+    assert found.outcome == "finding" and len(found.findings) >= 1
+
+
+def judged_prediction(ds):
+    return [jd.at_most("e", abs(ds.measured_path / (ds.start * np.exp(-0.0 * ds.time)) - 1), 1.0)]
+
+
+def test_a_law_in_the_judge_cannot_be_asked():
+    found = law.ask(toys.case(judge=judged_prediction, rivals={"none": jd.off({"e": 2.0})}))
+    assert found.outcome == "not applicable" and "judge" in found.detail
+
+
+def joined_trial(s, key):
+    """The network's curve and the theory's go through one function together."""
+    seen = toys.trial(s, key)
+    both = jnp.stack([seen.predicted["path"].value, seen.measured["path"].value])
+    size = jax.vmap(lambda path: jnp.sqrt(jnp.sum(path**2)))(both)
+    return jd.observables(predicted={"size": size[0]}, measured={"size": size[1]})
+
+
+def judge_size(ds):
+    return [jd.at_most("error of the size", abs(ds.measured_size / ds.predicted_size - 1), 0.05)]
+
+
+def test_both_sides_in_one_array_are_told_apart():
+    opponents = {
+        "controls": {"twice the size": lambda ds: ds.assign(measured_size=2 * ds.measured_size)},
+        "rivals": {"none": jd.off(predicted_size=1e-3)},
+    }
+    found = law.ask(toys.case(trial=joined_trial, judge=judge_size, **opponents))
+    assert found.facts.get("equations", 0) >= 4, found
+    assert found.outcome == "noticed"
+
+
+@pytest.mark.parametrize(
+    ("values", "before", "change"),
+    [
+        ([1.1, 2.0], [1.0, 2.0], 0.1),
+        ([5e-9, 2.0], [1e-9, 2.0], 0.0),  # too small to count
+        ([np.nan, 2.0], [1.0, 2.0], np.inf),
+        ([7.0, 2.0], [np.nan, 2.0], 0.0),  # no number before
+        ([3.0], [0.0], 3.0),
+    ],
+)
+def test_changes_count_where_numbers_are_large(values, before, change):
+    assert law._change(values, before) == pytest.approx(change)
+
+
+def constant_trial(s, key):
+    """The law is a number that depends on no run."""
+    noise = 0.01 * jax.random.normal(key, (), jnp.float64)
+    return jd.observables(
+        predicted={"size": jnp.sum(jnp.sqrt(jnp.arange(1.0, 5.0, dtype=jnp.float64)))},
+        measured={"size": 6.146264 + noise + 0.0 * s.lr},
+    )
+
+
+def judge_constant(ds):
+    return [jd.at_most("e", abs(ds.measured_size / ds.predicted_size - 1), 0.1)]
+
+
+def test_a_law_of_constants_is_asked():
+    case = toys.case(
+        trial=constant_trial,
+        judge=judge_constant,
+        controls={"twice": jd.scaled(measured_size=2.0)},
+        rivals={"none": jd.off(predicted_size=0.0)},
+    )
+    found = law.ask(case)
+    assert found.outcome == "noticed" and found.facts["equations"] >= 1, found
+
+
+def judge_without_late(ds):
+    """Does not read the late value, but says nothing of runs that lack it."""
+    there = np.isfinite(ds.predicted_late)
+    if not bool(there.all()):
+        return [jd.at_most("relative error", float("nan"), 0.05)]
+    return toys.judge(ds)
+
+
+def test_a_prediction_is_read_where_other_numbers_say_something_else():
+    assert law._read_predictions(toys.case()) == ["predicted_path"]
+    assert law._read_predictions(toys.case(judge=judge_without_late)) == ["predicted_path"]

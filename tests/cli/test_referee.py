@@ -1,0 +1,72 @@
+"""``jaxdyn referee`` as a user types it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxdyn.cli.main import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "referee.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, code in re.findall(r'```python title="(\w+\.py)"\n(.*?)```', PAGE, re.S):
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def asked(capsys, *words):
+    code = main(["referee", "--json", "--workers", "1", *words])
+    seen = capsys.readouterr()
+    return code, json.loads(seen.out), seen.err
+
+
+@pytest.mark.slow
+def test_the_faults_of_the_page_are_found_and_its_better_claim_stands(folder, capsys):
+    code, whole, said = asked(capsys, "--load", "mine.py", "mine.decay", "--out", "a")
+    (entry,) = whole["claims"]
+    found = {a["name"] for a in entry["attacks"] if a["outcome"] == "finding"}
+    assert code == 1 and found >= {"law", "words"}, found
+    assert "open finding" in said
+    code, whole, _ = asked(capsys, "--load", "better.py", "mine.better", "--out", "a")
+    (entry,) = whole["claims"]
+    assert code == 0, [f for a in entry["attacks"] for f in a["findings"]]
+
+
+def test_quick_answers_in_json(folder, capsys):
+    code, whole, _ = asked(capsys, "--quick", "--load", "mine.py", "mine.decay", "--out", "a")
+    (entry,) = whole["claims"]
+    assert code == 1 and entry["id"] == "mine.decay"
+    by = {a["name"]: a["outcome"] for a in entry["attacks"]}
+    assert by["luck"] == by["neighbours"] == "not asked" and by["law"] == "finding"
+    assert whole["outcomes"]["law"] == {"finding": 1}
+    assert json.loads((folder / "a" / "referee.json").read_text(encoding="utf-8"))["claims"][0]["id"] == "mine.decay"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["no.such"], "no claim matches 'no.such'"),
+        (["--workers", "0"], "--workers"),
+        (["--load", "none.py"], "no such file"),
+    ],
+)
+def test_wrong_use_is_one_sentence(folder, capsys, words, sentence):
+    assert main(["referee", *words]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said and said.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_it_runs_claims_of_ours_in_workers_and_resumes(folder):
+    command = [sys.executable, "-m", "jaxdyn", "referee", "--quick", "--workers", "2", "--out", "b", "power.steep", "sup.steps"]
+    first, second = (subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300) for _ in range(2))
+    assert first.returncode in (0, 1) and first.returncode == second.returncode, first.stderr
+    assert [line for line in first.stderr.splitlines() if "power.steep" in line][:1]
+    assert "2 claims" in second.stderr
