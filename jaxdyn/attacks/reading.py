@@ -59,6 +59,12 @@ def ask(case: Case) -> Answer:
     return answered(detail, findings, **{"read no data": blind, "cannot fail": certain, "cut off by the records": sorted(cut)})
 
 
+def _reads(case: Case, edited: xr.Dataset) -> bool:
+    """Whether some answer is another one on edited data, or the judge does not take them."""
+    found = _answers(case, edited)
+    return found is None or any(name not in found or not _equal(own.value, found[name].value) for name, own in case.own.items())
+
+
 def _never_true(case: Case) -> Iterator[Finding]:
     """A refuted form that is refuted of its own prediction, too; only what is predicted with the axes that it is measured on."""
     if case.claim.expected != "refuted":
@@ -149,7 +155,7 @@ def _cut(case: Case) -> Iterator[tuple[str, str]]:
             if len(np.unique(found)) < 2 or not len(within) or not np.isin(within, times).all():
                 continue
             early, late = float((found <= times[1]).mean()), 1 - len(within) / len(found)
-            if max(early, late) < CUT or case.reaction(ds.assign({name: values * np.nan})) == "passes":
+            if max(early, late) < CUT or not _reads(case, ds.assign({name: values * np.nan})):
                 continue
             which, share = ("last", late) if late >= early else ("first", early)
             yield (

@@ -114,3 +114,11 @@ def test_only_times_are_cut_off_by_records(axis, name, found):
 
     answer = reading.ask(case(law(judge=reads), runs))
     assert bool(answer.facts["cut off by the records"]) == found, answer
+
+
+def test_times_that_no_check_of_a_refuted_form_reads_are_not_accused():
+    runs = data(0.001, forms={"derived": 1.0, "printed": 1.5})
+    values = np.array([[4.0, 4.0, 2.0, 3.0], [4.0, 2.0, 3.0, 4.0]])
+    runs = runs.assign(measured_rise=(("lr", "seed"), values)).assign_coords(epoch=np.array([1.0, 2.0, 3.0, 4.0]))
+    answer = reading.ask(case(formed(judge=judge), runs))
+    assert answer.facts["cut off by the records"] == [], answer

@@ -340,6 +340,7 @@ class Claim(Shared):
         printed: str | None = None,
         talks: tuple[str, ...] = (),
         source: str | None = None,
+        judge: Judge | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
     ) -> Claim:
@@ -356,6 +357,7 @@ class Claim(Shared):
             printed: the formula as it stands in print, and where.
             talks: rows of talks that state this form.
             source: None: this claim's.
+            judge: None: this claim's; another one where this claim's also judges what the form says nothing about.
             plot: None: this claim's.
             caption: None: this claim's.
         """
@@ -374,6 +376,7 @@ class Claim(Shared):
             talks=talks,
             expected="refuted",
             source=source or self.source,
+            judge=judge or self.judge,
             plot=plot or self.plot,
             caption=caption or self.caption,
         )

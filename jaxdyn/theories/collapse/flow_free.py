@@ -283,7 +283,7 @@ CLAIMS = (
     STUDY.claim(
         id="collapse.narrow",
         title="Twice as many class means as dimensions form a cross-polytope",
-        statement="With twice as many classes as dimensions, 10 in 5, all of them equally frequent, a simplex of the class means "
+        statement="With twice as many classes as dimensions, 10 in 5, and as many features in each, a simplex of the class means "
         "has no room, and gradient flow in the unconstrained-features model ends with them at the corners of a cross-polytope, "
         "$\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),

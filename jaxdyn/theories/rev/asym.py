@@ -34,10 +34,10 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_skip(ds: xr.Dataset) -> list[jd.Check]:
-    """The entry (A, C) of every chain is the clock's, and negative."""
+    """The decoder's entries (A, B) and (A, C) of every chain are the clock's, the second negative."""
     entry = ds.measured_entry.isel(matrix=0)
     return [
-        jd.at_most("entries (A, B) and (A, C), error", abs(ds.measured_entry - ds.predicted_entry), 1e-10),
+        jd.at_most("entries (A, B) and (A, C), error", abs(entry - ds.predicted_entry.isel(matrix=0)), 1e-10),
         jd.within(
             "entry (A, C) over entry (A, B), times 1 - M", entry[..., 1] / entry[..., 0] * (1 - ds["size"]), 1 - 1e-9, 1 + 1e-9
         ),

@@ -211,6 +211,7 @@ CLAIMS = (
         r"$[t_c] = |V_c|^{-1/2} \sum_{v \in V_c} u_v$",
         statement=r"With the threshold $\epsilon_2 = 1/(4n)$ of layer 2, for $n$ vertices, thought $c$ of the construction "
         "holds all vertices within $c$ steps of the root, also on nearly complete digraphs.",
+        judge=judge_thought,
     ),
     EXIT,
     EXIT.as_printed(
@@ -219,5 +220,6 @@ CLAIMS = (
         form="printed",
         statement="Thought $c$ of the construction holds exactly the vertices within $c$ steps of the root, also where no edge "
         "leaves the root. (The paper assumes a root with an edge.)",
+        judge=judge_thought,
     ),
 )

@@ -117,15 +117,26 @@ def judge_eta(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_beta(ds: xr.Dataset) -> list[jd.Check]:
-    """Every entry at every scale, and the power of beta."""
-    sizes = [np.sqrt((ds[name] ** 2).sum(["sample", "node"])) for name in ("measured_scaled", "predicted_scaled")]
-    measured, predicted = (_slope(size, "beta") for size in sizes)
+    """The formula, and the power of beta where the targets are in the span of the features."""
+    measured = _slope(_size(ds.measured_scaled), "beta")
     small = ds.ridge * FAR <= ds.least
+    return [
+        *judge_scaled(ds),
+        jd.within("power of beta, targets in the span", measured.where(small & (ds.outside < WITHIN)), -2.02, -1.98),
+    ]
+
+
+def judge_scaled(ds: xr.Dataset) -> list[jd.Check]:
+    """Every entry at every scale, and the power of beta, against the formula."""
+    measured, predicted = (_slope(_size(ds[name]), "beta") for name in ("measured_scaled", "predicted_scaled"))
     return [
         jd.at_most("relative error of G_F", jd.relative_error(ds, "scaled", "sample node"), 1e-7),
         jd.within("power of beta, minus the predicted one", measured - predicted, -0.02, 0.02),
-        jd.within("power of beta, targets in the span", measured.where(small & (ds.outside < WITHIN)), -2.02, -1.98),
     ]
+
+
+def _size(g: xr.DataArray) -> xr.DataArray:
+    return np.sqrt((g**2).sum(["sample", "node"]))
 
 
 def plot_eta(ds: xr.Dataset, fig: Figure) -> None:
@@ -149,7 +160,7 @@ def plot_beta(ds: xr.Dataset, fig: Figure) -> None:
     shown = counts[np.unique(np.linspace(0, len(counts) - 1, 3).round().astype(int))]
     for count, color in zip(shown, ("fourth", "measured", "third"), strict=False):
         part = ds.sel(nodes=count)
-        size, predicted = (np.sqrt((part[f"{side}_scaled"] ** 2).sum(["sample", "node"])) for side in ("measured", "predicted"))
+        size, predicted = (_size(part[f"{side}_scaled"]) for side in ("measured", "predicted"))
         plotting.band(ax, ds.beta, size, f"{count:g} nodes", color, marker="o", linestyle="")
         for form, style in (("derived", "-"), ("printed", ":")):
             label = form if count == shown[-1] else ""
@@ -240,5 +251,6 @@ CLAIMS = (
         r"chain rule",
         source=f"{SOURCE}, equation 69, as printed",
         form="printed",
+        judge=judge_scaled,
     ),
 )
