@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -33,6 +34,21 @@ RUNNER = (
     *("programs/tracing", "storage/seeds", "storage/shard"),
 )
 ENGINE = Path(__file__).parents[1]
+# names of JAX's options of logs, caches, debugging and machines, which leave programs as they are
+ELSEWHERE = re.compile(
+    "address|backend|cache|captured|collectives|debug|devices|dump|explain|log|pgle|platform|pprint|profil|source|timeout"
+    "|topology|traceback"
+)
+# options of JAX that change how a program is compiled, and not its text, with their usual values
+COMPILING = {
+    "jax_compiler_enable_remat_pass": True,
+    "jax_disable_most_optimizations": False,
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_memory_fitting_effort": 0.0,
+    "jax_memory_fitting_level": "O2",
+    "jax_optimization_level": "UNKNOWN",
+    "jax_use_magma": "auto",
+}
 
 
 @functools.cache
@@ -46,14 +62,19 @@ def versions() -> dict[str, str]:
 
 
 def switches() -> tuple[str, ...]:
-    """Options of JAX and equinox that can change the text of a program, with their values."""
-    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
-    return f"EQX_ON_ERROR={os.environ.get('EQX_ON_ERROR')}", *(f"{name}={jax.config.values.get(name)}" for name in names)
+    """Options of JAX and equinox that can change the text of a program, with their values.
+
+    All options of JAX are taken for such, also those of a later version, but for those whose names speak of something else.
+    """
+    options = (f"{name}={value}" for name, value in jax.config.values.items() if not ELSEWHERE.search(name))
+    return f"EQX_ON_ERROR={os.environ.get('EQX_ON_ERROR')}", *sorted(options)
 
 
 def flags() -> tuple[str, ...]:
-    """Environment variables that configure compilers and BLAS and can change a run's bits, with their values."""
-    return tuple(f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE"))
+    """What configures compilers and BLAS and can change a run's bits: environment variables, and changed options of JAX."""
+    variables = (f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE"))
+    values = jax.config.values
+    return *variables, *(f"{name}={values[name]}" for name, usual in COMPILING.items() if values.get(name, usual) != usual)
 
 
 @functools.cache

@@ -1,9 +1,14 @@
 """Descriptions of what is run: their identities follow all that can change a run's bits, and nothing else."""
 
 import dataclasses
+import json
+import os
 import pickle
+import subprocess
+import sys
 from importlib import metadata
 
+import jax
 import pytest
 
 from jaxdyn.engine.base.devices import Devices
@@ -81,3 +86,40 @@ def test_chunks_share_a_compiled_shape_where_that_pays(chunk, run_seconds, most,
     found = module.in_one_room(chunks, 2.5, run_seconds, most)
     assert {c.shape for c in found} == shapes
     assert [(c.cells, c.seeds, c.identity()) for c in found] == [(c.cells, c.seeds, c.identity()) for c in chunks]
+
+
+def test_usual_options_of_compilers_are_those_of_jax_and_others_are_told_apart(program):
+    assert len(module.flags()) == 3
+    usual = program.identity()
+    before = jax.config.values["jax_optimization_level"]
+    jax.config.update("jax_optimization_level", "O1")
+    try:
+        assert program.identity() != usual
+    finally:
+        jax.config.update("jax_optimization_level", before)
+    assert program.identity() == usual
+
+
+SWITCHES = "import json, sys; from jaxdyn.engine.programs.chunk import switches; json.dump(switches(), sys.stdout)"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("JAX_HIGH_DYNAMIC_RANGE_GUMBEL", "1", True),
+        ("JAX_SOFTMAX_CUSTOM_JVP", "1", True),
+        ("JAX_THREEFRY_PARTITIONABLE", "0", True),
+        ("EQX_ON_ERROR", "raise", True),
+        ("JAX_LOG_COMPILES", "1", False),
+        ("JAX_COMPILATION_CACHE_DIR", "there", False),
+        ("JAX_PLATFORMS", "cpu", False),
+    ],
+)
+def test_what_can_change_a_programs_text_is_a_switch(variable, value, told):
+    environment = {name: v for name, v in os.environ.items() if not name.startswith(("JAX_", "EQX_"))}
+
+    def switches(**more):
+        command = [sys.executable, "-c", SWITCHES]
+        return json.loads(subprocess.run(command, env=environment | more, capture_output=True, check=True).stdout)
+
+    assert (switches() != switches(**{variable: value})) == told
