@@ -21,7 +21,7 @@ from jaxtyping import Array, Int, PyTree
 from jaxdyn import metrics
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, uniform_weights
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
 from jaxdyn.models.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import reduce_blocks
@@ -82,7 +82,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
         "matrix": names,
         "side": ["rows", "columns"],
     }
-    return xr.Dataset(data, coords, {"tokens": length})
+    return xr.Dataset(data, coords, {"tokens": length} | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:

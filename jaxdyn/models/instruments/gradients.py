@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, first, forward
+from jaxdyn.models.instruments.pieces import attention_bytes, first, forward, reading
 from jaxdyn.models.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import blocks_of, expanded, parts
@@ -144,7 +144,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     data["loss"] = (("piece",), losses)
     data["size"] = (("matrix", "side"), np.asarray([shape.weights[name] for name in names]))
     coords = {"layer": np.arange(1, shape.depth + 1), "matrix": names, "part": list(SHARES), "side": ["rows", "columns"]}
-    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1, "pieces": len(used), "width": shape.width})
+    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1, "pieces": len(used), "width": shape.width} | reading(used))
 
 
 _program = jax.jit(observe, static_argnums=0)

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost, uniform_weights
+from jaxdyn.models.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.plotting import COLORS
@@ -109,7 +109,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     length = used.shape[1] + model.shape.sink_token
     data["uniform"] = (("token",), [uniform(model.shape, length, place) for place in range(seen["weight"].shape[-1])])
     data["uniform_middle"] = ((), uniform(model.shape, length, used.shape[1] // 2 + model.shape.sink_token))
-    return xr.Dataset(data, coords, {"tokens": length, "epsilon": EPSILON})
+    return xr.Dataset(data, coords, {"tokens": length, "epsilon": EPSILON} | reading(used))
 
 
 def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
@@ -180,7 +180,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
         number("largest entry of the residual stream over the median one", ratio, 1000.0, "massive, arXiv:2402.17762"),
         number(
             "share of layers in which it is the first token's",
-            (ds.place == 0).where(ds.largest.notnull()),
+            (ds.place == 0).where(ds.largest > 0),  # a stream of zeros has no largest entry
             1 / ds.attrs["tokens"],
             "chance",
         ),
@@ -236,8 +236,8 @@ SINKS = Instrument(
     caption=(
         "Top left: mean weight on the first token over all later queries, by layer and head. Top right: weight on the first three "
         "tokens, mean over heads. Bottom left: weight on the first place when the first token is replaced, and on a copy of it "
-        "in the middle. Bottom right: the largest entry of the residual stream over the median one, and the first token's stream "
-        "and values over those of the others. Bands: 95% intervals over pieces of the text."
+        "in the middle of what is read. Bottom right: the largest entry of the residual stream over the median one, and the first "
+        "token's stream and values over those of the others. Bands: 95% intervals over pieces of the text."
     ),
     source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
     pieces=PIECES,
