@@ -78,6 +78,7 @@ STYLE = {
 
 
 POINTS, LINES = 20_000, 200  # that are drawn at most, of entries and of runs
+NAMED = "<named>"  # label of axes whose title is the name of a variable
 PANELS, ACROSS = 9, 3  # of a claim without a plot: variables that are drawn at most, and side by side
 
 
@@ -249,6 +250,7 @@ def default_plot(ds: xr.Dataset, fig: Figure) -> None:
     for name, ax in zip(_first(names, PANELS, fig), _axes(fig, min(len(names), PANELS)), strict=True):
         predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
         ax.set_title(name.replace("_", " "))
+        ax.set_label(NAMED)
         for form in predicted.form.values if "form" in predicted.dims else [None]:
             scatter(ax, predicted if form is None else predicted.sel(form=form), measured, label=form or "runs")
 

@@ -338,7 +338,14 @@ def test_the_list_of_worlds_shows_the_world_that_was_chosen(visitor, tmp_path):
     with serving("worlds.one", file=str(tmp_path / "worlds.py")) as server:
         visitor.visit(server.url)
         assert visitor.js(f"{listed}.value") == ""
-        assert [enter(name) for name in ("both", "one", "same", "other", "", "both")] == ["both", "one", "same", "other", "", "both"]
+        assert [enter(name) for name in ("both", "one", "same", "other", "", "both")] == [
+            "both",
+            "one",
+            "same",
+            "other",
+            "",
+            "both",
+        ]
         visitor.visit(visitor.js("location.href"))
         assert visitor.js(f"{listed}.value") == "both", "the one with most fields"
         field = "document.querySelector('[data-knob=b] input[type=text]')"

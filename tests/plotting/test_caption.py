@@ -1,7 +1,10 @@
 """A figure in words."""
 
 import matplotlib.figure
+import numpy as np
+import xarray as xr
 
+from jaxdyn import plotting
 from jaxdyn.plotting.caption import describe
 
 
@@ -18,3 +21,36 @@ def test_a_figure_says_its_axes_and_what_is_drawn():
 
 def test_an_empty_figure_says_nothing():
     assert describe(matplotlib.figure.Figure()) == ""
+
+
+def test_names_of_variables_keep_their_case():
+    fig = matplotlib.figure.Figure()
+    for ax, y in zip(fig.subplots(1, 4), ("u", "U", "w_max", "loss"), strict=True):
+        ax.set(xlabel="t", ylabel=y)
+    assert describe(fig) == "u against t. U against t. w_max against t. Loss against t."
+    fig = matplotlib.figure.Figure()
+    names = ["u", "U", "loss", "Loss", "e_max"]
+    values = {f"{kind}_{name}": ("k", np.arange(3.0)) for kind in ("predicted", "measured") for name in names}
+    plotting.default_plot(xr.Dataset(values), fig)
+    text = describe(fig)
+    assert all(f"{name}: measured" in text for name in ("u", "U", "loss", "Loss", "e max")), text
+
+
+def test_variables_that_are_left_out_are_counted():
+    fig = matplotlib.figure.Figure()
+    values = {f"{kind}_v{i}": ("k", np.arange(3.0)) for kind in ("predicted", "measured") for i in range(12)}
+    plotting.default_plot(xr.Dataset(values), fig)
+    assert "The first 9 of 12 variables." in describe(fig)
+
+
+def test_what_has_no_value_is_not_said_to_be_drawn():
+    fig = matplotlib.figure.Figure()
+    ax = fig.subplots()
+    ax.plot([1, 2], [np.nan, np.nan], "o-", label="network")
+    ax.errorbar([1, 2], [np.nan, np.nan], [1, 1], label="with bars")
+    ax.plot([1, 2], [1, 2], "--", label="theory")
+    ax.plot([], [], ":", label="a symbol for something else")
+    ax.legend()
+    text = describe(fig)
+    assert "Drawn: theory (dashed line), a symbol for something else (dotted line)." in text
+    assert "Without any finite value, and not drawn: network, with bars." in text
