@@ -16,7 +16,8 @@ __all__ = ["describe"]
 ENTRIES = 8  # a longer legend is not repeated in words
 MARKS = {  # the name of an artist (its gid) -> what it means
     "range": "Symbols and bars: median and range over the runs.",
-    "entries": "One point for each entry of each run.",
+    "entries": "One point for each entry of each run that has a value.",
+    "some entries": "Points: entries of the runs, drawn at random from all that have a value.",
 }
 DASHES = {"--": "dashed line", ":": "dotted line", "-.": "dash-dotted line", "-": "line"}
 
@@ -30,7 +31,7 @@ def describe(fig: Figure) -> str:
     panels = [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
     sentences = list(dict.fromkeys(filter(None, map(_axes, panels))))
     sentences += [f"Colour: {label}." for ax in fig.axes if ax not in panels and (label := ax.get_ylabel() or ax.get_xlabel())]
-    names = dict.fromkeys(str(a.get_gid() or "") for ax in panels for a in (*ax.lines, *ax.collections))
+    names = dict.fromkeys(str(a.get_gid() or "") for ax in panels for a in (*ax.lines, *ax.collections) if not is_valueless(a))
     sentences += [text for name in names if (text := _mark(name))]
     if heading := _text(fig.get_suptitle()):
         sentences.append(f"{_capital(heading)}.")

@@ -1,4 +1,4 @@
-"""What every figure needs after its plot function: a word in empty panels, legends that cover no data, clouds of points as pixels."""
+"""What every figure needs after its plot function: a word in empty panels, legends off the data, clouds of points as pixels."""
 
 from __future__ import annotations
 

@@ -154,8 +154,10 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
     keep = np.isfinite(p) & np.isfinite(m)
     p, m = p[keep], m[keep]
     drawn, label = _some(p.size, POINTS, label, "entries")
+    x, y = (p[drawn], m[drawn]) if p.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
+    gid = "entries" if p.size <= POINTS else "some entries"
     color = COLORS.get(color or "measured", color)
-    ax.plot(p[drawn], m[drawn], "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid="entries")
+    ax.plot(x, y, "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid=gid)
     if p.size:
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):
@@ -278,7 +280,7 @@ def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for name in _first([n for n in ds.data_vars if str(n).startswith("measured_")], len(CYCLE), fig):
         values = np.sort(np.ravel(np.asarray(ds[name], float)))
-        values = values[np.isfinite(values)]
+        values = values[np.isfinite(values)] if np.isfinite(values).any() else values[:1]
         ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))
     ax.set_xlabel("share of runs and entries below")
     ax.set_ylabel("measured value")

@@ -43,6 +43,22 @@ def test_variables_that_are_left_out_are_counted():
     assert "The first 9 of 12 variables." in describe(fig)
 
 
+def test_points_are_those_that_have_a_value(monkeypatch):
+    texts = []
+    for values in ([1.0, 2.0], [np.nan, np.nan]):
+        fig = matplotlib.figure.Figure()
+        ax = fig.subplots()
+        plotting.scatter(ax, values, values, "runs")
+        ax.legend()
+        texts.append(describe(fig))
+    assert "One point for each entry of each run that has a value. Drawn: runs (points)" in texts[0]
+    assert texts[1] == "Measured against predicted. Without any finite value, and not drawn: runs."
+    monkeypatch.setattr("jaxdyn.plotting.helpers.POINTS", 5)
+    fig = matplotlib.figure.Figure()
+    plotting.scatter(fig.subplots(), np.arange(9.0), np.arange(9.0))
+    assert "drawn at random" in describe(fig) and "One point" not in describe(fig)
+
+
 def test_what_has_no_value_is_not_said_to_be_drawn():
     fig = matplotlib.figure.Figure()
     ax = fig.subplots()
