@@ -172,7 +172,7 @@ def probe(
         model: whatever :func:`jaxdyn.models.load` takes, a loaded :class:`~jaxdyn.models.Model`, a pattern such as ``runs/step*``,
             or a list of models. Several are ordered by the one number in which their names differ; models in memory, and those
             whose names hold no number, stay in the order given.
-        text: the path of a text, or of a folder whose test part is read; token numbers; by default the interpreter's manual.
+        text: the path of a text, or of a folder whose test part is read; token numbers; "markov"; by default Python's manual.
         tokens: how many tokens of the text are read, 256 or more.
         only: names of instruments, as a list or with commas; by default all.
         out: a folder in which every instrument's Dataset is stored as soon as it is finished, and the numbers at the end; a probe
