@@ -354,6 +354,8 @@ def test_a_picture_has_the_caption_of_what_it_shows(explorer, own):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(explorer, "claim", captioned)
         assert message(explorer, picture, 0.5)["caption"].startswith("A histogram.")
+        failed = message(explorer, dataclasses.replace(picture, figure="The figure could not be drawn: <x>"), 0.5)
+        assert failed["caption"] == "" and "&lt;x&gt;" in failed["figure"], "there is nothing to caption"
         lost = dataclasses.replace(picture, diverged=5)
         assert message(explorer, lost, 0.5)["caption"] == "A histogram. 11 of 16\u00a0runs; 5 diverged."
         plain = message(explorer, dataclasses.replace(picture, own=False), 0.5)["caption"]

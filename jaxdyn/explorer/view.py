@@ -67,12 +67,13 @@ def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
     """The figure and its caption."""
     claim, request = explorer.claim, picture.task.main
     runs = runs_drawn(len(request.grid.cells()) * len(request.seeds), picture.diverged)
-    figure = picture.figure if picture.figure.startswith("<svg") else f'<p class="hint">{escape(picture.figure)}</p>'
+    if not picture.figure.startswith("<svg"):  # why there is none
+        return {"kind": "picture", "figure": f'<p class="hint">{escape(picture.figure)}</p>', "caption": ""}
     said = html.unescape(found[1]) if (found := re.search(r'aria-label="([^"]*)"', picture.figure)) else ""
     own = picture.own and not said.startswith(INSTEAD)
     words = (own and claim.caption) or said or "Prediction against measurement"
     caption = f"{typeset(_ended(words))} {runs}."
-    return {"kind": "picture", "figure": figure, "caption": caption}
+    return {"kind": "picture", "figure": picture.figure, "caption": caption}
 
 
 def _checks(cell: Mapping[str, Any]) -> str:

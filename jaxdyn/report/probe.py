@@ -164,7 +164,8 @@ def _reads(probe: Probe, number: int) -> str:
         return "Reads no text."
     counts, tokens = [pieces for pieces, _ in read], read[0][1]
     pieces = plural(counts[0], "piece") if len(set(counts)) == 1 else f"{min(counts)} to {plural(max(counts), 'piece')}"
-    return f"Read: {pieces} of {tokens} tokens." if tokens == probe.length else f"Read: {pieces}, the first {tokens} tokens each."
+    words = f"Read: {pieces} of {tokens} tokens." if tokens == probe.length else f"Read: {pieces}, the first {tokens} tokens each."
+    return words if max(counts) > 1 else f"{words} A single piece has no interval, and no band."
 
 
 def _described(drawn: Mapping[str, xr.DataArray]) -> str:

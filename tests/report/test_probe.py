@@ -156,6 +156,10 @@ def test_sections_say_what_was_read(results, four, monkeypatch):
         checkpoints[place] = dataclasses.replace(checkpoints[place], outcomes=(outcome._replace(data=read),))
     page = pages.page(dataclasses.replace(four, checkpoints=tuple(checkpoints)))
     assert "Read: 3 to 4 pieces, the first 64 tokens each." in text_of(page)
+    one = [c.outcomes[0]._replace(data=c.outcomes[0].data.assign_attrs(read_pieces=1)) for c in four.checkpoints]
+    single = [dataclasses.replace(c, outcomes=(o,)) for c, o in zip(four.checkpoints, one, strict=True)]
+    text = text_of(pages.page(dataclasses.replace(four, checkpoints=tuple(single))))
+    assert "Read: 1 piece of 100 tokens. A single piece has no interval, and no band." in text
     assert four.to_json()["checkpoints"][0]["instruments"][0]["read"] == [4, 100]
 
 

@@ -119,7 +119,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     law = predict(ds)
     for head in range(ds.sizes["head"]):
         left.plot(ds.layer, ds.entropy.isel(head=head).mean("piece"), color="#868c95", alpha=0.35, linewidth=0.8)
-    curve(left, ds.entropy.mean("head"), "layer", "mean over heads")
+    curve(left, ds.entropy.mean("head", skipna=False), "layer", "mean over heads")
     expected(left, None, float(law.entropy), "uniform attention")
     layers_axis(left, "attention entropy, nats", ylim=(0, None))
     for name in ds.matrix.values:
@@ -130,7 +130,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: entropy by layer, and stable ranks of the MLP's lower matrix by layer, if there is one."""
-    shown = {"attention entropy, nats": ds.entropy.mean("head")}
+    shown = {"attention entropy, nats": ds.entropy.mean("head", skipna=False)}
     if "up" in ds.matrix:
         shown["stable rank of the MLP's up matrix"] = ds["rank"].sel(matrix="up", drop=True).rename(block="layer")
     return shown

@@ -200,7 +200,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     law = predict(ds)
     for name in ds.matrix.values:
         color = COLORS[str(name)]
-        curve(left, ds.piece_share.sel(matrix=name).mean("layer"), "part", str(name), color)
+        curve(left, ds.piece_share.sel(matrix=name).mean("layer", skipna=False), "part", str(name), color)
         curve(right, ds.piece_rank.sel(matrix=name), "layer", str(name), color)
     expected(left, ds.part.values, law.share.mean("matrix"), "Gaussian")
     left.axvline(0.25, color="#868c95", linewidth=1, linestyle=":", label="GaLore's rank")
@@ -214,8 +214,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training, by layer, mean over matrices."""
     return {
-        "stable rank of gradients": ds.piece_rank.mean("matrix"),
-        "share that a quarter of the rank keeps": ds.piece_share.isel(part=QUARTER, drop=True).mean("matrix"),
+        "stable rank of gradients": ds.piece_rank.mean("matrix", skipna=False),
+        "share that a quarter of the rank keeps": ds.piece_share.isel(part=QUARTER, drop=True).mean("matrix", skipna=False),
     }
 
 

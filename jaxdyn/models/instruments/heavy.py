@@ -142,8 +142,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Shares by layer; perplexity by budget."""
     left, right = fig.subplots(1, 2)
     law = predict(ds)
-    curve(left, ds.share.mean("head"), "layer", "all keys")
-    curve(left, ds.rest.mean("head"), "layer", "without the first key", "third")
+    curve(left, ds.share.mean("head", skipna=False), "layer", "all keys")
+    curve(left, ds.rest.mean("head", skipna=False), "layer", "without the first key", "third")
     expected(left, None, float(law.share), "uniform")
     layers_axis(left, "share of attention of the top 20%", ylim=(0, 1))
     for policy, color in DRAWN.items():
@@ -158,7 +158,7 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: shares by layer, and the cost of a cache of a fifth of the keys."""
     more = ds.nats.sel(budget=0.2, drop=True) - ds.full
     return {
-        "share of the top 20% of keys": ds.share.mean("head"),
+        "share of the top 20% of keys": ds.share.mean("head", skipna=False),
         "nats more than with all keys": more.assign_attrs(colors=[DRAWN[str(name)] for name in ds.policy.values]),
     }
 

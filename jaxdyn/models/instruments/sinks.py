@@ -199,17 +199,17 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     own, law = ds.weight.sel(variant=AS_IT_IS), predict(ds)
     heads(a, own.isel(token=0), "weight on the first token")
     for j, color in zip((0, 1, 2), ("measured", "third", "fourth"), strict=True):
-        curve(b, own.isel(token=j).mean("head"), "layer", f"on token {j}", color)
+        curve(b, own.isel(token=j).mean("head", skipna=False), "layer", f"on token {j}", color)
     expected(b, None, float(law.weight[0]), "uniform attention")
     layers_axis(b, "weight, mean over heads", ylim=(0, None))
     colors = ("measured", "third", "fourth", "fifth", "control")
     for name, color in zip(ds.variant.values, colors, strict=False):
         weight = ds.middle if name == MIDDLE else ds.weight.isel(token=0)
-        curve(c, weight.sel(variant=name).mean("head"), "layer", _label(str(name)), color)
+        curve(c, weight.sel(variant=name).mean("head", skipna=False), "layer", _label(str(name)), color)
     layers_axis(c, "weight on the first token", ylim=(0, None))
     curve(d, ds.largest / ds.typical, "layer", "stream, largest entry over median")
     curve(d, ds.length, "layer", "stream, length over the others'", "third")
-    curve(d, ds.drain.mean("group"), "layer", "value, length over the others'", "fourth")
+    curve(d, ds.drain.mean("group", skipna=False), "layer", "value, length over the others'", "fourth")
     d.axhline(1.0, color=COLORS["control"], linewidth=1)
     layers_axis(d, "first token, ratio", yscale="log")
 
@@ -222,7 +222,10 @@ def _label(variant: str) -> str:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: the weight on the first token by layer, and the share of heads with a sink."""
     own = ds.weight.sel(variant=AS_IT_IS, drop=True).isel(token=0, drop=True)
-    return {"weight on the first token": own.mean("head"), "share of heads with a sink": _sink(own).mean(["layer", "head"])}
+    return {
+        "weight on the first token": own.mean("head", skipna=False),
+        "share of heads with a sink": _sink(own).mean(["layer", "head"], skipna=False),
+    }
 
 
 SINKS = Instrument(

@@ -183,7 +183,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     expected(b, ds.layer, law.others, "independent tokens")
     layers_axis(b, "overlap of the top 10% of units", ylim=(0, 1))
     curve(c, ds["heads"], "layer", "heads with 95% of the work")
-    curve(c, ds.idle.mean("head"), "layer", "heads that do nothing", "third")
+    curve(c, ds.idle.mean("head", skipna=False), "layer", "heads that do nothing", "third")
     layers_axis(c, "share of heads", ylim=(0, 1))
     curve(d, ds.cosine, "layer", "cosine from block to block")
     expected(d, ds.layer, law.cosine, "bound, mean over tokens")
