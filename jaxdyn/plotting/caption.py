@@ -17,7 +17,10 @@ ENTRIES = 8  # a longer legend is not repeated in words
 MARKS = {  # the name of an artist (its gid) -> what it means
     "range": "Symbols and bars: median and range over the runs.",
     "entries": "One point for each entry of each run that has a value.",
+    "positive range": "Symbols and bars: median and range over the runs, of values above zero.",
     "some entries": "Points: entries of the runs, drawn at random from all that have a value.",
+    "positive entries": "One point for each entry of each run that has a value above zero.",
+    "some positive entries": "Points: entries of the runs, drawn at random from all that have a value above zero.",
 }
 DASHES = {"--": "dashed line", ":": "dotted line", "-.": "dash-dotted line", "-": "line"}
 

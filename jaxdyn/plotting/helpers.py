@@ -152,10 +152,13 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
         predicted, measured = xr.broadcast(predicted, measured)
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
+    positive = (p > 0) & (m > 0)
+    left_out = bool(log) and bool((keep & ~positive).any())  # which have no place on logarithmic axes
+    keep = keep & positive if left_out else keep
     p, m = p[keep], m[keep]
     drawn, label = _some(p.size, POINTS, label, "entries")
     x, y = (p[drawn], m[drawn]) if p.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
-    gid = "entries" if p.size <= POINTS else "some entries"
+    gid = f"{'some ' if p.size > POINTS else ''}{'positive ' if left_out else ''}entries"
     color = COLORS.get(color or "measured", color)
     ax.plot(x, y, "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid=gid)
     if p.size:
@@ -183,13 +186,15 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
         color: one of ``COLORS`` or any colour.
     """
     eta, flat = _flat(eta, errors)
+    gid = "positive range" if (flat <= 0).any() else "range"
     flat = np.where(flat > 0, flat, np.nan)
     low, mid, high = _quantiles(flat, [0.0, 0.5, 1.0])
     keep = np.isfinite(mid) & (eta > 0)
     eta, low, mid, high = eta[keep], low[keep], mid[keep], high[keep]
+    x, y = (eta, mid) if eta.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
     color = COLORS.get(color or "measured", color)
-    bars = [mid - low, high - mid]
-    ax.errorbar(eta, mid, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid="range")
+    bars = [mid - low, high - mid] if eta.size else None
+    ax.errorbar(x, y, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid=gid)
     if eta.size:
         ax.set_xscale("log")
         ax.set_yscale("log")

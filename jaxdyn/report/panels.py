@@ -16,7 +16,7 @@ HEIGHT = 2.0  # least, of a row in inches
 
 
 def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
-    """One titled panel per check of the cells, by the check's name: two in a row, in a figure that grows with the rows."""
+    """One titled panel per check of the cells, by the check's name: rows of two, in a figure that grows with them."""
     names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))
     rows, columns = max(1, math.ceil(len(names) / ACROSS)), max(1, min(len(names), ACROSS))
     if rows > 2:

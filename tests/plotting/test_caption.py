@@ -70,3 +70,21 @@ def test_what_has_no_value_is_not_said_to_be_drawn():
     text = describe(fig)
     assert "Drawn: theory (dashed line), a symbol for something else (dotted line)." in text
     assert "Without any finite value, and not drawn: network, with bars." in text
+
+
+def test_what_has_no_place_on_logarithmic_axes_is_said_to_be_left_out():
+    values = np.asarray([0.0, 1.0, 10.0])
+    figures = [matplotlib.figure.Figure() for _ in range(5)]
+    axes = [fig.subplots() for fig in figures]
+    plotting.scatter(axes[0], values, values, log=True)
+    plotting.scatter(axes[1], values, values)
+    plotting.order(axes[2], [0.1, 0.2], [[0.0, 1.0], [2.0, 3.0]])
+    plotting.order(axes[3], [0.1, 0.2], [[1.0, 1.0], [2.0, 3.0]])
+    plotting.order(axes[4], [0.1, 0.2], [[0.0, 0.0]], label="errors")
+    axes[4].legend()
+    texts = [describe(fig) for fig in figures]
+    assert "each run that has a value above zero." in texts[0] and len(axes[0].lines[0].get_xdata()) == 2
+    assert "each run that has a value." in texts[1] and len(axes[1].lines[0].get_xdata()) == 3
+    assert "median and range over the runs, of values above zero." in texts[2]
+    assert "median and range over the runs." in texts[3]
+    assert "Without any finite value, and not drawn: errors." in texts[4]
