@@ -9,10 +9,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["panels"]
+__all__ = ["EDGE", "panels", "say_edge"]
 
 ACROSS = 2  # panels in a row
 HEIGHT = 2.0  # least, of a row in inches
+EDGE = "at the upper edge: not finite"
 
 
 def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
@@ -28,3 +29,8 @@ def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
     for ax, name in zip(grid, names, strict=False):
         ax.set_title(name, wrap=True)
     return dict(zip(names, grid, strict=False))
+
+
+def say_edge(ax: Axes) -> None:
+    """Add to a panel's legend what symbols at its upper edge stand for."""
+    ax.plot([], [], linestyle="", label=EDGE)

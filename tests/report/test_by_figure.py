@@ -4,6 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from jaxdyn.report import by_figure
+from jaxdyn.report.panels import EDGE
 
 
 def cells(values, *fields, name="error"):
@@ -89,6 +90,10 @@ def test_bounds_that_differ_are_drawn_where_they_hold_and_infinite_values_at_the
     (ax,) = fig.axes
     edge = [line.get_xydata().tolist() for line in ax.lines if line.get_transform() == ax.get_xaxis_transform()]
     assert edge == [[[1.0, 0.97]]], "nor is one that passes"
+    assert EDGE in [text.get_text() for text in ax.get_legend().get_texts()]
+    fig = Figure()
+    by_figure.draw(cells([(1.0, 0.1), (2.0, 0.5)], "a"), fig)
+    assert EDGE not in [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
 
 
 def test_colours_are_named():
