@@ -211,6 +211,8 @@ def test_the_cost_is_said_before_the_work(toys):
     lines = []
     jd.probe(plain.model(), NUMBERS, 400, say=lines.append)
     assert lines[0].startswith("3 instruments; 4 pieces of 100 tokens of token numbers; about 1 min, ")
+    jd.probe(plain.model(), NUMBERS, 400, "first", say=lines.append)
+    assert any(line.startswith("1 instrument; 4 pieces") for line in lines)
     ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), tuple(probing.INSTRUMENTS.values()))
     assert ahead.seconds > 0 and ahead.bytes > sum(leaf.nbytes for leaf in jax.tree.leaves(plain.model().params))
 
