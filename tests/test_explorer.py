@@ -354,7 +354,19 @@ def test_a_picture_has_the_caption_of_what_it_shows(explorer, own):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(explorer, "claim", captioned)
         assert message(explorer, picture, 0.5)["caption"].startswith("A histogram.")
+        failed = message(explorer, dataclasses.replace(picture, figure="The figure could not be drawn: <x>"), 0.5)
+        assert failed["caption"] == "" and "&lt;x&gt;" in failed["figure"], "there is nothing to caption"
+        lost = dataclasses.replace(picture, diverged=5)
+        assert message(explorer, lost, 0.5)["caption"] == "A histogram. 11 of 16\u00a0runs; 5 diverged."
         plain = message(explorer, dataclasses.replace(picture, own=False), 0.5)["caption"]
         assert "histogram" not in plain
         instead = picture.figure.replace('aria-label="', f'aria-label="{INSTEAD}', 1)
         assert "figure shows values" in message(explorer, dataclasses.replace(picture, figure=instead), 0.5)["caption"]
+
+
+def test_a_picture_counts_the_runs_that_have_values(explorer):
+    told = []
+    explorer.run(Move({"lr": "1e30"}), told.append)
+    (picture,) = [one for one in told if isinstance(one, Picture)]
+    caption = message(explorer, picture, 0.5)["caption"]
+    assert picture.diverged == 8 and caption.endswith("0 of 8\u00a0runs; 8 diverged.") and "Drawn:" not in caption

@@ -38,16 +38,19 @@ def probe_command(
 
 
 def folder_of(models: Sequence[str]) -> Path:
-    """The default folder, named after the model: ``probe-smollm2``."""
+    """The default folder, named after the model's last folder: ``probe-smollm2``."""
     name = re.sub(r"[^\w.-]+", "-", Path(models[0].rstrip("/")).name.removesuffix(".gguf")).strip("-.")
     return Path(f"probe-{name or 'model'}")
 
 
 def _lines(result: Probe) -> list[str]:
-    """The first numbers of every instrument for the last checkpoint."""
+    """The first numbers of every instrument for the last checkpoint that it has data of."""
     lines = []
-    for outcome in result.checkpoints[-1].outcomes:
-        lines.append(f"{outcome.instrument.title}{': ' + outcome.skipped if outcome.skipped else ''}")
+    for number in range(len(result.checkpoints[-1].outcomes)):
+        shown = result.latest(number)
+        outcome = shown.outcomes[number]
+        where = f" ({shown.label})" if shown is not result.checkpoints[-1] else ""
+        lines.append(f"{outcome.instrument.title}{where}{': ' + outcome.skipped if outcome.skipped else ''}")
         for n in outcome.numbers()[:3]:
             interval = f" [{n.low:.3g}, {n.high:.3g}]" if math.isfinite(n.low) else ""
             expected = f"; {n.says}: {n.expected:.3g}" if n.expected is not None else ""

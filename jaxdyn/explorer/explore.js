@@ -142,9 +142,19 @@ export function mount(root, link) {
     return { values: Object.fromEntries(fields), seeds: given.get(AS.seeds), plain: given.get(AS.plain) === "true" };
   }
 
+  function entered() { // the world at whose values the knobs are: the one that was chosen, or the one with most fields
+    const knobs = Object.fromEntries(controls.map((c) => [c.knob.name, c]));
+    const fits = (name) => Object.entries(worlds[name]).every(([field, value]) => knobs[field]?.value === value);
+    const differs = (name) => Object.keys(worlds[name]).some((field) => knobs[field].moved); // others are the claim's own
+    const size = (name) => Object.keys(worlds[name]).length;
+    const fitting = Object.keys(worlds).filter(fits);
+    if (fitting.includes(world.value)) return world.value;
+    return fitting.filter(differs).sort((a, b) => size(b) - size(a))[0] ?? "";
+  }
+
   function moved() {
     const now = position();
-    if (world) world.value = Object.keys(worlds).find((name) => Object.entries(worlds[name]).every(([f, v]) => now.values[f] === v)) ?? "";
+    if (world) world.value = entered();
     if (link.address) history.replaceState(null, "", addressed(now) === "#" ? OWN : addressed(now));
     number += 1;
     began = performance.now();
@@ -161,6 +171,7 @@ export function mount(root, link) {
       else set(Object.hasOwn(values, knob.name) ? values[knob.name] : knob.own);
     }
     if (figures) figures.value = plain ? "plain" : "own";
+    if (world) world.value = "";
   }
 
   function claim(content) {

@@ -35,6 +35,7 @@ from jaxdyn.engine.verification.task import Plan, Task
 from jaxdyn.engine.verification.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
+from jaxdyn.status import OK
 
 __all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Tell", "one_claim"]
 
@@ -87,6 +88,7 @@ class Picture:
     task: Task
     figure: str
     own: bool = True  # the claim's own, not measurement against prediction
+    diverged: int = 0  # runs that are not ok
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +166,8 @@ class Explorer:
 
         def picture_and_verdict(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Decision:
             watch()
-            tell(Picture(task, draw(None if move.plain else self.claim.plot, data, task.narrowed), own=not move.plain))
+            figure = draw(None if move.plain else self.claim.plot, data, task.narrowed)
+            tell(Picture(task, figure, own=not move.plain, diverged=int((data.status != OK).sum())))
             watch()
             tell(Checked(judge_cell(self.claim, data)))
             heeding = dataclasses.replace(self.claim, judge=_Watched(self.claim.judge, watch))

@@ -24,7 +24,7 @@ from jaxdyn.report import checks, page, terminal
 from jaxdyn.report.claim import section
 from jaxdyn.report.drawing import INSTEAD
 from jaxdyn.report.figures import Figures
-from jaxdyn.report.formatting import badge, count, duration
+from jaxdyn.report.formatting import badge, count, duration, runs_drawn
 from jaxdyn.report.mathml import typeset
 
 __all__ = ["Talk", "introduction", "message", "move_of", "style", "template"]
@@ -66,13 +66,14 @@ def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
 def _picture(explorer: Explorer, picture: Picture) -> dict[str, Any]:
     """The figure and its caption."""
     claim, request = explorer.claim, picture.task.main
-    runs = count(len(request.grid.cells()) * len(request.seeds), "run")
-    figure = picture.figure if picture.figure.startswith("<svg") else f'<p class="hint">{escape(picture.figure)}</p>'
+    runs = runs_drawn(len(request.grid.cells()) * len(request.seeds), picture.diverged)
+    if not picture.figure.startswith("<svg"):  # why there is none
+        return {"kind": "picture", "figure": f'<p class="hint">{escape(picture.figure)}</p>', "caption": ""}
     said = html.unescape(found[1]) if (found := re.search(r'aria-label="([^"]*)"', picture.figure)) else ""
     own = picture.own and not said.startswith(INSTEAD)
     words = (own and claim.caption) or said or "Prediction against measurement"
     caption = f"{typeset(_ended(words))} {runs}."
-    return {"kind": "picture", "figure": figure, "caption": caption}
+    return {"kind": "picture", "figure": picture.figure, "caption": caption}
 
 
 def _checks(cell: Mapping[str, Any]) -> str:

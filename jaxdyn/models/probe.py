@@ -29,14 +29,15 @@ from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models import probe_store
 from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
-from jaxdyn.models.instruments.pieces import finite_pieces, reading_cost
+from jaxdyn.models.instruments.pieces import finite_pieces, pieces_read, reading_cost
 from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import RawText, cut, open_text
-from jaxdyn.models.series import given_steps, steps_of
+from jaxdyn.models.series import given_steps, labels, steps_of
 from jaxdyn.models.summary import describe
 
 __all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
@@ -56,6 +57,11 @@ class Outcome(NamedTuple):
     skipped: str
     seconds: float
 
+    @property
+    def read(self) -> tuple[int, int] | None:
+        """How many pieces of the text it read, and how many tokens of each; None: no text."""
+        return None if self.data is None else pieces_read(self.data)
+
     def numbers(self) -> list[Number]:
         """What the page shows in digits."""
         return [] if self.data is None else self.instrument.numbers(self.data)
@@ -63,9 +69,9 @@ class Outcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """One model of a probe: its name, its step if it is one of a series, a description in lines, and what was found.
+    """One model of a probe: its name, its step if it is one of a series with steps, a description in lines, and what was found.
 
-    ``left_out`` is a sentence on the pieces that were left out, if there are any.
+    ``left_out`` is a sentence on the pieces that were left out, if there are any; ``label`` tells it from others of its series.
     """
 
     name: str
@@ -73,6 +79,7 @@ class Checkpoint:
     lines: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     left_out: str = ""
+    label: str = ""
 
     @property
     def data(self) -> dict[str, xr.Dataset]:
@@ -97,7 +104,7 @@ class Probe:
     """A finished probe.
 
     Args:
-        checkpoints: one, or a series by step.
+        checkpoints: one, or a series by step, or in the order given where there are no steps.
         text: what was read.
         digest: of the text.
         tokens: how many tokens of it.
@@ -115,6 +122,11 @@ class Probe:
         """The Datasets by instrument, of the last checkpoint."""
         return self.checkpoints[-1].data
 
+    def latest(self, number: int) -> Checkpoint:
+        """The last checkpoint of which an instrument has data; the last one of all if it has none of any."""
+        there = [one for one in self.checkpoints if one.outcomes[number].data is not None]
+        return (there or self.checkpoints)[-1]
+
     def to_json(self) -> dict[str, Any]:
         """Numbers, intervals and expectations in JSON types, without arrays."""
         checkpoints = [
@@ -129,6 +141,7 @@ class Probe:
                         "source": outcome.instrument.source,
                         "skipped": outcome.skipped or None,
                         "seconds": outcome.seconds,
+                        "read": outcome.read,
                         "numbers": [dataclasses.asdict(number) for number in outcome.numbers()],
                     }
                     for outcome in one.outcomes
@@ -159,7 +172,7 @@ def probe(
         model: whatever :func:`jaxdyn.models.load` takes, a loaded :class:`~jaxdyn.models.Model`, a pattern such as ``runs/step*``,
             or a list of models. Several are ordered by the one number in which their names differ; models in memory, and those
             whose names hold no number, stay in the order given.
-        text: the path of a text, or of a folder whose test part is read; token numbers; by default the interpreter's manual.
+        text: the path of a text, or of a folder whose test part is read; token numbers; "markov"; by default Python's manual.
         tokens: how many tokens of the text are read, 256 or more.
         only: names of instruments, as a list or with commas; by default all.
         out: a folder in which every instrument's Dataset is stored as soon as it is finished, and the numbers at the end; a probe
@@ -181,13 +194,14 @@ def probe(
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
         checkpoints, shape = [], None
-        for name, step, one in models:
+        named = labels([name for name, *_ in models], [step for _, step, _ in models])
+        for (name, step, one), label in zip(models, named, strict=True):
             loaded = one if isinstance(one, Model) else _load(one, "float32" if dtype is None else dtype, say)
             pieces = cut(raw, loaded, tokens, length)
             if shape is not None and shape != (pieces.shape, loaded.shape.depth, loaded.shape.heads):
                 raise UsageError(f"{name} is not allowed in this series: it is another network than {models[0][0]}")
             shape = (pieces.shape, loaded.shape.depth, loaded.shape.heads)
-            checkpoints.append(_measure(name, step, loaded, raw, pieces, chosen, folder, say))
+            checkpoints.append(_measure(name, step, label, loaded, raw, pieces, chosen, folder, say))
         result = Probe(tuple(checkpoints), raw.name, raw.digest, int(pieces.size), int(pieces.shape[1]))
         if folder is not None:
             atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
@@ -211,7 +225,7 @@ def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
 
 
 def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[str, int | None, Any]]:
-    """Names, steps and models, in the order of their steps.
+    """Names, steps and models, in the order of their steps; where there are none (None), in the order given.
 
     Raises:
         UsageError: for a pattern that fits nothing, an empty list, names that leave the order open
@@ -241,7 +255,10 @@ def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[s
         numbers = given_steps(steps, len(found))
     else:
         in_memory = any(isinstance(one, Model) for one in found)
-        numbers = list(range(len(found))) if in_memory else steps_of([str(Path(one)) for one in found])
+        told = None if in_memory else steps_of([str(Path(one)) for one in found])
+        if told is None:
+            return [(_name(one), None, one) for one in found]
+        numbers = told
     return [(_name(found[i]), numbers[i], found[i]) for i in sorted(range(len(found)), key=numbers.__getitem__)]
 
 
@@ -262,6 +279,7 @@ def _load(model: Any, dtype: str, say: Callable[[str], None] | None) -> Model:
 def _measure(
     name: str,
     step: int | None,
+    label: str,
     model: Model,
     raw: RawText,
     pieces: Int[np.ndarray, "piece n"],
@@ -282,7 +300,7 @@ def _measure(
     if left_out:
         (warnings.warn if say is None else say)(f"{name}: {left_out}")
     outcomes = []
-    with Progress(name.rsplit("/", 1)[-1], unit="instruments") as bar:
+    with Progress(label, unit="instruments") as bar:
         bar.start(len(chosen), 0)
         for one in chosen:
             stored = found[one.name]
@@ -299,7 +317,7 @@ def _measure(
                 ending = f"skipped: {skipped}" if skipped else "stored already" if stored is not None else f"{seconds:.0f} s"
                 bar.say(f"  {one.name:<14} {ending}") if stored is None else say(f"  {one.name:<14} {ending}")
     lines = () if model.summary is None else tuple(model.summary.lines())
-    return Checkpoint(name, step, lines, tuple(outcomes), left_out)
+    return Checkpoint(name, step, lines, tuple(outcomes), left_out, label)
 
 
 def _read(name: str, model: Model, pieces: Int[np.ndarray, "piece n"]) -> tuple[Int[np.ndarray, " kept"], str]:
@@ -383,5 +401,5 @@ def _announced(ahead: Plan) -> str:
     stored = f", {len(ahead.stored)} of them stored" if ahead.stored else ""
     minutes = f"about {max(1, round(ahead.seconds / 60))} min" if left else "nothing to measure"
     hint = "; --text FILE reads yours" if ahead.text == "the interpreter's manual" else ""
-    text = f"{count} pieces of {length} tokens of {ahead.text}{hint}"
-    return f"{len(ahead.instruments)} instruments{stored}; {text}; {minutes}, {ahead.bytes / 1e9:.2g} GB of memory"
+    text = f"{plural(count, 'piece')} of {length} tokens of {ahead.text}{hint}"
+    return f"{plural(len(ahead.instruments), 'instrument')}{stored}; {text}; {minutes}, {ahead.bytes / 1e9:.2g} GB of memory"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST", "MANUAL", "RawText", "cut", "numbered", "open_text"]
 
-MANUAL = "topics"
+MANUAL, MARKOV = "topics", "markov"
 LEAST = 64  # tokens of a piece
 LETTERS = 16  # of a token, at most, for almost all texts
 
@@ -35,13 +35,15 @@ class RawText:
 
 
 def open_text(text: Any) -> RawText:
-    """The text of a file, the test part of a folder, the interpreter's manual (None or "topics"), or an array of token numbers.
+    """A file's text, a folder's test part, the interpreter's manual (None or "topics"), the text "markov", or token numbers.
 
     Raises:
         UsageError: as of :func:`jaxdyn.text.read`, and for arrays that are no row of whole numbers.
     """
     if text is None or isinstance(text, str | os.PathLike):
         name = MANUAL if text is None else text
+        if name == MARKOV:
+            return _generated()
         corpus = texts.load(name, "bytes")
         folder = name != MANUAL and from_home(name).is_dir()
         parts = [corpus.test] if folder else [corpus.train, corpus.valid, corpus.test]
@@ -56,6 +58,13 @@ def open_text(text: Any) -> RawText:
         raise UsageError(f"text={shown(text)} is not allowed: it is the path of a text, or one row of token numbers")
     numbers = numbers.astype(np.int64)
     return RawText("token numbers", None, numbers, hashlib.sha256(numbers.tobytes()).hexdigest()[:12])
+
+
+def _generated() -> RawText:
+    """The text markov, its words with spaces between them."""
+    corpus = texts.load(MARKOV)
+    letters = " ".join(corpus.vocabulary[i] for part in (corpus.train, corpus.valid, corpus.test) for i in part)
+    return RawText("the generated text markov", letters, None, hashlib.sha256(letters.encode()).hexdigest()[:12])
 
 
 def numbered(raw: RawText, model: Model, tokens: int) -> Int[np.ndarray, " n"]:

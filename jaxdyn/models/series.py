@@ -1,4 +1,4 @@
-"""The steps of a series of checkpoints, from what varies among their names.
+"""The steps of a series of checkpoints, from what varies among their names, and short names that tell them apart.
 
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
@@ -13,13 +13,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxdyn.errors import UsageError, shown, whole
 
-__all__ = ["given_steps", "steps_of"]
+__all__ = ["given_steps", "labels", "short", "steps_of"]
 
 COUNTED = r"(?i:steps?|tok(?:en)?s?|iter(?:ation)?s?)"
 # a power of ten or a letter belongs to a number only where a word ends, or before what is counted
@@ -42,8 +43,8 @@ LISTED = 6  # names in a message
 LARGEST = 2**63 - 1  # step
 
 
-def steps_of(names: Sequence[str]) -> list[int]:
-    """The number in each name that is not the same in all; 0, 1, 2, … where no name holds a number: their order is all there is.
+def steps_of(names: Sequence[str]) -> list[int] | None:
+    """The number in each name that is not the same in all; None where no name holds a number: their order is all there is.
 
     Raises:
         UsageError: for names that differ in something else or in several numbers, equal names or numbers, numbers that are not
@@ -52,7 +53,7 @@ def steps_of(names: Sequence[str]) -> list[int]:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise UsageError(f"{shown(twice[0])} is not allowed twice in a series")
     if not any(NUMBER.search(name) for name in names):
-        return list(range(len(names)))
+        return None
     matches = _varying(names, names)
     joined = [GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), name) for name in names]
     try:
@@ -106,6 +107,42 @@ def given_steps(steps: Any, count: int) -> list[int]:
         there = "1 model" if count == 1 else f"a series of {count} models"
         raise UsageError(f"steps={shown(steps)} is not allowed: each of two or more models has its own, and there is {there}")
     return found
+
+
+def short(name: str) -> str:
+    """A path without its folders; names on the hub stay unchanged, and ``.`` is the name of the folder that it stands for."""
+    if name.count("/") == 1 and not name.startswith(("/", ".")) and not Path(name).exists():
+        return name
+    last = Path(name).name
+    return last if last not in ("", "..") else Path(name).resolve().name or name
+
+
+def labels(names: Sequence[str], steps: Sequence[int | None]) -> list[str]:
+    """What a page calls the models of a series: the folders in which their paths differ, and the step where these do not tell it.
+
+    Models of the same name are told apart by their steps or, without steps, by their places in the series. A single one has its
+    :func:`short` name.
+    """
+    if len(names) == 1:
+        return [short(names[0])]
+    paths = [Path(name).parts for name in names]
+    if len(set(names)) < len(names):
+        own = [short(name) for name in names]
+    else:
+        first = _shared(paths)
+        last = min(_shared([path[::-1] for path in paths]), min(map(len, paths)) - first)
+        own = ["/".join(path[first : len(path) - last]) or short(name) for path, name in zip(paths, names, strict=True)]
+    found = []
+    for place, (step, one) in enumerate(zip(steps, own, strict=True), 1):
+        which = f"checkpoint {place}" if step is None else f"step {step:,}"
+        told = own.count(one) == 1 if step is None else str(step) in re.findall(r"\d+", one)
+        found.append(one if told else f"{which} ({one})")
+    return found
+
+
+def _shared(rows: Sequence[Sequence[str]]) -> int:
+    """How many entries at the beginning are the same in all rows."""
+    return next((i for i, column in enumerate(zip(*rows, strict=False)) if len(set(column)) > 1), min(map(len, rows)))
 
 
 def _value(match: re.Match[str]) -> Decimal:

@@ -9,6 +9,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.models.checkpoint import Checkpoint, open_checkpoint
 from jaxdyn.models.tensor_slice import sizes
 from jaxdyn.nn import Transformer
@@ -53,14 +54,15 @@ class Summary:
     def lines(self) -> list[str]:
         """The summary for a terminal."""
         s = self.shape
-        sizes = f"{s.layers} layers, width {s.width}, {s.heads} heads of {s.entries} ({s.key_heads} of keys), {s.hidden} units"
+        heads = f"{plural(s.heads, 'head')} of {s.entries} ({s.key_heads} of keys)"
+        sizes = f"{plural(s.layers, 'layer')}, width {s.width}, {heads}, {plural(s.hidden or 0, 'unit')}"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
         tokenizer = f"{self.tokens} tokens" if self.tokens is not None else f"none: {self.note}"
         traits = [*_traits(s), f"texts of up to {self.context} tokens" if self.context else ""]
         rows = {
             "model": str(self.path),
             "family": self.family,
-            "network": f"{sizes}, {s.vocabulary} tokens",
+            "network": f"{sizes}, {plural(s.vocabulary, 'token')}",
             "traits": ", ".join(filter(None, traits)),
             "weights": f"{self.weights:,}",
             "on disk": f"{_size(self.disk)} ({kinds})",

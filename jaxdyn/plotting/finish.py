@@ -1,4 +1,4 @@
-"""What every figure needs after its plot function: legends that cover no data, and clouds of points as pixels."""
+"""What every figure needs after its plot function: a word in empty panels, legends off the data, clouds of points as pixels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.collections import PathCollection
 from matplotlib.transforms import Bbox
 
+from jaxdyn.plotting.helpers import COLORS
 from jaxdyn.plotting.ticks import fold, keep_apart, plain_numbers
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-__all__ = ["POINTS", "finish", "points", "rasterise"]
+__all__ = ["POINTS", "finish", "is_valueless", "points", "rasterise"]
 
 POINTS = 1500  # symbols in a figure beyond which its clouds of points are embedded as pixels
 PLACES: tuple[Any, ...] = (
@@ -32,8 +34,13 @@ SAMPLES = 24  # how finely a line between two of its points is tried against a l
 
 
 def finish(fig: Figure) -> None:
-    """Plain numbers on axes, apart from each other, missing legends, all laid out off the data, clouds of points as pixels."""
+    """Plain numbers on axes, apart from each other, missing legends, all laid out off the data, clouds of points as pixels.
+
+    A panel in which nothing could be drawn says so.
+    """
     for ax in fig.axes:
+        if why := _emptiness(ax):
+            ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=COLORS["control"])
         for axis in (ax.xaxis, ax.yaxis):
             plain_numbers(axis)
         handles, labels = ax.get_legend_handles_labels()
@@ -44,6 +51,49 @@ def finish(fig: Figure) -> None:
     if not _place_legends(fig) or any(changed):
         _lay_out(fig)
     rasterise(fig, POINTS)
+
+
+# what is drawn
+
+
+def _coordinates(artist: Any) -> np.ndarray:
+    """Numbers at which an artist draws something, row by row; NaN where it does not."""
+    if hasattr(artist, "get_xdata"):
+        found: Any = np.ma.column_stack([np.ma.ravel(a) for a in artist.get_data(orig=False)])
+    elif hasattr(artist, "get_coordinates") or not hasattr(artist, "get_path") and not hasattr(artist, "get_paths"):  # mesh, image
+        found = np.ma.ravel(artist.get_array())[:, None]
+    elif isinstance(artist, PathCollection):
+        found = artist.get_offsets()
+    elif hasattr(artist, "get_paths"):
+        found = np.concatenate([np.empty((0, 2)), *(path.vertices for path in artist.get_paths())])
+    else:
+        found = artist.get_patch_transform().transform_path(artist.get_path()).vertices
+    return np.ma.filled(np.ma.asarray(found, float), np.nan)
+
+
+def _has_values(artist: Any) -> bool:
+    return bool(np.isfinite(_coordinates(artist)).all(1).any())
+
+
+def is_valueless(artist: Any) -> bool:
+    """Whether an artist, or all parts of one, was given values of which none is finite: it has an entry in a legend only."""
+    parts = [part for part in _parts(artist) if part is not None]
+    return any(len(_coordinates(part)) for part in parts) and not any(map(_has_values, parts))
+
+
+def _parts(artist: Any) -> list[Any]:
+    return [leaf for part in artist for leaf in _parts(part)] if isinstance(artist, tuple | list) else [artist]
+
+
+def _emptiness(ax: Axes) -> str:
+    """Why there is nothing in a panel; empty for a panel with anything in it but lines across it."""
+    if not ax.axison or ax.get_label() == "<colorbar>" or any(text.get_text() for text in ax.texts):
+        return ""
+    across = [a for a in ax.lines if a.get_transform() != ax.transData and a.get_marker() in ("None", "none", "", " ", None)]
+    artists = [a for a in (*ax.lines, *ax.collections, *ax.images, *ax.patches) if a not in across]
+    if any(map(_has_values, artists)):
+        return ""
+    return "nothing to draw:\nno finite value" if artists else "nothing to draw"
 
 
 def _lay_out(fig: Figure) -> None:

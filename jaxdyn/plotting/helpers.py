@@ -78,6 +78,7 @@ STYLE = {
 
 
 POINTS, LINES = 20_000, 200  # that are drawn at most, of entries and of runs
+NAMED = "<named>"  # label of axes whose title is the name of a variable
 PANELS, ACROSS = 9, 3  # of a claim without a plot: variables that are drawn at most, and side by side
 
 
@@ -151,10 +152,15 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
         predicted, measured = xr.broadcast(predicted, measured)
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
+    positive = (p > 0) & (m > 0)
+    left_out = bool(log) and bool((keep & ~positive).any())  # which have no place on logarithmic axes
+    keep = keep & positive if left_out else keep
     p, m = p[keep], m[keep]
     drawn, label = _some(p.size, POINTS, label, "entries")
+    x, y = (p[drawn], m[drawn]) if p.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
+    gid = f"{'some ' if p.size > POINTS else ''}{'positive ' if left_out else ''}entries"
     color = COLORS.get(color or "measured", color)
-    ax.plot(p[drawn], m[drawn], "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid="entries")
+    ax.plot(x, y, "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid=gid)
     if p.size:
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):
@@ -180,13 +186,15 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
         color: one of ``COLORS`` or any colour.
     """
     eta, flat = _flat(eta, errors)
+    gid = "positive range" if (flat <= 0).any() else "range"
     flat = np.where(flat > 0, flat, np.nan)
     low, mid, high = _quantiles(flat, [0.0, 0.5, 1.0])
     keep = np.isfinite(mid) & (eta > 0)
     eta, low, mid, high = eta[keep], low[keep], mid[keep], high[keep]
+    x, y = (eta, mid) if eta.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
     color = COLORS.get(color or "measured", color)
-    bars = [mid - low, high - mid]
-    ax.errorbar(eta, mid, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid="range")
+    bars = [mid - low, high - mid] if eta.size else None
+    ax.errorbar(x, y, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid=gid)
     if eta.size:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -249,6 +257,7 @@ def default_plot(ds: xr.Dataset, fig: Figure) -> None:
     for name, ax in zip(_first(names, PANELS, fig), _axes(fig, min(len(names), PANELS)), strict=True):
         predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
         ax.set_title(name.replace("_", " "))
+        ax.set_label(NAMED)
         for form in predicted.form.values if "form" in predicted.dims else [None]:
             scatter(ax, predicted if form is None else predicted.sel(form=form), measured, label=form or "runs")
 
@@ -276,7 +285,7 @@ def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for name in _first([n for n in ds.data_vars if str(n).startswith("measured_")], len(CYCLE), fig):
         values = np.sort(np.ravel(np.asarray(ds[name], float)))
-        values = values[np.isfinite(values)]
+        values = values[np.isfinite(values)] if np.isfinite(values).any() else values[:1]
         ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))
     ax.set_xlabel("share of runs and entries below")
     ax.set_ylabel("measured value")

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.catalogue.theory import AtlasMap
@@ -24,7 +25,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import duration, ended
 from jaxdyn.report.gallery import standalone
 
-__all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "read_map", "write", "write_map"]
+__all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "read_map", "size", "write", "write_map"]
 
 INTRO = """# Atlas
 
@@ -109,8 +110,14 @@ def provenance(content: Mapping[str, Any]) -> str:
     result, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
     cost = f", {duration(result['cpu_seconds'])} of processor time" if result.get("cpu_seconds") else ""
     clock = f" in {duration(result['seconds'])}" if result.get("seconds") and not cost else ""
-    work = f"{result['runs']:,} runs{clock}{cost}"
+    work = f"{result['runs']:,} run{'' if result['runs'] == 1 else 's'}{clock}{cost}"
     return ", ".join(filter(None, (work, date)))
+
+
+def size(content: Mapping[str, Any]) -> str:
+    """A map's cells and their verdicts, and its provenance."""
+    result = content["map"]
+    return f"{plural(len(result['cells']), 'cell')}: {counts(result)}; {provenance(content)}"
 
 
 def border(result: Mapping[str, Any]) -> str:
@@ -135,7 +142,7 @@ def page() -> str:
             f"`{stored.claim}`: {ended(claims[stored.claim].title)} {claims[stored.claim].statement}",
             f"![{stored.title}](figures/map.{stored.name}.svg)",
             stored.finding,
-            " ".join(filter(None, (f"{len(result['cells'])} cells: {counts(result)}; {provenance(content)}.", border(result)))),
+            " ".join(filter(None, (f"{size(content)}.", border(result)))),
             f"`{command(stored)}`",
         ]
     return "\n\n".join(parts) + "\n"

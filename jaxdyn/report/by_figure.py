@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jaxdyn.engine.claims.description import texts
 from jaxdyn.plotting import COLORS
-from jaxdyn.report.panels import panels
+from jaxdyn.report.panels import panels, say_edge
 
 __all__ = ["draw", "draw_bounds", "drawable"]
 
@@ -76,6 +76,11 @@ def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], M
             ax.plot(x[there], y[there], color=COLORS["failed"], **style)
             off, edge = there & ~np.isfinite(y), ax.get_xaxis_transform()
             ax.plot(x[off], np.full(off.sum(), 0.97), transform=edge, color=COLORS["failed"], **style | {"label": ""})  # infinite
+    infinite = np.array([c is not None and _outcome(c) == "passes" for c in checks]) & ~np.isfinite(y)
+    ax.plot(x[infinite], np.full(infinite.sum(), 0.97), "o", transform=ax.get_xaxis_transform(), color=COLORS["measured"])
+    there = np.array([c is not None for c in checks])
+    if (there & ~np.isfinite(y)).any():
+        say_edge(ax)
     # bounds, and the scale
     bounds = draw_bounds(ax, x, checks)
     positive = [v for v in (*y, *bounds) if np.isfinite(v)]
@@ -116,7 +121,7 @@ def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mappin
         there = [place for place, what in places.items() if what == outcome]
         if there:
             ax.plot(*zip(*there, strict=True), color=COLORS["failed"], **style)
-    fig.colorbar(image, ax=ax)
+    fig.colorbar(image, ax=ax, label="value")
 
 
 def _outcome(check: Mapping[str, Any] | None) -> str:

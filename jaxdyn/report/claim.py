@@ -14,7 +14,7 @@ from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies, talks
 from jaxdyn.report.drawing import INSTEAD
 from jaxdyn.report.figures import Figures, Stored
-from jaxdyn.report.formatting import breakable, count, duration, number, percent, setting, settings
+from jaxdyn.report.formatting import breakable, count, duration, number, percent, runs_drawn, setting, settings
 from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
 
@@ -100,10 +100,10 @@ def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] |
 
 
 def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
-    """A figure with its caption: the claim's own, or else the axes in words; and the number of runs."""
+    """A figure with its caption: the claim's own, or else the axes in words; and the number of runs that it is of."""
     own = "" if stored.label.startswith(INSTEAD) else claim.get("caption")
     words = str(own or stored.label or "Prediction against measurement").rstrip()
-    runs = f" {count(claim['runs'], 'run')}." if claim.get("runs") else ""
+    runs = f" {runs_drawn(claim['runs'], claim.get('diverged') or 0)}." if claim.get("runs") else ""
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
 
 

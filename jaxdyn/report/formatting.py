@@ -14,7 +14,20 @@ from jaxdyn.engine.judging.check import VALUE_DIGITS
 from jaxdyn.errors import UsageError
 from jaxdyn.report.glossary import VERDICTS
 
-__all__ = ["badge", "between", "breakable", "count", "duration", "ended", "number", "percent", "setting", "settings", "value"]
+__all__ = [
+    "badge",
+    "between",
+    "breakable",
+    "count",
+    "duration",
+    "ended",
+    "number",
+    "percent",
+    "runs_drawn",
+    "setting",
+    "settings",
+    "value",
+]
 
 
 def between(page: str, marks: tuple[str, str], text: str, name: str = "the page") -> str:
@@ -102,6 +115,11 @@ def value(chosen: Any) -> Markup:
 def ended(title: str) -> str:
     """A title as a sentence: with a full stop, unless it is a question."""
     return title if title.endswith("?") else f"{title}."
+
+
+def runs_drawn(runs: int, diverged: int) -> str:
+    """How many runs a figure is of: those that diverged have no values to draw. ``11 of 24 runs; 13 diverged``."""
+    return f"{runs - diverged:,} of {count(runs, 'run')}; {diverged:,} diverged" if diverged else count(runs, "run")
 
 
 def count(n: int, noun: str) -> str:

@@ -18,7 +18,7 @@ from jaxdyn.engine.claims.description import texts
 from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.by_figure import draw_bounds
-from jaxdyn.report.panels import panels
+from jaxdyn.report.panels import panels, say_edge
 
 __all__ = ["MARKS", "draw"]
 
@@ -151,6 +151,8 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
                 ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
             off = there & ~np.isfinite(y)  # infinite, or not a number: at the upper edge
             ax.plot(x[off], np.full(off.sum(), 0.97), symbol, transform=ax.get_xaxis_transform(), color=color, markersize=5)
+        if not np.isfinite(y).all():
+            say_edge(ax)
         order = np.argsort(x)
         draw_bounds(ax, x[order], [checks[i] for i in order])
         positive = y[np.isfinite(y)]

@@ -112,8 +112,7 @@ def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[st
     entries = []
     for stored in (one for claim in claims for one in atlas.of_claim(str(claim.get("id")))):
         if (content := atlas.read_map(stored)) is not None:
-            size = f"{len(content['map']['cells'])} cells: {atlas.counts(content['map'])}; {atlas.provenance(content)}."
-            facts = " ".join(filter(None, (size, atlas.border(content["map"]))))
+            facts = " ".join(filter(None, (f"{atlas.size(content)}.", atlas.border(content["map"]))))
             figure = figures.add(content["figure"])
             entries.append({"map": stored, "facts": facts, "figure": figure, "command": atlas.command(stored)})
     return entries

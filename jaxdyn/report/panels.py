@@ -9,18 +9,28 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["PANELS", "panels"]
+__all__ = ["EDGE", "panels", "say_edge"]
 
-PANELS = 4  # largest number of panels; further checks appear in tables only
+ACROSS = 2  # panels in a row
+HEIGHT = 2.0  # least, of a row in inches
+EDGE = "at the upper edge: not finite"
 
 
 def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
-    """One titled panel per check of the cells, by the check's name: up to two in one row, more in two rows."""
-    names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))[:PANELS]
-    rows = 1 if len(names) < 3 else 2
-    grid = fig.subplots(rows, max(1, math.ceil(len(names) / rows)), squeeze=False).ravel()
+    """One titled panel per check of the cells, by the check's name: rows of two, in a figure that grows with them."""
+    names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))
+    rows, columns = max(1, math.ceil(len(names) / ACROSS)), max(1, min(len(names), ACROSS))
+    if rows > 2:
+        width, height = fig.get_size_inches()
+        fig.set_size_inches(width, max(height, HEIGHT * rows))
+    grid = fig.subplots(rows, columns, squeeze=False).ravel()
     for ax in grid[len(names) :]:
         ax.remove()
     for ax, name in zip(grid, names, strict=False):
         ax.set_title(name, wrap=True)
     return dict(zip(names, grid, strict=False))
+
+
+def say_edge(ax: Axes) -> None:
+    """Add to a panel's legend what symbols at its upper edge stand for."""
+    ax.plot([], [], linestyle="", label=EDGE)

@@ -71,6 +71,19 @@ def test_wrong_words_end_in_one_sentence(here, jaxdyn, words, message):
     assert code == 2 and out == "" and message in err and err.count("jaxdyn:") == 1 and "Traceback" not in err
 
 
+def test_a_link_to_nowhere_is_named(here, jaxdyn):
+    (here / "link").symlink_to(here / "gone")
+    for out in ("link", "link/below"):
+        code, _, err = jaxdyn("probe", "tiny", "--text", "book.txt", "--tokens", 400, "--out", out)
+        assert code == 2 and f"{here / 'link'} is a link to {here / 'gone'}, which does not exist" in err
+
+
+def test_the_generated_text_is_read(here, jaxdyn):
+    code, _, err = jaxdyn("probe", "tiny", "--text", "markov", "--tokens", 400, "--only", "first")
+    assert code == 0 and "tokens of the generated text markov; about" in err
+    assert "the generated text markov" in (here / "probe-tiny" / "index.html").read_text(encoding="utf-8")
+
+
 def test_default_folders():
     assert [str(folder_of([name])) for name in ("org/model", "a/b.gguf", "runs/step*", "./", "smollm2")] == [
         *("probe-model", "probe-b", "probe-step", "probe-model", "probe-smollm2")

@@ -302,6 +302,60 @@ def test_links_keep_the_claims_own_values_and_quoted_words(visitor, tmp_path):
         assert visitor.complaints() == []
 
 
+WORLDS = """
+import jaxdyn as jd
+
+@jd.setting
+class Three:
+    a: jd.Swept = 1.0
+    b: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(predicted={"x": s.a + s.b}, measured={"x": s.a + s.b})
+
+CLAIMS = [
+    jd.Claim(
+        id="worlds.one", title="t", statement="s", source="x", evidence="algebra", bounds="derived", seeds=2, trial=trial,
+        quick=jd.grid(Three, b=[1.0, 2.0]), judge=lambda ds: [jd.at_most("error", jd.relative_error(ds, "x"), 0.1)],
+        controls={"same": {"a": 1.0}, "one": {"a": 2.0}, "both": {"a": 2.0, "b": 3.0}, "other": {"b": 3.0, "a": 1.0}},
+        rivals={"r": jd.off(predicted_x=7.0)},
+    )
+]
+"""
+
+
+@pytest.mark.slow
+def test_the_list_of_worlds_shows_the_world_that_was_chosen(visitor, tmp_path):
+    """Also where a world has the claim's own value of a field, or the values of a smaller one."""
+    (tmp_path / "worlds.py").write_text(WORLDS, encoding="utf-8")
+    listed = "document.querySelector('select[id$=world]')"
+
+    def enter(name):
+        visitor.js(f"{listed}.value = {json.dumps(name)}; {listed}.dispatchEvent(new Event('change'))")
+        visitor.settled()
+        return visitor.js(f"{listed}.value")
+
+    with serving("worlds.one", file=str(tmp_path / "worlds.py")) as server:
+        visitor.visit(server.url)
+        assert visitor.js(f"{listed}.value") == ""
+        assert [enter(name) for name in ("both", "one", "same", "other", "", "both")] == [
+            "both",
+            "one",
+            "same",
+            "other",
+            "",
+            "both",
+        ]
+        visitor.visit(visitor.js("location.href"))
+        assert visitor.js(f"{listed}.value") == "both", "the one with most fields"
+        field = "document.querySelector('[data-knob=b] input[type=text]')"
+        visitor.js(f"{field}.value = '9'; {field}.dispatchEvent(new Event('change'))")
+        visitor.settled()
+        assert visitor.js(f"{listed}.value") == "one"
+        press(visitor, "The claim's own")
+        assert visitor.js(f"{listed}.value") == "" and visitor.complaints() == []
+
+
 @pytest.mark.slow
 def test_the_end_of_the_server_is_said(visitor):
     with serving(DECAY) as server:

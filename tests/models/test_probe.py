@@ -165,7 +165,7 @@ def test_patterns_and_lists_are_ordered_by_what_varies(tmp_path, monkeypatch):
 
 def test_models_in_memory_stay_in_the_order_given():
     one, other = plain.model(), plain.model()
-    assert [(step, model) for _, step, model in probing.expand([one, other])] == [(0, one), (1, other)]
+    assert [(step, model) for _, step, model in probing.expand([one, other])] == [(None, one), (None, other)]
     assert [step for _, step, _ in probing.expand([one, other], "20,10")] == [10, 20]
     assert probing.expand(one)[0][1] is None
     with pytest.raises(UsageError, match="each of two or more models has its own, and there is 1 model"):
@@ -211,6 +211,8 @@ def test_the_cost_is_said_before_the_work(toys):
     lines = []
     jd.probe(plain.model(), NUMBERS, 400, say=lines.append)
     assert lines[0].startswith("3 instruments; 4 pieces of 100 tokens of token numbers; about 1 min, ")
+    jd.probe(plain.model(), NUMBERS, 400, "first", say=lines.append)
+    assert any(line.startswith("1 instrument; 4 pieces") for line in lines)
     ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), tuple(probing.INSTRUMENTS.values()))
     assert ahead.seconds > 0 and ahead.bytes > sum(leaf.nbytes for leaf in jax.tree.leaves(plain.model().params))
 
@@ -278,6 +280,7 @@ def test_all_instruments_and_their_page(tmp_path, dtype):
     one = Model(shape, weights(shape), None, None)
     result = jd.probe(one, NUMBERS, 260, out=tmp_path, length=64)
     assert set(result.data) == set(probing.INSTRUMENTS) - {"numbers"}
+    assert {outcome.read for outcome in result.checkpoints[0].outcomes} == {(4, 64), None}
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 7 and "nobody knows which tokens are numbers" in page and "Llama-2-7B, PG19" in page
     told = json.loads((tmp_path / "probe.json").read_text(encoding="utf-8"))

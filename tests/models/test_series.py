@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.errors import UsageError
-from jaxdyn.models.series import given_steps, steps_of
+from jaxdyn.models.series import given_steps, labels, short, steps_of
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ from jaxdyn.models.series import given_steps, steps_of
         (["v1.5-5M", "v1.5-25M"], [5 * 10**6, 25 * 10**6]),
         (["160m-5B", "160m-25B"], [5 * 10**9, 25 * 10**9]),
         (["step100-7B", "step200-7B"], [100, 200]),
-        (["base", "chat"], [0, 1]),
+        (["base", "chat"], None),
     ],
 )
 def test_the_number_that_varies_is_the_step(names, steps):
@@ -196,3 +196,28 @@ def test_steps_that_are_refused(steps, count, words):
     with pytest.raises(UsageError) as error:
         given_steps(steps, count)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "steps", "told"),
+    [
+        (["hf/step100/model", "hf/step300/model"], [100, 300], ["step100", "step300"]),
+        (["a/1.5k/model", "a/20k/model"], [1500, 20000], ["step 1,500 (1.5k)", "step 20,000 (20k)"]),
+        (["runs/step20-bf16", "runs/step100-bf16"], [20, 100], ["step20-bf16", "step100-bf16"]),
+        (["x/base/model", "x/chat/model"], [None, None], ["base", "chat"]),
+        (["x/base/last/model", "x/chat/best/model"], [None, None], ["base/last", "chat/best"]),
+        (["x", "x/model"], [1, 2], ["step 1 (x)", "step 2 (model)"]),
+        (["a model in memory"] * 2, [7, 9], ["step 7 (a model in memory)", "step 9 (a model in memory)"]),
+        (["a model in memory"] * 2, [None, None], ["checkpoint 1 (a model in memory)", "checkpoint 2 (a model in memory)"]),
+        (["hf/step100/model"], [None], ["model"]),
+        (["org/tiny"], [None], ["org/tiny"]),
+    ],
+)
+def test_labels_say_what_differs(names, steps, told):
+    assert labels(names, steps) == told
+
+
+def test_the_folder_here_has_its_name(tmp_path, monkeypatch):
+    (tmp_path / "tiny" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "tiny")
+    assert short(".") == "tiny" and short("below/..") == "tiny" and short("../tiny/") == "tiny" and short("./below") == "below"

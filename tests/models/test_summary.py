@@ -59,3 +59,8 @@ def test_weights_are_those_of_the_tensors():
         assert summary.weights == sum(x.size for key, x in tensors.items() if key not in heads)
         extra = 2 * model.shape.width if name == "opt" else 0
         assert summary.weights - extra == sum(x.size for x in jax.tree.leaves(model.params)) == summary.memory // 4
+
+
+def test_one_layer_is_one(tmp_path):
+    small = dataclasses.replace(SHAPE, layers=1)
+    assert "network    1 layer, width 12," in "\n".join(models.describe(saved(tmp_path / "model", small)).lines())

@@ -5,6 +5,7 @@ import xarray as xr
 
 from jaxdyn.models.instruments import Cost, Instrument, NotApplicable, Number, Table
 from jaxdyn.models.instruments.instrument import number
+from jaxdyn.models.instruments.pieces import reading
 
 
 class Letters:
@@ -35,7 +36,7 @@ def toy(name, factor=1.0):
         tick(0.5)
         scale = float(np.asarray(model.params["norm"]).mean())
         data = {"mean": (("piece",), factor * scale * tokens.mean(1)), "deep": (("piece", "layer"), tokens[:, :2] * scale)}
-        return xr.Dataset(data, {"layer": [1, 2]}, {"tokens": tokens.shape[1]})
+        return xr.Dataset(data, {"layer": [1, 2]}, {"tokens": tokens.shape[1]} | reading(tokens))
 
     def plot(ds, fig):
         fig.subplots().plot(ds["mean"].values)

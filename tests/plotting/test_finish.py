@@ -84,3 +84,50 @@ def test_a_figure_in_words(fig):
     assert describe(fig) == (
         "Small step: loss against time $t$. Column against row. Colour: energy. Drawn: theory (dashed line), runs (crosses)."
     )
+
+
+NONE = np.full(3, np.nan)
+EMPTY = {
+    "line": lambda ax: ax.plot([1, 2, 3], NONE),
+    "points": lambda ax: ax.scatter([1, 2, 3], NONE),
+    "bars": lambda ax: ax.bar([1, 2, 3], NONE),
+    "bars of errors": lambda ax: ax.errorbar([1, 2, 3], NONE, NONE),
+    "bands": lambda ax: ax.fill_between([1, 2, 3], NONE, NONE),
+    "mesh": lambda ax: ax.pcolormesh(NONE[None]),
+    "image": lambda ax: ax.imshow(NONE[None]),
+    "vertical lines": lambda ax: ax.vlines([1, 2, 3], NONE, NONE),
+    "a bound alone": lambda ax: (ax.plot([1, 2, 3], NONE), ax.axhline(1.0)),
+}
+
+
+def words_in(plot):
+    fig = Figure()
+    plot(fig.subplots())
+    finish(fig)
+    return [text.get_text() for text in fig.axes[0].texts]
+
+
+@pytest.mark.parametrize("plot", EMPTY.values(), ids=EMPTY)
+def test_an_empty_panel_says_so(plot):
+    assert words_in(plot) == ["nothing to draw:\nno finite value"]
+
+
+FULL = {
+    "line": lambda ax: ax.plot([1, 2, 3], [np.nan, 2.0, np.nan], "o"),
+    "points": lambda ax: ax.scatter([1], [2.0]),
+    "bars": lambda ax: ax.bar([1, 2], [np.nan, 1.0]),
+    "bands": lambda ax: ax.fill_between([1, 2], [0.0, 1.0], [1.0, 2.0]),
+    "mesh": lambda ax: ax.pcolormesh(np.asarray([[np.nan, 1.0]])),
+    "image": lambda ax: ax.imshow(np.zeros((2, 2, 3))),
+    "marks at the edge": lambda ax: ax.plot([1], [0.97], "x", transform=ax.get_xaxis_transform()),
+    "no axes": lambda ax: ax.axis("off"),
+}
+
+
+@pytest.mark.parametrize("plot", FULL.values(), ids=FULL)
+def test_other_panels_have_no_word(plot):
+    assert words_in(plot) == []
+
+
+def test_a_panel_without_anything_says_so():
+    assert words_in(lambda ax: None) == ["nothing to draw"]

@@ -89,3 +89,10 @@ def test_the_report_shows_the_maps_of_its_claims():
 
 def test_names_are_unique():
     assert len({stored.name for stored in library.maps()}) == len(library.maps()) >= 12
+
+
+def test_a_size_has_words_for_one_and_for_several():
+    content = {"map": {"cells": [{"verdict": "upheld"}], "runs": 1, "seconds": None}, "environment": {}}
+    assert atlas.size(content) == "1 cell: 1 upheld; 1 run"
+    content["map"] |= {"cells": [{"verdict": "upheld"}] * 2, "runs": 1200}
+    assert atlas.size(content) == "2 cells: 2 upheld; 1,200 runs"

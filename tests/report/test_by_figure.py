@@ -4,6 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from jaxdyn.report import by_figure
+from jaxdyn.report.panels import EDGE
 
 
 def cells(values, *fields, name="error"):
@@ -83,3 +84,19 @@ def test_bounds_that_differ_are_drawn_where_they_hold_and_infinite_values_at_the
     assert line.get_ydata().tolist() == [0.15, 0.3, 0.6] and line.get_drawstyle() == "steps-mid"
     edge = [line.get_xydata().tolist() for line in ax.lines if line.get_transform() == ax.get_xaxis_transform()]
     assert [[1.0, 0.97]] in edge, "the failing value is not a number that can be drawn"
+    by["cells"][1]["checks"][0]["passed"] = True
+    fig = Figure()
+    by_figure.draw(by, fig)
+    (ax,) = fig.axes
+    edge = [line.get_xydata().tolist() for line in ax.lines if line.get_transform() == ax.get_xaxis_transform()]
+    assert edge == [[[1.0, 0.97]]], "nor is one that passes"
+    assert EDGE in [text.get_text() for text in ax.get_legend().get_texts()]
+    fig = Figure()
+    by_figure.draw(cells([(1.0, 0.1), (2.0, 0.5)], "a"), fig)
+    assert EDGE not in [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
+
+
+def test_colours_are_named():
+    fig = Figure()
+    by_figure.draw(cells([(1.0, 1.0, 0.5), (2.0, 2.0, 0.9)], "a", "b"), fig)
+    assert fig.axes[-1].get_ylabel() == "value"

@@ -48,4 +48,8 @@ def test_a_figure_that_stands_in_for_the_claims_own_has_a_caption_of_its_own():
 
     own = {"caption": "Histogram of x.", "runs": 4}
     assert _captioned(own, Stored(label="x"))["caption"].startswith("Histogram of x.")
+    assert _captioned(own, Stored(label="x"))["caption"] == "Histogram of x. 4\u00a0runs."
+    some = own | {"runs": 24, "diverged": 13}
+    assert _captioned(some, Stored(label="x"))["caption"] == "Histogram of x. 11 of 24\u00a0runs; 13 diverged."
+    assert _captioned(some | {"diverged": 24}, Stored(label="x"))["caption"].endswith("0 of 24\u00a0runs; 24 diverged.")
     assert _captioned(own, Stored(label=INSTEAD))["caption"].startswith("Measurement against prediction")

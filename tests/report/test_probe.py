@@ -1,11 +1,15 @@
 """The page of a probe."""
 
+import dataclasses
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import jax
 import numpy as np
 import pytest
+import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.models import probe as probing
@@ -67,7 +71,105 @@ def test_it_says_what_made_it(results, monkeypatch):
     assert str(pages.changes(page)) == "the code of the instruments changed"
 
 
+def text_of(html):
+    """The words of a page, without figures."""
+    words = re.sub(r"<(style|svg|script).*?</\1>", "", html, flags=re.S)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", words)))
+
+
+def without(result, number, *places):
+    """A series of which an instrument skipped some checkpoints."""
+    checkpoints = list(result.checkpoints)
+    for place in places:
+        outcomes = list(checkpoints[place].outcomes)
+        outcomes[number] = outcomes[number]._replace(data=None, skipped="There is no spectrum.")
+        checkpoints[place] = dataclasses.replace(checkpoints[place], outcomes=tuple(outcomes))
+    return dataclasses.replace(result, checkpoints=tuple(checkpoints))
+
+
+@pytest.fixture
+def four(monkeypatch):
+    """A series of four checkpoints with steps."""
+    monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first")})
+    return jd.probe([plain.model() for _ in range(4)], NUMBERS, 400, steps=[100, 200, 300, 400])
+
+
+def test_checkpoints_that_an_instrument_skipped_are_named_and_leave_a_gap(four):
+    page = pages.page(without(four, 0, 1, 3))
+    text = text_of(page)
+    left_out = "step 200 (a model in memory), step 400 (a model in memory)"
+    assert f"Left out here: {left_out}. There is no spectrum." in text
+    assert "The last checkpoint with data: step 300 (a model in memory)" in text and page.count("<svg") == 2
+    assert "Lines are broken where a checkpoint has no value." in text and "mean token, mean" not in text
+    drawn = pages.traces(without(four, 0, 1, 3), 0)["mean token"]
+    assert drawn.step.values.tolist() == [100, 200, 300, 400]
+    assert drawn.isnull().all("piece").values.tolist() == [False, True, False, True]
+    assert "broken" not in text_of(pages.page(four)) and "Left out" not in text_of(pages.page(four))
+
+
+def test_one_checkpoint_with_data_is_shown_and_none_is_said(four):
+    page = pages.page(without(four, 0, 1, 2, 3))
+    assert page.count("<svg") == 1 and "The last checkpoint with data: step 100 (a model in memory)" in page
+    page = pages.page(without(four, 0, 0, 1, 2, 3))
+    assert page.count("<svg") == 0 and "step 400 (a model in memory). There is no spectrum." in text_of(page)
+
+
+def drawn_along(result, number=0):
+    figure = Figure()
+    pages.along(pages.traces(result, number), figure)
+    return figure.axes
+
+
+def test_figures_along_training_do_not_join_across_a_gap(four):
+    left, right = drawn_along(without(four, 0, 1, 3))
+    assert np.isnan(left.lines[0].get_ydata()).tolist() == [False, True, False, True]
+    assert all(line.get_marker() == "o" for line in (*left.lines, *right.lines))  # a point alone is seen
+    bars = left.collections[1].get_segments()
+    assert [bar[0][0] for bar in bars] == [100, 300] and all(bar[1][1] > bar[0][1] for bar in bars)
+    assert left.get_xlabel() == "training step" and drawn_along(four)[0].collections[1].get_segments() == []
+
+
+def test_captions_along_training_are_of_what_is_drawn(four):
+    text = text_of(pages.page(four))
+    assert "mean token: mean over pieces of the text, band: 95% interval over pieces." in text
+    assert "first tokens: mean over pieces of the text, one line per layer." in text
+    heights = xr.DataArray(np.ones((2, 2)), dims=("step", "period"), coords={"step": [1, 2], "period": [2.0, 2.5]})
+    heights = heights.assign_coords(step=("step", [1, 2], {pages.AXIS: "training step"}))
+    assert pages._described({"power": heights}) == "Across: training step. power: one line per period."
+    figure = Figure()
+    pages.along({"power": heights}, figure)
+    assert figure.axes[0].get_legend_handles_labels()[1] == ["period 2", "period 2.5"]
+
+
+def test_models_without_steps_have_places(results):
+    assert drawn_along(results[1])[0].get_xlabel() == "place in the list of checkpoints"
+    text = text_of(pages.page(results[1]))
+    assert "Steps" not in text and "2 checkpoints, up to checkpoint 2 (a model in memory)" in text
+
+
+def test_sections_say_what_was_read(results, four, monkeypatch):
+    assert "Read: 4 pieces of 100 tokens." in text_of(pages.page(results[0]))
+    checkpoints = list(four.checkpoints)
+    for place, (pieces, tokens) in enumerate([(4, 64), (3, 64), (4, 64), (4, 64)]):
+        outcome = checkpoints[place].outcomes[0]
+        read = outcome.data.assign_attrs(read_pieces=pieces, read_tokens=tokens)
+        checkpoints[place] = dataclasses.replace(checkpoints[place], outcomes=(outcome._replace(data=read),))
+    page = pages.page(dataclasses.replace(four, checkpoints=tuple(checkpoints)))
+    assert "Read: 3 to 4 pieces, the first 64 tokens each." in text_of(page)
+    one = [c.outcomes[0]._replace(data=c.outcomes[0].data.assign_attrs(read_pieces=1)) for c in four.checkpoints]
+    single = [dataclasses.replace(c, outcomes=(o,)) for c, o in zip(four.checkpoints, one, strict=True)]
+    text = text_of(pages.page(dataclasses.replace(four, checkpoints=tuple(single))))
+    assert "Read: 1 piece of 100 tokens. A single piece has no interval, and no band." in text
+    assert four.to_json()["checkpoints"][0]["instruments"][0]["read"] == [4, 100]
+
+
+def test_a_folder_here_has_its_own_name(results, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    assert "Text mine" in text_of(pages.page(dataclasses.replace(results[0], text=".")))
+
+
 def test_traces_along_training(results):
     drawn = pages.traces(results[1], 0)
     assert drawn["mean token"].dims == ("step", "piece") and drawn["first tokens"].sizes["layer"] == 2
-    assert drawn["mean token"].step.values.tolist() == [0, 1] and pages.traces(results[1], 1) == {}
+    assert drawn["mean token"].step.values.tolist() == [1, 2] and pages.traces(results[1], 1) == {}

@@ -75,7 +75,8 @@ def why_not_judged(claim: Claim, data: xr.Dataset) -> str | None:
     if float(ok.mean()) < claim.min_ok or not bool(ok.any()):
         bad = data.status.values[data.status.values != OK]
         kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
-        return f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {claim.min_ok:.0%} are needed"
+        needed = f"{100 * claim.min_ok:g}% are needed" if bool(ok.any()) else "none is left to judge"
+        return f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {needed}"
     if not bool((ok & ~outside(claim, data)).any()):
         return f"no run lies inside the assumptions ({', '.join(map(str, claim.assumes))})"
     return None

@@ -78,6 +78,8 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
     """
     path = whole_path(out)
     with _plain_errors(path):
+        if broken := next((place for place in (path, *path.parents) if place.is_symlink() and not place.exists()), None):
+            raise StoreError(f"{broken} is a link to {os.readlink(broken)}, which does not exist; choose another output folder")
         if path.exists() and not path.is_dir():
             raise StoreError(f"{path} is a file; an output folder is needed")
         path.mkdir(parents=True, exist_ok=True)

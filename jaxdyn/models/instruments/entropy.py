@@ -21,7 +21,7 @@ from jaxtyping import Array, Int, PyTree
 from jaxdyn import metrics
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, uniform_weights
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
 from jaxdyn.models.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import reduce_blocks
@@ -82,7 +82,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
         "matrix": names,
         "side": ["rows", "columns"],
     }
-    return xr.Dataset(data, coords, {"tokens": length})
+    return xr.Dataset(data, coords, {"tokens": length} | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
@@ -119,7 +119,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     law = predict(ds)
     for head in range(ds.sizes["head"]):
         left.plot(ds.layer, ds.entropy.isel(head=head).mean("piece"), color="#868c95", alpha=0.35, linewidth=0.8)
-    curve(left, ds.entropy.mean("head"), "layer", "mean over heads")
+    curve(left, ds.entropy.mean("head", skipna=False), "layer", "mean over heads")
     expected(left, None, float(law.entropy), "uniform attention")
     layers_axis(left, "attention entropy, nats", ylim=(0, None))
     for name in ds.matrix.values:
@@ -130,7 +130,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: entropy by layer, and stable ranks of the MLP's lower matrix by layer, if there is one."""
-    shown = {"attention entropy, nats": ds.entropy.mean("head")}
+    shown = {"attention entropy, nats": ds.entropy.mean("head", skipna=False)}
     if "up" in ds.matrix:
         shown["stable rank of the MLP's up matrix"] = ds["rank"].sel(matrix="up", drop=True).rename(block="layer")
     return shown

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, first, forward
+from jaxdyn.models.instruments.pieces import attention_bytes, first, forward, reading
 from jaxdyn.models.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import blocks_of, expanded, parts
@@ -144,7 +144,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     data["loss"] = (("piece",), losses)
     data["size"] = (("matrix", "side"), np.asarray([shape.weights[name] for name in names]))
     coords = {"layer": np.arange(1, shape.depth + 1), "matrix": names, "part": list(SHARES), "side": ["rows", "columns"]}
-    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1, "pieces": len(used), "width": shape.width})
+    return xr.Dataset(data, coords, {"tokens": used.shape[1] - 1, "pieces": len(used), "width": shape.width} | reading(used))
 
 
 _program = jax.jit(observe, static_argnums=0)
@@ -200,7 +200,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     law = predict(ds)
     for name in ds.matrix.values:
         color = COLORS[str(name)]
-        curve(left, ds.piece_share.sel(matrix=name).mean("layer"), "part", str(name), color)
+        curve(left, ds.piece_share.sel(matrix=name).mean("layer", skipna=False), "part", str(name), color)
         curve(right, ds.piece_rank.sel(matrix=name), "layer", str(name), color)
     expected(left, ds.part.values, law.share.mean("matrix"), "Gaussian")
     left.axvline(0.25, color="#868c95", linewidth=1, linestyle=":", label="GaLore's rank")
@@ -214,8 +214,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training, by layer, mean over matrices."""
     return {
-        "stable rank of gradients": ds.piece_rank.mean("matrix"),
-        "share that a quarter of the rank keeps": ds.piece_share.isel(part=QUARTER, drop=True).mean("matrix"),
+        "stable rank of gradients": ds.piece_rank.mean("matrix", skipna=False),
+        "share that a quarter of the rank keeps": ds.piece_share.isel(part=QUARTER, drop=True).mean("matrix", skipna=False),
     }
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, exponential, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, uniform_weights
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, cross_entropies, reduce_blocks
 from jaxdyn.nn.cache import budgets
@@ -116,7 +116,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
         "nats": (("piece", "policy", "budget"), seen["nats"][..., half:].mean(-1)),
     }
     coords = {"policy": list(POLICIES), "budget": list(BUDGETS), "layer": np.arange(1, model.shape.depth + 1)}
-    return xr.Dataset(data, coords, {"tokens": read})
+    return xr.Dataset(data, coords, {"tokens": read} | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
@@ -142,8 +142,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Shares by layer; perplexity by budget."""
     left, right = fig.subplots(1, 2)
     law = predict(ds)
-    curve(left, ds.share.mean("head"), "layer", "all keys")
-    curve(left, ds.rest.mean("head"), "layer", "without the first key", "third")
+    curve(left, ds.share.mean("head", skipna=False), "layer", "all keys")
+    curve(left, ds.rest.mean("head", skipna=False), "layer", "without the first key", "third")
     expected(left, None, float(law.share), "uniform")
     layers_axis(left, "share of attention of the top 20%", ylim=(0, 1))
     for policy, color in DRAWN.items():
@@ -151,14 +151,14 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         right.fill_between(ds.budget, np.exp(low), np.exp(high), color=COLORS[color], alpha=0.22, linewidth=0)
         right.plot(ds.budget, np.exp(mean), "o-", color=COLORS[color], label=policy)
     expected(right, None, 1.0, "all keys")
-    right.set(xlabel="keys in the cache, share of the piece", ylabel="perplexity over that with all", yscale="log")
+    right.set(xlabel="keys in the cache, share of all", ylabel="perplexity over that with all", yscale="log")
 
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: shares by layer, and the cost of a cache of a fifth of the keys."""
     more = ds.nats.sel(budget=0.2, drop=True) - ds.full
     return {
-        "share of the top 20% of keys": ds.share.mean("head"),
+        "share of the top 20% of keys": ds.share.mean("head", skipna=False),
         "nats more than with all keys": more.assign_attrs(colors=[DRAWN[str(name)] for name in ds.policy.values]),
     }
 
@@ -179,8 +179,8 @@ HEAVY = Instrument(
     ),
     caption=(
         "Left: share of all attention that the 20% of the keys with the most of it get, by layer, mean over heads; dashed, uniform "
-        "attention. Right: perplexity of the second half of a piece with a cache of a share of its keys over that with all. "
-        "Bands: 95% intervals over pieces."
+        "attention. Right: perplexity of the second half of what is read of a piece, with a cache of a share of its keys, over "
+        "that with all. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2306.14048, sections 3 and 4",
     pieces=PIECES,

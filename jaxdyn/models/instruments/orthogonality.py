@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
@@ -31,18 +31,30 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["ORTHOGONALITY", "cosine", "measure", "observe", "predict", "rows"]
+__all__ = ["ORTHOGONALITY", "cosine", "directions", "measure", "observe", "predict", "rows"]
 
 PIECES, LENGTH = 8, 512
+ROUNDING = 32  # of a mean of some hundred rows, in units of float32
+
+
+def directions(x: Float[Array, "n d"], least: Any = 0.0) -> tuple[Float[Array, "n d"], Bool[Array, " n"]]:
+    """Rows over their largest entries, and which rows have a direction: those with any entry beyond the least."""
+    largest = jnp.max(jnp.abs(x), -1)
+    return x / jnp.where(largest == 0, 1, largest)[:, None], ~(largest <= least)  # NaN stays, and is seen
 
 
 def cosine(vectors: Float[Array, "n d"], chosen: Bool[Array, " n"], centred: bool = False) -> Float[Array, ""]:
-    """Mean absolute cosine over pairs of chosen rows, from which their mean is taken first if ``centred``."""
-    x, count = vectors.astype(jnp.float32), jnp.sum(chosen)
-    where = chosen[:, None]
+    """Mean absolute cosine over pairs of chosen rows, from which their mean is taken first if ``centred``.
+
+    Rows of zeros, or without more than rounding once their mean is taken, have no direction and are left out; NaN without a pair.
+    """
+    x, where, least = vectors.astype(jnp.float32), chosen[:, None], jnp.float32(0)
     if centred:
-        x = x - jnp.sum(jnp.where(where, x, 0), 0) / count
-    u = jnp.where(where, unit(x), 0)
+        mean = jnp.sum(jnp.where(where, x, 0), 0) / jnp.sum(chosen)
+        x, least = x - mean, ROUNDING * jnp.finfo(jnp.float32).eps * jnp.max(jnp.abs(mean))
+    x, there = directions(x, least)
+    there = there & chosen
+    u, count = jnp.where(there[:, None], unit(x), 0), jnp.sum(there)
     off = ~jnp.eye(x.shape[0], dtype=bool)
     return jnp.sum(jnp.where(off, jnp.abs(u @ u.T), 0)) / (count * (count - 1))
 
@@ -66,13 +78,13 @@ def observe(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dic
 def rows(shape: Transformer, params: PyTree, units: Int[Array, " k"] | None = None) -> Array:
     """Mean cosine of the rows of each block's last matrix, each of which a unit writes into the stream; of some units or of all.
 
-    Rows of zeros, of units that were pruned, have no direction and are left out.
+    Rows of zeros, of units that were pruned, have no direction and are left out; NaN without a pair of others.
     """
 
     def one(w: Float[Array, "f d"]) -> Array:
-        chosen = (w if units is None else w[units]).astype(jnp.float32)
-        n, there = chosen.shape[0], jnp.sum(jnp.any(chosen != 0, -1)).astype(jnp.float32)
-        return mean_cosine(chosen) * (n / there) * ((n - 1) / (there - 1))
+        chosen, there = directions((w if units is None else w[units]).astype(jnp.float32))
+        n, count = chosen.shape[0], jnp.sum(there).astype(jnp.float32)
+        return mean_cosine(chosen) * (n / count) * ((n - 1) / (count - 1))
 
     return jax.lax.map(one, blocks_of(shape, params)["down"])
 
@@ -91,7 +103,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     data: dict[str, Any] = {name: (("piece", "depth"), seen[name]) for name in ("raw", "centred")}
     data |= {"words": (("piece",), seen["words"]), "written": (("block",), np.asarray(written))}
     coords = {"depth": np.arange(model.shape.depth + 1), "block": np.arange(1, model.shape.layers + 1)}
-    return xr.Dataset(data, coords, {"width": model.shape.width})
+    return xr.Dataset(data, coords, {"width": model.shape.width} | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
@@ -152,7 +164,8 @@ ORTHOGONALITY = Instrument(
     caption=(
         "Mean absolute cosine between vectors of different tokens, by layer: of the residual stream after each layer where tokens "
         "occur for the first time, with and without the mean over these places, and of the rows of the MLP's last matrix. The "
-        "first place of each piece is left out. Dashed: random directions in as many dimensions. Bands: 95% intervals over pieces."
+        "first place of each piece is left out, and so are vectors of zero length, which have no direction. Dashed: random "
+        "directions in as many dimensions. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.00535, appendix (orthogonality of embeddings)",
     pieces=PIECES,

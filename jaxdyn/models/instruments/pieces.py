@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.models.instruments.instrument import Cost, Tick
@@ -19,14 +20,36 @@ from jaxdyn.nn.transformer import mask_of
 if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
 
-__all__ = ["attention_bytes", "each_piece", "finite_pieces", "first", "forward", "reading_cost", "size", "uniform_weights"]
+__all__ = [
+    "attention_bytes",
+    "each_piece",
+    "finite_pieces",
+    "first",
+    "forward",
+    "pieces_read",
+    "reading",
+    "reading_cost",
+    "size",
+    "uniform_weights",
+]
 
 Tokens = Int[np.ndarray, "piece n"]
+READ_PIECES, READ_TOKENS = "read_pieces", "read_tokens"  # attributes of a Dataset
 
 
 def first(tokens: Tokens, pieces: int, length: int) -> Tokens:
     """The first pieces, and the first tokens of them."""
     return tokens[:pieces, :length]
+
+
+def reading(used: Tokens) -> dict[str, int]:
+    """Attributes of a Dataset that say how many pieces were read, and how many tokens of each (:func:`pieces_read`)."""
+    return {READ_PIECES: int(used.shape[0]), READ_TOKENS: int(used.shape[1])}
+
+
+def pieces_read(ds: xr.Dataset) -> tuple[int, int] | None:
+    """How many pieces a Dataset is of, and how many tokens of each; None: it is of no text."""
+    return (int(ds.attrs[READ_PIECES]), int(ds.attrs[READ_TOKENS])) if READ_PIECES in ds.attrs else None
 
 
 def each_piece(model: Model, function: Callable[..., Any], tokens: Tokens, tick: Tick, *more: Any) -> Any:

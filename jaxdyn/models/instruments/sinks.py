@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost, uniform_weights
+from jaxdyn.models.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.plotting import COLORS
@@ -109,7 +109,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     length = used.shape[1] + model.shape.sink_token
     data["uniform"] = (("token",), [uniform(model.shape, length, place) for place in range(seen["weight"].shape[-1])])
     data["uniform_middle"] = ((), uniform(model.shape, length, used.shape[1] // 2 + model.shape.sink_token))
-    return xr.Dataset(data, coords, {"tokens": length, "epsilon": EPSILON})
+    return xr.Dataset(data, coords, {"tokens": length, "epsilon": EPSILON} | reading(used))
 
 
 def _replacements(model: Model) -> tuple[list[str], list[int | None]]:
@@ -180,7 +180,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
         number("largest entry of the residual stream over the median one", ratio, 1000.0, "massive, arXiv:2402.17762"),
         number(
             "share of layers in which it is the first token's",
-            (ds.place == 0).where(ds.largest.notnull()),
+            (ds.place == 0).where(ds.largest > 0),  # a stream of zeros has no largest entry
             1 / ds.attrs["tokens"],
             "chance",
         ),
@@ -199,17 +199,17 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     own, law = ds.weight.sel(variant=AS_IT_IS), predict(ds)
     heads(a, own.isel(token=0), "weight on the first token")
     for j, color in zip((0, 1, 2), ("measured", "third", "fourth"), strict=True):
-        curve(b, own.isel(token=j).mean("head"), "layer", f"on token {j}", color)
+        curve(b, own.isel(token=j).mean("head", skipna=False), "layer", f"on token {j}", color)
     expected(b, None, float(law.weight[0]), "uniform attention")
     layers_axis(b, "weight, mean over heads", ylim=(0, None))
     colors = ("measured", "third", "fourth", "fifth", "control")
     for name, color in zip(ds.variant.values, colors, strict=False):
         weight = ds.middle if name == MIDDLE else ds.weight.isel(token=0)
-        curve(c, weight.sel(variant=name).mean("head"), "layer", _label(str(name)), color)
+        curve(c, weight.sel(variant=name).mean("head", skipna=False), "layer", _label(str(name)), color)
     layers_axis(c, "weight on the first token", ylim=(0, None))
     curve(d, ds.largest / ds.typical, "layer", "stream, largest entry over median")
     curve(d, ds.length, "layer", "stream, length over the others'", "third")
-    curve(d, ds.drain.mean("group"), "layer", "value, length over the others'", "fourth")
+    curve(d, ds.drain.mean("group", skipna=False), "layer", "value, length over the others'", "fourth")
     d.axhline(1.0, color=COLORS["control"], linewidth=1)
     layers_axis(d, "first token, ratio", yscale="log")
 
@@ -222,7 +222,10 @@ def _label(variant: str) -> str:
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: the weight on the first token by layer, and the share of heads with a sink."""
     own = ds.weight.sel(variant=AS_IT_IS, drop=True).isel(token=0, drop=True)
-    return {"weight on the first token": own.mean("head"), "share of heads with a sink": _sink(own).mean(["layer", "head"])}
+    return {
+        "weight on the first token": own.mean("head", skipna=False),
+        "share of heads with a sink": _sink(own).mean(["layer", "head"], skipna=False),
+    }
 
 
 SINKS = Instrument(
@@ -236,8 +239,8 @@ SINKS = Instrument(
     caption=(
         "Top left: mean weight on the first token over all later queries, by layer and head. Top right: weight on the first three "
         "tokens, mean over heads. Bottom left: weight on the first place when the first token is replaced, and on a copy of it "
-        "in the middle. Bottom right: the largest entry of the residual stream over the median one, and the first token's stream "
-        "and values over those of the others. Bands: 95% intervals over pieces of the text."
+        "in the middle of what is read. Bottom right: the largest entry of the residual stream over the median one, and the first "
+        "token's stream and values over those of the others. Bands: 95% intervals over pieces of the text."
     ),
     source="arXiv:2309.17453, section 3.1; arXiv:2410.10781, section 3; arXiv:2402.17762",
     pieces=PIECES,

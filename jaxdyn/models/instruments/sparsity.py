@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading_cost
+from jaxdyn.models.instruments.pieces import each_piece, first, reading, reading_cost
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 
@@ -39,11 +39,18 @@ PIECES, LENGTH = 8, 256
 
 
 def carrying(work: Float[Array, "n f"]) -> Float[Array, " n"]:
-    """The smallest share of the entries that has 95% of each row's sum of squares; 0 for a row of zeros."""
-    energy = jnp.flip(jnp.sort(jnp.square(work), -1), -1)
+    """The smallest share of the entries that has 95% of each row's sum of squares; NaN for a row of zeros."""
+    largest = jnp.max(jnp.abs(work), -1, keepdims=True)  # squares of small numbers would be zero
+    energy = jnp.flip(jnp.sort(jnp.square(work / jnp.where(largest > 0, largest, 1)), -1), -1)
     total = jnp.sum(energy, -1, keepdims=True)
     needed = jnp.sum(jnp.cumsum(energy, -1) < CARRIED * total, -1) + 1
-    return jnp.where(total[:, 0] > 0, needed / work.shape[-1], 0)
+    return jnp.where(total[:, 0] > 0, needed / work.shape[-1], jnp.nan)
+
+
+def mean_where(values: Float[Array, "n *rest"], there: Bool[Array, " n"]) -> Float[Array, " *rest"]:
+    """Mean over those rows that are there; NaN if none is."""
+    chosen = there.reshape(-1, *(1,) * (values.ndim - 1))
+    return jnp.sum(jnp.where(chosen, values, 0), 0) / jnp.sum(there)
 
 
 class Overlaps(NamedTuple):
@@ -57,7 +64,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(work: Float[Array, "n f"]) -> Overlaps:
-    """Of each token's set of units that work most, a tenth of all; units that do not work belong to no set."""
+    """Of each token's set of units that work most, a tenth of all; units that do not work belong to no set; NaN if none works."""
     n, f = work.shape
     count = max(1, round(TOP * f))
     top = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
@@ -68,36 +75,43 @@ def overlaps(work: Float[Array, "n f"]) -> Overlaps:
     next_to = jnp.sum(sets[1:] * sets[:-1]) / (n - 1)
     chance = (every**2 - jnp.sum(sizes**2)) / (f * (n - 1) * every)
     union = jnp.mean(jnp.any(sets > 0, 0))
-    return Overlaps(shared / ((n - 1) * every), next_to * n / every, union, chance, 1 - jnp.prod(1 - sizes / f))
+    chance_union = 1 - jnp.prod(1 - sizes / f)
+    found = Overlaps(shared / ((n - 1) * every), next_to * n / every, union, chance, chance_union)
+    return Overlaps(*(jnp.where(every > 0, value, jnp.nan) for value in found))
 
 
 def observe(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
-    """Everything by layer, for all tokens but the first."""
+    """Everything by layer, for all tokens but the first.
+
+    What is a share of nothing is left out: of a token's work where no unit works, of a stream of zero length.
+    """
 
     def reduce(block: BlockActivations) -> dict[str, Array]:
         wide = jnp.float32
         units = block.units[0, 1:].astype(wide)
         work = jnp.abs(units) * jnp.linalg.norm(block.weights["down"].astype(wide), axis=-1)
         x, y = (part[0, 1:].astype(wide) for part in (block.before, block.after))
-        length, ratio = jnp.linalg.norm(x, axis=-1), jnp.linalg.norm(y - x, axis=-1) / jnp.linalg.norm(x, axis=-1)
-        cosine = jnp.sum(x * y, -1) / (length * jnp.linalg.norm(y, axis=-1))
+        length, after = jnp.linalg.norm(x, axis=-1), jnp.linalg.norm(y, axis=-1)
+        there, both = length != 0, (length != 0) & (after != 0)  # whether there is a stream, and a direction of both
+        ratio, cosine = jnp.linalg.norm(y - x, axis=-1) / length, jnp.sum(x * y, -1) / (length * after)
         out = block.weights["o"].astype(wide).reshape(shape.heads, shape.entries, -1)
         gram = jnp.einsum("hed,hfd->hef", out, out)
         heads = jnp.sqrt(
             jnp.maximum(jnp.einsum("nhe,hef,nhf->nh", *(block.mixed[0, 1:].astype(wide), gram, block.mixed[0, 1:].astype(wide))), 0)
         ) * jnp.abs(jnp.asarray(shape.residual, wide))
-        small = ratio < 1
+        small = (ratio < 1) & both
+        bound = jnp.sqrt(jnp.maximum(1 - ratio**2, 0))
         return {
             "silent": jnp.mean(units == 0),
-            "carry": jnp.mean(carrying(work)),
+            "carry": mean_where(carrying(work), jnp.any(work != 0, -1)),
             **overlaps(work)._asdict(),
-            "cosine": jnp.mean(cosine),
-            "ratio": jnp.mean(ratio),
-            "small": jnp.mean(small),
-            "slack": jnp.min(jnp.where(small, cosine - jnp.sqrt(jnp.maximum(1 - ratio**2, 0)), jnp.inf)),
-            "bound": jnp.mean(jnp.sqrt(jnp.maximum(1 - ratio**2, 0))),
-            "heads": jnp.mean(carrying(heads)),
-            "idle": jnp.mean(heads < IDLE * length[:, None], 0),
+            "cosine": mean_where(cosine, both),
+            "ratio": mean_where(ratio, there),
+            "small": mean_where(small.astype(wide), both),
+            "slack": jnp.min(jnp.where(small, cosine - bound, jnp.inf)),
+            "bound": mean_where(bound, both),
+            "heads": mean_where(carrying(heads), jnp.any(heads != 0, -1)),
+            "idle": mean_where((heads < IDLE * length[:, None]).astype(wide), there),
         }
 
     return reduce_blocks(shape, params, tokens[None], reduce)[1]
@@ -114,7 +128,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     seen = each_piece(model, observe, used, tick)
     data = {name: (("piece", "layer", "head")[: x.ndim], x) for name, x in seen.items()}
     attrs = {"tokens": used.shape[1], "units": model.shape.hidden, "heads": model.shape.heads, "activation": model.shape.activation}
-    return xr.Dataset(data, {"layer": np.arange(1, model.shape.depth + 1)}, attrs)
+    return xr.Dataset(data, {"layer": np.arange(1, model.shape.depth + 1)}, attrs | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
@@ -169,7 +183,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     expected(b, ds.layer, law.others, "independent tokens")
     layers_axis(b, "overlap of the top 10% of units", ylim=(0, 1))
     curve(c, ds["heads"], "layer", "heads with 95% of the work")
-    curve(c, ds.idle.mean("head"), "layer", "heads that do nothing", "third")
+    curve(c, ds.idle.mean("head", skipna=False), "layer", "heads that do nothing", "third")
     layers_axis(c, "share of heads", ylim=(0, 1))
     curve(d, ds.cosine, "layer", "cosine from block to block")
     expected(d, ds.layer, law.cosine, "bound, mean over tokens")
@@ -197,7 +211,8 @@ SPARSITY = Instrument(
         "By layer. Top left: smallest share of the MLP's units that has 95% of the squares of a token's work. Top right: overlap "
         "of the 10% of the units that work most (fewer where fewer work at all), for two tokens of a piece and for neighbours. "
         "Bottom left: the same share for heads, and those that write less than 1% of the stream's length. Bottom right: cosine of "
-        "the stream before and after a block. The first token is left out. Bands: 95% intervals over pieces."
+        "the stream before and after a block. The first token is left out, and where there is no work, or no stream, there is no "
+        "share of it. Bands: 95% intervals over pieces."
     ),
     source="arXiv:2310.17157, sections 3.1 and 4.3",
     pieces=PIECES,

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxdyn import stats
 from jaxdyn.models.instruments.drawing import curve
 from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Table, Tick, exponential, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward
+from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import cross_entropies
 from jaxdyn.nn.cache.full_text import prefill_residual
@@ -85,7 +85,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     n = used.shape[1]
     data = {"nats": (("piece", "policy", "token"), seen["nats"]), "recomputed": (("piece", "spot"), seen["recomputed"])}
     coords = {"policy": list(POLICIES), "token": np.arange(1, n), "spot": spots(n) + 1}
-    return xr.Dataset(data, coords, {"size": _size(n), "tokens": n})
+    return xr.Dataset(data, coords, {"size": _size(n), "tokens": n} | reading(used))
 
 
 def predict(ds: xr.Dataset) -> xr.Dataset:
@@ -155,7 +155,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     for name, color in DRAWN.items():
         curve(left, nat.sel(policy=name) - nat.sel(policy="dense"), "token", _written(name, int(ds.attrs["size"])), color)
     left.axvline(ds.attrs["size"], color="#868c95", linewidth=1, linestyle=":", label="size of the cache")
-    left.set(xlabel="token of the piece", ylabel="nats more than with the dense cache")
+    left.set(xlabel="token of what is read of a piece", ylabel="nats more than with the dense cache")
     counts = np.arange(len(SINKS))
     mean, low, high = stats.mean_interval(late(ds).sel(policy=list(SINKS)) - late(ds).sel(policy="4 sinks"), "piece")
     right.errorbar(

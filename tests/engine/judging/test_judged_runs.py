@@ -46,7 +46,10 @@ def test_runs_outside_the_assumptions_are_left_out(claim):
 def test_too_few_runs_are_said(claim):
     assert "3 of 8 runs are not ok (diverged); 100% are needed" in why_not_judged(claim(), data(status=failing(3)))
     assert why_not_judged(claim(min_ok=0.5), data(status=failing(3))) is None
-    assert why_not_judged(claim(min_ok=0.0), data(status=failing(8))) is not None
+    for least in (0.0, 0.001, 1.0):
+        why = why_not_judged(claim(min_ok=least), data(status=failing(8)))
+        assert why == "8 of 8 runs are not ok (diverged); none is left to judge"
+    assert "; 99.5% are needed" in why_not_judged(claim(min_ok=0.995), data(status=failing(3)))
 
 
 def test_a_form_is_chosen_by_name():

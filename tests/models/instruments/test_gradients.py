@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxdyn.models.instruments.gradients import GRADIENTS, SHARES, measure, predict, summary
 from jaxdyn.nn.transformer import apply
@@ -59,3 +60,16 @@ def test_gaussian_matrices_are_expected_at_the_ranks_at_which_they_are_measured(
     measured = np.asarray(summary(jnp.asarray(values))["share"]).mean(0)
     ds = xr.Dataset({"size": (("matrix", "side"), [[rows, columns]])}, {"matrix": ["up"], "part": list(SHARES)})
     np.testing.assert_allclose(predict(ds).share[0], measured, atol=0.012)
+
+
+def test_a_mean_over_layers_is_not_that_of_some_of_them():
+    """A figure shows what the numbers say: no value where a layer has none."""
+    ds = measure(plain.model(), plain.TOKENS, plain.nothing)
+    hole = ds.assign(piece_rank=ds.piece_rank.where(ds.layer != 1), piece_share=ds.piece_share.where(ds.layer != 1))
+    drawn = GRADIENTS.traces(hole)
+    rank = drawn["stable rank of gradients"]
+    assert rank.sel(layer=1).isnull().all() and rank.sel(layer=2).notnull().all()
+    fig = Figure()
+    GRADIENTS.plot(hole, fig)
+    curves = [line for line in fig.axes[0].lines if line.get_label() in ds.matrix.values]
+    assert len(curves) == ds.sizes["matrix"] and all(np.isnan(line.get_ydata()).all() for line in curves)

@@ -1,8 +1,10 @@
 """Cosines against NumPy, orthonormal vectors, random ones, and a common mean."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdyn.models.instruments import orthogonality
 from jaxdyn.models.instruments.orthogonality import ORTHOGONALITY, measure, rows
 from tests.models.instruments import plain
 from tests.nn.drawn import weights
@@ -69,3 +71,45 @@ def test_units_that_write_nothing_are_left_out():
     u = kept / np.linalg.norm(kept, axis=-1, keepdims=True)
     expected = (np.abs(u @ u.transpose(0, 2, 1)).sum((1, 2)) - 6) / 30
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30])
+def test_vectors_of_zero_length_have_no_direction(scale):
+    x = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
+    x[::2] = 0
+    found = float(orthogonality.cosine(jnp.asarray(scale * x), jnp.ones(64, bool)))
+    assert found == pytest.approx(cosine(x[1::2]), rel=1e-5)
+    where = np.arange(64) < 40
+    assert float(orthogonality.cosine(jnp.asarray(x), jnp.asarray(where))) == pytest.approx(cosine(x[1:40:2]), rel=1e-5)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_without_two_directions_there_is_no_cosine(centred):
+    one = np.zeros((8, 5), np.float32)
+    one[3] = 1
+    everywhere = jnp.ones(8, bool)
+    assert np.isnan(float(orthogonality.cosine(jnp.asarray(0 * one), everywhere, centred)))
+    assert np.isnan(float(orthogonality.cosine(jnp.asarray(one), everywhere)))
+    same = jnp.asarray(np.tile(np.float32([0.1, 0.7, 1 / 3, 5.1, 2.3]), (300, 1)))  # what is left of these is rounding
+    assert np.isnan(float(orthogonality.cosine(same, jnp.ones(300, bool), True)))
+    assert float(orthogonality.cosine(same, jnp.ones(300, bool))) == pytest.approx(1, rel=1e-5)
+
+
+def test_not_a_number_is_not_left_out():
+    x = np.ones((4, 5), np.float32)
+    x[2, 1] = np.nan
+    assert np.isnan(float(orthogonality.cosine(jnp.asarray(x), jnp.ones(4, bool))))
+
+
+def test_embeddings_of_zero_are_shown_without_a_value():
+    tokens = np.random.default_rng(0).integers(0, 16, (2, 40))
+    ds = measure(embedded(np.zeros((16, 16))), tokens, plain.nothing)
+    shown = ORTHOGONALITY.numbers(ds)[0]
+    assert shown.name == "embeddings of different tokens, in 0 of 2 pieces" and np.isnan(shown.value)
+    half = np.random.default_rng(1).normal(size=(16, 16))
+    half[:8] = 0
+    ds = measure(embedded(half), tokens, plain.nothing)
+    first = [np.sort(np.unique(piece[1:])) for piece in tokens]  # a piece's first place is left out, its word may come again
+    for i, words in enumerate(first):
+        words = words[(words > 7) & (words != tokens[i][0])]
+        assert float(ds.raw[i, 0]) == pytest.approx(cosine(half[words]), rel=1e-4)

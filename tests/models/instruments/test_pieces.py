@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.models.instruments import INSTRUMENTS
+from jaxdyn.models.instruments import INSTRUMENTS, sinks
 from jaxdyn.models.instruments.instrument import NotApplicable
-from jaxdyn.models.instruments.pieces import each_piece, finite_pieces, first, forward, size, uniform_weights
+from jaxdyn.models.instruments.pieces import each_piece, finite_pieces, first, forward, pieces_read, size, uniform_weights
 from jaxdyn.nn.transformer import apply, attended
 from tests.models.instruments import plain
 
@@ -110,3 +111,10 @@ def test_queries_that_ask_for_nothing_meet_every_expectation_of_uniform_attentio
                 assert number.value == pytest.approx(number.expected, rel=1e-4, abs=1e-6), (name, number)
                 met += 1
     assert met >= 4
+
+
+def test_what_was_read_is_known_from_the_results():
+    tokens = np.random.default_rng(0).integers(0, 11, (5, 300)).astype(np.int32)
+    ds = sinks.measure(plain.model(), tokens, plain.nothing)
+    assert pieces_read(ds) == (4, 256) == (ds.sizes["piece"], ds.attrs["tokens"])
+    assert pieces_read(xr.Dataset()) is None

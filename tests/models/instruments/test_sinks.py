@@ -109,3 +109,10 @@ def test_the_other_word_is_another_one():
     same[:, -2] = 3
     ds = measure(plain.model(), same, plain.nothing)
     assert OTHER not in ds.variant.values and np.isnan(ds.middle.sel(variant=MIDDLE)).all()
+
+
+def test_a_stream_of_zeros_has_no_largest_entry():
+    ds = measure(plain.model(), plain.TOKENS, plain.nothing)
+    empty = ds.assign(largest=0 * ds.largest, place=0 * ds.place)
+    shown = [n for n in SINKS.numbers(empty) if n.name.startswith("share of layers in which it is the first")]
+    assert np.isnan(shown[0].value) and "in 0 of 3 pieces" in shown[0].name

@@ -15,7 +15,7 @@ RELU = {"mlp": "plain", "activation": "relu", "biases": ("up",)}
 def plain_carrying(work):
     energy = np.sort(work**2, -1)[..., ::-1]
     needed = (np.cumsum(energy, -1) < 0.95 * energy.sum(-1, keepdims=True)).sum(-1) + 1
-    return np.where(energy.sum(-1) > 0, needed, 0) / work.shape[-1]
+    return np.where(energy.sum(-1) > 0, needed, np.nan) / work.shape[-1]
 
 
 @pytest.mark.thinned
@@ -50,8 +50,40 @@ def test_overlaps_of_sets():
     assert float(union) == pytest.approx(len(set.union(*top)) / 20)
 
 
-def test_a_row_of_zeros_needs_nothing():
-    np.testing.assert_allclose(carrying(jnp.asarray([[0.0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])), [0, 0.25, 1])
+def test_a_row_of_zeros_has_no_share():
+    rows = jnp.asarray([[0.0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [1e-25, 1e-25, 0, 0]])
+    np.testing.assert_allclose(carrying(rows), [np.nan, 0.25, 1, 0.5])
+
+
+def silent_for(shape, params, *words):
+    """The network without a bias, in which some words have no stream before the first block, and no unit works for them there."""
+    return params | {"embed": params["embed"].at[np.asarray(words)].set(0)}
+
+
+def test_tokens_without_a_stream_or_work_are_left_out_of_shares_of_it():
+    """Whatever has no length has no share, no direction, and no unit at work: numbers are those of the other tokens."""
+    shape = plain.changed(layers=1, heads=1, groups=None, head_size=12, window=1)  # each token sees itself alone
+    params = silent_for(shape, weights(shape), 0, 1, 2)
+    tokens = np.asarray([[3, 0, 4, 1, 5, 2, 6, 7, 0, 8]], np.int32)
+    ds = measure(plain.model(shape, params), tokens, plain.nothing)
+    others = measure(plain.model(shape, params), tokens[tokens > 2][None], plain.nothing)
+    for name in ("carry", "heads", "cosine", "ratio", "small", "bound", "idle"):
+        assert np.isfinite(ds[name]).all(), name
+        np.testing.assert_allclose(ds[name], others[name], rtol=1e-5, err_msg=name)
+
+
+def test_without_any_work_there_is_no_share_of_it():
+    shape = plain.changed()
+    params = weights(shape)
+    still = params | {"blocks": params["blocks"] | {name: 0 * params["blocks"][name] for name in ("o", "down")}}
+    ds = measure(plain.model(shape, still), plain.TOKENS, plain.nothing)
+    for name in ("carry", "heads", "others", "neighbours", "union", "chance", "chance_union"):
+        assert np.isnan(ds[name]).all(), name
+    np.testing.assert_allclose(ds.cosine, 1, rtol=1e-6)
+    np.testing.assert_array_equal(ds.idle, 1)
+    shown = {n.name: n for n in SPARSITY.numbers(ds)}
+    empty = shown["share of the units that carry 95% of a token's work, in 0 of 3 pieces"]
+    assert np.isnan([empty.value, empty.low, empty.high]).all()
 
 
 def test_known_silent_units():
