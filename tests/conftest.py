@@ -23,12 +23,16 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # a card that is there is not for
 os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 
+import hypothesis
 import jax
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from jaxdyn.engine.programs.program import use_compilation_cache
+
+hypothesis.settings.register_profile("patient", parent=hypothesis.settings(), deadline=None)  # examples compile, machines are slow
+hypothesis.settings.load_profile("patient")
 
 pytest_plugins = ("pytester", "tests.shares")
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

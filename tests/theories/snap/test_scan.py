@@ -85,8 +85,11 @@ def test_gains_and_bounds_by_ratio(laws_flow_runs):
     assert [r.value for r in theorem3_gain.judge_ratio(theorem3_gain.STAYS(ds))] == [0.0] * 3
     assert theorem3_gain.first_order(0.1)(ds) < 0  # more than all of the growth would be missing
     assert theorem3_gain.first_order(1000.0)(ds) == pytest.approx(grown[2], abs=0.01)
-    lower = [r.value for r in theorem3_gain.judge_flow_bounds(ds)[::2]]
-    assert lower[0] < 0.5 and lower[1] > 0.9
+    two = xr.concat([ds, laws_flow_runs["main"].sel(common_token=ds.common_token)], xr.Variable("common", [0.1, 0.15]))
+    lower = {r.name: r.value for r in theorem3_gain.judge_flow_bounds(two)[::2]}
+    assert len(lower) == 2 * ds.sizes["ratio"]
+    alone = list(lower.values())[::2]
+    assert alone[0] < 0.5 and alone[1] > 0.9
 
 
 @pytest.mark.parametrize("claim", ["snap.rel_gain", "snap.bounds"])
