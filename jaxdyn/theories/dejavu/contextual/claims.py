@@ -93,7 +93,7 @@ def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
         saved = static(ds) - units.sel(mode=source, drop=True)
         checks += [
             jd.mean_within(f"recall, foreseen from the {source} MLP minus the most frequent", more, over="seed", low=0.1),
-            jd.at_least(f"loss, static units minus those foreseen from the {source} MLP, every run", saved, LEAST),
+            jd.mean_within(f"loss, static units minus those foreseen from the {source} MLP", saved, over="seed", low=LEAST),
         ]
     return checks
 
@@ -149,7 +149,7 @@ FREQUENT = {
     for source in ("same", "previous")
     for what, more in (
         ("recall, foreseen from the", " minus the most frequent"),
-        ("loss, static units minus those foreseen from the", ", every run"),
+        ("loss, static units minus those foreseen from the", ""),
     )
 }
 
@@ -228,7 +228,8 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_gt_static",
         title="Each token's own MLP units serve it better than one common set",
-        statement="In a trained ReLU decoder that runs half, a quarter or a tenth of the units of its MLPs, each token's own "
+        statement="In a ReLU decoder of two layers of width 32 with MLPs of 128 units, trained for 240 steps, that runs half, a "
+        "quarter or a tenth of the units of its MLPs, each token's own "
         "largest units give a loss at least 0.01 nats per byte lower in every run than one common set of units (the "
         "better of two choices: largest on average, or most frequent). On average over runs the loss rises by at most 0.03 nats "
         "with each token's own quarter of the units, and where each token has a tenth, a text uses at least 4 times as many "
@@ -261,9 +262,10 @@ CLAIMS = (
         id="dejavu.predictor",
         title="A token's own MLP units can be foreseen, even one layer ahead",
         statement="Low-rank predictors foresee which units of a ReLU MLP are a token's largest, from that MLP's input or from "
-        "the input of the MLP before. They name at least 10 percentage points more of these units than the most frequent units "
-        "do, on average over runs, and in every run the units that they name give a loss at least 0.01 nats per byte lower than "
-        "one common set of units, whether half, a quarter or a tenth of the units run.",
+        "the input of the MLP before. In decoders of two layers of width 32 with MLPs of 128 units, trained for 240 steps, they "
+        "name at least 10 percentage points more of these units than the most frequent units do, and the units that they name give a "
+        "loss at least 0.01 nats per byte lower than the better of two common sets of units (largest on average, or most frequent): "
+        "on average over runs, whether half, a quarter or a tenth of the units run.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
         bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),
