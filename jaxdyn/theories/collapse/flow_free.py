@@ -243,10 +243,11 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"with classes of one size, if features move as many times as fast as the classifier as there are features, the features of a class coincide, all pairs of centred class means of K classes have the cosine "
-    r"$-1/(K-1)$, classifier and class means agree, each over its norm, the right logit exceeds every other one by $c = "
-    r"\ln(1/\lambda - K + 1)$ with the weight decay $\lambda$, class means and rows of the classifier have the squared length "
-    r"$c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
+    r"with classes of one size, if features move as many times as fast as the classifier as there are features, the features of a "
+    r"class coincide, all pairs of centred class means of K classes have the cosine $-1/(K-1)$, classifier and class means agree, "
+    r"each over its norm, the right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$ with the weight decay "
+    r"$\lambda$, class means and rows of the classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each "
+    r"to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
@@ -286,8 +287,9 @@ CLAIMS = (
         id="collapse.narrow",
         title="Twice as many class means as dimensions form a cross-polytope",
         statement="With twice as many classes as dimensions, 10 in 5, and as many features in each, a simplex of the class means "
-        "has no room, and gradient flow to time 3000 in the unconstrained-features model, at weight decay .01, ends with them at the "
-        "corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the least -1, to $10^{-4}$.",
+        "has no room, and gradient flow to time 3000 in the unconstrained-features model, at weight decay .01, ends with them at "
+        "the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the "
+        "least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,

@@ -183,8 +183,8 @@ CLAIMS = (
         title="Gradients have the form that GaLore assumes, for squared errors",
         statement=r"In networks without biases, with ReLU or leaky ReLU units and trained by gradient descent on squared errors, "
         r"the negative gradient of every layer's weights $W_l$ is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
-        r"f_{l-1}^\top$ to $10^{-10}$ of the size of its first term, with targets $y$, layer inputs $f_{l-1}$ at $N$ points and $J$ "
-        r"the product of the weights and active units after that layer.",
+        r"f_{l-1}^\top$ to $10^{-10}$ of the size of its first term, with targets $y$, layer inputs $f_{l-1}$ at $N$ points and "
+        r"$J$ the product of the weights and active units after that layer.",
         holds={"lr": (0.001, 0.01)},
         judge=judge_chain,
         decides={"every layer": ("error of the gradients over their first term", "biases")},
@@ -198,7 +198,8 @@ CLAIMS = (
         rivals={"the gradient does not feel the weights: targets alone": jd.off(predicted_gradient="targets_alone")},
         plot=plot_chain,
         caption="Left: entries of all layers' gradients, form against differentiation, 8 seeds. Right: error of every "
-        "layer's gradient over the size of the first term, by the number of layers, one point per layer and run (below 1e-18 shown there); dashed: the bound.",
+        "layer's gradient over the size of the first term, by the number of layers, one point per layer and run (below 1e-18 "
+        "shown there); dashed: the bound.",
     ),
     LOGITS.claim(
         id="galore.grad_form_softmax",

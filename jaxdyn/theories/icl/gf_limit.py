@@ -231,9 +231,9 @@ CLAIMS = (
         bounds="derived: the solver's tolerance, a relative 1e-9 a step",
         title="For white inputs in-context learning follows a logistic curve",
         statement="In the gradient flow of linear attention with merged keys and queries on $d$ white inputs, from a start "
-        r"in which only the corner $u$ of the value matrix and the block $U \propto I$ of the key-query matrix, both positive, differ from "
-        r"zero, with equal norms, the strength $q$ of $uU = qI$ is logistic at all recorded times, $q(t) = 1/(\gamma + (1/q_0 "
-        r"- \gamma)e^{-2\sqrt d\, t})$ with $\gamma = 1 + (1 + d)/N$ for $N$ examples, to $10^{-6}$.",
+        r"in which only the corner $u$ of the value matrix and the block $U \propto I$ of the key-query matrix, both positive, "
+        r"differ from zero, with equal norms, the strength $q$ of $uU = qI$ is logistic at all recorded times, $q(t) = 1/(\gamma "
+        r"+ (1/q_0 - \gamma)e^{-2\sqrt d\, t})$ with $\gamma = 1 + (1 + d)/N$ for $N$ examples, to $10^{-6}$.",
         tested="Gradient flow of one layer of linear attention, in all entries of its two matrices, on the exact population "
         "loss in float64 to $t = 100$; {inputs} white inputs and {length} examples per prompt, $U$ of norm {size} at the "
         "start; {seeds} seeds.",

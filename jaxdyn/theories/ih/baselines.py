@@ -87,11 +87,13 @@ def trial(s: Baselines, key: PRNGKeyArray) -> jd.Observables:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Losses against the earlier ones, and the entropy of a row."""
     entropy = ds.measured_entropy - ds.predicted_entropy
-    # what the drawn chains' entropy rate is off its mean, losses are off, too: without it their errors of sampling are less than half
+    # losses are off by what the drawn chains' entropy rate is off its mean: without it their errors of sampling are less than half
     off = xr.where(ds.measured_loss.predictor == "uniform", 0.0, ds.rate - ds.mean_rate)
     gap = ds.measured_loss - ds.predicted_loss - off
     return [
-        jd.mean_within("losses minus those of the other program, at the mean entropy rate", gap, over="seed", low=-0.002, high=0.002),
+        jd.mean_within(
+            "losses minus those of the other program at the same entropy rate", gap, over="seed", low=-0.002, high=0.002
+        ),
         jd.mean_within("entropy of a row minus its exact mean", entropy, over="seed", low=-0.002, high=0.002),
     ]
 
@@ -120,9 +122,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         part = ds.sel(tokens=k) if "tokens" in ds.dims else ds
         place = np.arange(part.sizes["predictor"])
         ax.plot(place, part.measured_loss.transpose("predictor", "seed"), "o", color=plotting.COLORS["measured"], markersize=4)
-        ax.plot(
-            place, part.predicted_loss.isel(seed=0), "_", color=plotting.COLORS["theory"], markersize=24, label="other program"
-        )
+        ax.plot(place, part.predicted_loss.isel(seed=0), "_", color=plotting.COLORS["theory"], markersize=24, label="other program")
         ax.plot([], [], "o", color=plotting.COLORS["measured"], label="16000 sequences")
         ax.set(xticks=place, xticklabels=part.predictor.values, xlabel="what is known", ylabel="loss", title=f"{k} states")
 
@@ -146,10 +146,10 @@ CLAIMS = (
         id="ih.baselines",
         title="The losses of four predictors of Markov chains, sampled twice",
         statement="For chains with $k = 2$ and 3 states whose transition rows are uniform on the simplex, the mean losses of "
-        r"four predictors of the tokens 2 to 100 are these, in nats and within .002: of nothing, .6931 and 1.0986 ($\ln k$); of counts "
-        r"of tokens, $(n_j + 1)/(t + k)$ for token $j$ after $t$ tokens of which $n_j$ are $j$, .5773 and 1.0046; of counts of pairs, "
-        r"$(n_{ij} + 1)/(n_i + k)$ after token $i$, which $n_{ij}$ of $n_i$ times was followed by $j$, .5109 and .8863; of the chain "
-        r"itself, .4810 and .8189. The mean entropy of a row is $\sum_{j=2}^k 1/j$ within .002.",
+        r"four predictors of the tokens 2 to 100 are these, in nats and within .002: of nothing, .6931 and 1.0986 ($\ln k$); of "
+        r"counts of tokens, $(n_j + 1)/(t + k)$ for token $j$ after $t$ tokens of which $n_j$ are $j$, .5773 and 1.0046; of "
+        r"counts of pairs, $(n_{ij} + 1)/(n_i + k)$ after token $i$, which $n_{ij}$ of $n_i$ times was followed by $j$, .5109 and "
+        r".8863; of the chain itself, .4810 and .8189. The mean entropy of a row is $\sum_{j=2}^k 1/j$ within .002.",
         bounds="derived: errors of sampling of means over 384000 sequences here and 1.2 million in the other program",
         judge=judge,
         controls={

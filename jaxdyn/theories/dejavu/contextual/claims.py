@@ -52,7 +52,7 @@ def static(ds: xr.Dataset) -> xr.DataArray:
 
 
 def better(name: str, saved: xr.DataArray) -> list[jd.Check]:
-    """Nats a byte that are saved: with half of the units, where runs differ most in proportion, on average; with fewer, every run."""
+    """Nats a byte that are saved: on average with half of the units, where little is saved; in every run with fewer."""
     half, fewer = saved.sel(share=SHARES[0], drop=True), saved.sel(share=list(SHARES[1:]))
     return [
         jd.mean_within(f"loss, {name}, half of the units", half, over="seed", low=LEAST),
@@ -272,9 +272,9 @@ CLAIMS = (
         title="A token's own MLP units can be foreseen, even one layer ahead",
         statement="Low-rank predictors foresee which units of a ReLU MLP are a token's largest, from that MLP's input or from "
         "the input of the MLP before. In decoders of two layers of width 32 with MLPs of 128 units, trained for 240 steps, they "
-        "name at least 10 percentage points more of these units than the most frequent units do, on average over runs. The units that "
-        "they name give a loss at least 0.01 nats per byte lower than the better of two common sets of units (largest on average, or "
-        "most frequent): on average over runs if half of the units run, and in every run if a quarter or a tenth do.",
+        "name at least 10 percentage points more of these units than the most frequent units do, on average over runs. The units "
+        "that they name give a loss at least 0.01 nats per byte lower than the better of two common sets of units (largest on "
+        "average, or most frequent): on average over runs if half of the units run, and in every run if a quarter or a tenth do.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
         bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),

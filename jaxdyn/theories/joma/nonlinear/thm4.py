@@ -278,7 +278,8 @@ CLAIMS = (
         statement=r"In the reduced dynamics of one linear node near a critical point $\mu$, dividing the speeds of exp attention "
         r"by the sum $A = \sum_l e^{z_l}$ over the attention logits $z_l$, as a constant that the gradient does not differentiate, "
         r"changes only the clock and leaves the orbit as it is: the time is $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$. Under a softmax, whose own gradient differentiates $A$, it is another orbit.",
+        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$. Under a softmax, whose own gradient differentiates $A$, it is "
+        r"another orbit.",
         decides={"only": ("s on the orbit of exp attention", "softmax attention, which differentiates A")},
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
