@@ -225,6 +225,8 @@ def test_other_starts(x64):
     assert all(float(jnp.sum(jnp.abs(x))) == 0 for x in zero)
     dense = starts.first_weights(_code("dense"), jax.random.key(1), 3, 1, 0.3, 0.5)
     assert float(starts.blocks(dense.pv, dense.kq)[1]) > 0.01 and float(jnp.max(jnp.abs(dense.value))) == 0
+    negative, white = (starts.first_weights(_code(name), jax.random.key(1), 3, 1, 0.3, 0.5) for name in ("negative", "white"))
+    np.testing.assert_array_equal((negative.pv, -negative.kq), (white.pv, white.kq))
     heads = starts.first_weights(_code("heads"), jax.random.key(1), 3, 40, 0.3, 0.5)
     assert float(jnp.max(jnp.abs(heads.pv))) == 0
     np.testing.assert_allclose(np.std(np.stack(heads[2:])), 0.3, rtol=0.1)

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 import jaxdyn as jd
 from jaxdyn.data import chains
-from jaxdyn.theories.ih import model, phases
+from jaxdyn.theories.ih import baselines, model, phases, sampled
 from jaxdyn.theories.ih.baselines import Baselines, trial
 from jaxdyn.theories.ih.phases import FIRST, Phases
 from jaxdyn.theories.ih.phases import trial as phases_trial
@@ -134,3 +134,39 @@ def test_if_half_of_the_runs_are_late_it_is_undecided_and_if_all_are_it_is_refut
 def test_nothing_moves_is_rejected_by_every_check_of_the_circuit():
     assert passed(phases.judge_circuit(phases.STILL(made()))) == [False] * 2
     assert passed(phases.judge_phases(phases.STILL(made())))[0] is False
+
+
+def test_recorded_losses_are_those_of_a_program_in_numpy(x64):
+    draws, count = np.random.default_rng(3), 20_000
+    for k, recorded in sampled.LOSSES.items():
+        matrix = draws.standard_exponential((count, k, k))
+        matrix /= matrix.sum(2, keepdims=True)
+        # the stationary law by linear equations
+        equations = np.swapaxes(matrix, 1, 2) - np.eye(k)
+        equations[:, -1], one = 1, np.zeros((count, k, 1))
+        one[:, -1] = 1
+        law = np.linalg.solve(equations, one)[..., 0]
+        rate = (law * -(matrix * np.log(matrix)).sum(2)).sum(1)
+        # tokens one by one, with the counts of tokens and of pairs
+        here, row = np.arange(count), (draws.random((count, 1)) > law.cumsum(1)[:, :-1]).sum(1)
+        tokens, pairs, losses = np.zeros((count, k)), np.zeros((count, k, k)), np.zeros((4, count))
+        for t in range(1, 100):
+            tokens[here, row] += 1
+            after = (draws.random((count, 1)) > matrix[here, row].cumsum(1)[:, :-1]).sum(1)
+            by_pairs = (pairs[here, row, after] + 1) / (pairs[here, row].sum(1) + k)
+            each = np.full(count, 1 / k), (tokens[here, after] + 1) / (t + k), by_pairs, matrix[here, row, after]
+            losses -= np.log(np.stack(each)) / 99
+            pairs[here, row, after] += 1
+            row = after
+        assert np.mean(rate) == pytest.approx(sampled.RATES[k], abs=5 * np.std(rate) / count**0.5)
+        off = (losses - rate)[1:]
+        expected = np.asarray(recorded[1:]) - sampled.RATES[k]
+        assert np.all(abs(off.mean(1) - expected) < 5 * off.std(1) / count**0.5), (k, off.mean(1), expected)
+        assert np.mean(losses[0]) == pytest.approx(recorded[0], abs=1e-5)
+
+
+def test_shares_of_counts_to_which_one_is_added_are_the_predictors(x64):
+    row = jax.random.randint(jax.random.key(0), (30,), 0, 3)
+    expected = jnp.stack([chains.unigram(row, 3, "float64"), chains.bigram(row, 3, "float64")])
+    np.testing.assert_allclose(baselines.shares(row, 3, 1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(baselines.shares(row, 3, 0.5)[0, 0], (np.arange(3) == row[0]) / 2.5 + 0.2, rtol=1e-12)

@@ -124,6 +124,8 @@ def test_shell_judge_holds_on_lawful_data_and_rejects_others(lawful):
     for factor in (0.8, 1.25):
         assert not passed(jd.scaled(predicted_edge=factor)(lawful), shell_topic.judge)
     assert not passed(jd.swap(sphere_test=0.02)(lawful), shell_topic.judge)
+    tiny = jd.swap(sphere_test=lambda ds: 1e-6 * ds.sphere_test)(lawful)
+    assert not passed(tiny, shell_topic.judge), "losses as good as fitted form no shell"
 
 
 # Students on spheres and with decay, and what their setting refuses.

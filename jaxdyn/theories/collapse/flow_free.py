@@ -243,10 +243,11 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"with classes of one size, the features of a class coincide, all pairs of centred class means of K classes have the cosine "
-    r"$-1/(K-1)$, classifier and class means agree, each over its norm, the right logit exceeds every other one by $c = "
-    r"\ln(1/\lambda - K + 1)$ with the weight decay $\lambda$, class means and rows of the classifier have the squared length "
-    r"$c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
+    r"with classes of one size, if features move as many times as fast as the classifier as there are features, the features of a "
+    r"class coincide, all pairs of centred class means of K classes have the cosine $-1/(K-1)$, classifier and class means agree, "
+    r"each over its norm, the right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$ with the weight decay "
+    r"$\lambda$, class means and rows of the classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each "
+    r"to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
@@ -263,7 +264,8 @@ CLAIMS = (
     STUDY.claim(
         id="collapse.flow",
         title="Gradient flow of free features ends at a simplex, as derived",
-        statement=f"At the end of gradient flow in the unconstrained-features model {END}",
+        statement=f"At time 3000 of gradient flow in the unconstrained-features model {END}",
+        holds={"decay": (0.005, 0.05)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         judge=judge,
         controls=BREACHES | {"classes scattered as at t = 10": stopped("")},
@@ -273,7 +275,8 @@ CLAIMS = (
         id="collapse.descent",
         title="Gradient descent on free features ends at a simplex, as derived",
         tested=TESTED.replace("TRAINING", "{steps} steps of gradient descent at rate {lr}"),
-        statement=f"At the end of gradient descent in the unconstrained-features model {END}",
+        statement=f"After 6000 steps of gradient descent at rate 0.5 in the unconstrained-features model {END}",
+        holds={"decay": (0.005, 0.05)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         evidence="network",
         judge=judge_descent,
@@ -284,8 +287,9 @@ CLAIMS = (
         id="collapse.narrow",
         title="Twice as many class means as dimensions form a cross-polytope",
         statement="With twice as many classes as dimensions, 10 in 5, and as many features in each, a simplex of the class means "
-        "has no room, and gradient flow in the unconstrained-features model ends with them at the corners of a cross-polytope, "
-        "$\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the least -1, to $10^{-4}$.",
+        "has no room, and gradient flow to time 3000 in the unconstrained-features model, at weight decay .01, ends with them at "
+        "the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the "
+        "least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,

@@ -183,8 +183,8 @@ CLAIMS = (
         title="Linear attention learns the best in-context regressor it can express",
         statement="In the gradient flow of linear attention with merged keys and queries, from a start in which only the "
         r"corner $u$ of the value matrix and the block $U = \sigma\Theta\Theta^\top$ of the key-query matrix (a number "
-        r"$\sigma$, a matrix $\Theta$) differ from "
-        "zero, with equal norms, the other entries that act on predictions stay zero, both blocks follow their own two "
+        r"$\sigma > 0$, a matrix $\Theta$) differ from "
+        "zero, with equal norms and $u > 0$, the other entries that act on predictions stay zero, both blocks follow their own two "
         r"equations to $10^{-6}$, and they end, to a relative $10^{-6}$, at $u = (\mathrm{tr}\,\Gamma^{-2})^{1/4}$, $U = "
         r"\Gamma^{-1}/u$ with the loss $\frac12(\mathrm{tr}\Lambda - \mathrm{tr}\Lambda^2\Gamma^{-1})$. Here $\Lambda$ is the "
         r"inputs' covariance, $N$ the number of examples and $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} "
@@ -203,7 +203,8 @@ CLAIMS = (
         id="icl.invariant",
         title="A conserved difference of norms decides where training ends",
         statement="In the gradient flow of linear attention with merged keys and queries, from a start in which only the "
-        r"corner $u$ of the value matrix and the block $U$ of the key-query matrix differ from zero, $c = u^2 - \|U\|_F^2$ "
+        r"corner $u > 0$ of the value matrix and the block $U = \sigma\Theta\Theta^\top$ of the key-query matrix (a number "
+        r"$\sigma > 0$, a matrix $\Theta$) differ from zero, $c = u^2 - \|U\|_F^2$ "
         r"keeps its first value, to $10^{-8}$, and sets where $u$ ends: $u^2 = \frac12(c + \sqrt{c^2 + "
         r"4\,\mathrm{tr}\,\Gamma^{-2}})$, to a relative $10^{-6}$, with $\Gamma = (1 + \tfrac1N)\Lambda + "
         r"\tfrac{\mathrm{tr}\Lambda}{N} I$ for inputs of covariance $\Lambda$ and $N$ examples.",
@@ -214,7 +215,7 @@ CLAIMS = (
         source="arXiv:2306.09927, section 5.2 (the invariant at c = 0); the limit for other c is derived",
         quick=STUDY.quick.replace(imbalance=[-0.05, 1.0]),
         judge=judge_invariant,
-        controls=DENSE,
+        controls={**DENSE, r"a start at $-\sigma I$": {"start": "negative"}},
         rivals={
             "nothing moves": jd.off(predicted_u_end="u_start"),
             "u ends where it does for c = 0": jd.swap(predicted_u_end="u_balanced"),
@@ -230,9 +231,9 @@ CLAIMS = (
         bounds="derived: the solver's tolerance, a relative 1e-9 a step",
         title="For white inputs in-context learning follows a logistic curve",
         statement="In the gradient flow of linear attention with merged keys and queries on $d$ white inputs, from a start "
-        r"in which only the corner $u$ of the value matrix and the block $U \propto I$ of the key-query matrix differ from "
-        r"zero, with equal norms, the strength $q$ of $uU = qI$ is logistic at all recorded times, $q(t) = 1/(\gamma + (1/q_0 "
-        r"- \gamma)e^{-2\sqrt d\, t})$ with $\gamma = 1 + (1 + d)/N$ for $N$ examples, to $10^{-6}$.",
+        r"in which only the corner $u$ of the value matrix and the block $U \propto I$ of the key-query matrix, both positive, "
+        r"differ from zero, with equal norms, the strength $q$ of $uU = qI$ is logistic at all recorded times, $q(t) = 1/(\gamma "
+        r"+ (1/q_0 - \gamma)e^{-2\sqrt d\, t})$ with $\gamma = 1 + (1 + d)/N$ for $N$ examples, to $10^{-6}$.",
         tested="Gradient flow of one layer of linear attention, in all entries of its two matrices, on the exact population "
         "loss in float64 to $t = 100$; {inputs} white inputs and {length} examples per prompt, $U$ of norm {size} at the "
         "start; {seeds} seeds.",

@@ -14,7 +14,7 @@ from jaxdyn.theories.icl import model
 from jaxdyn.theories.icl.dynamics import merged
 
 Scalar = float | int | Float[Array, ""]
-STARTS = ("paper", "white", "zero", "dense", "heads")
+STARTS = ("paper", "white", "zero", "dense", "heads", "negative")
 
 
 def basis(key: PRNGKeyArray, inputs: int) -> Float[Array, "d d"]:
@@ -33,7 +33,8 @@ def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size:
     "paper": :math:`U = \sigma\Theta\Theta^\top` of norm :math:`\sigma` for a Gaussian :math:`\Theta`, and
     :math:`u = \sqrt{\sigma^2 + c}`; "white": the same with :math:`\Theta\Theta^\top \propto I`; "zero": no entry
     differs from zero; "dense": all entries Gaussian of standard deviation
-    :math:`\sigma/\sqrt d`; "heads": separate keys and queries, all their entries Gaussian of standard deviation :math:`\sigma`.
+    :math:`\sigma/\sqrt d`; "heads": separate keys and queries, all their entries Gaussian of standard deviation :math:`\sigma`;
+    "negative": "white" with the sign of U changed.
     """
     k_theta, k_pv, k_kq, k_heads = jax.random.split(key, 4)
     d, zeros = inputs, jnp.zeros((inputs + 1, inputs + 1), jnp.float64)
@@ -57,6 +58,7 @@ def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size:
         lambda: (zeros, zeros),
         dense,
         lambda: (zeros, zeros),
+        structured(-jnp.eye(d) / d**0.5),
     ]
     pv, kq = jax.lax.switch(start.index, kinds)
     # separate keys and queries

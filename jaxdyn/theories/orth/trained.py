@@ -382,8 +382,8 @@ CLAIMS = (
         title="JoMA's encoder starts with random embeddings and stays near them",
         statement=r"At its random start the embeddings and output projections of JoMA's encoder have, on average over seeds, "
         r"the mean |cos| of random directions within 3%, and n of their unit columns U in d dimensions have "
-        r"$\|U^\top U - I\|_F^2 = n(n-1)/d$ within 6%. A short training on a text raises the mean |cos| of embeddings by .1% or "
-        r"more on average, and leaves it below 1.2 times that of random directions.",
+        r"$\|U^\top U - I\|_F^2 = n(n-1)/d$ within 6%. Training on a text for 100 steps raises the mean |cos| of embeddings by "
+        r".1% or more on average, and leaves it below 1.2 times that of random directions.",
         quick=jd.grid(Watched, width=64, **SHORT),
         paper=jd.grid(Watched, width=WIDTHS, **SHORT),
         seeds=16,

@@ -191,10 +191,10 @@ CLAIMS = (
         id="prieto.precision",
         title="What training in low precision does once losses round to zero",
         quick=jd.grid(Arithmetic, precision=["float64", "float32", "float16"]),
-        paper=PAPER,
+        paper=PAPER.replace(precision=["float64", "float32", "float16"]),
         statement="What does a cross-entropy in float32 or float16 do to training, compared with one in float64? How many "
-        "fewer losses are zero in float32 at the end, and how far the loss rises above that of training in float64 once "
-        "losses round to zero. Unseen pairs are not learned in any of the three, so that nothing is said on generalisation.",
+        "fewer losses are zero in float32 at the end, and how far does the loss rise above that of training in float64 once "
+        "losses round to zero? Unseen pairs are not learned in any of the three, so that nothing is said on generalisation.",
         judge=judge_precision,
         expected="measured",
         controls={

@@ -102,8 +102,8 @@ THRESHOLD = STUDY.claim(
     title="The printed threshold loses a vertex on nearly complete graphs",
     statement=r"With the printed threshold $\epsilon_2 = 1/(4n)$ of layer 2 the construction loses a vertex if it is the end of "
     r"only $k$ of the $m_c$ edges that start within $c$ steps of the root and $k / (\sqrt 3\,m_c) < \epsilon_2$. On nearly "
-    "complete digraphs of $n$ vertices none is missing up to $n = 7$, and from $n = 8$ on the one that hangs by a single edge "
-    "is.",
+    "complete digraphs of $n$ vertices, with orthonormal token vectors, none is missing up to $n = 7$, and from $n = 8$ to 9 the "
+    "one that hangs by a single edge is.",
     quick=jd.grid(Search, kind="dense", nodes=[6.0, 7.0, 8.0, 9.0], threshold="printed"),
     paper=jd.grid(
         Search, kind="dense", nodes=[6.0, 7.0, 8.0, 9.0, 10.0, 11.0], threshold="printed", names=64, edges=96, thoughts=16
@@ -126,7 +126,8 @@ THRESHOLD = STUDY.claim(
 EXIT = STUDY.claim(
     id="sup.no_exit",
     title="If no edge leaves the root, the first thought holds other vertices",
-    statement="If no edge leaves the root, the construction's attention in the first thought is uniform over all $t$ places, so "
+    statement="If no edge leaves the root and the token vectors are orthonormal, the construction's attention in the first "
+    "thought is uniform over all $t$ places, so "
     r"that each vertex with $k$ edges into it enters if $k / (\sqrt 3\,t) \ge \epsilon_2$, the threshold of layer 2 (a "
     "candidate counts as one edge more). The sets of all thoughts follow by this rule, and the first one never holds the root "
     "alone.",
@@ -149,8 +150,8 @@ CLAIMS = (
         id="sup.dim",
         title="Blocks as wide as the vocabulary suffice for the graph search",
         statement="Three blocks of as many numbers as there are tokens, and 16 numbers for positions, suffice for the "
-        "construction: with orthonormal token vectors, along the axes or in random directions, every thought holds the right "
-        "set.",
+        "construction: with orthonormal token vectors, along the axes or in random directions, every thought holds the vertices "
+        "within reach, if an edge leaves the root.",
         talks=("practical:sup-theorem-dimension",),
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0, embedding=["orthogonal", "axes"]),
         paper=jd.grid(
@@ -170,6 +171,7 @@ CLAIMS = (
             "random vectors of 26 numbers": jd.Control(
                 {"embedding": "random", "rows": 26.0}, why="The number of rows is that of random vectors alone."
             ),
+            "no edge leaves the root": {"kind": "no_exit"},
             **DISCRETE,
         },
         rivals=STILL,

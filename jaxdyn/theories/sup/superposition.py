@@ -82,6 +82,10 @@ def plot_steps(ds: xr.Dataset, fig: Figure) -> None:
 
 KINDS = ["random", "tree", "cycle", "dense"]
 KINDS_SAID = "independent edges, trees with forward edges, two cycles, nearly complete digraphs"
+ASSUMED = {
+    "no edge leaves the root": {"kind": "no_exit"},
+    "random token vectors": jd.Control({"embedding": "random"}, breaks="orthonormal"),
+}
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Search, kind=KINDS, nodes=[8.0, 24.0, 48.0]),
@@ -101,14 +105,18 @@ CLAIMS = (
     STUDY.claim(
         id="sup.superposition",
         title="One continuous thought holds all vertices within reach",
-        statement="In the construction, a two-layer transformer with explicit weights that is fed its own last outputs, thought "
-        r"$c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices within $c$ steps of the root "
-        r"and $u_v$ is the vector of vertex $v$, if the threshold of layer 2 is $1/(4\max(m, n))$ for $m$ edges and $n$ "
-        "vertices.",
+        statement="In the construction, a two-layer transformer with explicit weights and orthonormal token vectors that is fed "
+        "its "
+        r"own last outputs, thought $c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices within "
+        r"$c$ steps of the root and $u_v$ is the vector of vertex $v$, if an edge leaves the root and the threshold of layer 2 is "
+        r"$1/(4\max(m, n))$ for $m$ edges and $n$ possible vertices.",
         talks=("practical:sup-theorem", "practical:sup-sauce", "practical:sup-figure-search", "practical:sup-equation-thought"),
         judge=judge_thought,
         decides={"all vertices": ("tokens in which a thought's set is wrong", "one vertex of a thought is fed back")},
-        controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
+        controls={
+            **ASSUMED,
+            "one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought"),
+        },
         rivals=STILL | {"only the newest vertices": jd.swap(predicted_thought=frontier)},
         plot=plot_thought,
         caption="Vertices in a thought: median and central 90% of all graphs; grey: one vertex of each thought is fed back.",
@@ -116,11 +124,14 @@ CLAIMS = (
     STUDY.claim(
         id="sup.steps",
         title="As many continuous thoughts are needed as the target is steps away",
-        statement="In the construction the right answer leads after as many thoughts as the target is steps away from the root, "
+        statement=r"In the construction, with orthonormal token vectors and layer 2's threshold $1/(4\max(m, n))$ for $m$ edges "
+        r"and "
+        "$n$ possible vertices, the right answer leads after as many thoughts as the target is steps away from the root (1 to 8), "
         "and not before: with fewer thoughts it ties with another token to $10^{-12}$.",
         talks=("practical:sup-theorem-steps",),
         judge=judge_steps,
         controls={
+            "random token vectors": ASSUMED["random token vectors"],
             "one vertex of a thought is fed back": jd.swap(measured_steps="discrete_steps", measured_margin="discrete_margin"),
         },
         rivals={
@@ -134,9 +145,10 @@ CLAIMS = (
     STUDY.claim(
         id="sup.answer",
         title="The right candidate wins by a margin known in closed form",
-        statement="If the target is at most $C = 8$ steps away, then after $C$ thoughts the construction's logit of the right "
-        r"candidate exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$, where $V_C$ are the vertices "
-        "within $C$ steps of the root.",
+        statement="If the target is 1 to $C = 8$ steps away and the token vectors are orthonormal, then after $C$ thoughts the "
+        r"construction's logit of the right candidate exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$, "
+        r"where $V_C$ are the vertices within $C$ steps of the root, with layer 2's threshold $1/(4\max(m, n))$ for $m$ edges and "
+        "$n$ possible vertices.",
         talks=("practical:sup-theorem",),
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0),
         paper=jd.grid(Search, kind=KINDS, nodes=24.0, names=64, edges=96, thoughts=16),
@@ -145,6 +157,7 @@ CLAIMS = (
         "vertices and {edges} edges, with one set of random orthonormal token vectors.",
         judge=judge_answer,
         controls={
+            "random token vectors": ASSUMED["random token vectors"],
             "no positions": jd.Control({"position": 0.0}, breaks="the right candidate"),
             r"$\eta$ a twentieth": jd.Control({"eta": 0.05}, breaks="to $10^{-12}$"),
             r"$\xi = 0$": jd.Control({"xi": 0.0}, breaks="to $10^{-12}$"),

@@ -100,10 +100,10 @@ def readings(found):
 def test_own_units_against_static_ones():
     assert SOURCES == tuple(RECALL)[:2]
     np.testing.assert_allclose(claims.static(made()), made().measured_units.sel(mode="mean"))
-    assert decided(claims.judge_contextual(made())) == [True] * 3
+    assert decided(claims.judge_contextual(made())) == [True] * 4
     assert claims.UNCHANGING.keys() < {c.name for c in claims.judge_contextual(made())}
     other = claims.replaced("other", "other", "shuffled")(made())
-    assert decided(claims.judge_contextual(other))[:2] == [False, False]
+    assert decided(claims.judge_contextual(other))[:3] == [False] * 3
     untrained = made().assign(start=made().whole)
     assert [c.passed for c in claims.judge_contextual(untrained) if c.gate] == [False, True]
 
@@ -118,9 +118,11 @@ def test_heads():
 
 
 def test_predictors():
-    assert decided(claims.judge_predictor(made())) == [True] * 4
+    assert decided(claims.judge_predictor(made())) == [True] * 6
     assert claims.FREQUENT.keys() == {c.name for c in claims.judge_predictor(made()) if not c.gate}
-    assert decided(claims.judge_predictor(claims.replaced("shuffled", "other", "shuffled")(made()))) == [False] * 4
+    assert decided(claims.judge_predictor(claims.replaced("shuffled", "other", "shuffled")(made()))) == [False] * 6
+    half = claims.judge_predictor(made().assign(measured_units=made().measured_units.where(made().share < 0.5, 2.0)))
+    assert decided(half) == [True, False, True, True, False, True], "half of the units is judged by itself"
 
 
 def test_cosines():

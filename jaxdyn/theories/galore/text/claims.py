@@ -46,11 +46,11 @@ FOUND_ORDER = {  # seeds 0:6 and 96000000:96000006
     "perplexity, GaLore of half the width's rank / full Adam": (0.5655, 0.6391, 0.7127),
     "perplexity, half the width's rank / a quarter": (0.9504, 0.9663, 0.9822),
 }
-FOUND_ABLATION = {  # seeds 0:3
-    "perplexity, first basis kept / T = 50": (0.988, 1.016, 1.05),
-    "perplexity, T = 10 / T = 50": (0.963, 0.9974, 1.04),
-    "perplexity, rank 2 / rank 8": (0.831, 1.013, 1.2),
-    "perplexity, alpha 1 / alpha 1/4": (0.95, 1.06, 1.17),
+FOUND_ABLATION = {  # seeds 0:12
+    "perplexity, first basis kept / T = 50": (1.012, 1.019, 1.027),
+    "perplexity, T = 10 / T = 50": (0.9905, 1.002, 1.014),
+    "perplexity, rank 2 / rank 8": (1.016, 1.042, 1.067),
+    "perplexity, alpha 1 / alpha 1/4": (1.002, 1.023, 1.044),
 }
 FOUND_BITS = {  # seeds 0:3
     "perplexity with 8-bit over that with float32 moments: full Adam": (0.809, 1.145, 1.49),
@@ -65,7 +65,8 @@ FOUND_RANKS = {  # seeds 0:3 and 96000000:96000003
 PROJECTED = ("galore", "galore_quarter", "random", "fixed")
 SIXTY_MILLION = tuple(name for name in METHODS[1:] if name != "galore_double")  # whose perplexity the paper has at 60M
 HALF, HALF_TO_QUARTER = "perplexity, GaLore of half the width's rank / full Adam", "perplexity, half the width's rank / a quarter"
-FIRST, RANKS = "perplexity, first basis kept / T = 50", ("full", "galore")
+FIRST, RANK = "perplexity, first basis kept / T = 50", "perplexity, rank 2 / rank 8"
+RANKS = ("full", "galore")
 
 
 def tuned(ds: xr.Dataset) -> xr.Dataset:
@@ -121,7 +122,7 @@ def read_ablation(ds: xr.Dataset) -> list[jd.Reading]:
     return [
         ratio(FIRST, "every", 0.0, 50.0),
         ratio("perplexity, T = 10 / T = 50", "every", 10.0, 50.0),
-        ratio("perplexity, rank 2 / rank 8", "rank", 2.0, 8.0),
+        ratio(RANK, "rank", 2.0, 8.0),
         ratio("perplexity, alpha 1 / alpha 1/4", "alpha", 1.0, 0.25),
     ]
 
@@ -283,16 +284,19 @@ CLAIMS = (
         title="How a small decoder's perplexity depends on GaLore's choices",
         tested=TESTED.replace("{every} steps", "10 or 50 steps, or never"),
         statement=r"By which ratio does the test perplexity by GaLore-Adam change with the period of the basis (10, 50, never), "
-        r"with the rank (2, 8) and with the factor $\alpha$ (1/4, 1), averaged over the other two? These runs tell none of the "
-        r"ratios from 1, "
-        "that is, no choice from the other.",
+        r"with the rank (2, 8) and with the factor $\alpha$ (1/4, 1), averaged over the other two?",
         talks=("practical:galore-period",),
         quick=QUICK.replace(optimizer="galore", every=[0.0, 10.0, 50.0], rank=[2.0, 8.0], alpha=[0.25, 1.0]),
         paper=PAPER.replace(optimizer="galore", every=[0.0, 10.0, 50.0, 200.0], rank=[2.0, 4.0, 8.0, 16.0], alpha=[0.25, 1.0]),
         expected="measured",
+        seeds=12,  # on three, and for the rank on six, no ratio is told from 1
         judge=read_ablation,
         recorded=FOUND_ABLATION,
-        rivals={"without new bases nothing is learned": {FIRST: untrained("every", 0.0, 50.0)}},
+        rivals={
+            "without new bases nothing is learned": {FIRST: untrained("every", 0.0, 50.0)},
+            "the period does not matter": {FIRST: 1.0},
+            "the rank does not matter": {RANK: 1.0},
+        },
         plot=plot_ablation,
         caption="Test perplexity (mean over runs) against the period of the basis, for both ranks and both factors.",
     ),

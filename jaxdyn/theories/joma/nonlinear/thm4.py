@@ -155,7 +155,7 @@ def judge_orbit(ds: xr.Dataset) -> list[jd.Check]:
     miss = abs(ds.measured_orbit - ds.predicted_orbit) / np.maximum(abs(ds.predicted_orbit), 1)
     return [
         jd.at_most("s on the orbit of exp attention", miss, 1e-7),
-        jd.at_most("softmax time against the sum of s - s(0)", jd.relative_error(ds, "softmax_time"), 1e-7),
+        jd.at_most("time against the sum of s - s(0)", jd.relative_error(ds, "softmax_time"), 1e-7),
     ]
 
 
@@ -196,12 +196,12 @@ def _norm(bend: xr.DataArray) -> xr.DataArray:
 
 
 def plot_orbit(ds: xr.Dataset, fig: Figure) -> None:
-    """Every token's s under softmax normalisation against the orbit of exp attention."""
+    """Every token's s under normalised attention against the orbit of exp attention, and the clock."""
     left, right = fig.subplots(1, 2)
     plotting.scatter(left, ds.predicted_orbit, ds.measured_orbit, "tokens and times", log=True)
     plotting.scatter(right, ds.predicted_softmax_time, ds.measured_softmax_time, "times", log=True)
-    left.set(xlabel="$s_j$ on the orbit of exp attention", ylabel="$s_j$ under softmax normalisation")
-    right.set(xlabel=r"softmax time $\tau$", ylabel=r"$\sum_j (s_j - s_j(0))$")
+    left.set(xlabel="$s_j$ on the orbit of exp attention", ylabel="$s_j$ under normalised attention")
+    right.set(xlabel=r"time $\tau$ under normalised attention", ylabel=r"$\sum_j (s_j - s_j(0))$")
 
 
 STUDY = jd.Study(
@@ -274,18 +274,24 @@ CLAIMS = (
     STUDY.claim(
         id="joma.time_change",
         bounds="derived: the solver's tolerance, a relative 1e-10 a step",
-        title="Near a minimum the softmax's normaliser changes only the clock",
+        title="Near a minimum a common normaliser changes only the clock",
         statement=r"In the reduced dynamics of one linear node near a critical point $\mu$, dividing the speeds of exp attention "
-        r"by the same $A(t)$, as the softmax does, leaves the orbit as it is and changes the clock: the time is $\tau = "
-        r"\sum_j (s_j - s_j(0))$, with $s_j=\ln 1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$.",
-        decides={"only": ("s on the orbit of exp attention", "a step size per component")},
+        r"by the sum $A = \sum_l e^{z_l}$ over the attention logits $z_l$, as a constant that the gradient does not differentiate, "
+        r"changes only the clock and leaves the orbit as it is: the time is $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
+        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$. Under a softmax, whose own gradient differentiates $A$, it is "
+        r"another orbit.",
+        decides={"only": ("s on the orbit of exp attention", "softmax attention, which differentiates A")},
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
-        controls={"a step size per component": {"rate_spread": 0.3}, "linear attention": {"attention": "linear"}},
+        controls={
+            "softmax attention, which differentiates A": jd.Control({"attention": "softmax"}, breaks="does not differentiate"),
+            "a step size per component": {"rate_spread": 0.3},
+            "linear attention": {"attention": "linear"},
+        },
         rivals={"the clock of exp attention": jd.off(predicted_softmax_time="exp_time")},
         plot=plot_orbit,
         caption=r"Left: $s_j$ of the tokens under normalised attention against the orbit of exp attention at the same $s$ of the "
-        r"slowest token. Right: $\sum_j (s_j - s_j(0))$ against softmax time. One point per token (left), time and run; lines are "
+        r"slowest token. Right: $\sum_j (s_j - s_j(0))$ against time. One point per token (left), time and run; lines are "
         r"equality.",
     ),
 )

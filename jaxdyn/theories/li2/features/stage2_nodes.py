@@ -138,8 +138,9 @@ NODES = STUDY.claim(
 DIHEDRAL = STUDY.claim(
     id="li2.stage2_nodes_dihedral",
     title="Forecast of nodes on a group that is not commutative",
-    statement="On a dihedral group, which is not commutative, the flow of both layers of a single node forecasts from its "
-    "start the irrep with the largest share of its squared weights at the end, as on cyclic groups: for more than half of the "
+    statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains on the dihedral group of 14 elements, "
+    "which is not commutative, until they generalise, the flow of both layers of a single node forecasts from its "
+    "start the irrep with the largest share of its squared weights at the end: for more than half of the "
     "nodes of a network on average, also of those with more than half of their weights in one irrep, and for 10 percentage "
     "points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),

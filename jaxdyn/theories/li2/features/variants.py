@@ -215,7 +215,7 @@ def judge_start(ds: xr.Dataset) -> list[jd.Check]:
     sooner = time.sel(top=1.0, drop=True) - time.sel(top=0.0, drop=True)
     return [
         jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
-        jd.mean_within(SOONER, sooner, over="seed", low=0.05),
+        jd.mean_within(SOONER, sooner, over="seed", low=-np.log(0.95)),
     ]
 
 
@@ -330,9 +330,9 @@ CLAIMS = (
         quick=BLOCKS.quick.replace(blocks=[0.0]),
         bounds=jd.tuned(on="4000:4008", confirmed_on="18000000:18000016"),
         source="arXiv:2509.21519, figure 17 (up to ten times faster)",
-        statement="ReLU networks without a residual block generalise sooner when their top layer starts at zero than from the "
-        "normal start: in at least 5% fewer epochs to a test accuracy of .95 on average; those that do not get "
-        "there count with the length of training.",
+        statement="ReLU networks without a residual block, trained on 90% of the pairs of residues modulo 23, generalise sooner "
+        "when their top layer starts at zero than from the normal start: in at least 5% fewer epochs to a test accuracy of .95, "
+        "in the geometric mean; those that do not get there count with the length of training.",
         judge=judge_start,
         controls={"both starts exchanged": exchanged("top")},
         rivals={"the start does not matter": jd.off({SOONER: 0.0})},

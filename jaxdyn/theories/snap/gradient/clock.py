@@ -198,8 +198,9 @@ CLAIMS = (
     ).claim(
         id="snap.clock_sgd",
         title="SGD's mean probability of the next token has a closed form",
-        statement="When a decoder on frozen inputs without overlap is trained by SGD on one sample per step of $K$ equally "
-        "frequent classes, the advantage $u$ of a class's right logit, $u_k$ after $k$ visits, moves only when the "
+        statement="When a decoder on frozen inputs without overlap is trained by SGD at rate $\\eta$ on one sample per step of "
+        "$K$ equally frequent classes, with a vocabulary of $M$ tokens, the advantage $u$ of a class's right logit, $u_k$ after "
+        "$k$ visits from $u_0 = 0$, moves only when the "
         r"class is visited, by $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, and the mean probability of its next token is "
         r"$\sum_k \mathrm{Binom}(k; t, 1/K)\, p(u_k)$ with $p(u) = 1/(1 + (M-1)e^{-u})$: within .02 at all recorded "
         "times, and in the later half of training $1 - p$ within 2%, relative.",
