@@ -155,7 +155,8 @@ def _cut(case: Case) -> Iterator[tuple[str, str]]:
             if len(np.unique(found)) < 2 or not len(within) or not np.isin(within, times).all():
                 continue
             early, late = float((found <= times[1]).mean()), 1 - len(within) / len(found)
-            if max(early, late) < CUT or not _reads(case, ds.assign({name: values * np.nan})):
+            lost = ds.assign({name: values * np.nan})
+            if max(early, late) < CUT or case.reaction(lost) == "passes" or not _reads(case, lost):
                 continue
             which, share = ("last", late) if late >= early else ("first", early)
             yield (
