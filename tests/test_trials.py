@@ -35,8 +35,8 @@ REASONS = {  # where arrays of float64 arise in trials in float32, read from the
     "li2.features.stage2_curves:until hyper.training:trial",
     "a table of Python's or published numbers is cast before it meets the network": "coc.training:trial mobile.variants:trial "
     "snap.synthetic.syn:medium_trial h2o.ppl_budget.trial:trial",
-    "an order, labels or noise are drawn in float64 and cast; in float32 they would be other draws": "assort.autoencoder:trial "
-    "collapse.network:trial memo.training:trial",
+    "an order, labels, masks or noise are drawn in float64; in float32 they would be other draws": "assort.autoencoder:trial "
+    "collapse.network:trial memo.training:trial sink.visibility:trial",
 }
 WIDE = {name for names in REASONS.values() for name in names.split()}
 # Keys of bases are folded with GaLore's count of steps, which wraps at a multiple of the period, and is another one for each
