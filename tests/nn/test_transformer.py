@@ -109,7 +109,7 @@ def test_scanned_and_written_out_layers_are_one_network(x64):
 def test_a_sink_token_is_a_trained_token_before_the_text(x64):
     shape = dataclasses.replace(SMALL, sink_token=True)
     params = weights(shape)
-    wider = dataclasses.replace(SMALL, vocabulary=12)
+    wider = dataclasses.replace(SMALL, vocabulary=12, outputs=11)
     given = {name: x for name, x in params.items() if name != "sink_token"}
     given |= {"embed": np.concatenate([params["embed"], np.asarray(params["sink_token"])[None]])}
     explicit = np.concatenate([np.full((2, 1), 11), tokens()], 1)
