@@ -264,7 +264,7 @@ def execute(
     """
     if pool is not None and not isinstance(pool, cf.ThreadPoolExecutor):
         refuse_hidden_names(ref for job in jobs if job.left for ref in (job.program.trial, job.program.setting))
-    costs: dict[Program, Any] = {}
+    costs = dict[Program, Any]()
     left = {job.program: {id(chunk): chunk for chunk in job.left} for job in jobs}
     each = {} if progress is None else _begun(progress, jobs, left)
 
@@ -272,22 +272,17 @@ def execute(
         if not left[job.program] and finished is not None:
             finished(job, runs, costs.setdefault(job.program, _no_cost()))
 
-    # jobs with nothing to run, then the others' chunks
-    for job in jobs:
+    for job in jobs:  # those with nothing to run
         settle(job)
-    todo = [
-        item for job in jobs if left[job.program] for item in _starts(job, [*left[job.program].values()], job.program in compiled)
-    ]
+    todo = [item for job in jobs for item in _starts(job, [*left[job.program].values()], job.program in compiled)]
     # outcomes, as chunks finish
     for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile, until):
         if isinstance(costs.get(job.program), Failure):
             continue  # ignore the remaining chunks of a failed program
         if isinstance(outcome, Failure):
-            costs[job.program] = outcome
-            left[job.program] = {}
+            costs[job.program], left[job.program] = outcome, {}
         else:
-            facts = _take_in(runs, job, chunk, outcome)
-            _add_cost(costs, job, chunk, facts)
+            facts = _take_in(runs, costs, job, chunk, outcome)
             del left[job.program][id(chunk)]
             if progress is not None:
                 progress.advance(chunk.runs, facts | {"expected_seconds": each[job.program]})
@@ -321,16 +316,16 @@ def _longest(jobs: Sequence[Job]) -> float | None:
     return max(map(expected, jobs)) if devices().on_cpu or not any(map(guessed, jobs)) else None
 
 
-def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
-    """Add a finished chunk to the runs, from memory or, as lazy ones must, from its shard; returns its cost."""
-    if isinstance(outcome, Arrays):
-        if not (runs.lazy and "shard" in outcome.facts):
-            runs.add(job.program, chunk.cells, chunk.seeds, outcome)
-            return outcome.facts
-        outcome = outcome.facts
-    cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(outcome["shard"]))
-    runs.add(job.program, cells, result.facts["seeds"], result)
-    return outcome
+def _take_in(runs: Runs, costs: dict[Program, Any], job: Job, chunk: Chunk, outcome: Arrays | dict[str, Any]) -> dict[str, Any]:
+    """Add a finished chunk to the runs, from memory or, as lazy ones must, from its shard, and to the costs; returns its facts."""
+    facts = outcome.facts if isinstance(outcome, Arrays) else outcome
+    if isinstance(outcome, Arrays) and not (runs.lazy and "shard" in facts):
+        runs.add(job.program, chunk.cells, chunk.seeds, outcome)
+    else:
+        cells, result = (shard.open_shard if runs.lazy else shard.read_shard)(Path(facts["shard"]))
+        runs.add(job.program, cells, result.facts["seeds"], result)
+    _add_cost(costs, job, chunk, facts)
+    return facts
 
 
 def _no_cost() -> dict[str, Any]:
@@ -383,7 +378,7 @@ Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and 
 
 def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
     """A job's chunks in the queue: all if its program is compiled, else the first, which the others wait for."""
-    return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, chunks[0], tuple(chunks[1:]))]
+    return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, first, tuple(chunks[1:])) for first in chunks[:1]]
 
 
 def _outcomes(
