@@ -22,6 +22,7 @@ from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
 __all__ = [
+    "HOME",
     "ClaimPackage",
     "Topic",
     "folder",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 GROUP = "jaxdyn.claims"
+HOME = "jaxdyn.theories"  # whose packages are found by their names: the engine knows none of them
 
 
 class ClaimPackage(NamedTuple):
@@ -85,10 +87,9 @@ _loaded: dict[Path, ClaimPackage] = {}  # a user's own packages, by file or fold
 
 def shipped(names: Collection[str] | None = None) -> Iterator[ClaimPackage]:
     """The theories below ``jaxdyn.theories`` in alphabetical order: all, or those with these names (other names are ignored)."""
-    theories = importlib.import_module("jaxdyn.theories")
-    existing = {info.name for info in pkgutil.iter_modules(theories.__path__)}
+    existing = {info.name for info in pkgutil.iter_modules(importlib.import_module(HOME).__path__)}
     for name in sorted(existing if names is None else existing & set(names)):
-        module = importlib.import_module(f"jaxdyn.theories.{name}")
+        module = importlib.import_module(f"{HOME}.{name}")
         yield ClaimPackage(name, module, str(module.__file__))
 
 
@@ -182,8 +183,7 @@ def _module_of(topic: str) -> str | None:
 
 def is_shipped(prefix: str) -> bool:
     """Whether a theory below ``jaxdyn.theories`` has this prefix."""
-    places = importlib.import_module("jaxdyn.theories").__path__
-    return any(Path(place, prefix, "__init__.py").is_file() for place in places)
+    return any(Path(place, prefix, "__init__.py").is_file() for place in importlib.import_module(HOME).__path__)
 
 
 def _named(prefix: str) -> ClaimPackage | None:

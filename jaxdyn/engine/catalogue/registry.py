@@ -230,9 +230,7 @@ def _engine_files() -> list[Path]:
 
 def theories_key() -> str:
     """Hash of the theories' sources and the engine's modules behind a catalogue; a catalogue with another hash is not used."""
-    theories = importlib.import_module("jaxdyn.theories")
-
-    folders = [Path(path) for path in theories.__path__]
+    folders = [Path(path) for path in importlib.import_module(library.HOME).__path__]
     facts = [str(folder) for folder in folders if folder != THEORIES]
     return _hash([*_engine_files(), *sorted(f for folder in folders for f in folder.rglob("*.py"))], *facts)
 

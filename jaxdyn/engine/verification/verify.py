@@ -34,7 +34,7 @@ from jaxdyn.errors import UsageError
 
 __all__ = ["conclude", "distinct_runs", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
 
-THEORIES = "jaxdyn.theories."
+THEORIES = f"{library.HOME}."
 
 Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Decision | cf.Future[Decision]]"
 
