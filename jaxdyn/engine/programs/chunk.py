@@ -36,8 +36,8 @@ RUNNER = (
 ENGINE = Path(__file__).parents[1]
 # names of JAX's options of logs, caches, debugging and machines, which leave programs as they are
 ELSEWHERE = re.compile(
-    "address|backend|cache|captured|collectives|debug|devices|dump|explain|log|pgle|platform|pprint|profil|source|timeout"
-    "|topology|traceback"
+    r"(?:^|_)(?:address(?:es)?|backend|cache|captured|collectives|debug|devices|dumps?|explain|log(?:ging)?|pgle|platforms?|pprint"
+    r"|profil(?:e|ing)|source|timeout|topology|tracebacks?)(?:_|$)"
 )
 # options of JAX that change how a program is compiled, and not its text, with their usual values
 COMPILING = {

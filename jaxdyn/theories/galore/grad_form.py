@@ -97,8 +97,11 @@ def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
 
 def form_error(ds: xr.Dataset) -> xr.DataArray:
     """Distance from the form over the size of its first term: training sends the gradient to zero, but neither of its terms."""
-    size = lambda x: np.sqrt((x**2).sum(["row", "col"], min_count=1))  # noqa: E731
-    return size(ds.measured_gradient - ds.predicted_gradient) / size(ds.targets_alone)
+    return _size(ds.measured_gradient - ds.predicted_gradient) / _size(ds.targets_alone)
+
+
+def _size(x: xr.DataArray) -> xr.DataArray:
+    return np.sqrt((x**2).sum(["row", "col"], min_count=1))
 
 
 def residual(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:

@@ -106,10 +106,9 @@ CLAIMS = (
         id="sup.superposition",
         title="One continuous thought holds all vertices within reach",
         statement="In the construction, a two-layer transformer with explicit weights and orthonormal token vectors that is fed "
-        "its "
-        r"own last outputs, thought $c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices within "
-        r"$c$ steps of the root and $u_v$ is the vector of vertex $v$, if an edge leaves the root and the threshold of layer 2 is "
-        r"$1/(4\max(m, n))$ for $m$ edges and $n$ possible vertices.",
+        r"its own last outputs, thought $c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices "
+        r"within $c$ steps of the root and $u_v$ is the vector of vertex $v$, if an edge leaves the root and the threshold of "
+        r"layer 2 is $1/(4\max(m, n))$ for $m$ edges and $n$ possible vertices.",
         talks=("practical:sup-theorem", "practical:sup-sauce", "practical:sup-figure-search", "practical:sup-equation-thought"),
         judge=judge_thought,
         decides={"all vertices": ("tokens in which a thought's set is wrong", "one vertex of a thought is fed back")},
@@ -125,9 +124,8 @@ CLAIMS = (
         id="sup.steps",
         title="As many continuous thoughts are needed as the target is steps away",
         statement=r"In the construction, with orthonormal token vectors and layer 2's threshold $1/(4\max(m, n))$ for $m$ edges "
-        r"and "
-        "$n$ possible vertices, the right answer leads after as many thoughts as the target is steps away from the root (1 to 8), "
-        "and not before: with fewer thoughts it ties with another token to $10^{-12}$.",
+        r"and $n$ possible vertices, the right answer leads after as many thoughts as the target is steps away from the root (1 to "
+        "8), and not before: with fewer thoughts it ties with another token to $10^{-12}$.",
         talks=("practical:sup-theorem-steps",),
         judge=judge_steps,
         controls={
