@@ -138,6 +138,16 @@ class Children:
         return statistics.mean([float(self.answer(c)) for c in self.children]) / len(self.children)
 
 
+def serve(step: Callable[[int], Any]) -> None:
+    """What a process of :class:`Children` does: for each line, a number of steps, it makes them and prints the seconds per step."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        begin = time.perf_counter()
+        for i in range(int(line)):
+            step(i)
+        print((time.perf_counter() - begin) / int(line), flush=True)
+
+
 def best_seconds(run: Callable[[], Any], repeats: int = 7, calls: int = 1) -> float:
     """Seconds of a call, the best of several tries after one that compiles; ``calls`` are queued and waited for together."""
     import jax

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from common import Children, alternate, matmul_peak, publish
+from common import Children, alternate, matmul_peak, publish, serve
 
 os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA, read when JAX starts
 
@@ -97,12 +96,7 @@ def child(case: tuple[int, ...]) -> None:
     torch.set_flush_denormal(True)
     arrays = [torch.tensor(a).requires_grad_() for a in start(case)]
     torch_step(arrays)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begin = time.perf_counter()
-        for _ in range(int(line)):
-            torch_step(arrays)
-        print((time.perf_counter() - begin) / int(line), flush=True)
+    serve(lambda _: torch_step(arrays))
 
 
 def apart(case: tuple[int, ...], product: Callable[..., Any]) -> float:

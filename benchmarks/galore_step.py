@@ -14,14 +14,12 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from common import Children, interleaved, matmul_peak, publish
+from common import Children, interleaved, matmul_peak, publish, serve
 
 NEVER = 10**6
 FINDERS = {"exact": ("svd", 0), "randomised, q = 1": ("randomized", 1), "iteration, 1 round": ("iteration", 1),
@@ -106,12 +104,7 @@ def child(name: str, rank: int, what: str, threads: int) -> None:
         ours.refresh()
         run = ours.step if what == "step" else ours.refresh
     run()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begin = time.perf_counter()
-        for _ in range(int(line)):
-            run()
-        print((time.perf_counter() - begin) / int(line), flush=True)
+    serve(lambda _: run())
 
 
 def same_steps() -> float:

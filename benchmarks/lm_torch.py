@@ -14,14 +14,13 @@ import argparse
 import math
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from common import Children, alternate, matmul_peak, publish
+from common import Children, alternate, matmul_peak, publish, serve
 
 WORDS, WIDTH, TEXTS, LENGTH, LR, CLIP, DROPOUT = 28_782, 200, 20, 35, 1e-4, 0.5, 0.2
 DEPTHS = (1, 5)
@@ -99,12 +98,7 @@ def child(layers: int, threads: int) -> None:
     torch.set_flush_denormal(True)
     step, _ = torch_steps(layers, DROPOUT, words(20))
     step(0)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begin = time.perf_counter()
-        for i in range(int(line)):
-            step(i)
-        print((time.perf_counter() - begin) / int(line), flush=True)
+    serve(step)
 
 
 def our_steps(

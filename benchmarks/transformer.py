@@ -13,14 +13,13 @@ network written out in 25 lines of ``jit(vmap(scan))``. Compiling: one training 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from common import Children, alternate, cores, interleaved, matmul_peak, publish
+from common import Children, alternate, cores, interleaved, matmul_peak, publish, serve
 
 VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN, BATCH, LENGTH = 256, 128, 4, 4, 512, 8, 128
 SMALL = {"width": 32, "layers": 1, "heads": 2, "hidden": 128}
@@ -176,12 +175,7 @@ def child(compiled: bool) -> None:
         adam.step()
 
     step()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begin = time.perf_counter()
-        for _ in range(int(line)):
-            step()
-        print((time.perf_counter() - begin) / int(line), flush=True)
+    serve(lambda _: step())
 
 
 def flop() -> float:
