@@ -26,3 +26,9 @@ def test_remainders_need_all_sizes_and_the_right_order():
     assert passed(grad_form.judge_logits(ds.assign(predicted_linear=0 * ds.predicted_linear))) == [False, False]
     with pytest.raises(Inconclusive):
         grad_form.judge_logits(ds.isel(size=slice(0, 2)))
+
+
+def test_errors_are_relative_to_the_first_term_and_not_to_a_gradient_that_vanishes():
+    first = xr.DataArray([[3.0, 4.0]], dims=("row", "col"))
+    ds = xr.Dataset({"predicted_gradient": 0 * first, "measured_gradient": 1e-12 * first, "targets_alone": first})
+    assert float(grad_form.form_error(ds)) == pytest.approx(1e-12)
