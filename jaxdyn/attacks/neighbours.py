@@ -7,6 +7,9 @@ itself says that it ends: outside the range of the field, outside its assumption
 this field alone; and of a field in ``holds`` the two ends of its stated domain are asked instead. So are switches, numbers that are
 0 or 1 in the claim and the other one in a control.
 
+A field that chooses among names, or between true and false, is asked at its other names too, unless the claim tells which it means:
+its title, statement or assumptions have the name (of a switch: the field's name), or a control is about the other one.
+
 Training that is cut short is no counterexample to a statement on trained networks. So times of network claims are left to
 :mod:`jaxdyn.attacks.more_time`, and steps become more in proportion where a rate is lowered.
 """
@@ -15,14 +18,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from jaxdyn.attacks import more_time
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not_asked
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.runs import Judged, fresh, judge, make, opposite, seconds_of, short_of, task_of
 from jaxdyn.engine.base.words import plural
+from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.ranges import counts_steps, numeric_fields, role_of, roles_of
 from jaxdyn.engine.runs.blocks import distinct_runs
@@ -33,6 +38,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours"]
 
 FACTORS = (0.5, 2.0, 10.0)  # of a number that is fixed
+STEM = 4  # letters of a name by which a text is said to have it
 BEYOND = (0.5, 2.0)  # of the lowest and of the highest value of an axis
 
 
@@ -49,7 +55,7 @@ class Neighbour:
     """
 
     field: str
-    value: float
+    value: float | str
     overrides: Mapping[str, Any]
     longer: float = 1.0
     ends: tuple[float, ...] = ()
@@ -60,7 +66,8 @@ class Neighbour:
         if self.ends:
             return f"{self.field} also at {' and '.join(f'{end:g}' for end in self.ends)}"
         rest = [f"{name} = {value:g}" for name, value in self.overrides.items() if name != self.field]
-        return f"{self.field} = {self.value:g}" + (f" (with {', '.join(rest)})" if rest else "")
+        value = self.value if isinstance(self.value, str) else f"{self.value:g}"
+        return f"{self.field} = {value}" + (f" (with {', '.join(rest)})" if rest else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +211,33 @@ def neighbours(case: Case) -> list[Neighbour]:
         else:
             new = [*_extended(field, own, paper, trained and _is_rate(grid, field))]
         found += [one for one in (_inside(each, own, marks) for each in new) if one is not None]
-    return found
+    return [*found, *_named(claim)]
+
+
+def _named(claim: Claim) -> Iterator[Neighbour]:
+    """The other names of fields that choose among names, where the claim does not tell which one it means."""
+    grid = claim.quick
+    text = " ".join((claim.title, claim.statement, *map(str, claim.assumes))).lower()
+    for field, options in _options(grid.setting).items():
+        own = {_word(value) for value in _all(grid, field)}
+        told = {field} if set(options) == {"true", "false"} else own
+        if any(all(part[:STEM] in text for part in re.findall(r"[a-z]+", word.lower())) for word in told):
+            continue
+        breaches = [c.breach[field] for c in claim.controls.values() if isinstance(c.breach, Mapping) and field in c.breach]
+        ends = {_word(v) for value in breaches for v in (value if isinstance(value, list | tuple) else [value])}
+        yield from (Neighbour(field, v, {field: v}) for v in options if v not in own and v not in ends)
+
+
+def _word(value: Any) -> str:
+    """A name, or a truth value as on the command line."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def _options(setting: Any) -> dict[str, tuple[str, ...]]:
+    """The names among which fields of a setting choose."""
+    literals = {name: get_args(hint) for name, hint in setting.hints.items() if get_origin(hint) is Literal}
+    switches = {name: ("true", "false") for name, hint in setting.hints.items() if hint is bool}
+    return {**setting.code_names, **{name: tuple(map(_word, options)) for name, options in literals.items()}, **switches}
 
 
 def _values(grid: Grid, field: str) -> tuple[float, ...]:
@@ -305,7 +338,7 @@ def _inside(one: Neighbour, own: Sequence[float], marks: Sequence[float]) -> Nei
     high = min((m for m in marks if m > max(own)), default=float("inf"))
     low = max((m for m in marks if m < min(own)), default=float("-inf"))
     if not one.ends:
-        return one if low < one.value < high else None
+        return one if isinstance(one.value, str) or low < one.value < high else None
     ends = tuple(end for end in one.ends if low < end < high)
     values = [v for v in one.overrides[one.field] if v in ends or v not in one.ends]
     return dataclasses.replace(one, value=ends[0], overrides={one.field: values}, ends=ends) if ends else None
