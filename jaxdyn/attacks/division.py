@@ -28,6 +28,7 @@ JOINS = {"concatenate", "stack", "dynamic_update_slice", "scatter", "select_n"} 
 ROUNDING = 1e-5  # relative difference between numbers that no shift moved
 # of an equation's outputs, a factor and a number added: small, large, and beyond thresholds on either side
 SHIFTS = ((1.3, 0.1), (0.0, 1e-3), (1e3, 0.0), (-1.0, 0.0))
+ROWS = 16  # equations whose outputs are shifted in one call
 SEED = 0  # of the run in which dependence is asked
 
 
@@ -58,7 +59,8 @@ def divide(flat: Flat, program: Program, cell: tuple[Any, ...]) -> Division:
     measured = behind(flat, values_of(flat, flat.results.measured))
     theory, cut = predicted - measured, frozenset[int]()
     if any(_joins(flat, i) for i in predicted & measured):
-        theory, cut = _by_numbers(flat, sorted(predicted | measured), predicted, program, cell)
+        shared, cut = _by_numbers(flat, sorted(predicted | measured), predicted & measured, program, cell)
+        theory |= shared
     reached, after = {out for i in theory for out in flat.equations[i].outs}, set(theory)
     for i in sorted(predicted):
         if i not in after and i not in cut and any(not isinstance(v, Known) and v in reached for v in flat.equations[i].ins):
@@ -94,11 +96,11 @@ def _joins(flat: Flat, place: int) -> bool:
 
 
 def _by_numbers(
-    flat: Flat, chosen: Sequence[int], predicted: set[int], program: Program, cell: tuple[Any, ...]
+    flat: Flat, chosen: Sequence[int], both: set[int], program: Program, cell: tuple[Any, ...]
 ) -> tuple[set[int], frozenset[int]]:
-    """The theory's equations, and the loops on which no prediction depends, by shifting the outputs of each equation."""
+    """Of the equations behind both sides the theory's, and the loops on which no prediction depends, by shifting their outputs."""
     loops = [i for i in chosen if is_loop(flat.equations[i])]
-    asked = [i for i in chosen if i in loops or (i in predicted and _is_float(flat, i))]
+    asked = [i for i in chosen if i in loops or (i in both and _is_float(flat, i))]
     watched = [_inputs(flat, i) for i in loops]
     sides = [values_of(flat, flat.results.predicted), values_of(flat, flat.results.measured)]
     groups = [*sides, *watched]
@@ -110,7 +112,7 @@ def _by_numbers(
             if place in own:
                 own |= reach[i]
     theory = {i for i in asked if 0 in reach[i] and 1 not in reach[i]}
-    return theory & predicted, frozenset(i for i in loops if 0 not in reach[i])
+    return theory & both, frozenset(i for i in loops if 0 not in reach[i])
 
 
 def _inputs(flat: Flat, place: int) -> list[int]:
@@ -151,11 +153,19 @@ def _moved(
         return jax.lax.map(differs, rows)
 
     swept = {name: values[0] for name, values in swept_arrays(program, [cell]).items()}
-    args = swept, np.uint32(SEED), shared_by(program), np.eye(len(asked))
+    args = swept, np.uint32(SEED), shared_by(program)
+    needed = np.asarray([[i in loops or group < 2 for group in range(len(watched))] for i in asked])
+    rows, found = np.eye(len(asked)), np.zeros((len(asked), len(watched)), bool)
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         shifts = [tuple(map(np.float64, shift)) for shift in SHIFTS]
-        compiled = jax.jit(every).lower(*args, *shifts[0]).compile(compiler_options=known_options("light"))
-        found: np.ndarray[Any, Any] = np.any([np.asarray(compiled(*args, *shift)) for shift in shifts], 0)
+        block = jax.ShapeDtypeStruct((min(ROWS, len(asked)), len(asked)), jnp.float64)
+        compiled = jax.jit(every).lower(*args, block, *shifts[0]).compile(compiler_options=known_options("light"))
+        for shift in shifts:
+            left = np.flatnonzero((needed & ~found).any(1))  # what has moved all that is asked of it is not shifted again
+            for some in np.split(left, range(block.shape[0], len(left), block.shape[0])) if len(left) else ():
+                padded = np.zeros(block.shape)
+                padded[: len(some)] = rows[some]
+                found[some] |= np.asarray(compiled(*args, padded, *shift))[: len(some)]
     return found
 
 

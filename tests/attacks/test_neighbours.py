@@ -1,5 +1,8 @@
 """Neighbours: laws that hold at one setting only are found; right laws stand, and what a claim excludes is not asked."""
 
+from typing import Literal
+
+import jax.numpy as jnp
 import pytest
 
 import jaxdyn as jd
@@ -152,3 +155,55 @@ def test_the_least_of_a_count_and_the_way_to_an_end_are_neighbours():
     assert settings(case, "pairs") == ["pairs = 25", "pairs = 100", "pairs = 500", "pairs = 1"]
     assert "share = 0.8" in settings(case, "share")
     assert "ratio = 0.7" not in settings(case, "ratio") and "free = 0.8" not in settings(case, "free")
+
+
+@jd.setting
+class Kinds:
+    """A power of a number, by name."""
+
+    kind: Literal["square", "cube", "fourth"] = "square"
+    sign: jd.Code = jd.code("plus", "minus")
+    exact: bool = True
+    x: jd.Swept = jd.field(2.0, above=1)
+
+
+def power(s, key):
+    """A power, next to the square of the number."""
+    value = s.x ** {"square": 2, "cube": 3, "fourth": 4}[s.kind]
+    return jd.observables(predicted={"y": s.x**2}, measured={"y": value * jnp.where(s.sign == "plus", 1.0, -1.0)})
+
+
+def judge_square(ds):
+    """The size of the power, whatever its sign."""
+    return [jd.at_most("error", abs(abs(ds.measured_y) - ds.predicted_y), 1e-9)]
+
+
+KINDS = {
+    "trial": power,
+    "evidence": "algebra",
+    "quick": jd.grid(Kinds),
+    "seeds": 1,
+    "judge": judge_square,
+    "controls": {"another": lambda ds: ds.assign(measured_y=2 * ds.measured_y)},
+    "rivals": {"the number": jd.swap(predicted_y=2.0)},
+    "statement": "A power is the number times itself.",
+}
+
+
+def test_a_law_of_one_name_is_found_unless_the_statement_says_it(twice):
+    answer = neighbours.ask(trained.case(**KINDS))
+    assert sorted((f.subject, f.text.split(":")[0]) for f in answer.findings) == [
+        ("kind", "refuted at kind = cube"),
+        ("kind", "refuted at kind = fourth"),
+    ]
+    asked = {one["setting"]: one["verdict"] for one in answer.facts["asked"]}
+    assert asked["sign = minus"] == asked["exact = false"] == "upheld"
+    said = KINDS | {"statement": "The power called square is the number times itself, with a sign that is plus, if exact."}
+    assert {one.field for one in neighbours.neighbours(trained.unrun(**said))} == {"x"}
+
+
+def test_a_name_of_a_control_ends_a_claim():
+    case = trained.unrun(**KINDS | {"controls": {"cube": {"kind": "cube"}, "loose": {"exact": False}}})
+    assert settings(case, "kind") == ["kind = fourth"] and settings(case, "exact") == []
+    case = trained.unrun(**KINDS | {"quick": jd.grid(Kinds, kind=["square", "fourth"])})
+    assert settings(case, "kind") == ["kind = cube"], "an axis of names"
