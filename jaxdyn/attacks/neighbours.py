@@ -1,11 +1,11 @@
 """Neighbours of a claim's settings: does it come out the same way where a number that it fixes is another?
 
 Every number that a claim fixes is made half, twice and ten times as large, one at a time, and every axis of numbers is extended
-beyond both ends; so are values that the claim itself asks at paper scale, the least that a count may be, and the middle between a
-number and the end of its range, where that is less than twice the number. A neighbour is left out where the claim
-itself says that it ends: outside the range of the field, outside its assumptions, at and beyond values of a control that changes
-this field alone; and of a field in ``holds`` the two ends of its stated domain are asked instead. So are switches, numbers that are
-0 or 1 in the claim and the other one in a control.
+beyond both ends; so are values that the claim itself asks at paper scale, those at which other claims run the same trial, the least
+that a count may be, and the middle between a number and the end of its range, where that is less than twice the number. A neighbour
+is left out where the claim itself says that it ends: outside the range of the field, outside its assumptions, at and beyond values
+of a control that changes this field alone; and of a field in ``holds`` the two ends of its stated domain are asked instead. So are
+switches, numbers that are 0 or 1 in the claim and the other one in a control.
 
 A field that chooses among names, or between true and false, is asked at its other names too, unless the claim tells which it means:
 its title, statement or assumptions have the name (of a switch: the field's name), or a control is about the other one.
@@ -27,6 +27,7 @@ from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.runs import Judged, fresh, judge, make, opposite, seconds_of, short_of, task_of
 from jaxdyn.engine.base.words import plural
+from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.ranges import counts_steps, numeric_fields, role_of, roles_of
@@ -197,6 +198,7 @@ def neighbours(case: Case) -> list[Neighbour]:
     claim, grid = case.claim, case.claim.quick
     found = [Neighbour(field, end, {field: end}) for field, ends in claim.holds.items() for end in ends]
     trained = claim.evidence == "network"
+    elsewhere = _elsewhere(case)
     for field in numeric_fields(grid.setting):
         own = _values(grid, field)
         if field in claim.holds or (trained and role_of(grid.setting, field) == "time"):
@@ -204,14 +206,23 @@ def neighbours(case: Case) -> list[Neighbour]:
         marks = _breaches(case, field)
         if set(own) | set(marks) <= {0, 1} and marks:
             continue  # a switch
-        paper = _values(claim.paper, field) if claim.paper is not None else ()
+        others = [value for other in elsewhere for value in _values(other, field)]
         if len(own) == 1:
-            more = (Neighbour(field, v, {field: v}) for v in (*paper, *_towards_ends(grid, field, own[0])) if v not in own)
-            new = [*_fixed(grid, field, trained), *more]
+            fixed = [*_fixed(grid, field, trained)]
+            more = dict.fromkeys([*others, *_towards_ends(grid, field, own[0])])
+            new = [*fixed, *(Neighbour(field, v, {field: v}) for v in more if v not in {*own, *(one.value for one in fixed)})]
         else:
-            new = [*_extended(field, own, paper, trained and _is_rate(grid, field))]
+            new = [*_extended(field, own, others, trained and _is_rate(grid, field))]
         found += [one for one in (_inside(each, own, marks) for each in new) if one is not None]
     return [*found, *_named(claim)]
+
+
+def _elsewhere(case: Case) -> list[Grid]:
+    """Other grids of the trial: the claim's own at paper scale, and those of other claims of its theory."""
+    claim = case.claim
+    claims = registry.all_claims(case.result.task.load, {claim.theory}).values()
+    others = [one.quick for one in claims if one.trial is claim.trial and one.id != claim.id]
+    return [grid for grid in (claim.paper, *others) if grid is not None and grid.setting is claim.quick.setting]
 
 
 def _named(claim: Claim) -> Iterator[Neighbour]:
@@ -300,14 +311,14 @@ def _times(grid: Grid, name: str, factor: float) -> Any:
     return values if name in grid.axes else values[0]
 
 
-def _extended(field: str, own: Sequence[float], paper: Sequence[float], rate: bool) -> Iterator[Neighbour]:
-    """An axis beyond both ends, or to those of paper scale; that of a rate, and one that begins at 0, beyond its upper one."""
+def _extended(field: str, own: Sequence[float], others: Sequence[float], rate: bool) -> Iterator[Neighbour]:
+    """An axis beyond both ends, or to those of other grids; that of a rate, and one that begins at 0, beyond its upper one."""
     low, *_, high = ordered = sorted(own)
     if low >= 0:
         below, above = _like(BEYOND[0] * low, low), _like(BEYOND[1] * high, high)
     else:
         below, above = low - (ordered[1] - low), high + (high - ordered[-2])
-    below, above = min((below, *paper)), max((above, *paper))
+    below, above = min((below, *others)), max((above, *others))
     ends = tuple(end for end in ((above,) if rate or low == 0 else (below, above)) if end not in own)
     if ends:
         yield Neighbour(field, ends[0], {field: [*own, *ends]}, 1.0, ends)

@@ -7,6 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.attacks import neighbours
+from jaxdyn.engine.catalogue import registry
 from tests.attacks import trained
 
 NARROW = jd.grid(trained.Fit, width=1)
@@ -138,6 +139,15 @@ def test_settings_of_paper_scale_are_neighbours():
     assert settings(case, "curvature") == ["curvature also at 0.1 and 3"]
     assert settings(case, "lr") == ["lr also at 0.2"], "training at smaller rates would be cut short"
     assert settings(case, "width") == ["width = 2", "width = 8", "width = 40", "width = 64", "width = 100", "width = 1"]
+
+
+def test_settings_of_other_claims_on_the_trial_are_neighbours(monkeypatch):
+    other = trained.claim(id="toy.other", quick=jd.grid(trained.Fit, width=[4, 7], curvature=3.0))
+    apart = trained.claim(id="toy.apart", quick=jd.grid(trained.Fit, width=9), trial=lambda s, key: trained.trial(s, key))
+    monkeypatch.setattr(registry, "all_claims", lambda load, theories: {one.id: one for one in (other, apart)})
+    assert settings(trained.unrun(), "width") == ["width = 2", "width = 8", "width = 40", "width = 7", "width = 1"]
+    case = trained.unrun(quick=jd.grid(trained.Fit, curvature=[0.5, 1.0]))
+    assert settings(case, "curvature") == ["curvature also at 0.25 and 3"]
 
 
 @jd.setting

@@ -1,5 +1,7 @@
 """A small trained network with claims that are right, and claims with planted faults, for attacks that make new runs."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -84,7 +86,8 @@ def measured(judge, recorded, **fields):
 
 def unrun(**fields):
     """A case without runs, for what is asked before there are any."""
-    return Case(fields.get("of") or claim(**fields), None, toys.run, 600.0, False)
+    nothing = types.SimpleNamespace(task=types.SimpleNamespace(load=()))
+    return Case(fields.get("of") or claim(**fields), nothing, toys.run, 600.0, False)
 
 
 def case(budget=600.0, **fields):
