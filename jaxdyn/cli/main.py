@@ -168,6 +168,9 @@ def _add_referee(commands: Any, patterns: argparse.ArgumentParser, load: argpars
     )
     referee.add_argument("--quick", action="store_true", help="Ask only what needs no new runs.")
     referee.add_argument(
+        "--minutes", metavar="M", help="Begin no claim after M minutes, the cheapest first; the same command asks the rest later."
+    )
+    referee.add_argument(
         "--out",
         default="report",
         type=filled,
@@ -380,6 +383,7 @@ def _referee(args: argparse.Namespace) -> int:
             out=from_home(args.out),
             workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
             load=args.load,
+            minutes=None if args.minutes is None else minutes_given(args.minutes, "quick"),
         )
     if args.json:
         print(json.dumps(whole))

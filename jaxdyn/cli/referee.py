@@ -7,6 +7,7 @@ import concurrent.futures as cf
 import contextlib
 import functools
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +37,17 @@ SIGNS = {"finding": "✗", "excused": "–", "noticed": "✓"}
 
 
 def referee_command(
-    patterns: Sequence[str], *, quick: bool, out: Path, workers: int | None, load: Sequence[str]
+    patterns: Sequence[str],
+    *,
+    quick: bool,
+    out: Path,
+    workers: int | None,
+    load: Sequence[str],
+    minutes: float | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Ask the selected claims; returns the JSON object and the exit code, 1 if a finding is open."""
+    """Ask the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code, 1 with open findings."""
     began = time.monotonic()
+    until = math.inf if minutes is None else began + 60 * minutes
     check_options()
     with open_folder(out, "verify") as folder:
         check_device()
@@ -50,17 +58,19 @@ def referee_command(
         with Progress("refereeing") as progress, executor(count, None) as (pool, _):
             progress.say(f"{plural(len(claims), 'claim')} in {plural(len(groups), 'group')} on the same runs")
             try:
-                for found in _asked(pool, groups, folder, quick, tuple(load), load and claims):
+                for found in _asked(pool, groups, folder, quick, tuple(load), load and claims, until):
                     for entry in found:
                         entries[entry["id"]] = entry
                         for line in _lines(entry):
                             progress.say(line)
             finally:  # those asked before it was stopped, too
                 _write(folder, list(entries.values()))
-    ordered = [entries[claim.id] for claim in claims]
-    whole = {"claims": ordered, "outcomes": counted(ordered), "seconds": time.monotonic() - began}
+    ordered = [entries[claim.id] for claim in claims if claim.id in entries]
+    left = [claim.id for claim in claims if claim.id not in entries]
+    whole = {"claims": ordered, "outcomes": counted(ordered), "not_asked": left, "seconds": time.monotonic() - began}
     findings = sum(not f["excuse"] for entry in ordered for a in entry["attacks"] for f in a["findings"])
-    print(f"{plural(len(ordered), 'claim')}: {plural(findings, 'open finding')}", file=sys.stderr)
+    more = f"; {plural(len(left), 'claim')} not asked yet: the same command goes on with them" if left else ""
+    print(f"{plural(len(ordered), 'claim')}: {plural(findings, 'open finding')}{more}", file=sys.stderr)
     return whole, int(findings > 0)
 
 
@@ -82,15 +92,25 @@ def _groups(claims: Sequence[Claim], load: Sequence[str]) -> list[list[Claim]]:
 
 
 def _asked(
-    pool: cf.Executor | None, groups: Sequence[Sequence[Claim]], folder: Path, quick: bool, load: tuple[str, ...], own: Any
+    pool: cf.Executor | None,
+    groups: Sequence[Sequence[Claim]],
+    folder: Path,
+    quick: bool,
+    load: tuple[str, ...],
+    own: Any,
+    until: float,
 ) -> Iterator[list[dict[str, Any]]]:
-    """The entries of each group, as they are reached."""
+    """The entries of each group, as they are reached; no group is begun after some time."""
     if pool is None or own:
-        yield from (_group(folder, group, quick, load) for group in groups)
+        yield from (_group(folder, group, quick, load) for group in groups if time.monotonic() < until)
         return
-    waiting = {pool.submit(_group_by_ids, folder, [claim.id for claim in group], quick, load) for group in groups}
+    waiting = [pool.submit(_group_by_ids, folder, [claim.id for claim in group], quick, load) for group in groups]
     for done in cf.as_completed(waiting):
-        yield done.result()
+        if not done.cancelled():
+            yield done.result()
+        if time.monotonic() >= until:
+            for future in waiting:
+                future.cancel()
 
 
 @functools.cache

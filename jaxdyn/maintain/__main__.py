@@ -60,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     accused.add_argument("result", type=from_home, metavar="FILE", help="What `jaxdyn verify --json` printed.")
     accused.add_argument("folder", type=from_home, metavar="DIR", help="The --out of that verification.")
     accused.add_argument("--day", metavar="DATE", help="Ask the claims of this day (default: today).")
+    accused.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="Begin no claim after M minutes.")
 
     # records in the theories' folders
     studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
@@ -200,7 +201,7 @@ def _accused(args: argparse.Namespace) -> int:
     from jaxdyn.maintain.accused import accused
 
     direct.allow()
-    found = list(accused(args.result, args.folder, recheck.chosen_day(args.day)))
+    found = list(accused(args.result, args.folder, recheck.chosen_day(args.day), args.minutes))
     for line in found:
         print(line)
     print(f"{len(found)} findings that are not on record")

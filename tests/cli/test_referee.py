@@ -4,10 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from jaxdyn.cli import referee
 from jaxdyn.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "referee.md").read_text(encoding="utf-8")
@@ -49,11 +53,36 @@ def test_quick_answers_in_json(folder, capsys):
     assert json.loads((folder / "a" / "referee.json").read_text(encoding="utf-8"))["claims"][0]["id"] == "mine.decay"
 
 
+def test_what_does_not_fit_into_the_minutes_is_named(capsys, monkeypatch, tmp_path):
+    times = iter(range(0, 10**6, 100))
+    monkeypatch.setattr(referee.time, "monotonic", lambda: float(next(times)))
+    monkeypatch.setattr(referee, "_group", lambda folder, claims, *rest: [{"id": one.id, "attacks": []} for one in claims])
+    code, whole, said = asked(
+        capsys, "--quick", "--minutes", "6", "power.steep", "sup.steps", "snap.limit", "--out", str(tmp_path / "a")
+    )
+    assert code == 0 and len(whole["claims"]) == 2 and len(whole["not_asked"]) == 1, whole
+    assert "2 claims: 0 open findings; 1 claim not asked yet: the same command goes on" in said
+
+
+def test_in_workers_no_group_is_begun_after_the_time(monkeypatch, tmp_path):
+    def slowly(folder, ids, *rest):
+        time.sleep(0.02)
+        return [{"id": name} for name in ids]
+
+    monkeypatch.setattr(referee, "_group_by_ids", slowly)
+    groups = [[types.SimpleNamespace(id=f"toy.c{i}")] for i in range(50)]
+    with ThreadPoolExecutor(1) as pool:
+        late = list(referee._asked(pool, groups, tmp_path, True, (), None, until=-1.0))
+        whole = list(referee._asked(pool, groups, tmp_path, True, (), None, until=float("inf")))
+    assert 1 <= len(late) < 50 and len(whole) == 50
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["no.such"], "no claim matches 'no.such'"),
         (["--workers", "0"], "--workers"),
+        (["--minutes", "0"], "--minutes 0 is not allowed"),
         (["--load", "none.py"], "no such file"),
     ],
 )
