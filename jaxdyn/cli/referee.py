@@ -45,7 +45,7 @@ def referee_command(
     load: Sequence[str],
     minutes: float | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Ask the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code, 1 with open findings."""
+    """Ask the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code (1: open findings)."""
     began = time.monotonic()
     until = math.inf if minutes is None else began + 60 * minutes
     check_options()
