@@ -58,6 +58,47 @@ def test_a_world_is_a_control_that_is_a_setting():
     assert fields and {name: set(world) for name, world in worlds(DECAY).items()} == {n: set(f) for n, f in fields.items()}
 
 
+@jd.setting
+class Nested:
+    """Values that text cannot name."""
+
+    sizes: tuple[tuple[int, ...], ...] = ((1, 2), (3,))
+    names: tuple[str, ...] = ("a", "b")
+    rate: jd.Swept = 1.0
+
+
+def nested(s, key):
+    return jd.observables(predicted={"x": s.rate}, measured={"x": s.rate * len(s.sizes) * len(s.names) / 4})
+
+
+NESTED = jd.Claim(
+    id="toy.nested",
+    title="A number is itself",
+    statement="A number is itself.",
+    source="nobody's",
+    evidence="algebra",
+    trial=nested,
+    bounds="derived: rounding",
+    quick=jd.grid(Nested),
+    seeds=1,
+    judge=lambda ds: [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)],
+    controls={
+        "other sizes": {"sizes": ((2, 1), (3,))},
+        "flat": {"sizes": ((1,), (2,), (3,))},
+        "a name": {"names": ("a:b",)},
+        "three": {"names": ("a", "b", "c")},
+    },
+)
+
+
+def test_what_text_cannot_name_has_neither_a_world_nor_a_knob():
+    """Texts of these values would be read as others."""
+    assert worlds(NESTED) == {"flat": {"sizes": "1:2:3"}, "three": {"names": "a:b:c"}}
+    assert {knob.name for knob in knobs(NESTED)} == {"names", "rate", "seeds"}
+    with pytest.raises(UsageError, match="a page has a knob for values that can be typed"):
+        notebook.start_of(Explorer(NESTED), None, {"names": ("a:b",)})
+
+
 def test_a_map_of_the_atlas_gives_a_knob_its_range():
     mapped = stops([1.0], Range(()), (0.25, 4.0, True))
     assert mapped.values[0] == "0.25" and mapped.values[-1] == "4" and mapped.log and "1" in mapped.values

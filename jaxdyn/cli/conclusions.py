@@ -32,7 +32,7 @@ __all__ = ["basis", "is_concluded", "judged_by", "load_conclusion", "save_conclu
 
 PACKING = 3  # compression level; figures are text and shrink to a fifth
 DECIDING = ("jaxdyn.engine.judging.verdict", "jaxdyn.report.drawing")  # modules that every conclusion and figure goes through
-JUDGING = ("matplotlib", "pandas", "scipy", "xarray")  # libraries that judges and plots use
+JUDGING = ("matplotlib", "numpy", "pandas", "scipy", "xarray")  # libraries that judges and plots use
 
 
 def judged_by(claim: Claim) -> str | None:

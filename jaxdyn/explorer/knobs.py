@@ -12,15 +12,16 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from jaxdyn.engine.base.parsing import parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.fields import Swept
-from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.claims.grid import Grid, field_table
 from jaxdyn.engine.claims.ranges import Range
 from jaxdyn.engine.verification.task import value_text
 from jaxdyn.errors import UsageError
 
-__all__ = ["Knob", "Stops", "knobs", "stops", "text_of", "worlds"]
+__all__ = ["Knob", "Stops", "knobs", "read_back", "stops", "text_of", "worlds"]
 
 STEPS = 100  # steps of a slider
 DIGITS = 3  # significant digits of a stop, except for the claim's own values
@@ -66,22 +67,38 @@ class Knob:
 
 
 def knobs(claim: Claim, scale: str = "quick") -> list[Knob]:
-    """The knobs of a claim: the fields that it is about first, the seeds last."""
+    """The knobs of a claim: the fields that it is about first, the seeds last; none for a value that has no text of its own."""
     grid = claim.grid(scale)
     known = _known(claim)
     first = {*grid.axes, *(name for fields in worlds(claim).values() for name in fields)}
-    listed = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in field_table(grid)]
+    rows = [row for row in field_table(grid) if read_back(grid, {row["name"]: row["value"]}) is not None]
+    listed = [_knob(row, grid.setting, known[row["name"]], row["name"] in first, _atlas_ranges(claim)) for row in rows]
     listed.append(Knob("seeds", SEEDS, str(claim.seed_count(scale)), False, "fixed"))
     return sorted(listed, key=lambda knob: ("main", "more", "fixed").index(knob.group))
 
 
 def worlds(claim: Claim) -> dict[str, dict[str, str]]:
-    """Those controls of the claim that are settings: name -> fields with their values as text."""
-    return {
-        name: {field: text_of(value) for field, value in control.breach.items()}
-        for name, control in claim.controls.items()
-        if isinstance(control.breach, Mapping)
-    }
+    """Those controls of the claim that are settings which text can name: name -> fields with their values as text."""
+    breaches = {name: control.breach for name, control in claim.controls.items() if isinstance(control.breach, Mapping)}
+    texts = {name: read_back(claim.quick, breach) for name, breach in breaches.items()}
+    return {name: fields for name, fields in texts.items() if fields is not None}
+
+
+def read_back(grid: Grid, values: Mapping[str, Any]) -> dict[str, str] | None:
+    """Values of fields as text for ``--set``; None where the text would be read as other values, as of nested tuples."""
+    texts = {name: text_of(value) for name, value in values.items()}
+    try:
+        meant = grid.replace(**values)
+        again = grid.replace(**parse_sets([f"{name}={text}" for name, text in texts.items()]))
+    except ValueError:
+        return None
+    return texts if _plain(field_table(again)) == _plain(field_table(meant)) else None
+
+
+def _plain(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The values of fields, an axis of one value like this value."""
+    values = [row["value"] for row in rows]
+    return [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
 
 
 def _knob(row: Mapping[str, Any], cls: Any, known: Sequence[Any], first: bool, mapped: Mapping[str, Any]) -> Knob:

@@ -14,7 +14,7 @@ from typing import Any
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.runs.sweep import chosen_seeds
 from jaxdyn.errors import UsageError, missing, one_line
-from jaxdyn.explorer.knobs import text_of
+from jaxdyn.explorer.knobs import read_back
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
 from jaxdyn.explorer.view import Talk, style
 
@@ -67,8 +67,12 @@ def start_of(explorer: Explorer, seeds: Any, fields: Mapping[str, Any]) -> Move:
     Raises:
         UsageError: an unknown field, a value that is not allowed, or seeds with gaps, for which there is no knob.
     """
-    grid = explorer.claim.grid(explorer.scale).replace(**fields)
-    values = {name: text_of(list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name)) for name in fields}
+    own = explorer.claim.grid(explorer.scale)
+    grid = own.replace(**fields)
+    values = read_back(own, {name: list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name) for name in fields})
+    if values is None:
+        listed = ", ".join(f"{name}={one_line(value)}" for name, value in fields.items())
+        raise UsageError(f"{listed} is not allowed: a page has a knob for values that can be typed")
     if seeds is None or isinstance(seeds, str):
         return Move(values, seeds)
     chosen = chosen_seeds(seeds)

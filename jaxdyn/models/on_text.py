@@ -17,6 +17,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.engine.claims.resource import resource
 from jaxdyn.engine.claims.setting import setting
+from jaxdyn.engine.programs.direct import modules_behind, versions_of
 from jaxdyn.engine.storage.cache import content_of
 from jaxdyn.errors import Absent, require
 from jaxdyn.models.checkpoint import place_of
@@ -29,6 +30,7 @@ from jaxdyn.nn import Transformer
 __all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "piece"]
 
 TOKENS = 2**17  # of the text, from its beginning
+READING = ("gguf", "numpy", "safetensors", "sentencepiece", "tokenizers", "torch")  # libraries that read weights and texts
 LEAST = 64  # tokens of a piece
 SMOLLM2 = (  # how claims on the default model are tested
     "the model {model} (smollm2 is SmolLM2-135M-Instruct: 30 layers of 9 heads, width 576; weights of 4 bits, sums in float32) "
@@ -111,9 +113,14 @@ def _files(s: OnText) -> str:
 
 
 def _identity(s: OnText) -> str:
-    """The contents of the model's files, the text's digest, and what is done to the weights."""
+    """The contents of the model's files, the text's digest, what is done to the weights, and what reads them."""
     weights = s.weights if s.weights == "published" else "shuffled layer by layer, each array in an order of its own"
-    return repr((_files(s), weights, s.dtype, open_text(s.text).digest))
+    return repr((_files(s), weights, s.dtype, open_text(s.text).digest, _reading()))
+
+
+def _reading() -> tuple[str, list[str]]:
+    """The code that turns files into weights and tokens, and the versions of the libraries that it uses."""
+    return modules_behind(load.__module__, numbered.__module__, within="jaxdyn.models"), versions_of(READING)
 
 
 on_text = resource(_load, _identity)

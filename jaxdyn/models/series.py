@@ -3,7 +3,7 @@
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
 be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), or be part of a decimal without a point (``1p5M``,
-``1_5k``, ``1,5``, ``1½``), no step is guessed.
+``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), no step is guessed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,27 @@ COUNTED = r"(?i:steps?|tok(?:en)?s?|iter(?:ation)?s?)"
 # a power of ten or a letter belongs to a number only where a word ends, or before what is counted
 NUMBER = re.compile(rf"(\d++(?:\.\d++)?+)([eE][+-]?\d{{1,2}}|[kKMGBT])?(?={COUNTED}?(?![^\W_]))|\d++(?:\.\d++)?+")
 UNITS = {"k": 3, "K": 3, "M": 6, "G": 9, "B": 9, "T": 12}
-MARKS = "[_,'’ \u00a0\u202f]"  # between thousands; so does a point, unless a letter follows
+MARKS = "[_,'’ \u00a0\u2000-\u200a\u202f\u205f]"  # between thousands; so does a point, unless a letter follows
 GROUPS = re.compile(rf"(?<![\d.])(?<!\d{MARKS})[1-9]\d{{0,2}}({MARKS}|\.(?=\d{{3}}(?![^\W_])))\d{{3}}(?:\1\d{{3}})*(?!\d)")
 UNREAD = re.compile(  # what follows a number and may change it
     r"(?:(?:[kmgbt]|[kmgt]i|mn|bn|tn|mio|mrd|bio|e)(?:[tb]|t?tok(?:en)?s?)?(?![^\W\d_])"
     r"|[ _-]?(?:hundred|thousand|lakh|crore|[mbt]r?ill?i(?:on|ard))"
-    r"|[ _-][kmgbt][ _-]?tok)",
+    r"|[ _-][kmgbt][ _-]?tok|\.e[+-]?\d)",
     re.IGNORECASE,
 )
-POWER = re.compile(r"(?:\^|\*\*|\b0x|_0x)$", re.IGNORECASE)  # what stands before one, and changes it
 POINTS = ",·٫pP"  # that some write for a decimal point
+# what stands before one, and changes it: a power, a base, or a unit between digits
+POWER = re.compile(r"(?:\^|\*\*|(?:\b|_)0[xob]|(?<!\d)\d+(?:\.\d+)?(?:[kmgbt]|[kmgt]i|bn|mn|tn))$", re.IGNORECASE)
+POINT = re.compile(rf"(?:^|(?<=\D))[.{POINTS[:3]}]$")  # before a number, without digits before it
 WHOLE = re.compile(r"(?<![\d.])(?<!\d[^\d/\\])\d+([^\d./\\])$")  # digits before a number, and what joins them to it
 FRACTION = re.compile(rf"[{POINTS}]\d+")  # what may follow one
-DATE = re.compile(r"(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)")
+YEAR, MONTH, DAY = r"(?:19|20)\d\d", "(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
+SHORT_YEAR = r"(?:1[5-9]|[23]\d)"
+DATES = [  # in any of the usual orders; in six digits those of our time, since any might be a step
+    re.compile(rf"(?<!\d){first}([-_.]?){second}\1{third}(?!\d)")
+    for year in (YEAR, SHORT_YEAR)
+    for first, second, third in ((year, MONTH, DAY), (DAY, MONTH, year), (MONTH, DAY, year))
+]
 LISTED = 6  # names in a message
 LARGEST = 2**63 - 1  # step
 
@@ -165,7 +173,9 @@ def _decimal(match: re.Match[str]) -> str:
     A point may be any character between digits, before a number in thousands or millions: of others it would leave a fraction.
     """
     before, after = match.string[: match.start()], match.string[match.end() :]
-    whole_part, fraction = WHOLE.search(before), FRACTION.match(after)
+    whole_part, fraction, point = WHOLE.search(before), FRACTION.match(after), POINT.search(before)
+    if point and (match[2] or not before[:-1][-1:].isalnum()):  # ckpt.5 is the fifth
+        return f"{point[0]}{match[0]}"
     if whole_part and (match[2] or whole_part[1] in POINTS):
         return f"{whole_part[0]}{match[0]}"
     if fraction or (after and unicodedata.numeric(after[0], None) is not None):
@@ -175,7 +185,8 @@ def _decimal(match: re.Match[str]) -> str:
 
 def _in_date(match: re.Match[str]) -> bool:
     """Whether the number is part of a date."""
-    return any(date.start() <= match.start() and match.end() <= date.end() for date in DATE.finditer(match.string))
+    dates = [date for kind in DATES for date in kind.finditer(match.string)]
+    return any(date.start() <= match.start() and match.end() <= date.end() for date in dates)
 
 
 def _ambiguous(names: Sequence[str], what: str) -> UsageError:

@@ -28,6 +28,7 @@ MARKS = {  # colour and symbol, so that either alone is enough
     "toothless": (COLORS["fifth"], "^"),
     "inconclusive": (COLORS["control"], "."),
     "error": (COLORS["fourth"], "s"),
+    "measured": (COLORS["measured"], "D"),
 }
 PIXELS = 160  # number of pixels along each side of the map
 
@@ -36,10 +37,13 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
     """Draw a map, given as ``Map.to_json`` returns it.
 
     Over two fields: colours show the verdict of the nearest cell, symbols the judged cells; the dashed line is the fitted border;
-    on dotted lines the mean of an assumed quantity meets its bound. Over one field: the value of each check.
+    on dotted lines the mean of an assumed quantity meets its bound. Over one field: the value of each check. Of a measured claim,
+    over two fields: each reading as a colour.
     """
     if len(result["over"]) == 1:
         _values(result, fig)
+    elif any(cell["verdict"] == "measured" for cell in result["cells"]):
+        _readings(result, fig)
     else:
         _plane(result, fig.subplots())
 
@@ -111,6 +115,29 @@ def _plane(result: Mapping[str, Any], ax: Axes) -> None:
     ax.grid(visible=False)
 
 
+def _readings(result: Mapping[str, Any], fig: Figure) -> None:
+    """Draw the readings over two fields, one panel per reading; cells without a value are crosses."""
+    across, up = result["over"]
+    cells = result["cells"]
+    x, y = _places(across, cells), _places(up, cells)
+    for name, ax in panels(fig, cells).items():
+        values = _values_of(cells, name)
+        there = np.isfinite(values)
+        image = ax.scatter(x[there], y[there], c=values[there], s=60)
+        if not there.all():
+            ax.plot(x[~there], y[~there], "x", color=COLORS["control"], label="no value")
+            ax.legend()
+        fig.colorbar(image, ax=ax, label="value")
+        _label(ax, across, "x")
+        _label(ax, up, "y")
+
+
+def _values_of(cells: Sequence[Mapping[str, Any]], name: str) -> np.ndarray[Any, Any]:
+    """The values of a check or a reading, NaN where it has none."""
+    checks = [next((c for c in cell.get("checks", ()) if c["name"] == name), None) for cell in cells]
+    return np.array([math.nan if c is None or c["value"] is None else c["value"] for c in checks], float)
+
+
 def _fitted(result: Mapping[str, Any], ax: Axes) -> None:
     """Draw the power law fitted to the border, over the border's extent."""
     across, up = (axis["field"] for axis in result["over"])
@@ -144,7 +171,7 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
     x = _places(axis, cells)
     for name, ax in panels(fig, cells).items():
         checks = [next((c for c in cell.get("checks", ()) if c["name"] == name), None) for cell in cells]
-        y = np.array([math.nan if c is None or c["value"] is None else c["value"] for c in checks], float)
+        y = _values_of(cells, name)
         for verdict, (color, symbol) in MARKS.items():
             there = np.array([cell["verdict"] == verdict for cell in cells])
             if there.any():

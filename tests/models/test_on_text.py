@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +106,16 @@ def test_weights_replaced_by_others_of_the_same_size_and_time_are_other_weights(
     changed = [not np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (found, published_of(fields))), strict=True)]
     assert sum(changed) == 1 and np.array_equal(published, published_of(fields)["embed"])
     jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_another_way_to_read_the_same_files_is_another_resource(places, monkeypatch):
+    fields, _ = places
+    before = reading.resource.identity(OnText(**fields))
+    on_text_of = sys.modules[OnText.__module__]
+    monkeypatch.setattr(on_text_of, "versions_of", lambda names: ["another gguf"])
+    other = reading.resource.identity(OnText(**fields))
+    monkeypatch.setattr(on_text_of, "modules_behind", lambda *names, within: f"other code in {within}")
+    assert len({before, other, reading.resource.identity(OnText(**fields))}) == 3
 
 
 def published_of(fields):

@@ -90,3 +90,37 @@ def test_a_logarithmic_axis_has_numbers(low, high, expected):
     assert [tick.get_text() for tick in ax.get_xticklabels()] == expected
     ends = [np.log10(low) - 1e-12, np.log10(high) + 1e-12]
     assert all(ends[0] <= place <= ends[1] for place in ax.get_xticks()) and len(expected) > 1
+
+
+def readings(over, cells):
+    """A map of a measured claim with two readings."""
+    names = [axis["field"] for axis in over]
+    rows = [
+        {
+            "at": dict(zip(names, at, strict=True)),
+            "verdict": verdict,
+            "assumed": {},
+            "checks": [{"name": n, "value": v} for n, v in values],
+        }
+        for *at, verdict, values in cells
+    ]
+    return {"over": over, "cells": rows, "edges": [], "border": None, "assumes": []}
+
+
+def test_readings_of_a_measured_claim_are_drawn():
+    fig = Figure()
+    one = [("gd", "measured", [("slope", 0.5), ("end", 2.0)]), ("adam", "measured", [("slope", 0.75), ("end", None)])]
+    map_figure.draw(readings([KIND], one), fig)
+    slope = next(line for line in fig.axes[0].lines if line.get_label() == "measured")
+    assert slope.get_xydata().tolist() == [[0.0, 0.5], [1.0, 0.75]]
+    fig = Figure()
+    two = [(rate, *rest) for rate in (0.1, 10.0) for rest in one]
+    map_figure.draw(readings([RATE, KIND], two), fig)
+    titles = {ax.get_title(): ax for ax in fig.axes if ax.get_title()}
+    assert titles.keys() == {"slope", "end"}
+    assert titles["slope"].collections[0].get_array().tolist() == [0.5, 0.75, 0.5, 0.75]
+    assert titles["end"].lines[0].get_xydata().tolist() == [[-1.0, 1.0], [1.0, 1.0]] and labels(titles["end"]) == ["no value"]
+
+
+def test_every_verdict_of_a_cell_has_a_mark():
+    assert map_figure.MARKS.keys() >= {"upheld", "refuted", "toothless", "inconclusive", "error", "measured"}

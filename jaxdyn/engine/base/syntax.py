@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxdyn.homes import home_of
 
-__all__ = ["code_hash", "imports_of"]
+__all__ = ["code_hash", "imports_of", "instructions_hash"]
 
 
 def code_hash(content: bytes) -> str:
@@ -26,7 +26,12 @@ def code_hash(content: bytes) -> str:
         if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern):
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0
-    return hashlib.sha256(repr(_facts(compile(tree, "", "exec", dont_inherit=True))).encode()).hexdigest()[:20]
+    return instructions_hash(compile(tree, "", "exec", dont_inherit=True))
+
+
+def instructions_hash(code: types.CodeType) -> str:
+    """Hash of the instructions, names and constants of compiled code: twenty hexadecimal digits."""
+    return hashlib.sha256(repr(_facts(code)).encode()).hexdigest()[:20]
 
 
 def _is_text(statements: list[ast.stmt]) -> bool:

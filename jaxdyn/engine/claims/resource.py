@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 import jax
 
-from jaxdyn.engine.base.reference import Ref, resolve
+from jaxdyn.engine.base.failure import PACKAGE
+from jaxdyn.engine.base.reference import Ref, own_modules, resolve
+from jaxdyn.engine.base.syntax import instructions_hash
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.setting import join, split
@@ -60,9 +62,9 @@ def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Call
 
     Args:
         load: ``setting -> pytree`` of arrays; it may read static fields only.
-        identity: ``setting -> str``: names these arrays, by a checksum and how they are processed, say; stored runs depend on it,
-            and all trials with this ``load`` share the arrays of one identity. It raises :class:`Absent` if they are not on this
-            machine: claims on the trial are then skipped.
+        identity: ``setting -> str``: names these arrays, by a checksum and how they are processed, say; stored runs depend on it
+            and on the file with ``load``, and all trials with this ``load`` share the arrays of one identity. It raises
+            :class:`Absent` if they are not on this machine: claims on the trial are then skipped.
     """
 
     def decorate(trial: T) -> T:
@@ -132,13 +134,21 @@ def _default(program: _Described) -> Any:
 
 
 def identity_of(program: _Described) -> str:
-    """The identity of the arrays that a program's runs share; empty if they share none.
+    """The identity of the arrays that a program's runs share, and the code that reads them; empty if they share none.
 
     Raises:
         Absent: they are not on this machine.
     """
     needed = _of(resolve(program.trial))
-    return "" if needed is None else needed.identity(_default(program))
+    return "" if needed is None else needed.identity(_default(program)) + _code_of(needed.load)
+
+
+def _code_of(load: Callable[[Any], Any]) -> str:
+    """The version of a user's file with a ``load``, or of the function without one; for the package's own, ``identity`` does it."""
+    if (own := own_modules.get(load.__module__)) is not None:
+        return own.version
+    code = getattr(load, "__code__", None)
+    return "" if code is None or load.__module__.startswith(f"{PACKAGE.name}.") else instructions_hash(code)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jaxlib import xla_client
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.reference import Ref
@@ -49,6 +50,8 @@ COMPILING = {
     "jax_optimization_level": "UNKNOWN",
     "jax_use_magma": "auto",
 }
+VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE")
+AT_IMPORT = {name: os.environ.get(name, "") for name in VARIABLES}
 
 
 @functools.cache
@@ -72,9 +75,37 @@ def switches() -> tuple[str, ...]:
 
 def flags() -> tuple[str, ...]:
     """What configures compilers and BLAS and can change a run's bits: environment variables, and changed options of JAX."""
-    variables = (f"{name}={os.environ.get(name, '')}" for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE"))
     values = jax.config.values
-    return *variables, *(f"{name}={values[name]}" for name, usual in COMPILING.items() if values.get(name, usual) != usual)
+    changed = (f"{name}={values[name]}" for name, usual in COMPILING.items() if values.get(name, usual) != usual)
+    return f"XLA_FLAGS={_xla_options()}", *(f"{name}={_given(name)}" for name in VARIABLES[1:]), *changed
+
+
+def _given(name: str) -> str:
+    """A variable that its reader may have read before it was changed: its value, or both values."""
+    return " then ".join(dict.fromkeys((AT_IMPORT[name], os.environ.get(name, ""))))
+
+
+def _xla_options() -> str:
+    """Hash of the options that XLA has read, once per process, from ``XLA_FLAGS`` or a file named there; empty if none are given.
+
+    Whether some were given is asked of the variable as the process got it, as this module found it, and as it is now.
+    """
+    given = (_at_start(VARIABLES[0]), AT_IMPORT[VARIABLES[0]], os.environ.get(VARIABLES[0], ""))
+    if not any(given):
+        return ""
+    return hashlib.sha256(xla_client.CompileOptions().SerializeAsString()).hexdigest()[:20]
+
+
+@functools.cache
+def _at_start(name: str) -> str:
+    """A variable as the process got it; empty where the system does not tell."""
+    try:
+        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return next(
+        (entry.partition(b"=")[2].decode(errors="replace") for entry in entries if entry.startswith(f"{name}=".encode())), ""
+    )
 
 
 @functools.cache

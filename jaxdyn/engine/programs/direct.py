@@ -15,7 +15,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,17 @@ __all__ = [
     "shipped_programs",
     "traced_facts",
     "untraced",
+    "versions_of",
 ]
 
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
 SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same file, shipped in a wheel for the package's own programs
 FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}
 UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
-TRACING = ("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "numpy", "optax", "optimistix", "scipy")
+TRACING = (  # libraries that trials use, also for constants
+    *("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "networkx", "numpy", "optax", "optimistix"),
+    *("scikit-learn", "scipy"),
+)
 NO_DATA = {"cli", "engine", "explorer", "maintain", "recorded", "report", "__pycache__"}  # folders without data of trials
 FACT_MAKERS = (
     "jaxdyn.engine.programs.tracing",
@@ -167,7 +171,18 @@ def _surroundings() -> str:
     data = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
     contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in data]
     python = sys.version_info[:2]
-    return hashlib.sha256(repr((python, [version(name) for name in TRACING], switches(), contents)).encode()).hexdigest()
+    return hashlib.sha256(repr((python, versions_of(TRACING), switches(), contents)).encode()).hexdigest()
+
+
+def versions_of(libraries: Iterable[str]) -> list[str]:
+    """The versions of libraries; empty for those that are not installed."""
+    found = []
+    for name in libraries:
+        try:
+            found.append(version(name))
+        except PackageNotFoundError:
+            found.append("")
+    return found
 
 
 def _is_data(file: Path) -> bool:
@@ -175,15 +190,15 @@ def _is_data(file: Path) -> bool:
 
 
 @functools.cache
-def modules_behind(*modules: str) -> str:
-    """Hash of the code of some of the package's modules and of all modules of the package that they import, directly or not."""
+def modules_behind(*modules: str, within: str = "jaxdyn") -> str:
+    """Hash of the code of some of the package's modules and of all modules ``within`` it that they import, directly or not."""
     behind, todo = dict[str, str](), list(modules)
     while todo:
         name = todo.pop()
         if name in behind or (file := _file(name)) is None:
             continue
         behind[name], imports = code_and_imports(file)
-        todo += [outer for one in imports for outer in _prefixes(one)]
+        todo += [outer for one in imports for outer in _prefixes(one) if f"{outer}.".startswith(f"{within}.")]
     return hashlib.sha256(repr(sorted(behind.items())).encode()).hexdigest()
 
 

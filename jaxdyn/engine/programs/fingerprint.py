@@ -4,7 +4,8 @@ The text is the StableHLO of one run, for the platform that runs it, without loc
 functions are replaced by numbers in order of first appearance: they come from names in the Python source, and JAX numbers them as
 it pleases (jax-ml/jax#38828). The names of swept fields and of observables, which the text does not contain, are hashed as well.
 
-A program that calls back into Python has no fingerprint: its text holds an address, not the Python code behind it.
+A program that calls back into Python, or into compiled code of a user's own (``jax.ffi``), has no fingerprint: its text holds a
+name or an address, not the code behind it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,18 @@ from jaxdyn.engine.claims.observables import GROUPS, Observables
 __all__ = ["PLATFORMS", "CALLS_BACK", "calls_back", "fingerprint", "plain_text"]
 
 PLATFORMS = {"gpu": "cuda"}  # JAX's name of a platform -> its name in lowering, where they differ
-CALLS_BACK = "calls-back-"  # in place of the fingerprint of a program that calls back into Python
+CALLS_BACK = "calls-back-"  # in place of the fingerprint of a program that calls code which its text does not contain
 DEFINED = re.compile(r'func\.func (?:public |private )?@("[^"]*"|[\w.$-]+)')
 SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
-# Python callbacks, and custom partitioning, whose text holds an address (jax-ml/jax#21159)
-OPAQUE = re.compile(r"custom_call @\S*(?:callback|CustomSPMDPartitioning)")
+CUSTOM = re.compile(r'custom_call @("[^"]*"|[\w.$-]+)')
+# Targets that come with JAX and XLA, and so with their versions, or whose code stands in the text. All others are opaque: Python
+# callbacks, custom partitioning, whose text holds an address (jax-ml/jax#21159), and what users register.
+OURS = re.compile(
+    r"(?:lapack|cusolver|cusparse|cublas|cufft|hipsolver|hipsparse|hipblas)_\w+|(?:cu|hip)_(?:lu_pivots_to_permutation|threefry2x32)\w*"
+    r"|tridiagonal_solve_perturbed\w*|(?:mhlo|chlo|stablehlo|xla\.sdy)\.\w+|__(?:cublas|cudnn|cusolver)\$\S+|__gpu\$xla\.gpu\.triton"
+    r"|AllocateBuffer|ApproxTopK|TopK|PartialReduce|Eigh|LuDecomposition|ProductOfElementaryHouseholderReflectors|Qr|Sharding"
+    r"|SPMDFullToShardShape|SPMDShardToFullShape|annotate_device_placement|shape_assertion|tpu_custom_call|mosaic_gpu\w*"
+)
 
 
 def plain_text(text: str) -> str:
@@ -43,7 +51,7 @@ def plain_text(text: str) -> str:
 
 def calls_back(text: str) -> bool:
     """Whether a program calls code that its text does not contain."""
-    return OPAQUE.search(text) is not None
+    return any(OURS.fullmatch(target.strip('"')) is None for target in CUSTOM.findall(text))
 
 
 def fingerprint(text: str, constants: Iterable[Any], swept: Any, results: Observables) -> str:

@@ -116,18 +116,19 @@ def _cut(
 
 
 def can_be_stored(program: Program) -> bool:
-    """Whether a planned program's runs can be stored: not if it calls back into Python, nor if its trial raised while traced."""
+    """Whether a planned program's runs can be stored: not if it calls a user's own code, nor if its trial raised while traced."""
     return not (program.fingerprint.startswith(CALLS_BACK) or not program.fingerprint)
 
 
 def why_not_stored(jobs: Iterable[Job]) -> str | None:
-    """A sentence that names a trial that calls back into Python, whose runs cannot be stored; None if there is none."""
+    """A sentence that names a trial whose runs cannot be stored, as it calls Python or ``jax.ffi``; None if there is none."""
     titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(CALLS_BACK)})
     if not titles:
         return None
     more = f" (and {len(titles) - 1} more)" if len(titles) > 1 else ""
-    cure = "without pure_callback, io_callback and jax.debug, and with EQX_ON_ERROR=nan, they are stored"
-    return f"{titles[0]}{more} calls back into Python, which its program does not tell: its runs are made anew every time; {cure}"
+    cure = "without pure_callback, io_callback, jax.debug and jax.ffi, and with EQX_ON_ERROR=nan, they are stored"
+    what = "calls back into Python, or into compiled code (jax.ffi), which its program does not tell"
+    return f"{titles[0]}{more} {what}: its runs are made anew every time; {cure}"
 
 
 def _executed(program: Program, facts: Mapping[str, Any], quick: bool, where: Devices) -> Program:

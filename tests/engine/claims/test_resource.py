@@ -70,6 +70,41 @@ def test_trials_that_want_the_same_array_hold_it_once(held, folder):
     assert held.LOADED == ["ones"]
 
 
+USER = """
+import jax.numpy as jnp
+import jaxdyn as jd
+from jaxdyn.engine.claims.resource import resource
+
+@jd.setting
+class One:
+    gain: jd.Swept = 1.0
+
+def load(s):
+    return jnp.full(3, 2.0)
+
+@resource(load, lambda s: "three numbers")
+def trial(s, key, shared):
+    return jd.observables(measured={"sum": s.gain * shared.sum()})
+"""
+
+
+def test_a_loader_that_reads_otherwise_is_another_resource(tmp_path):
+    file, sums = tmp_path / "loads.py", []
+    for value in ("2.0", "3.0", "2.0"):
+        file.write_text(USER.replace("2.0", value), encoding="utf-8")
+        module = load_file(file)
+        sums.append(jd.sweep(module.trial, jd.grid(module.One), 1, out=tmp_path / "out").measured_sum.item())
+    assert sums == [6.0, 9.0, 6.0]
+    sums = [_sum_at_a_prompt(value, tmp_path / "prompt") for value in (2.0, 3.0)]
+    assert sums == [6.0, 9.0]
+
+
+def _sum_at_a_prompt(value, out):
+    space = {"__name__": "__main__"}
+    exec(USER.replace("2.0", str(value)), space)
+    return jd.sweep(space["trial"], jd.grid(space["One"]), 1, out=out).measured_sum.item()
+
+
 def test_programs_that_are_compiled_at_the_same_time_hold_it_once(held, folder, monkeypatch):
     """Off CPU a thread compiles the second while the first is compiled and run; planning, remembered, has read nothing."""
     monkeypatch.setattr(held.total, "resource", Resource(lambda s: (time.sleep(0.3), held.load(s))[1], held.identity))

@@ -42,7 +42,7 @@ def test_a_program_is_told_from_every_other(program, toys, monkeypatch):
     found.append(program.identity())
     monkeypatch.setattr(module, "devices", lambda: Devices("cpu", 7, instructions="x86_64 avx512", threads=4))
     found.append(program.identity())
-    monkeypatch.setenv("XLA_FLAGS", "--another")
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "--another")
     found.append(program.identity())
     monkeypatch.setattr(module, "runner", lambda: ["other code"])
     found.append(program.identity())
@@ -123,3 +123,44 @@ def test_what_can_change_a_programs_text_is_a_switch(variable, value, told):
         return json.loads(subprocess.run(command, env=environment | more, capture_output=True, check=True).stdout)
 
     assert (switches() != switches(**{variable: value})) == told
+
+
+XLA = """
+import os, sys
+if sys.argv[1] == "late":
+    import jax
+    jax.numpy.ones(2).block_until_ready()
+    os.environ["XLA_FLAGS"] = sys.argv[2]
+from jaxdyn.engine.programs import chunk
+print(chunk.flags()[0])
+"""
+
+
+def xla_options(when, flags, start=""):
+    env = os.environ | {"XLA_FLAGS": start}
+    return subprocess.run(
+        [sys.executable, "-c", XLA, when, flags], env=env, capture_output=True, encoding="utf-8", check=True
+    ).stdout
+
+
+def test_options_of_xla_are_those_that_it_has_read(tmp_path):
+    """XLA reads its variable once, and takes a value without a dash for a file."""
+    fast, file = "--xla_cpu_enable_fast_math=true", tmp_path / "flags.txt"
+    file.write_text(fast, encoding="utf-8")
+    given = xla_options("at once", "", fast)
+    assert given == xla_options("at once", "", str(file)) != xla_options("at once", "") == "XLA_FLAGS=\n"
+    file.write_text("--xla_cpu_enable_fast_math=false", encoding="utf-8")
+    strict = xla_options("at once", "", str(file))
+    late = xla_options("late", fast)
+    assert strict != given and late == strict, "set when XLA had read its options"
+    assert xla_options("late", "", fast) == given, "taken away when XLA had read them"
+
+
+def test_a_variable_that_changed_after_the_import_is_told_apart(program, monkeypatch):
+    usual = program.identity()
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "HASWELL")
+    assert program.identity() != usual
+    monkeypatch.setitem(module.AT_IMPORT, "OPENBLAS_CORETYPE", "HASWELL")
+    before = program.identity()
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "")
+    assert len({usual, before, program.identity()}) == 3

@@ -80,13 +80,31 @@ def test_what_the_text_does_not_tell_counts():
     [
         (lambda x: jnp.sin(x), False),
         (lambda x: jnp.linalg.svd(x)[1], False),
+        (lambda x: jnp.linalg.svd(x.astype(complex))[1], False),
+        (lambda x: jnp.linalg.eigh(x)[1], False),
+        (lambda x: jnp.linalg.eig(x)[1], False),
+        (lambda x: jnp.linalg.qr(x)[1], False),
+        (lambda x: jax.scipy.linalg.qr(x, pivoting=True)[1], False),
+        (lambda x: jnp.linalg.cholesky(x), False),
+        (lambda x: jnp.linalg.solve(x, x), False),
+        (lambda x: jax.scipy.linalg.schur(x)[0], False),
+        (lambda x: jax.lax.linalg.hessenberg(x)[0], False),
+        (lambda x: jax.lax.linalg.tridiagonal(x)[0], False),
+        (lambda x: jax.lax.linalg.tridiagonal_solve(x[0], x[1], x[2], x[:, :1]), False),
+        (lambda x: jax.lax.top_k(x, 2)[0], False),
+        (lambda x: jax.lax.approx_max_k(x, 2)[0], False),
+        (lambda x: jnp.fft.fft(x), False),
+        (lambda x: jax.scipy.special.erfinv(x), False),
+        (lambda x: x + jax.random.normal(jax.random.key(0), (3, 3), jnp.float32), False),
+        (lambda x: jax.ffi.ffi_call("times", jax.ShapeDtypeStruct(x.shape, x.dtype))(x), True),
+        (lambda x: jax.ffi.ffi_call("my lapack", jax.ShapeDtypeStruct(x.shape, x.dtype))(x), True),
         (lambda x: jax.pure_callback(np.sin, x, x), True),
         (lambda x: (jax.debug.print("{}", x), x)[1], True),
         (lambda x: (jax.debug.callback(lambda y: None, x), x)[1], True),
         (lambda x: jax.experimental.io_callback(np.sin, x, x), True),
     ],
 )
-def test_calls_back_into_python_are_seen(function, opaque):
+def test_code_that_the_text_does_not_contain_is_seen(function, opaque):
 
     assert calls_back(text_of(function, jnp.ones((3, 3), jnp.float32))) is opaque
 
