@@ -33,6 +33,9 @@ __all__ = ["digest", "why_unknown"]
 
 ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
 ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
+CONTAINERS = (dict, list, tuple, types.MappingProxyType)
+PLAIN = (type(None), bool, int, float, complex, str, bytes)  # their subclasses may have more than their values
+REACHING = {"globals", "eval", "exec", "__import__"}  # functions that get at values which the code does not mention
 SMALL = 10_000  # an array of at most so many numbers is hashed by value, a larger one by its bytes
 
 
@@ -74,21 +77,23 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
         case Control():
             return f"control({_fact(value.breach, seen)}, {value.diverges}, {value.every_seed})"
         case functools.partial():
-            return f"partial({_fact(value.func, seen)}, {_fact(value.args, seen)}, {_fact(value.keywords, seen)})"
+            own = _attributes(value, seen)
+            return f"partial({_fact(value.func, seen)}, {_fact(value.args, seen)}, {_fact(value.keywords, seen)}{own})"
         case types.FunctionType():
             return _function(value, seen)
         case enum.Enum():
             return f"enum({type(value).__qualname__}, {value.name}, {_fact(value.value, seen)})"
-        case Mapping() | list() | tuple() if id(value) in seen:
-            return "..."  # it contains itself
-        case Mapping() | list() | tuple():
-            return _items(value, seen)
-        case set() | frozenset():
-            return f"set({sorted(_fact(v, seen) for v in value)})"
-        case None | bool() | int() | float() | complex() | str() | bytes():
-            return repr(value)
-        case np.ndarray() | np.generic():
-            return _array(np.asarray(value), seen)
+        case np.generic():
+            return repr(value) if isinstance(value, float | complex | str | bytes) else _array(np.asarray(value), seen)
+        case np.ndarray():
+            return _array_of_kind(value, seen)
+    if type(value) in CONTAINERS:
+        return "..." if id(value) in seen else _items(value, seen)  # a container may contain itself
+    if type(value) in (set, frozenset):
+        return f"set({sorted(_fact(v, seen) for v in value)})"
+    if type(value) in PLAIN:
+        return repr(value)
+    match value:
         case types.MethodType():
             return f"method({_fact(value.__func__, seen)}, {_fact(value.__self__, seen)})"
         case types.ModuleType():
@@ -98,9 +103,25 @@ def _fact(value: Any, seen: dict[int, str]) -> str:
     return _object(value, seen)
 
 
+def _array_of_kind(array: np.ndarray[Any, Any], seen: dict[int, str]) -> str:
+    """An array of NumPy's or of a class of its own: a mask, and what a subclass adds, count too."""
+    words = _array(np.asarray(array), seen)
+    if type(array) is np.ndarray:
+        return words
+    masked = isinstance(array, np.ma.MaskedArray)
+    mask = (_array(np.ma.getmaskarray(array), seen), repr(getattr(array, "fill_value", None))) if masked else ()
+    return f"{_class(type(array), seen)}({words}, {mask}{'' if masked else _attributes(array, seen)})"
+
+
+def _attributes(value: Any, seen: dict[int, str]) -> str:
+    """What an author has attached to a function or an array, apart from the function that it wraps."""
+    own = {name: one for name, one in getattr(value, "__dict__", {}).items() if name != "__wrapped__"}
+    return f", {_items(own, seen)}" if own else ""
+
+
 def _array(array: np.ndarray[Any, Any], seen: dict[int, str]) -> str:
     """An array by its values, or by a hash of them."""
-    if array.dtype.kind == "O":
+    if array.dtype.hasobject:
         return f"array({array.shape}, {_fact(array.tolist(), seen)})"
     if array.size <= SMALL and array.dtype.kind in "biufcSU":
         return f"array({array.dtype}, {array.tolist()!r})"
@@ -115,12 +136,27 @@ def _object(value: Any, seen: dict[int, str]) -> str:
         return _array(np.asarray(value), seen)
     if library == "xarray" and hasattr(value, "dims"):
         variables = value.variables if hasattr(value, "variables") else {"": value, **getattr(value, "coords", {})}
-        return f"{kind.__name__}({ {str(name): (one.dims, _fact(one.values, seen)) for name, one in variables.items()} })"
-    if isinstance(wrapped := getattr(value, "__wrapped__", None), types.FunctionType):  # by a cache, or jit
+        attrs = [dict(one.attrs) for one in (value, *variables.values()) if one.attrs]
+        words = f"{ {str(name): (one.dims, _fact(one.values, seen)) for name, one in variables.items()} }"
+        return f"{kind.__name__}({words}{', ' + _fact(attrs, seen) if attrs else ''})"
+    if library in ("jax", "jaxlib", "functools") and callable(wrapped := getattr(value, "__wrapped__", None)):  # a cache, or jit
         return f"{kind.__name__}({_fact(wrapped, seen)})"
-    if callable(value) and hasattr(value, "__qualname__"):  # of a library
+    if isinstance(value, np.ufunc):
+        return _ufunc(value)
+    owner = getattr(value, "__self__", None)
+    if isinstance(value, types.BuiltinMethodType | types.MethodWrapperType) and not isinstance(owner, types.ModuleType | None):
+        return f"{kind.__name__} {value.__qualname__} of {_fact(owner, seen)}"
+    if callable(value) and hasattr(value, "__qualname__") and not _is_own(kind):  # of a library
         return f"{kind.__name__} {value.__qualname__}"
     return _state(value, seen)
+
+
+def _ufunc(function: np.ufunc) -> str:
+    """A universal function by its name in NumPy or SciPy; one that was made of a Python function has none."""
+    special = sys.modules.get("scipy.special", np)
+    if not any(getattr(module, function.__name__, None) is function for module in (np, special)):
+        raise _Unknown("a function that numpy.frompyfunc made")
+    return f"ufunc {function.__name__}"
 
 
 def _state(value: Any, seen: dict[int, str]) -> str:
@@ -145,7 +181,8 @@ def _state(value: Any, seen: dict[int, str]) -> str:
 
 def _class(cls: type, seen: dict[int, str]) -> str:
     """Hash of a class's bases, functions and values; for classes of the engine or a library, their name."""
-    words = f"{type(cls).__name__} {cls.__qualname__}"
+    made = type(cls)  # its own metaclass, if it has one
+    words = f"{_class(made, seen) if _is_own(made) else made.__name__} {cls.__qualname__}"
     if id(cls) in seen or not _is_own(cls):
         return seen.get(id(cls), words)
     seen[id(cls)] = words  # in case it mentions itself
@@ -211,14 +248,19 @@ def _function(function: types.FunctionType, seen: dict[int, str]) -> str:
     """Hash of a function's source and of all that it uses; for functions of the engine or a library, their name."""
     if id(function) in seen:
         return seen[id(function)]
+    if isinstance(kinds := getattr(function, "registry", None), types.MappingProxyType):  # of functools.singledispatch
+        return f"dispatch({_items(kinds, seen)})"
     if not _followed(function.__code__.co_filename):
         if function.__closure__ and not Path(function.__code__.co_filename).is_relative_to(ENGINE) and _is_importable(function):
             return function.__qualname__  # decorated by its library
         closed = [_fact(value, seen) for _, value in _enclosed(function)]
         return f"{function.__qualname__}{closed}"
     seen[id(function)] = function.__qualname__  # in case it calls itself
+    if reaching := mentioned(function.__code__) & REACHING - function.__globals__.keys():
+        raise _Unknown(f"a function that uses {min(reaching)}()")
     used = [f"{name}={_fact(value, seen)}" for name, value in (*_enclosed(function), *_mentioned(function))]
-    seen[id(function)] = hashlib.sha256(f"{_source(function)} {sorted(used)}".encode()).hexdigest()
+    words = f"{_source(function)} {sorted(used)}{_attributes(function, seen)}"
+    seen[id(function)] = hashlib.sha256(words.encode()).hexdigest()
     return seen[id(function)]
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -277,3 +278,80 @@ def test_what_a_module_within_a_module_does_counts(tmp_path, whole, monkeypatch)
         (tmp_path / f"{package}_claims.py").write_text(source.format(**PLAIN), encoding="utf-8")
         found.append(digest(load_file(tmp_path / f"{package}_claims.py").CLAIMS[0]))
     assert None not in found and found[0] != found[2]
+
+
+HOLDER = """
+import collections, enum, functools, operator, types
+import jax, jax.numpy as jnp, numpy as np, xarray as xr
+import jaxdyn as jd
+
+@jd.setting
+class Toy:
+    x: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(predicted={"z": s.x}, measured={"z": s.x})
+
+%s
+
+def judge(ds):
+    return [jd.at_most("error", abs(ds.measured_z - ds.predicted_z), %s)]
+
+CLAIMS = [
+    jd.Claim(id="toy.held", title="T", statement="S", source="s", trial=trial, quick=jd.grid(Toy), judge=judge, evidence="algebra",
+        bounds="derived", controls={"other": {"x": 3.0}}, rivals={})
+]
+"""
+STATES = {  # how a bound is held, and how the judge gets at it
+    "defaultdict": ("B = collections.defaultdict(lambda: §)", "B['q']"),
+    "method of a dict": ("B = {'x': §}.get", "B('x')"),
+    "method of an array": ("B = np.array([§]).item", "B(0)"),
+    "method of a list": ("B = [§].__getitem__", "B(0)"),
+    "method of a text": ("B = '{}§'.format", "float(B(''))"),
+    "method of a number": ("B = (§).__add__", "B(0.0)"),
+    "attrs": ("B = xr.DataArray([1.0], attrs={'b': §})", "B.attrs['b']"),
+    "attrs of a dataset": ("B = xr.Dataset({'x': ('i', [1.0])}, attrs={'b': §})", "B.attrs['b']"),
+    "attrs within a dataset": ("B = xr.Dataset({'x': ('i', [1.0], {'b': §})})", "B.x.attrs['b']"),
+    "jit of a partial": ("B = jax.jit(functools.partial(operator.mul, §))", "float(B(1.0))"),
+    "cache of a partial": ("B = functools.lru_cache(functools.partial(operator.mul, §))", "B(1.0)"),
+    "attribute of a function": ("def B(): return 1\nB.b = §", "B.b"),
+    "attribute of a partial": ("B = functools.partial(float, 1.0)\nB.b = §", "B.b"),
+    "method of a dict's subclass": ("class D(dict):\n    def __missing__(self, k): return §\nB = D()", "B['x']"),
+    "attribute of a list's subclass": ("class D(list):\n    b = §\nB = D()", "B.b"),
+    "own attribute of a list's subclass": ("class D(list): pass\nB = D()\nB.b = §", "B.b"),
+    "method of a float's subclass": ("class F(float):\n    def b(self): return §\nB = F(1)", "B.b()"),
+    "method of a named tuple": ("class N(collections.namedtuple('N', 'a')):\n    def b(self): return §\nB = N(1)", "B.b()"),
+    "method of a set's subclass": ("class D(set):\n    def b(self): return §\nB = D()", "B.b()"),
+    "array of its own class": ("class A(np.ndarray):\n    b = §\nB = np.zeros(2).view(A)", "B.b"),
+    "mask": ("B = np.ma.array([0.1, 0.2], mask=[§ > 0.3, False])", "float(B.min())"),
+    "value under a mask": ("B = np.ma.array([§, 0.2], mask=[False, True])", "float(B.min())"),
+    "metaclass": ("class M(type):\n    b = §\nclass C(metaclass=M): pass", "C.b"),
+    "structured array of objects": ("B = np.array([(§,)], dtype=[('b', object)])", "B['b'][0]"),
+    "singledispatch": ("@functools.singledispatch\ndef B(x): return 1\n@B.register\ndef _(x: int): return §", "B(1)"),
+    "mapping proxy": ("B = types.MappingProxyType({'b': §})", "B['b']"),
+    "method of an enumeration": ("class E(enum.Enum):\n    A = 1\n    def b(self): return §", "E.A.b()"),
+}
+
+
+@pytest.mark.parametrize("how", STATES)
+def test_a_state_counts_whatever_holds_it(tmp_path, how):
+    found = []
+    for name, value in (("one", "0.21"), ("two", "0.35"), ("again", "0.21")):
+        file = tmp_path / f"held_{name}.py"
+        file.write_text(HOLDER % tuple(text.replace("§", value) for text in STATES[how]), encoding="utf-8")
+        found.append(digest(load_file(file).CLAIMS[0]))
+    assert None not in found and found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "bound", "why"),
+    [
+        ("B = np.frompyfunc(lambda x: 0.1 * x, 1, 1)", "float(B(1.0))", "a function that numpy.frompyfunc made"),
+        ("B = 0.1", "globals()['B']", r"a function that uses globals\(\)"),
+        ("B = 0.1", "eval('B')", r"a function that uses eval\(\)"),
+    ],
+)
+def test_what_the_code_does_not_tell_is_unknown(tmp_path, code, bound, why):
+    (tmp_path / "hidden.py").write_text(HOLDER % (code, bound), encoding="utf-8")
+    (claim,) = load_file(tmp_path / "hidden.py").CLAIMS
+    assert digest(claim) is None and re.search(why, why_unknown(claim))
