@@ -308,11 +308,12 @@ def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], 
 
 
 def _reading(name: str, value: Any, ends: tuple[Any, Any], undefined: dict[str, Any] | None) -> Reading:
-    if value.ndim:
+    if value.size != 1:
         raise UsageError(f"reading {name!r}: it is one number; there is one for each entry of {', '.join(map(str, value.dims))}")
     if undefined is not None:
         return Reading(name, math.nan, (math.nan, math.nan), undefined)
-    return Reading(name, float(value), (float(ends[0]), float(ends[1])))
+    one, low, high = (np.asarray(part).item() for part in (value, *ends))  # a cell by itself has axes of length 1
+    return Reading(name, one, (low, high))
 
 
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:

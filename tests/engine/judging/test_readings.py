@@ -173,6 +173,8 @@ def test_a_reading_is_one_number(kind):
     ds = data()
     with pytest.raises(jd.UsageError, match="reading 'x': it is one number; there is one for each entry of lr"):
         kind("x", (ds.measured_z > 0).isel(entry=0), over="seed")
+    whole, cell = (kind("x", (ds.measured_z > 0).isel(entry=0, lr=lr), over="seed") for lr in (0, [0]))
+    assert whole == cell, "a cell of --by keeps its axes"
     with pytest.raises(jd.Inconclusive):
         kind("x", ds.measured_z.isel(entry=0, lr=0, seed=[]) > 0, over="seed")
     with pytest.raises(jd.UsageError, match="over='step' is not allowed"):
