@@ -66,6 +66,16 @@ def judge_shape(ds: xr.Dataset) -> list[jd.Reading]:
 ONE_WINNER = jd.swap(predicted_attention=lambda ds: xr.where(ds.law == ds.law.max("token"), 1.0, 0.0))
 
 
+def power(ds: xr.Dataset) -> xr.DataArray:
+    """Attention as a power of the frequencies, with the measured ratio of the first and the last token's."""
+    ends = [a.isel(token=-1) / a.isel(token=0) for a in (ds.measured_attention, ds.law)]
+    shares = ds.law ** (np.log(ends[0]) / np.log(ends[1]))
+    return shares / shares.sum("token", skipna=False)
+
+
+POWER = jd.swap(predicted_attention=power)  # training multiplies the logarithm of every frequency by the same factor
+
+
 def start_numbers(ds: xr.Dataset) -> xr.DataArray:
     """The quantities at the start."""
     return xr.DataArray(np.array(published.START), dims="quantity", coords={"quantity": ds.quantity})
@@ -169,7 +179,7 @@ CLAIMS = (
         decides={"order": ("Spearman correlation of attention with Theorem 3", "Adam")},
         evidence="network",
         bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
-        rivals=OTHERS,
+        rivals={**OTHERS, "a power of the frequencies, between the same ends": POWER},
         controls={"Adam": {"optimizer": "adam"}},
         plot=plot_not_wta,
         caption=SHARES,
