@@ -51,15 +51,15 @@ def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
-    """The effect of a larger eta_Y on B: of the law's sign and size before the transition, below 0 and of its size after it."""
+    """The effect of a larger eta_Y on B: of the law's sign before the transition, below 0 after it, of its size to squared odds."""
     early, late = ds.time < np.exp(-2) * ds.settles / ds.step_ratio, ds.time > SETTLED * ds.settles
     agree = np.sign(ds.measured_effect) * np.sign(ds.predicted_effect)
-    error = jd.relative_error(ds, "effect")
+    error = jd.relative_error(ds, "effect") / ds.odds_squared
     return [
         jd.at_least("sign of the effect before the transition, agreement", agree.where(early), 1.0),
-        jd.at_most("size of the early effect against the law, relative", error.where(early), 0.05),
+        jd.at_most("size of the early effect against the law, relative, over the square of the odds", error.where(early), 1.0),
         jd.at_most("effect after the transition, over B", (ds.measured_effect / ds.measured_b).where(late), SLOWER),
-        jd.at_most("size of the late effect against the law, relative", error.where(late), 0.05),
+        jd.at_most("size of the late effect against the law, relative, over the square of the odds", error.where(late), 1.0),
     ]
 
 
@@ -191,8 +191,8 @@ effect = study.claim(
     statement="In the reduced dynamics of $K$ classes, with one distinct token per class, a common token at most a tenth as "
     r"frequent and $M$ tokens in the vocabulary, at fixed $\eta_Z$, twice the decoder's rate $\eta_Y$ makes the accumulated "
     r"pressure $B$ of `snap.B_law` smaller, by 2% or more, after $2K\ln M/\eta_Y$ (of the smaller $\eta_Y$), by what the law "
-    r"of `snap.B_law` gives within 5%; until two e-folds before $K\ln M/\eta_Y$ (of the larger one) it makes $B$ larger, again "
-    "as the law does within 5%.",
+    r"of `snap.B_law` gives; until two e-folds before $K\ln M/\eta_Y$ (of the larger one) it makes $B$ larger, again as the "
+    "law does: both within the square of the frequencies' ratio, relative.",
     judge=judge_effect,
     holds={"odds": (0.01, 0.1)},
     decides={"first": ("sign of the effect before the transition, agreement", "a larger eta_Y always slows B")},

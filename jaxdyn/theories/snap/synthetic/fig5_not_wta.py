@@ -169,16 +169,18 @@ CLAIMS = (
         id="snap.not_wta",
         talks=("training:snap-frequent",),
         title="Attention is shared, not taken by the most frequent token",
-        statement="Attention trained by SGD with momentum from a zero start is not winner-take-all: on average over runs, "
-        r"the number of a class's own tokens that share it, $e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l "
-        r"\propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention, "
-        "and in every run attention is in the order of the frequencies $P_l$.",
+        statement=r"Attention trained by SGD with momentum from a zero start, at $\eta_Z = 1$ and $\eta_Y/\eta_Z$ from 1 to "
+        "10, is not winner-take-all: on average over runs, the number of a class's own tokens that share it, "
+        r"$e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l \propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ "
+        "from the ratio of the first and the last token's attention, and in every run attention is in the order of the "
+        "frequencies $P_l$.",
         source="arXiv:2305.16380, abstract and Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_not_wta,
         decides={"order": ("Spearman correlation of attention with Theorem 3", "Adam")},
         evidence="network",
         bounds=jd.tuned(on="0:10", confirmed_on="4000:4010"),
+        holds={"ratio": (1.0, 10.0)},
         rivals={**OTHERS, "a power of the frequencies, between the same ends": POWER},
         controls={"Adam": {"optimizer": "adam"}},
         plot=plot_not_wta,
