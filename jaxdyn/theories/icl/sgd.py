@@ -280,11 +280,11 @@ CLAIMS = (
     STUDY.claim(
         id="icl.test_length",
         title="The error of in-context regression on longer and shorter prompts",
-        statement="The mean squared error of linear attention trained by SGD on prompts of $N$ examples, on new prompts of "
-        r"$M = 5$, 20 and 40 examples, extrapolated to small steps, is $\mathrm{tr}\Lambda - "
-        r"2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + \mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on "
-        r"average over runs, with the inputs' covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + "
-        r"\tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
+        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD on prompts of $N$ "
+        "examples from the start of `icl.sgd`, on new prompts of $M = 5$, 20 and 40 examples, extrapolated to small steps, is "
+        r"$\mathrm{tr}\Lambda - 2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + "
+        r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on average over runs, with the inputs' "
+        r"covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + \tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
@@ -304,12 +304,12 @@ CLAIMS = (
     STUDY.claim(
         id="icl.cov_shift",
         title="The error of in-context regression on prompts of another law",
-        statement="The mean squared error of linear attention trained by SGD, on prompts of another law than that of "
-        r"training and of $M = 5$, 20 and 40 examples, extrapolated to small steps, is that of the predictor $\Gamma^{-1}$, "
-        r"where gradient flow ends, within 15% on average over runs, for each law and length: for inputs whose covariance has "
-        r"the eigenvalues of training's $\Lambda$ in reverse order, for tasks of covariance $\propto \Lambda$, and for labels "
-        r"with noise of variance 1. Here $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} I$ "
-        "for $N$ examples per prompt.",
+        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD from the start of "
+        "`icl.sgd`, on prompts of another law than that of training and of $M = 5$, 20 and 40 examples, extrapolated to small "
+        r"steps, is that of the predictor $\Gamma^{-1}$, where gradient flow ends, within 15% on average over runs, for each "
+        r"law and length: for inputs whose covariance has the eigenvalues of training's $\Lambda$ in reverse order, for tasks "
+        r"of covariance $\propto \Lambda$, and for labels with noise of variance 1. Here $\Gamma = (1 + \tfrac1N)\Lambda + "
+        r"\tfrac{\mathrm{tr}\Lambda}{N} I$ for $N$ examples per prompt.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
