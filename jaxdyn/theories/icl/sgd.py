@@ -167,7 +167,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-READ = [4, 8, 12, 16, 20]  # records that are judged
+READ = [1, 2, 4, 8, 20]  # records that are judged: while both blocks move, and at the end
 
 
 def limit(ds: xr.Dataset, name: str) -> xr.DataArray:
@@ -185,7 +185,7 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     rest = ds.sortby("lr").rest.isel(lr=0).isel(record=READ)
     return [
         jd.mean_within("u over its equation's, extrapolated to small steps", ratios[0], over="seed", low=0.9, high=1.1),
-        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.9, high=1.15),
+        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.9, high=1.1),
         jd.mean_within("other entries at the smallest step size, root mean square", rest, over="seed", high=0.02),
     ]
 
@@ -204,6 +204,11 @@ def judge_shift(ds: xr.Dataset) -> list[jd.Check]:
 
 # Nothing moves, and all labels are taken for zero.
 STILL = jd.initial("record", "predicted_u", "predicted_strength", predicted_risk="blind")
+# Both blocks are where they end from the first step on.
+OVER = jd.swap(
+    predicted_u=lambda ds: ds.predicted_u.isel(record=-1) + 0 * ds.predicted_u,
+    predicted_strength=lambda ds: ds.predicted_strength.isel(record=-1) + 0 * ds.predicted_strength,
+)
 
 
 def plot_path(ds: xr.Dataset, fig: Figure) -> None:
@@ -248,12 +253,11 @@ CLAIMS = (
         id="icl.sgd",
         title="SGD on fresh prompts follows the two equations of the gradient flow",
         statement="When linear attention is trained by SGD on fresh prompts from a start in which only the corner $u$ of the "
-        r"value matrix and the block $U$ of the key-query matrix differ from zero, $u$ and the strength $\mathrm{tr}(\Gamma "
-        "uU)/d$, extrapolated to small steps, follow the two equations of the gradient flow on average over runs, at five "
-        "times: $u$ within 10%, the strength between 10% less and 15% more. The root mean square of the entries that the "
-        r"equations leave at zero is below .02 at the smallest step size. Here $\Gamma = (1 + \tfrac1N)\Lambda + "
-        r"\tfrac{\mathrm{tr}\Lambda}{N} I$, where $\Lambda$ is the inputs' covariance and $N$ the number of examples per "
-        "prompt.",
+        "value matrix and the block $U$ of the key-query matrix differ from zero, with equal norms, $u$ and the strength "
+        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, follow the two equations of the gradient flow on average "
+        "over runs, within 10% at five times from $t = .3$ to 6. The root mean square of the entries that the equations leave "
+        r"at zero is below .02 at a step size of .005. Here $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} "
+        r"I$, where $\Lambda$ is the inputs' covariance and $N$ the number of examples per prompt.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 6$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
@@ -266,6 +270,7 @@ CLAIMS = (
         rivals={
             "nothing moves": jd.off(STILL),
             r"endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u="u_long", predicted_strength="strength_long"),
+            "training is over at once": OVER,
         },
         plot=plot_path,
         caption="u, and the root mean square of the entries that the theory leaves at zero, along SGD for two step sizes: "
@@ -274,11 +279,11 @@ CLAIMS = (
     STUDY.claim(
         id="icl.test_length",
         title="The error of in-context regression on longer and shorter prompts",
-        statement="The mean squared error of linear attention trained by SGD on prompts of $N$ examples, on new prompts of "
-        r"$M = 5$, 20 and 40 examples, extrapolated to small steps, is $\mathrm{tr}\Lambda - "
-        r"2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + \mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on "
-        r"average over runs, with the inputs' covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + "
-        r"\tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
+        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD on prompts of $N$ "
+        "examples from the start of `icl.sgd`, on new prompts of $M = 5$, 20 and 40 examples, extrapolated to small steps, is "
+        r"$\mathrm{tr}\Lambda - 2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + "
+        r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on average over runs, with the inputs' "
+        r"covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + \tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
@@ -298,12 +303,12 @@ CLAIMS = (
     STUDY.claim(
         id="icl.cov_shift",
         title="The error of in-context regression on prompts of another law",
-        statement="The mean squared error of linear attention trained by SGD, on prompts of another law than that of "
-        r"training and of $M = 5$, 20 and 40 examples, extrapolated to small steps, is that of the predictor $\Gamma^{-1}$, "
-        r"where gradient flow ends, within 15% on average over runs, for each law and length: for inputs whose covariance has "
-        r"the eigenvalues of training's $\Lambda$ in reverse order, for tasks of covariance $\propto \Lambda$, and for labels "
-        r"with noise of variance 1. Here $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} I$ "
-        "for $N$ examples per prompt.",
+        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD from the start of "
+        "`icl.sgd`, on prompts of another law than that of training and of $M = 5$, 20 and 40 examples, extrapolated to small "
+        r"steps, is that of the predictor $\Gamma^{-1}$, where gradient flow ends, within 15% on average over runs, for each "
+        r"law and length: for inputs whose covariance has the eigenvalues of training's $\Lambda$ in reverse order, for tasks "
+        r"of covariance $\propto \Lambda$, and for labels with noise of variance 1. Here $\Gamma = (1 + \tfrac1N)\Lambda + "
+        r"\tfrac{\mathrm{tr}\Lambda}{N} I$ for $N$ examples per prompt.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "

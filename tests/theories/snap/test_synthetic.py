@@ -285,7 +285,8 @@ def made_up_fig6(seeds=16, shift=0.0):
 def test_judge_of_figure_6():
     ds = made_up_fig6()
     verdicts = lambda ds: [c.passed for c in fig6_lr_effect.judge_fig6(ds)]  # noqa: E731
-    assert verdicts(ds) == [True] * 3
+    assert verdicts(ds) == [True] * 4
+    assert verdicts(made_up_fig6(shift=0.03))[3] is False
     assert not verdicts(ds.assign(predicted_entropy=1.1 * ds.predicted_entropy))[0]
     assert verdicts(made_up_fig6(shift=0.2))[0] is False
     one = 0.25 * ((ds.lr == 1) & (ds.ratio == 2) & (ds.num_last == 3))
@@ -296,7 +297,7 @@ def test_judge_of_figure_6():
     turned = ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)
     assert verdicts(ds.assign(measured_entropy=turned))[1] is False
     assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.2 * (ds.ratio == 2)))[2] is False
-    assert verdicts(fig6_lr_effect.STILL(ds)) == [False] * 3
+    assert verdicts(fig6_lr_effect.STILL(ds)) == [False] * 4
     assert False in verdicts(fig6_lr_effect.BY_GROWTH(ds))
     for unusable in (ds.isel(seed=[0]), ds.assign(known=0 * ds.known)):
         with pytest.raises(jd.Inconclusive):

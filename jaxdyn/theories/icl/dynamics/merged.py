@@ -38,6 +38,11 @@ def gamma(covariance: Float[Array, "d d"], length: Scalar) -> Float[Array, "d d"
     return (1 + 1 / length) * covariance + jnp.trace(covariance) / length * eye
 
 
+def slowest(eigenvalues: Float[Array, " d"], length: Scalar) -> Float[Array, ""]:
+    r"""The least :math:`\Gamma_i\lambda_i^2`: times :math:`u^2` it is the rate of the slowest entry of U near its limit."""
+    return jnp.min(((1 + 1 / length) * eigenvalues + jnp.sum(eigenvalues) / length) * eigenvalues**2)
+
+
 def field(t: Any, y: Blocks, args: tuple[Array, Array]) -> Blocks:
     """The rates of both blocks."""
     del t

@@ -49,14 +49,13 @@ def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
-    """Theorem 4's law at every save, where its logarithm's argument stays small."""
+    """Theorem 4's law at every save, and that its logarithm is linear where the law is right."""
     overlap = ds.size * ds.assumed_overlap / (ds.number * (ds.number - 1))
     memory = ds.argument / (3 * ds.share)  # (q/6) s^2, which the memory takes at first
     error = jd.relative_error(ds, "b")
     return [
-        jd.at_most("B against Theorem 4's law, relative, one or two classes per query", error.where(ds.per_query <= 2), 0.05),
         jd.at_most("B against Theorem 4's law, relative, over M f_c^2 + (q/6) s^2", error / (overlap + memory), 0.5),
-        jd.at_most("argument of the logarithm", ds.argument, 0.15),
+        jd.at_most("x over (K - 1)/(M - 1), where B is within 5% of the law", (ds.argument / ds.share).where(error < 0.05), 1.0),
     ]
 
 
@@ -67,7 +66,7 @@ def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
     move = ds.measured_move.where(late)
     return [
         jd.gate("the decoder's error after the transition", ds.error.where(ds.eta_y_t > ds.settles).max("time"), at_least=LEARNING),
-        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.2),
+        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.15),
         jd.at_most("movement over that of the doubling before", move / move.shift(double=1), 1.0),
         jd.at_most("movement while t doubles", move, STILL),
     ]
@@ -91,9 +90,9 @@ def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
     error = jd.relative_error(both, "effect")
     return [
         jd.at_least("sign of the effect on B early in training, agreement", agree.where(early), 1.0),
-        jd.at_most("size of the early effect against the law, relative", error.where(early), 0.2),
+        jd.at_most("size of the early effect against the law, relative", error.where(early), 0.1),
         jd.at_most("effect after the transition, over B", (both.measured_effect / first.measured_b).where(late), SLOWER),
-        jd.at_most("size of the late effect against the law, relative", error.where(late), 0.2),
+        jd.at_most("size of the late effect against the law, relative", error.where(late), 0.15),
     ]
 
 
@@ -165,19 +164,22 @@ study = jd.Study(
     r"B along $\eta_Y t$ in the network's flow, by the law with memory and by Theorem 4 at $\rho = 1/K$; one run at the "
     r"smallest $\eta_Y/\eta_Z$.",
 )
+RARE = {"odds": (0.005, 0.05)}  # of the common token's probability over the distinct one's
 CROWD = {"a common token as probable as the distinct one": {"odds": 1.0}}
 
 memory = study.claim(
     id="snap.B_memory",
     title="A decoder's memory of past attention sets how far attention grows",
-    statement="In the network's gradient flow with one rare common token, one distinct token per class and $K_m$ of the $K$ "
-    r"classes per query, the distinct token's logit is $B = \frac{4\varepsilon}{q}D(s\sqrt{q/4})$ with $q = 2(1+K_m)$, "
-    r"$\varepsilon = \frac{K-1}{M-1}$, $s = u f_c(0)\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$, $M$ the size of the vocabulary, $f_c$ "
-    "the common token's share of normalised attention, $u$ the decoder's clock and $D$ Dawson's function integrated: at all "
-    r"times, without a fit, within half of $\varepsilon + M f_c^2$, relative. Late ($s > 5$) it grows by $\frac2q\varepsilon$ "
-    r"in $\ln u$ within 15%, not by Theorem 4's $\frac2q$: where the argument of that law's logarithm is above 10, the law is "
-    r"at least 1.9 times $B$. For $K$ well below $M$: $\varepsilon \le \frac14$.",
+    statement="In the network's gradient flow with one rare common token (at most .05 times as frequent as a distinct one), "
+    "one distinct token per class and $K_m$ of the $K$ classes per query, the distinct token's logit is $B = "
+    r"\frac{4\varepsilon}{q}D(s\sqrt{q/4})$ with $q = 2(1+K_m)$, $\varepsilon = \frac{K-1}{M-1}$, $s = u "
+    r"f_c(0)\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$, $M$ the size of the vocabulary, $f_c$ the common token's share of normalised "
+    "attention, $u$ the decoder's clock and $D$ Dawson's function integrated: at all times, without a fit, within half of "
+    r"$\varepsilon + M f_c^2$, relative. Late ($s > 5$) it grows by $\frac2q\varepsilon$ in $\ln u$ within 15%, not by Theorem "
+    r"4's $\frac2q$: where the $x$ of that law's $\frac1q\ln(1 + x)$ is above 10, the law is at least 1.9 times $B$. For $K$ "
+    r"well below $M$: $\varepsilon \le \frac14$.",
     judge=judge_memory,
+    holds=RARE,
     controls={**CROWD, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
     rivals={"nothing moves": jd.off(NOTHING_MOVES), "Theorem 4's law": PRINTED},
 )
@@ -202,32 +204,34 @@ CLAIMS = (
         id="snap.B_law_flow",
         talks=("training:snap-theorem-4",),
         title="Theorem 4's growth law holds in its linear beginning",
-        statement="In the network's gradient flow with one rare common token, one distinct token per class and a decoder at "
-        "least 5 times as fast as the attention, the distinct token's logit $B$ follows Theorem 4's law "
-        r"$\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ (letters of `snap.B_law`) within half of $M f_c^2 "
-        r"+ \frac q6 s^2$, relative: overlap and memory, with $M$ tokens of the vocabulary, $f_c$ the common token's "
-        r"share of normalised attention, $s = u f_c\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$ and $u$ the decoder's clock. "
-        "For one or two classes per query this is within 5%. The argument of the logarithm does not exceed .15: "
-        r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
-        quick=QUICK.replace(ratio=[10.0, 100.0]),
-        paper=GRID.replace(ratio=[10.0, 100.0]),
+        statement="In the network's gradient flow with one rare common token (at most .05 times as frequent as a distinct "
+        r"one) and one distinct token for each of $K \ge 4$ classes, the distinct token's logit $B$ follows Theorem 4's law "
+        r"$\frac1q\ln(1 + x)$, $x = q\rho\eta_Z\Gamma/C_0$, at $\rho = 1/K$ (letters of `snap.B_law`) within half of $M f_c^2 "
+        r"+ \frac q6 s^2$, relative: overlap and memory, with $M$ tokens of the vocabulary, $f_c$ the common token's share of "
+        r"normalised attention, $s = u f_c\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$ and $u$ the decoder's clock. Where it is within "
+        r"5%, $x$ is at most $\frac{K-1}{M-1}$, for $K$ well below $M$ ($\frac{K-1}{M-1} \le \frac14$): what holds is the "
+        r"linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
+        quick=QUICK.replace(ratio=[0.1, 10.0, 100.0]),
+        paper=GRID.replace(ratio=[0.1, 1.0, 10.0, 100.0]),
         judge=judge_linear,
         form="instant",
-        assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),
-        controls={"attention that learns a thousand times faster than the decoder": {"ratio": 1e-3}},
+        holds={**RARE, "classes": (4, 16)},
+        controls={"a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
         rivals={"nothing moves": jd.off(NOTHING_MOVES), "rho = 1": EVERY_STEP},
     ),
     study.claim(
         id="snap.frozen_flow",
         talks=("training:snap-snapping",),
         title="Attention freezes although it learns faster than the decoder",
-        statement="In the network's gradient flow of $K$ classes, with one rare common token, one distinct token per class "
-        r"and $M$ tokens in the vocabulary, attention freezes after $2K\ln M/\eta_Y$ although it learns much faster "
-        r"than the decoder: from then on $\|c(2t) - c(t)\|_1$, the movement of attention while time doubles, is at "
-        "most .01, does not rise, and is within 20% that of the law with the decoder's memory.",
+        statement="In the network's gradient flow of $K$ classes, with one rare common token (at most .05 times as frequent "
+        r"as a distinct one), one distinct token per class and $M$ tokens in the vocabulary, attention freezes after $2K\ln "
+        r"M/\eta_Y$ although it learns much faster than the decoder ($\eta_Y/\eta_Z$ of .002 or less): from then on $\|c(2t) - "
+        r"c(t)\|_1$, the movement of attention while time doubles, is at most .01, does not rise, and is within 15% that of "
+        "the law with the decoder's memory (`snap.B_memory`).",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         paper=GRID.replace(ratio=[1e-4, 1e-3, 2e-3]),
         judge=judge_frozen,
+        holds={**RARE, "ratio": (1e-4, 2e-3)},
         controls={
             **CROWD,
             "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,
@@ -238,12 +242,14 @@ CLAIMS = (
     study.claim(
         id="snap.lr_late_flow",
         title="A faster decoder first speeds attention up, then holds it back, too",
-        statement="In the network's gradient flow of $K$ classes, with one rare common token, one distinct token per class "
-        r"and $M$ tokens in the vocabulary, at fixed $\eta_Z$, twice the decoder's rate $\eta_Y$ makes the distinct "
-        r"token's logit $B$ smaller, by 2% or more, after $2K\ln M/\eta_Y$, by what the law with the decoder's "
-        r"memory says within 20%; until two e-folds before $K\ln M/\eta_Y$ it makes $B$ larger, again as this law does within 20%.",
+        statement="In the network's gradient flow of $K$ classes, with one rare common token (at most .05 times as frequent "
+        r"as a distinct one), one distinct token per class and $M$ tokens in the vocabulary, at fixed $\eta_Z$, twice the "
+        r"decoder's rate $\eta_Y$ makes the distinct token's logit $B$ smaller, by 2% or more, after $2K\ln M/\eta_Y$ (of the "
+        r"smaller $\eta_Y$), by what the law with the decoder's memory (`snap.B_memory`) says within 15%; until two e-folds "
+        r"before $K\ln M/\eta_Y$ it makes $B$ larger, again as this law does within 10%.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         judge=judge_effect,
+        holds=RARE,
         decides={"first": ("sign of the effect on B early in training, agreement", "a decoder trained from the start")},
         controls={
             "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,

@@ -90,6 +90,7 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
         },
         recorded={
             "four": jd.named(own["four"], "time"),
+            "four_move": jd.named(_moves(growth.suppressed(own["four"], s.odds, s.per_query)), "double"),
             "u": jd.named(path.u[0, 1:], "time"),
             "error": jd.named((s.size - 1) * miss(path.u[0, 1:], s.size), "time"),
             "c": jd.named(c[0, 1:, 0], "time"),

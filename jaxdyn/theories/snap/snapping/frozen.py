@@ -25,7 +25,7 @@ def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
     move = ds.measured_move.where(late)
     first = ds.error.where(ds.time > t0).max("time")
     return [
-        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.2),
+        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.02),
         jd.at_most("movement over that of the doubling before", move / move.shift(double=1), 1.0),
         jd.at_most("movement while t doubles", move, STILL),
         jd.gate("the decoder's error after the transition", first, at_least=LEARNING),
@@ -99,11 +99,11 @@ CLAIMS = (
         id="snap.frozen",
         title="Attention freezes while the decoder still learns (reduced ODE)",
         statement="In the reduced dynamics of $K$ classes, with one common and one distinct token per class and $M$ tokens in "
-        r"the vocabulary, attention freezes after $2K\ln M/\eta_Y$ if $\eta_Z/\eta_Y$ is 1000 or more and the distinct token's "
-        r"logit $B$ has grown by then (the argument of the logarithm in the law of `snap.B_law` is above 2): from then on "
-        r"$\|c(2t) - c(t)\|_1$, the movement of attention while time doubles, is at most .01, does not rise, and is within 20% "
-        "that of this law, while the decoder's error is at first still above 1%. The common token is at most a fifth as "
-        "probable as the distinct one.",
+        r"the vocabulary, attention freezes after $2K\ln M/\eta_Y$ if $\eta_Z/\eta_Y$ is 1000 or more and the pressure $B$ has "
+        r"grown by then (the argument of the logarithm in the law of `snap.B_law` is above 2): from then on $\|c(2t) - "
+        r"c(t)\|_1$, the movement of attention while time doubles, is at most .01, does not rise, and is within 2% that of "
+        "this law, while the decoder's error is at first still above 1%. The common token is at most a fifth as probable as "
+        "the distinct one.",
         tested=r"The reduced ODE in float64 from zero to $t = 10^7$, $\eta_Y$ = {eta_y}, $\eta_Z$ of {eta_z}, $\rho$ = {rho}: "
         "{classes} classes, {per_query} per query, a vocabulary of {size} tokens, $P_c/P_d$ = {odds}; nothing is random.",
         assumes=(jd.above("grown", 1.0),),
@@ -112,7 +112,7 @@ CLAIMS = (
         # nothing is random, so seeds confirm nothing; the bounds hold at P_c/P_d of .1 and .2 and at eta_Z of 1e4, too
         bounds=jd.tuned(on="0:1", confirmed_on="61000000:61000001"),
         holds={"eta_z": (1e3, 2e6), "odds": (0.02, 0.2)},
-        rivals={"nothing moves": NOTHING_MOVES},
+        rivals={"nothing moves": NOTHING_MOVES, "the law for one class a query, q = 4": jd.swap(predicted_move="four_move")},
         judge=judge_frozen,
         controls={
             "slower attention with a common token as probable as the distinct one": jd.Control(
@@ -139,10 +139,11 @@ CLAIMS = (
     ).claim(
         id="snap.not_wta_reduced",
         title="Long after the transition attention is still shared (reduced ODE)",
-        statement="In the reduced dynamics attention on a class's distinct tokens has the entropy that follows from the "
-        "logit of its most frequent one, since $(1 - e^{-2z_l})/P_l^2$ is the same for all of them (Theorem 3). At $t = 10^7$, "
-        r"with $\eta_Z$ at most $1000\,\eta_Y$, it is sharper than at the start and in the order of the probabilities $P_l$, but "
-        r"still shared by at least 1.3 tokens ($e^{\mathrm{entropy}}$).",
+        statement="In the reduced dynamics of up to four classes attention on a class's distinct tokens has the entropy that "
+        "follows from the logit of its most frequent one, since $(1 - e^{-2z_l})/P_l^2$ is the same for all of them (Theorem "
+        r"3). At $t = 10^7$, with $\eta_Z$ between $\eta_Y$ and $1000\,\eta_Y$ four distinct tokens or more, none with above "
+        ".52 of their joint probability, and a common token of at most .3 of it, it is sharper than at the start and in the "
+        r"order of the probabilities $P_l$, but still shared by at least 1.3 tokens ($e^{\mathrm{entropy}}$).",
         tested=r"The reduced ODE in float64 from zero to $t$ = {horizon}, $\eta_Y$ = {eta_y}, $\eta_Z$ of {eta_z}, $\rho$ = "
         "{rho}: {classes} classes with {distinct} distinct tokens of random probabilities and one common token of weight "
         "{common} (all distinct tokens of a class: 1), {per_query} classes per query, vocabularies of {size} tokens; {seeds} "
@@ -151,7 +152,8 @@ CLAIMS = (
         bounds=jd.tuned(on="0:4", confirmed_on="31000000:31000004"),
         judge=judge_not_wta,
         decides={"order": ("rank correlation of attention with P", "a start that reverses the order")},
-        holds={"eta_z": (1.0, 1e3)},
+        # of four random weights the largest has at most .51 of their sum
+        holds={"eta_z": (1.0, 1e3), "distinct": (4, 10), "common": (0.03, 0.3), "classes": (2, 4)},
         controls={
             "a start that reverses the order": {"tilt": 2.0},
             "attention that learns ten million times as fast": {"eta_z": 1e10},
