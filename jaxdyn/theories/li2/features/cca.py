@@ -112,10 +112,10 @@ CLAIMS = (
     ).claim(
         id="li2.cca",
         title="A node's energy measures its correlation with the targets",
-        statement=r"With $M$ classes of one size and $n$ pairs, a node's energy is $\frac{n}{2M} \|\tilde f\|^2 \rho^2$, with "
-        r"$\tilde f$ its output without the mean and $\rho$ its multiple correlation with the targets, for any activation; the "
-        r"largest energy of linear nodes with whitened inputs is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical "
-        "correlation of inputs and targets.",
+        statement=r"An identity: with $M$ classes of one size and $n$ samples, a node's energy is $\frac{n}{2M} \|\tilde f\|^2 "
+        r"\rho^2$, with $\tilde f$ its output without the mean and $\rho$ its multiple correlation with the targets, for any "
+        r"activation; the largest energy of linear nodes of norm 1 on whitened inputs $\tilde X$ ($\tilde X^\top \tilde X = I$) "
+        r"is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical correlation of inputs and targets.",
         talks=("grokking:li2-cca",),
         bounds="derived: float64 rounding of singular value decompositions",
         judge=judge,

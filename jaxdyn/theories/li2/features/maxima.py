@@ -319,7 +319,8 @@ STUDY = jd.Study(
     evidence="reduced",
     bounds="derived: the convergence of the ascents; zero eigenvalues are counted",
     tested="{starts} random starts on each of several groups, commutative and not, with irreps of real, complex and "
-    "quaternionic type, followed for {steps} steps of ascent; {seeds} seeds. Derivatives by automatic differentiation.",
+    "quaternionic type, followed for {steps} steps of ascent, and for as many again from a hundredth off where they end; {seeds} "
+    "seeds. Derivatives by automatic differentiation.",
 )
 RELU = jd.Control(
     {"activation": "relu", "groups": ("S3",)}, every_seed=True, why="another activation breaks it on one group as on all of them"
@@ -348,10 +349,10 @@ SET = STUDY.claim(
     talks=("grokking:li2-theorem-2",),
     title="The maxima of a node's energy have Fourier blocks of rank one",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
-    r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, "
-    "with directions a and b, a common r and half of the norm each (quaternionic type: two equal singular values). "
-    r"A random u in the irrep with v = u has the energy $(2M/d) \sum_i s_i^4$ of its singular values $s_i$ instead, "
-    "in a group of M elements.",
+    r"where the weights u for the first operand and v for the inverse of the second have the Fourier blocks $\hat u_k = a r^*$ "
+    r"and $\hat v_k = b r^*$, with directions a and b, a common r and half of the squared norm each (quaternionic type: two equal "
+    r"singular values). A random u in an irrep of degree d with v = u has the energy $(2M/d) \sum_i s_i^4$ of the singular values "
+    "$s_i$ of its blocks instead, in a group of M elements.",
     judge=judge_set,
     controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
     rivals={
@@ -369,8 +370,8 @@ FLATNESS = STUDY.claim(
     id="li2.flatness",
     title="How many flat directions each maximum has",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the Hessian of the energy on the unit "
-    "sphere has at a maximum in an irrep of degree d as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ "
-    "for real type, $6d - 4$ for a complex pair, $6d - 6$ for quaternionic type; none in a real irrep of degree 1.",
+    "sphere has at a maximum in an irrep of degree d $3(d-1)$ zero eigenvalues for real type, so none if d = 1, $6d - 4$ for a "
+    "complex pair and $6d - 6$ for quaternionic type.",
     judge=judge_flatness,
     controls={"the eigenvalues of another group": jd.rolled(measured_zeros="group")},
     rivals={
@@ -392,7 +393,7 @@ CYCLIC = STUDY.claim(
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
     tested="{starts} random starts on residues modulo 7 and 8 (at the paper's scale 15, too), followed for {steps} steps of "
-    "ascent; {seeds} seeds. Derivatives by automatic differentiation.",
+    "ascent, and for as many again from a hundredth off where they end; {seeds} seeds. Derivatives by automatic differentiation.",
     quick=jd.grid(Maxima, groups=("7", "8")),
     paper=jd.grid(Maxima, groups=("7", "8", "15"), starts=32),
     controls={"starts instead of ends": STARTS},

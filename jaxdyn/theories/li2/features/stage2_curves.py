@@ -309,7 +309,7 @@ UNTIL_WHEN = jd.Study(
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains, nodes turn to the irrep in which "
     "the flow of the node alone ends, until they interact. Measured: that training time, epochs times rate, compared with the "
     "time at which the flow's own outputs are half of the targets, and how both depend on the number of nodes K and on the "
-    "rate. It is not told apart from a time that does not depend on K.",
+    "rate.",
     expected="measured",
     rivals={
         "outputs are sums over nodes: inverse in K": {WIDTH: -1.0},

@@ -343,8 +343,8 @@ STUDY = jd.Study(
     evidence="reduced",
     tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs: {subsets} sets per "
     "run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than a threshold of its squared norm is in "
-    f"the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo primes for M, for d groups of like order "
-    "with irreps of several degrees.",
+    f"the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo primes for M; for d groups of like order "
+    "with irreps of several degrees, where the threshold is on what exceeds a random node's share in the irrep.",
 )
 
 CLAIMS = (

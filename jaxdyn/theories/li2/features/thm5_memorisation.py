@@ -170,10 +170,10 @@ CLAIMS = (
     STUDY.claim(
         id="li2.thm5",
         title="With a single target a node memorises the most frequent pairs",
-        statement="In the reduced dynamics of one node that responds with strengths $s_g$ to the pairs g of a single target, "
-        r"of probabilities $p_g$, ascents of $\sum_g p_g \sigma(s_g)$ on $\sum_g s_g^2 = 2$ end so: for $x^2$ the most probable "
-        r"pair takes all; for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ with "
-        r"one $\lambda$ for all pairs (relu: $s_g \propto p_g$).",
+        statement="In the reduced dynamics of one node of norm 1 that responds with strengths $s_g$ to the pairs g of a single "
+        r"target, of probabilities $p_g$, ascents of $\sum_g p_g \sigma(s_g)$ from positive $s_g$ end on $\sum_g s_g^2 = 2$ so: "
+        r"for $x^2$ the most probable pair takes all; for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = "
+        r"\varphi^{-1}(2\lambda/p_g)$ with one $\lambda$ for all pairs (relu: $s_g \propto p_g$).",
         judge=judge,
         controls={
             "another activation's ends": jd.Control(jd.rolled(measured_strength="activation"), breaks="for relu, silu and tanh")
