@@ -315,10 +315,10 @@ CLAIMS = (
         id="li2.lowest_features",
         title="Nodes below a residual block turn towards single irreps, too",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
-        statement="On residues modulo 23 the nodes of the lowest layer of ReLU networks turn towards single irreps until the network "
-        "generalises or training ends, with a residual block above them and without: the largest share that one irrep has of a "
-        "node's squared weights ends at .3 at least, and by .1 at least above that at the start, on average over nodes and "
-        "networks, whether the top layer starts at zero or not.",
+        statement="On residues modulo 23 the nodes of the lowest layer of ReLU networks turn towards single irreps until the "
+        "network generalises or training ends, with a residual block above them and without: the largest share that one irrep "
+        "has of a node's squared weights ends at .3 at least, and by .1 at least above that at the start, on average over nodes "
+        "and networks, whether the top layer starts at zero or not.",
         judge=judge_purity,
         controls={"every irrep has the same share": jd.swap(measured_purity=1 / 11)},  # Z_23 has 11
         rivals={"training leaves the nodes as they are": jd.off({END: at_start, GAIN: 0.0})},
