@@ -32,6 +32,11 @@ class Sample:
     each: int = jd.field(12, at_least=2)
     inputs: int = jd.field(6, at_least=1)
 
+    def __post_init__(self) -> None:
+        """Refuse inputs that cannot be whitened."""
+        samples = self.classes * self.each
+        jd.require(self, self.inputs < samples, f"inputs is below {samples}, the number of samples", "inputs", "classes", "each")
+
 
 def one_hot(s: Sample, x: Float[Array, "n i"], key: PRNGKeyArray) -> Float[Array, "n M"]:
     """Labels by the rank of a noisy linear score, so that classes have the wanted sizes."""

@@ -32,7 +32,7 @@ class OneTarget:
     p: tuple[float, ...] | None = None  # of the pairs (g, h/g), in proportion
     group: str = "5"
     starts: int = jd.field(512, at_least=2)
-    steps: int = jd.field(400, at_least=1)
+    steps: int = jd.field(1500, at_least=1)
 
     def __post_init__(self) -> None:
         """Refuse equal probabilities, for which x^2 has no single maximum, and steps between them as small as the moves."""
@@ -135,7 +135,7 @@ def plot_unique(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(OneTarget),
+    quick=jd.grid(OneTarget, ratio=[2.0, 5.0]),
     paper=jd.grid(OneTarget, ratio=[3.0, 5.0], starts=1024),
     seeds=8,
     paper_seeds=32,
@@ -175,6 +175,7 @@ CLAIMS = (
         r"for $x^2$ the most probable pair takes all; for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = "
         r"\varphi^{-1}(2\lambda/p_g)$ with one $\lambda$ for all pairs (relu: $s_g \propto p_g$).",
         judge=judge,
+        holds={"ratio": (2.0, 20.0)},
         controls={
             "another activation's ends": jd.Control(jd.rolled(measured_strength="activation"), breaks="for relu, silu and tanh")
         },
