@@ -301,8 +301,8 @@ UNTIL_WHEN = jd.Study(
     judge=judge_until,
     evidence="network",
     tested="Networks of {hidden} nodes on {share} of the pairs of residues modulo {group}, rates {lr}, decay {decay}, {epochs} "
-    "epochs; {seeds} seeds. Nodes are independent until the share of them in the irrep forecast is largest; runs in which that is at "
-    "the first or last record are left out.",
+    "epochs; {seeds} seeds. Nodes are independent until the share of them in the irrep forecast is largest; runs in which that is "
+    "at the first or last record are left out.",
     source="arXiv:2509.21519, section 4",
 ).claim(
     id="li2.stage2_until",
