@@ -44,7 +44,7 @@ class Paths:
     groups: tuple[str, ...] = ("7", "S3", "Q8")
     activation: Activation = "square"
     starts: int = jd.field(12, at_least=1)
-    steps: int = jd.field(300, at_least=1)
+    steps: int = jd.field(300, at_least=100)  # fewer do not converge
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and groups with a single irrep but the trivial one."""

@@ -27,7 +27,7 @@ class Maxima:
     groups: tuple[str, ...] = ("7", "8", "S3", "Q8", "A4", "SL2:3")
     activation: Activation = "square"
     starts: int = jd.field(16, at_least=1)
-    steps: int = jd.field(300, at_least=1)
+    steps: int = jd.field(300, at_least=100)  # fewer do not converge
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and trivial groups."""

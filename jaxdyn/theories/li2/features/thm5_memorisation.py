@@ -31,8 +31,8 @@ class OneTarget:
     ratio: jd.Swept = 3.0
     p: tuple[float, ...] | None = None  # of the pairs (g, h/g), in proportion
     group: str = "5"
-    starts: int = jd.field(512, at_least=2)
-    steps: int = jd.field(1500, at_least=1)
+    starts: int = jd.field(512, at_least=256)  # fewer may miss an optimum of x^3
+    steps: int = jd.field(1500, at_least=1000)  # fewer do not converge where two pairs are nearly as probable
 
     def __post_init__(self) -> None:
         """Refuse equal probabilities, for which x^2 has no single maximum, and steps between them as small as the moves."""
