@@ -335,9 +335,9 @@ VALUES = STUDY.claim(
         "grokking:li2-theorem-2-all",
     ),
     title="Nodes climb to single irreps, to energies known in closed form",
-    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents of its energy on the "
-    "unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy $M/2d$ for "
-    "real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
+    statement=r"In the reduced dynamics of one node with square activation $\sigma = x^2$ on all pairs, gradient ascents of its "
+    "energy on the unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy "
+    "$M/2d$ for real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
     judge=judge_values,
     controls={"relu": RELU, "starts instead of ends": STARTS},
     rivals={"quaternionic type taken for real": quaternionic_as_real, "a quarter of the energy, as printed": QUARTER},
@@ -369,9 +369,9 @@ SET = STUDY.claim(
 FLATNESS = STUDY.claim(
     id="li2.flatness",
     title="How many flat directions each maximum has",
-    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the Hessian of the energy on the unit "
-    "sphere has at a maximum in an irrep of degree d $3(d-1)$ zero eigenvalues for real type, so none if d = 1, $6d - 4$ for a "
-    "complex pair and $6d - 6$ for quaternionic type.",
+    statement=r"In the reduced dynamics of one node with square activation $\sigma = x^2$ on all pairs, the Hessian of the "
+    "energy on the unit sphere has, at a maximum in an irrep of degree d, $3(d-1)$ zero eigenvalues for real type (none if d = "
+    "1), $6d - 4$ for a complex pair and $6d - 6$ for quaternionic type.",
     judge=judge_flatness,
     controls={"the eigenvalues of another group": jd.rolled(measured_zeros="group")},
     rivals={
@@ -387,9 +387,9 @@ CYCLIC = STUDY.claim(
     id="li2.cor2",
     talks=("grokking:li2-corollary-2", "grokking:li2-corollary-2-values"),
     title="For modular addition a node ends with a single frequency",
-    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs of residues modulo M, the weights for both "
-    "operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the alternating sign "
-    "of even M.",
+    statement=r"In the reduced dynamics of one node with square activation $\sigma = x^2$ on all pairs of residues modulo M, the "
+    "weights for both operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the "
+    "alternating sign of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
     tested="{starts} random starts on residues modulo 7 and 8 (at the paper's scale 15, too), followed for {steps} steps of "
