@@ -130,8 +130,8 @@ NODES = STUDY.claim(
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the flow of "
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "
     "squared weights at the end: for more than half of the nodes of a network on average, also of those with more than half of "
-    "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or the "
-    "published rule of magnitude and alignment of both layers at the start, which takes no flow.",
+    "their squared weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or "
+    "the published rule of magnitude and alignment of both layers at the start, which takes no flow.",
     bounds=jd.tuned(on="0:64", confirmed_on="96000000:96000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
@@ -139,10 +139,10 @@ DIHEDRAL = STUDY.claim(
     id="li2.stage2_nodes_dihedral",
     title="Forecast of nodes on a group that is not commutative",
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains on the dihedral group of 14 elements, "
-    "which is not commutative, until they generalise, the flow of both layers of a single node forecasts from its "
-    "start the irrep with the largest share of its squared weights at the end: for more than half of the "
-    "nodes of a network on average, also of those with more than half of their weights in one irrep, and for 10 percentage "
-    "points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers there.",
+    "which is not commutative, until they generalise, the flow of both layers of a single node forecasts from its start the "
+    "irrep with the largest share of its squared weights at the end: for more than half of the nodes of a network on average, "
+    "also of those with more than half of their squared weights in one irrep, and for 10 percentage points more of the nodes "
+    "than the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
@@ -154,8 +154,9 @@ ADAM = STUDY.claim(
     title="Forecast of nodes in networks that Adam trains",
     statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, too, the gradient flow of both layers of "
     "a single node forecasts from its start the irrep with the largest share of its squared weights at the end: for more than "
-    "half of the nodes of a network on average, also of those with more than half of their weights in one irrep, and for 10 "
-    "percentage points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers there.",
+    "half of the nodes of a network on average, also of those with more than half of their squared weights in one irrep, and "
+    "for 10 percentage points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers "
+    "there.",
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
@@ -168,8 +169,8 @@ RELU = STUDY.claim(
     title="Forecast of nodes in ReLU networks",
     statement="In ReLU networks that gradient descent with momentum trains until they generalise, the flow of both layers of a "
     "single node forecasts from its start the irrep with the largest share of its squared weights at the end for more than two "
-    "fifths of the nodes of a network on average, also of those with more than half of their weights in one irrep, and for 5 "
-    "percentage points more of the nodes than the largest irrep of the start does.",
+    "fifths of the nodes of a network on average, also of those with more than half of their squared weights in one irrep, and "
+    "for 5 percentage points more of the nodes than the largest irrep of the start does.",
     quick=STUDY.quick.replace(activation="relu", lr=0.35, epochs=500, every=20),
     paper=STUDY.paper.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
     seeds=32,
