@@ -44,7 +44,7 @@ class Paths:
     groups: tuple[str, ...] = ("7", "S3", "Q8")
     activation: Activation = "square"
     starts: int = jd.field(12, at_least=1)
-    steps: int = jd.field(300, at_least=1)
+    steps: int = jd.field(300, at_least=100)  # fewer do not converge
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and groups with a single irrep but the trivial one."""
@@ -253,11 +253,12 @@ CLAIMS = (
         id="li2.apart",
         talks=("grokking:li2-theorem-2-apart",),
         title="Between maxima in different irreps every path falls, to a known depth",
-        statement=r"Nodes with $\sigma = x^2$ on all pairs: with a share t of the squared norm in irrep k the energy is at most "
-        r"$e_k t^2 + e'_k (1 - t)^2$, where $e_k$ is the energy of the maxima in k and $e'_k$ the largest one in other irreps. So "
-        r"every path from a maximum in p to one in q falls to $\min_{k \in \{p, q\}} e_k e'_k / (e_k + e'_k)$ at least, half of "
-        "the maximum between two frequencies of odd M, and arcs between maxima fall no further. Inside one irrep maxima are not "
-        "apart: turning their directions joins them at one energy, except for the four in a real irrep of degree 1.",
+        statement=r"Nodes of norm 1 with $\sigma = x^2$ on all pairs: with a share t of the squared norm in irrep k the energy is "
+        r"at most $e_k t^2 + e'_k (1 - t)^2$, where $e_k$ is the energy of the maxima in k (and its conjugate) and $e'_k$ the "
+        r"largest one in other irreps. So every path from a maximum in p to one in q falls to $\min_{k \in \{p, q\}} e_k e'_k / "
+        "(e_k + e'_k)$ at least, half of the maximum between two frequencies of odd M, and arcs between maxima fall no further, if "
+        "need be by way of one of the largest energy. Inside one irrep that is not real of degree 1 maxima are not apart: turning "
+        "their directions joins them at one energy.",
         evidence="algebra",
         judge=judge,
         decides={"every path": ("highest energy at a share over the predicted one", "energies mix as shares do")},

@@ -32,6 +32,11 @@ class Sample:
     each: int = jd.field(12, at_least=2)
     inputs: int = jd.field(6, at_least=1)
 
+    def __post_init__(self) -> None:
+        """Refuse inputs that cannot be whitened."""
+        samples = self.classes * self.each
+        jd.require(self, self.inputs < samples, f"inputs is below {samples}, the number of samples", "inputs", "classes", "each")
+
 
 def one_hot(s: Sample, x: Float[Array, "n i"], key: PRNGKeyArray) -> Float[Array, "n M"]:
     """Labels by the rank of a noisy linear score, so that classes have the wanted sizes."""
@@ -112,10 +117,10 @@ CLAIMS = (
     ).claim(
         id="li2.cca",
         title="A node's energy measures its correlation with the targets",
-        statement=r"With $M$ classes of one size and $n$ pairs, a node's energy is $\frac{n}{2M} \|\tilde f\|^2 \rho^2$, with "
-        r"$\tilde f$ its output without the mean and $\rho$ its multiple correlation with the targets, for any activation; the "
-        r"largest energy of linear nodes with whitened inputs is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical "
-        "correlation of inputs and targets.",
+        statement=r"An identity: with $M$ classes of one size and $n$ samples, a node's energy is $\frac{n}{2M} \|\tilde f\|^2 "
+        r"\rho^2$, with $\tilde f$ its output without the mean and $\rho$ its multiple correlation with the targets, for any "
+        r"activation; the largest energy of linear nodes of norm 1 on whitened inputs $\tilde X$ ($\tilde X^\top \tilde X = I$) "
+        r"is $\frac{n}{2M} \rho_1^2$, with $\rho_1$ the first canonical correlation of inputs and targets.",
         talks=("grokking:li2-cca",),
         bounds="derived: float64 rounding of singular value decompositions",
         judge=judge,

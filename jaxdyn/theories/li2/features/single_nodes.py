@@ -57,6 +57,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     peaks = energy.peaks(irreps)
     k_data, k_init = jax.random.split(key)  # as in ``train``
     d, p = data(s, k_data), model.init(k_init, irreps.group.order, s.hidden, s.dtype)
+    p = p._replace(v=p.v * jnp.asarray(s.top, s.dtype))
     ahead = forecast(p, targets(d, s), jax.random.fold_in(key, 1), s, irreps)
     exact = jnp.asarray([peak.energy for peak in peaks])
 

@@ -274,11 +274,11 @@ CURVES = jd.Study(
         "grokking:li2-component-dynamics",
     ),
     title="While outputs are small, each node follows its own flow",
-    statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the energies "
-    "and purities of the hidden nodes follow the flow of each node alone, with the trainer's rate and decay and with momentum "
-    "as inertia, as long as that flow's outputs are below half of the targets. Means over a network's nodes agree within 10% "
-    "of their change in that time, and the flow explains over 90% of the variance between nodes in how much they grow, on "
-    "average over networks.",
+    statement=r"In networks with square activation $\sigma = x^2$ that gradient descent with momentum trains until they "
+    "generalise, the energies and purities of the hidden nodes follow the flow of each node alone, with the trainer's rate and "
+    "decay and with momentum as inertia, as long as that flow's outputs are below half of the targets. Means over a network's "
+    "nodes agree within 10% of their change in that time, and the flow explains over 90% of the variance between nodes in how "
+    "much they grow, on average over networks.",
     bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
     controls={"the nodes of another network": jd.rolled(measured_height="seed")},
     rivals={
@@ -301,7 +301,8 @@ UNTIL_WHEN = jd.Study(
     judge=judge_until,
     evidence="network",
     tested="Networks of {hidden} nodes on {share} of the pairs of residues modulo {group}, rates {lr}, decay {decay}, {epochs} "
-    "epochs; {seeds} seeds. Nodes are independent until the share of them in the irrep forecast is largest.",
+    "epochs; {seeds} seeds. Nodes are independent until the share of them in the irrep forecast is largest; runs in which that is "
+    "at the first or last record are left out.",
     source="arXiv:2509.21519, section 4",
 ).claim(
     id="li2.stage2_until",
@@ -309,7 +310,7 @@ UNTIL_WHEN = jd.Study(
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains, nodes turn to the irrep in which "
     "the flow of the node alone ends, until they interact. Measured: that training time, epochs times rate, compared with the "
     "time at which the flow's own outputs are half of the targets, and how both depend on the number of nodes K and on the "
-    "rate. It is not told apart from a time that does not depend on K.",
+    "rate.",
     expected="measured",
     rivals={
         "outputs are sums over nodes: inverse in K": {WIDTH: -1.0},

@@ -130,8 +130,8 @@ NODES = STUDY.claim(
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the flow of "
     "both layers of a single node, towards the targets, forecasts from its start the irrep with the largest share of its "
     "squared weights at the end: for more than half of the nodes of a network on average, also of those with more than half of "
-    "their weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or the "
-    "published rule of magnitude and alignment of both layers at the start, which takes no flow.",
+    "their squared weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or "
+    "the published rule of magnitude and alignment of both layers at the start, which takes no flow.",
     bounds=jd.tuned(on="0:64", confirmed_on="96000000:96000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
@@ -139,10 +139,10 @@ DIHEDRAL = STUDY.claim(
     id="li2.stage2_nodes_dihedral",
     title="Forecast of nodes on a group that is not commutative",
     statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains on the dihedral group of 14 elements, "
-    "which is not commutative, until they generalise, the flow of both layers of a single node forecasts from its "
-    "start the irrep with the largest share of its squared weights at the end: for more than half of the "
-    "nodes of a network on average, also of those with more than half of their weights in one irrep, and for 10 percentage "
-    "points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers there.",
+    "which is not commutative, until they generalise, the flow of both layers of a single node forecasts from its start the "
+    "irrep with the largest share of its squared weights at the end: for more than half of the nodes of a network on average, "
+    "also of those with more than half of their squared weights in one irrep, and for 10 percentage points more of the nodes "
+    "than the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
@@ -152,10 +152,11 @@ DIHEDRAL = STUDY.claim(
 ADAM = STUDY.claim(
     id="li2.stage2_nodes_adam",
     title="Forecast of nodes in networks that Adam trains",
-    statement="In networks that Adam trains, too, the gradient flow of both layers of a single node forecasts from its start "
-    "the irrep with the largest share of its squared weights at the end: for more than half of the nodes of a network on "
-    "average, also of those with more than half of their weights in one irrep, and for 10 percentage points more of the nodes "
-    "than the largest irrep of the start, or magnitude and alignment of both layers there.",
+    statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, too, the gradient flow of both layers of "
+    "a single node forecasts from its start the irrep with the largest share of its squared weights at the end: for more than "
+    "half of the nodes of a network on average, also of those with more than half of their squared weights in one irrep, and "
+    "for 10 percentage points more of the nodes than the largest irrep of the start, or magnitude and alignment of both layers "
+    "there.",
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
@@ -166,10 +167,10 @@ ADAM = STUDY.claim(
 RELU = STUDY.claim(
     id="li2.stage2_nodes_relu",
     title="Forecast of nodes in ReLU networks",
-    statement="In ReLU networks the flow of both layers of a single node forecasts from its start the irrep with the largest "
-    "share of its squared weights at the end for more than two fifths of the nodes of a network on average, also of those with "
-    "more than half of their weights in one irrep, and for 5 percentage points more of the nodes than the largest irrep of the "
-    "start does.",
+    statement="In ReLU networks that gradient descent with momentum trains until they generalise, the flow of both layers of a "
+    "single node forecasts from its start the irrep with the largest share of its squared weights at the end for more than two "
+    "fifths of the nodes of a network on average, also of those with more than half of their squared weights in one irrep, and "
+    "for 5 percentage points more of the nodes than the largest irrep of the start does.",
     quick=STUDY.quick.replace(activation="relu", lr=0.35, epochs=500, every=20),
     paper=STUDY.paper.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
     seeds=32,
@@ -205,10 +206,10 @@ CLAIMS = (
         id="li2.stage2_nodes_naive",
         title="The same forecast from the hidden weights alone",
         form="energy",
-        statement="In the same networks the irrep with the largest share of a node's squared weights at the end is that of the "
-        "maximum to which the energy $E(w)$ of its hidden weights alone climbs, as if the node had no top layer: for more than "
-        "half of the nodes of a network on average, and for 10 percentage points more of them than the largest irrep of the "
-        "start.",
+        statement=r"In networks with $\sigma = x^2$ that gradient descent with momentum trains until they generalise, the irrep "
+        "with the largest share of a node's squared weights at the end is that of the maximum to which the energy $E(w)$ of its "
+        "hidden weights alone climbs, as if the node had no top layer: for more than half of the nodes of a network on average, "
+        "and for 10 percentage points more of them than the largest irrep of the start.",
     ),
     DIHEDRAL,
     ADAM,

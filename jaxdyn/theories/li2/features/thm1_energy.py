@@ -238,8 +238,9 @@ SHARES = ENERGY.claim(
     talks=("grokking:li2-energy-group",),
     title="A node's energy splits into one term per irrep",
     statement=r"An identity for all pairs and $\sigma = x^2$: a node's energy is a sum over the irreps k of the group, of "
-    r"degrees $d_k$, $E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, where $\hat u_k$, $\hat v_k$ are the "
-    "Fourier blocks of the weights for the two operands; each term is the energy of the class sums projected on irrep k.",
+    r"degrees $d_k$, $E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$ for M elements, where $\hat u_k$, "
+    r"$\hat v_k$ are the blocks, by the unitary Fourier transform, of the weights u for the first operand and v for the inverse "
+    "of the second; each term is the energy of the class sums projected on irrep k.",
     source=f"corrected from {SOURCE}, equations 20 and 21",
     judge=judge_shares,
     controls={"the energies of another node": jd.rolled(measured_shares="node", measured_energy="node")},
@@ -257,9 +258,9 @@ CLAIMS = (
             "grokking:li2-theorem-1",
         ),
         title="Early on each hidden node climbs the gradient of an energy",
-        statement=r"An identity (the chain rule): when the top layer leaves zero along $\tilde F^\top \tilde Y$, a hidden node "
-        r"w moves along $\nabla E(w)$ to first order, with the energy $E(w) = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$ of inputs "
-        r"X, activation $\sigma$ and targets $\tilde Y$ minus their means.",
+        statement=r"An identity (the chain rule): when the top layer leaves zero along $\tilde F^\top \tilde Y$, the features and "
+        r"targets minus their means, a hidden node w moves along $\nabla E(w)$ to first order in the top layer, with the energy "
+        r"$E(w) = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$ of inputs X and activation $\sigma$.",
         judge=judge_gradient,
         evidence="algebra",
         bounds="derived: float64 rounding of two gradients",
@@ -276,10 +277,10 @@ CLAIMS = (
         title="Printed: an irrep's energy is a squared trace",
         statement="As printed: with S the matrix whose products with the permutations $R_h$ of the regular representation, "
         r"but for the trivial irrep, give the energy $\frac12 \sum_h \langle \tilde R_h, S \rangle^2$ (for all pairs "
-        r"and $\sigma = x^2$ the node's cross terms $2 u v^\top$ of the weights $u$ and $v$ for the two operands), "
-        r"that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r \mathrm{tr}\, \hat S_{k,r}|^2$, with the "
-        "blocks of S in the copies r of the irreps k, of degrees $d_k$. A squared trace stands for the squared norm "
-        "of a block, which is right for commutative groups alone.",
+        r"and $\sigma = x^2$ the node's cross terms $2 u v^\top$ of the weights $u$ for the first operand and $v$ for the inverse "
+        r"of the second), that energy is $\frac{M}{2} \sum_{k \neq 0} \frac{1}{d_k} |\sum_r \mathrm{tr}\, \hat S_{k,r}|^2$, with "
+        "the blocks of S in the copies r of the irreps k, of degrees $d_k$. A squared trace stands for the squared norm "
+        "of a block, which is right for commutative groups.",
         printed=r"talk grokking, energy for group input: $\frac{1}{2} \sum_{h} \langle \tilde{R}_h, S \rangle_F^2 = \frac{M}{2} "
         r"\sum_{k \neq 0} \frac{1}{d_k} \left| \sum_{r} \operatorname{tr}(\hat{S}_{k,r}) \right|^2$",
         source=f"{SOURCE}, equations 20 and 21",

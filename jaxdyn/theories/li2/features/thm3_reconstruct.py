@@ -305,9 +305,9 @@ CLAIMS = (
         id="li2.thm3_tight",
         talks=("grokking:li2-theorem-3-count",),
         title="An exact fit by as many pairs of nodes as an irrep's degree cubed",
-        statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, pairs of nodes made of matrix "
-        r"coefficients, $u = C_{ir}$, $v = \bar C_{jr}$ for all i, j, r of each irrep k of degree $d_k$ but the trivial one, "
-        r"fit the targets exactly, $K = 2\sum_{k \neq 0} d_k^3$ nodes in all.",
+        statement=r"A construction for all pairs and $\sigma = x^2$: with complex weights, pairs of nodes $[u; \pm Pv]$ made of "
+        r"matrix coefficients, $u = C_{ir}$, $v = \bar C_{jr}$ for all i, j, r of each irrep k of degree $d_k$ but the trivial one "
+        r"(P inverts the group element), fit the targets exactly, $K = 2\sum_{k \neq 0} d_k^3$ nodes in all.",
         source="new; improves the count of arXiv:2509.21519, theorem 3",
         judge=judge_tight,
         decides={
@@ -340,10 +340,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.real_sym_limit",
-        title="With equal real weights an element is confused with its inverse",
-        statement=r"A construction for all pairs and $\sigma = x^2$: real pairs of nodes with equal weights for both operands, "
-        "v = u, fit one half of the target of each element h and one half of that of its inverse exactly, and no more: of the "
-        r"squared targets $N / 2(M - 1)$ is left, N being the number of the M elements with $h^2 \neq e$.",
+        title="With real weights and v = u an element is confused with its inverse",
+        statement=r"A construction for all pairs and $\sigma = x^2$: with real weights, enough random pairs of nodes $[u; \pm Pv]$ "
+        "in each irrep, with v = u (P inverts the group element), fit one half of the target of each element h and one half of "
+        r"that of its inverse exactly, and no more: of the squared targets $N / 2(M - 1)$ is left, N being the number of the M "
+        r"elements with $h^2 \neq e$.",
         judge=judge_tied,
         decides={"exactly": ("squared distance from the symmetric half, over its square", "v free")},
         controls={"v free": jd.Control(untied, breaks="v = u"), "one pair fewer": jd.Control({"missing": 1.0}, breaks="exactly")},

@@ -341,10 +341,11 @@ STUDY = jd.Study(
     paper_seeds=4,
     source="arXiv:2509.21519, theorem 4",
     evidence="reduced",
-    tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs: {subsets} sets per "
-    "run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than a threshold of its squared norm is in "
-    f"the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo primes for M, for d groups of like order "
-    "with irreps of several degrees.",
+    tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs for {steps} steps of "
+    "{step} of its norm: {subsets} sets per run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than "
+    f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo "
+    "primes for M; for d groups of like order with irreps of several degrees, where the threshold is on what exceeds a random "
+    "node's share in the irrep.",
 )
 
 CLAIMS = (

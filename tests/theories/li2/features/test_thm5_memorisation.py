@@ -28,7 +28,7 @@ def test_distinct_ends_are_counted(x64):
 
 @pytest.mark.slow
 def test_probabilities_that_are_given_are_used():
-    ds = jd.sweep(trial, jd.grid(OneTarget, group="3", p=(1.0, 3.0, 6.0), starts=64), 1)
+    ds = jd.sweep(trial, jd.grid(OneTarget, group="3", p=(1.0, 3.0, 6.0), starts=256), 1)
     np.testing.assert_allclose(ds.p.isel(seed=0), (0.1, 0.3, 0.6))
     relu = np.array([1, 3, 6]) * np.sqrt(2 / 46)
     np.testing.assert_allclose(ds.measured_strength.sel(activation="relu").isel(seed=0), relu, atol=1e-6)
