@@ -328,8 +328,7 @@ CLAIMS = (
         title="Which way to replace text by codes trains best?",
         statement="How many problems does a network solve that was trained with a random number $m$ of trace tokens replaced by "
         "codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a curriculum in "
-        "which $m$ grows, or with codes renamed at random in each example? (Over six starts it solves fewer at the end than "
-        "the first three.)",
+        "which $m$ grows, or with codes renamed at random in each example?",
         talks=("practical:assort-better",),
         expected="measured",
         recorded={

@@ -83,10 +83,11 @@ CLAIMS = (
         id="joma.linear_attention",
         bounds="derived: the solver's tolerance, a relative 1e-11 a step",
         title="Under linear attention weights grow exponentially, without blow-up",
-        statement="Linear nodes with linear attention and stationary upper gradients grow, without blow-up, as $w_l = w_l(0) "
-        r"\cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, $z_l = z_l(0)\cosh\|\Delta_l\|t + w_l(0) \sinh\|\Delta_l\|t$ "
-        r"for up to four times the blow-up time of exp attention ($z_l$: logit of token $l$, $\Delta_l$: its saliency, "
-        r"$w_l$: the component of its weights along $\Delta_l$).",
+        statement="Under gradient flow at equal rates of weights and logits linear nodes with linear attention of one query "
+        "over orthonormal embeddings and stationary upper gradients grow, without blow-up, as $w_l = w_l(0) "
+        r"\cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, $z_l = z_l(0)\cosh\|\Delta_l\|t + w_l(0) \sinh\|\Delta_l\|t$ for "
+        r"up to four times the blow-up time of exp attention ($z_l$: logit of token $l$, $\Delta_l$: its saliency, $w_l$: the "
+        r"component of its weights along $\Delta_l$).",
         tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
         "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "
         "exp attention from random logits of size {depth} and weights of size {start_v}; seeds: {seeds}.",
@@ -103,9 +104,10 @@ CLAIMS = (
         id="joma.zero_start",
         talks=("training:joma-zero-start",),
         title="Linear attention started at zero does not move",
-        statement="For linear nodes with linear attention and stationary upper gradients, zero logits $z$ and zero weights $V$ "
-        "are a fixed point of training; from $V = 0$ the weights are in proportion to the logits of the start, $V_l = "
-        r"z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$ for token $l$ with saliency $\Delta_l$.",
+        statement="For linear nodes with linear attention of one query over orthonormal embeddings and stationary upper "
+        "gradients, zero logits $z$ and zero weights $V$ are a fixed point of training; from $V = 0$, under gradient flow at "
+        "equal rates of weights and logits, the weights are in proportion to the logits of the start, $V_l = z_l(0) "
+        r"\sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$ for token $l$ with saliency $\Delta_l$.",
         decides={"in proportion": ("order of V's size in the size of z(0)", "V starts away from zero")},
         tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
         "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "

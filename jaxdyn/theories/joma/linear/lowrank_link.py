@@ -294,10 +294,11 @@ CLAIMS = (
     LINK.claim(
         id="joma.lowrank_link",
         title="Near a minimum the gradient's rank falls and returns, row after row",
-        statement=r"Near a critical point $\mu$ with curvature one, the gradient flow of the weights $V$ of a layer with exp "
-        r"attention and several linear nodes follows $\dot V_l = e^{\|V_l\|^2/2}(\mu_l - V_l)$ for row $l$: $V_l = "
-        r"a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = \|\mu_l\|^2/2$. The stable rank of $\dot V$ "
-        "first falls, by a factor of at least 1.2 on average, and then returns, by a factor of at least 1.2 on average.",
+        statement=r"Near a critical point $\mu$ with curvature one, the gradient flow from zero of the weights $V$ of a layer "
+        r"with exp attention and several linear nodes, at equal rates of weights and logits, follows $\dot V_l = "
+        r"e^{\|V_l\|^2/2}(\mu_l - V_l)$ for row $l$: $V_l = a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = "
+        r"\|\mu_l\|^2/2$. The stable rank of $\dot V$ first falls, by a factor of at least 1.2 on average, and then returns, "
+        "by a factor of at least 1.2 on average.",
         judge=judge_link,
         controls={
             "no attention (the stable rank is constant)": {"attention": "none"},
@@ -316,12 +317,12 @@ CLAIMS = (
         id="joma.lowrank_link_trained",
         talks=("training:joma-low-rank",),
         title="In trained blocks the gradient's rank dips, returns and falls again",
-        statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample, the "
-        r"stable ranks of the weights $V$ and of their gradient follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} "
-        r"V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$ ($p_l$: share of the token, $y_l$: its mean target), with an "
-        "error of first order in the step size, and to 3% when extrapolated to step size 0. On average the gradient's "
-        "stable rank first falls by a factor of 1.05 to 1.25, returns by at least 1.3 and then falls again by at least "
-        "1.4; in most runs this last fall is the larger one.",
+        statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample at "
+        "equal rates of weights and logits, which start at zero, the stable ranks of the weights $V$ and of their gradient "
+        r"follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$ ($p_l$: "
+        "share of the token, $y_l$: its mean target), with an error of first order in the step size, and to 3% when "
+        "extrapolated to step size 0. On average the gradient's stable rank first falls by a factor of 1.05 to 1.25, returns "
+        "by at least 1.3 and then falls again by at least 1.4; in most runs this last fall is the larger one.",
         decides={
             "first": (
                 "srank(gradient) at the start over its lowest value before it returns",
@@ -347,9 +348,9 @@ CLAIMS = (
     dataclasses.replace(TRAINED, bounds=None, source="ours; the question: arXiv:2310.00535, section 3.3").claim(
         id="joma.lowrank_link_many",
         title="What learned attention does to the gradient's rank in full blocks",
-        statement="In blocks with softmax self-attention, tanh nodes and all tokens in each sample, trained by gradient descent "
-        "on squared error, how much further does the stable rank of the gradient of the MLP's weights return, and how "
-        "much higher is it at the end, than in the same blocks with attention as at the start?",
+        statement="In blocks with softmax self-attention, tanh nodes and all tokens in each sample, trained by gradient "
+        "descent on squared error, how much further does the stable rank of the gradient of the MLP's weights return, and "
+        "how much higher is it at the end, than in the same blocks with attention as at the start?",
         tested="Blocks with softmax self-attention, {nodes} tanh nodes, {tokens} tokens in each of {samples} samples and "
         "{queries} queries, trained by gradient descent on squared error; steps of {eta}, 48 records {span} apart, "
         "learning rate of the logits {ratio} times that of the weights; seeds: {seeds}.",

@@ -290,9 +290,9 @@ CLAIMS = (
         id="joma.fig4",
         talks=("training:joma-figure-4",),
         title="The numbers behind Figure 4's fall and rise of the entropy",
-        statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ with $T "
-        "= 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one "
-        "step). The text's logits $v^2/2$ do not give these numbers.",
+        statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ "
+        "with $T = 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and "
+        "one step). The text's logits $v^2/2$ do not give these numbers.",
         decides={"minimum": ("entropy at the minimum", "the text's logits, v^2/2")},
         tested=r"The recursion itself, with the figure's ten critical values $\mu$, steps $\eta$ of {eta} and all weights $v$ "
         "at {start} in the beginning.",
