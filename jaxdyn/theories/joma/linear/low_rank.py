@@ -121,7 +121,7 @@ CLAIMS = (
         ),
         title="Under exp attention the gradient's rank falls to one at the blow-up",
         statement="For several linear nodes with exp attention of one query over orthonormal embeddings and stationary upper "
-        "gradients, under gradient flow at equal rates of weights $V$ and logits, which start at zero, row $l$ moves on the "
+        "gradients, under gradient flow at equal rates of weights $V$ and logits, the latter from zero, row $l$ moves on the "
         r"line $V_l(0) + a_l\Delta_l$ ($\Delta_l$: its saliency) by the closed form of one node, with $\|\Delta_l\|$ in place "
         r"of $|\Delta_l|$: $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2}(V \circ V - V(0) \circ V(0))1))\Delta$. When "
         r"the largest row reaches norm 6, $\dot V$ has stable rank 1; with 1% of the time to the blow-up left it is at most "

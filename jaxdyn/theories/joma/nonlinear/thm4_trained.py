@@ -156,7 +156,7 @@ CLAIMS = (
         id="joma.thm4_separate",
         title="Where tokens do not interact, attention enters the last rate twice",
         statement="In a block with exp attention and linear nodes, trained on squared error with one token a sample at equal "
-        r"rates of weights and logits, which start at zero, row $l$ of the weights $V$ approaches its limit $\mu_l$ at the "
+        r"rates of weights and logits, the latter from zero, row $l$ of the weights $V$ approaches its limit $\mu_l$ at the "
         r"rate $p_l\,e^{\|\mu_l\|^2 - \|v_l(0)\|^2}$ with several nodes, where what is left in the end lies across $\mu_l$, "
         r"and at $1 + \|\mu_l\|^2$ times that with one node, along $\mu_l$ ($p_l$: share of token $l$; to 1%, extrapolated to "
         "step size 0). Theorem 4 has half that exponent.",
