@@ -133,8 +133,9 @@ STUDY = jd.Study(
     seeds=20,
     paper_seeds=64,
     evidence="flow",
-    tested=r"One JoMA block (attention {attention}, activation {phi}) with unit embeddings along $U = (1-\epsilon)Q + \epsilon "
-    r"G$, Q orthonormal and G random, $\epsilon$ = {epsilon}; gradient flow of its squared loss to t = {horizon}; {seeds} seeds.",
+    tested=r"One JoMA block (attention {attention}, activation {phi}) with unit embeddings along $U = (1-\epsilon)Q + "
+    r"\epsilon G$, Q orthonormal and G random, $\epsilon$ = {epsilon}; gradient flow of its squared loss to t = {horizon}; "
+    "{seeds} seeds.",
     source="derived from arXiv:2310.00535, Theorem 1 without its assumption of orthogonal embeddings",
 )
 
