@@ -73,6 +73,10 @@ EXP = {
         {"attention": "exp", "horizon": 0.2}, why="Exp attention blows up within the claim's time, so its run has to end earlier."
     )
 }
+UNEQUAL = {
+    "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+    "attention learns 1.5 times as fast": jd.Control({"ratio": 1.5}, breaks="equal rates"),
+}
 STILL = {
     "nothing moves": jd.off(predicted_z="initial_z", predicted_v="initial_v"),
     "attention does not learn": jd.swap(predicted_z="initial_z", predicted_v="straight"),
@@ -94,7 +98,7 @@ CLAIMS = (
         quick=ONE.replace(start_v=[0.0, 0.5]),
         paper=PAPER.replace(start_v=[0.0, 0.5]),
         judge=hyperbolic_judge,
-        controls={**EXP, "attention learns 1.5 times as fast": {"ratio": 1.5}},
+        controls={**EXP, **UNEQUAL},
         rivals=STILL,
         plot=hyperbolic_plot,
         caption=r"Norms of $z$ and of $V$ against time in units of the blow-up time $t^*$ of exp attention (vertical line): "
@@ -116,7 +120,7 @@ CLAIMS = (
         quick=ONE.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         paper=PAPER.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         judge=zero_judge,
-        controls={**EXP, "V starts away from zero": {"start_v": 0.1}},
+        controls={**EXP, **UNEQUAL, "V starts away from zero": {"start_v": 0.1}},
         rivals=STILL,
         plot=zero_plot,
         caption=r"Norm of $V$ at the last time against the size of $z(0)$; points are medians over the runs, bars their full "

@@ -109,6 +109,7 @@ STUDY = jd.Study(
     r"flow against the derived and the printed form; one point per entry, time and seed.",
 )
 
+SLOWER = jd.Control({"ratio": 0.5}, breaks="equal rates")
 FASTER = jd.Control({"ratio": 1.5, "horizon": 0.7}, why="Faster attention blows up earlier, so its run has to end earlier.")
 
 CLAIMS = (
@@ -135,6 +136,7 @@ CLAIMS = (
         controls={
             "the two largest rows of Δ have equal norm": {"tie": 1.0},
             "no attention (the stable rank is constant)": {"attention": "none"},
+            "attention learns half as fast": SLOWER,
             "attention learns 1.5 times as fast": FASTER,
             "gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3},
         },
@@ -171,7 +173,11 @@ CLAIMS = (
         paper=PAPER.replace(nodes=1),
         form="printed",
         judge=row_sum_judge,
-        controls={"three nodes": {"nodes": 3}, "attention learns 1.5 times as fast": FASTER},
+        controls={
+            "three nodes": {"nodes": 3},
+            "attention learns half as fast": SLOWER,
+            "attention learns 1.5 times as fast": FASTER,
+        },
         rivals={"V keeps the speed of its start": jd.off(predicted_path="unattended")},
     ),
 )

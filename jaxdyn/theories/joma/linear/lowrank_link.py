@@ -304,7 +304,8 @@ CLAIMS = (
         judge=judge_link,
         controls={
             "no attention (the stable rank is constant)": {"attention": "none"},
-            "attention learns 1.5 times as fast": {"ratio": 1.5},
+            "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+            "attention learns 1.5 times as fast": jd.Control({"ratio": 1.5}, breaks="equal rates"),
         },
         rivals={
             "attention does not learn": jd.off(
@@ -336,7 +337,8 @@ CLAIMS = (
         judge=judge_trained,
         controls={
             "attention stays as at the start (the gradient's stable rank is constant)": {"ratio": 0.0},
-            "attention learns twice as fast": {"ratio": 2.0},
+            "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+            "attention learns twice as fast": jd.Control({"ratio": 2.0}, breaks="equal rates"),
             "all tokens in each sample": {"context": "many"},
         },
         rivals={
