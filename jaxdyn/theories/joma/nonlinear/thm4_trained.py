@@ -159,7 +159,7 @@ CLAIMS = (
         r"rates of weights and logits, the latter from zero, row $l$ of the weights $V$ approaches its limit $\mu_l$ at the "
         r"rate $p_l\,e^{\|\mu_l\|^2 - \|v_l(0)\|^2}$ with several nodes, where what is left in the end lies across $\mu_l$, "
         r"and at $1 + \|\mu_l\|^2$ times that with one node, along $\mu_l$ ($p_l$: share of token $l$; to 1%, extrapolated to "
-        "step size 0 from steps at which the fastest row is stable: target rows of norm up to 1.2 or 1.5). Theorem 4 has "
+        "step size 0 from steps at which the fastest row is stable: target rows of norm up to 1.5). Theorem 4 has "
         "half that exponent.",
         tested="A block with exp attention over {tokens} tokens and {nodes} linear nodes, one token a sample, no residual "
         "path, fits the outputs of another one, whose rows of weights have norms from {low} to {high}, plus noise of size "
