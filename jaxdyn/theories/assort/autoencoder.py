@@ -84,8 +84,9 @@ CLAIMS = (
     STUDY.claim(
         id="assort.autoencoder",
         title="A small autoencoder learns codes for pieces of search logs",
-        statement="On average over runs, a trained autoencoder with 32 codes restores more than half of the tokens of new logs of "
-        "searches from their codes, and its codebook does not collapse: the perplexity of the codes stays above 16, whether the "
+        statement="On average over runs, a trained autoencoder with 32 codes, which start from the encoder's vectors of as "
+        "many chunks, restores more than half of the tokens of new logs of searches, which have 90 different chunks, from "
+        "its codes, and its codebook does not collapse: the perplexity of the codes is above 16 in the end, whether the "
         "codebook moves by its gradient or as averages.",
         talks=("practical:assort-figure-vqvae",),
         bounds=jd.tuned(on="0:6", confirmed_on="4000:4006"),

@@ -149,9 +149,9 @@ CLAIMS = (
     STUDY.claim(
         id="assort.capacity",
         title="K codes restore at most the K most frequent chunks",
-        statement="An autoencoder with $K$ codes, each of which stands for one chunk of tokens, restores at most the sum of the "
-        "$K$ largest frequencies of chunks, and explicit weights attain this: all chunks are restored if and only if at most "
-        "$K$ different ones occur.",
+        statement="An autoencoder with $K$ codes, each of which stands for one chunk of tokens, restores at most the sum of "
+        "the $K$ largest frequencies of chunks, and explicit weights attain this: all chunks are restored if and only if at "
+        "most $K$ different ones occur.",
         decides={
             "if and only if": (
                 "share not restored over the least possible, more chunks than codes",

@@ -123,10 +123,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="assort.hybrid",
-        title="Replacing the first m tokens of a trace by codes loses nothing",
+        title="A trace that mixes codes and text can be opened token by token",
         statement="If the first $m$ of the $t$ tokens of a trace give way to codes of $r$ tokens each, written between two "
-        r"delimiters, there are $k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and the codes' texts "
-        "restore the trace token by token.",
+        r"delimiters, there are $k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and whoever has the text "
+        "of each code restores the trace token by token.",
         talks=("practical:assort-figure-mixing",),
         judge=judge_hybrid,
         controls={

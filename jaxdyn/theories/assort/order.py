@@ -326,10 +326,9 @@ CLAIMS = (
     STUDY.claim(
         id="assort.order",
         title="Which way to replace text by codes trains best?",
-        statement="How many problems does a network solve that was trained with a random number $m$ of trace tokens replaced by "
-        "codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a curriculum in "
-        "which $m$ grows, or with codes renamed at random in each example? (Over six starts it solves fewer at the end than "
-        "the first three.)",
+        statement="How many problems does a network solve that was trained with a random number $m$ of trace tokens replaced "
+        "by codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a "
+        "curriculum in which $m$ grows, or with codes renamed at random in each example?",
         talks=("practical:assort-better",),
         expected="measured",
         recorded={
@@ -359,9 +358,9 @@ CLAIMS = (
     STUDY.claim(
         id="assort.used",
         title="How many codes does a network write if trained with a random number?",
-        statement="How many codes does a network that was trained with a random number of codes write when it is free to, how "
-        "many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at random in "
-        "each example?",
+        statement="How many codes does a network that was trained with a random number of codes write when it is free to, "
+        "how many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at "
+        "random in each example?",
         talks=("practical:assort-shorter",),
         expected="measured",
         recorded={

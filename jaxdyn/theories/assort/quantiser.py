@@ -202,10 +202,11 @@ CLAIMS = (
     STUDY.claim(
         id="assort.quantiser",
         title="The quantiser picks the nearest code and passes gradients through",
-        statement="The quantiser $q$ replaces each vector $x$ by the nearest, $e$, of $K$ codes, as a search of all distances "
-        r"finds it, and leaves what is quantised as it is. Straight-through, the gradient of $f(q(x))$ at $x$ is $\nabla f$ at "
-        r"$q(x)$, to a relative $10^{-7}$; that of the commitment $\beta\|x - \mathrm{sg}[e]\|^2$, in which sg stops gradients, "
-        r"is $2\beta(x - e)$ and does not reach the codebook, whose own is $\sum_{x} 2(e_k - x)$ over the vectors with code $k$.",
+        statement="The quantiser $q$ replaces each vector $x$ by the nearest, $e$, of $K$ codes, as a search of all "
+        "distances finds it, and leaves what is quantised as it is. Straight-through, the gradient of $f(q(x))$ at $x$ is "
+        r"$\nabla f$ at $q(x)$, to a relative $10^{-7}$; that of the commitment $\beta\|x - \mathrm{sg}[e]\|^2$, in which sg "
+        r"stops gradients, is $2\beta(x - e)$ and does not reach the codebook, whose own is $\sum_{x} 2(e_k - x)$ over the "
+        "vectors with code $k$.",
         decides={"nearest": ("codes that are not the nearest, by brute force", "largest inner product instead of nearest")},
         talks=("practical:assort-figure-vqvae",),
         judge=judge_quantiser,
@@ -224,15 +225,16 @@ CLAIMS = (
         id="assort.averages",
         bounds="derived: float64 rounding of 64 steps",
         title="Codes kept as running averages follow a closed form",
-        statement=r"Let running sums and counts of the vectors assigned to each code decay by a factor $\gamma$ per step. If "
-        "the assignment is fixed, code $k$ starts at $e_k^0$ with count 1 and has $n_k$ vectors, whose sum is $s_k$, then after "
-        r"$n$ steps it is $e_k = (\gamma^n e_k^0 + (1 - \gamma^n)\, s_k) / (\gamma^n + (1 - \gamma^n)\, n_k)$.",
+        statement=r"Let each step keep the share $\gamma$ of a code's running sum and count, and add $1 - \gamma$ times the "
+        "sum and the count of the vectors assigned to it. If the assignment is fixed, code $k$ starts at $e_k^0$ with count "
+        r"1 and has $n_k$ vectors, whose sum is $s_k$, then after $n$ steps it is $e_k = (\gamma^n e_k^0 + (1 - \gamma^n)\, "
+        r"s_k) / (\gamma^n + (1 - \gamma^n)\, n_k)$.",
         quick=jd.grid(Quantiser, decay=[0.8, 0.95]),
         paper=jd.grid(Quantiser, decay=[0.8, 0.95], vectors=1024, codes=256, width=64),
         source="derived, for arXiv:1711.00937, appendix A.1",
         talks=("practical:assort-figure-vqvae",),
-        tested=r"No training: {vectors} random vectors of {width} numbers and {codes} random codes; 1 to 64 steps at $\gamma$ = "
-        "{decay}; {seeds} draws.",
+        tested=r"No training: {vectors} random vectors of {width} numbers and {codes} random codes; 1 to 64 steps at $\gamma$ "
+        "= {decay}; {seeds} draws.",
         judge=judge_averages,
         controls={"measured at the codes one further": jd.rolled(measured_average="code")},
         rivals={

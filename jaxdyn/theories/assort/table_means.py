@@ -75,9 +75,10 @@ CORRECTED = jd.Study(
 ).claim(
     id="assort.table_means",
     title="With six corrections the Llama tables' averages are means of cells",
-    statement="In the tables of accuracy and of generated tokens on seven sets of mathematics the average of each row is the mean "
-    "of its cells within rounding, if it is 13.6 and 17.4 (1B, text and latent codes), 25.8 and 28.7 (3B) for accuracies, and "
-    "357.7 (3B, pause tokens) and 513.6 (8B, latent codes) for tokens. (Rows of tokens for the solution alone repeat accuracies.)",
+    statement="In the tables of accuracy and of generated tokens on seven sets of mathematics the average of each row is the "
+    "mean of its cells within rounding, if it is 13.6 and 17.4 (1B, text and latent codes), 25.8 and 28.7 (3B) for "
+    "accuracies, and 357.7 (3B, pause tokens) and 513.6 (8B, latent codes) for tokens. The rows of tokens for the solution "
+    "alone, which repeat accuracies, are left out.",
     talks=("practical:assort-accuracy-averages", "practical:assort-tokens-averages"),
     judge=judge,
     controls={"averages over the first six sets": {"sets": 6.0}, "other rows' cells": jd.rolled(measured_average="row")},
@@ -96,7 +97,7 @@ CLAIMS = (
         printed="talk practical, Better Performance: averages of all sets, $14.1$ (CoT) and $17.8$ (Latent) at 1B, $25.2$ and "
         "$28.1$ at 3B; Shorter CoT: $354.7$ (Pause Token, 3B) and $513.7$ (Latent, 8B)",
         talks=("practical:assort-accuracy-averages", "practical:assort-tokens-averages"),
-        statement="In the tables of accuracy and of generated tokens on seven sets of mathematics the printed average of each row "
-        "is the mean of its cells within rounding.",
+        statement="In the tables of accuracy and of generated tokens on seven sets of mathematics the printed average of "
+        "each row is the mean of its cells within rounding, rows of tokens for the solution alone left out.",
     ),
 )

@@ -142,10 +142,10 @@ CLAIMS = (
         id="orth.init",
         title="How orthogonal random directions are",
         bounds=jd.tuned(on="0:256", confirmed_on="31000000:31000256"),
-        statement=r"Independent random directions in $d$ dimensions have the mean absolute cosine "
-        r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2))$, of which $\sqrt{2/(\pi d)}$ falls short by the share $1/(4d)$, and the Gram "
-        r"matrix of n of them is $\sqrt{n(n-1)/d}$ from the identity (root mean square): means over sets are within .5% of the "
-        r"former, and within 1% of the square of the latter.",
+        statement="Independent random directions in $d$ dimensions have the mean absolute cosine "
+        r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2))$, and the Gram matrix of n of them is $\sqrt{n(n-1)/d}$ from the identity "
+        "(root mean square): means over sets are within .5% of the former, and within 1% of the square of the latter. For d "
+        r"from 64 on $\sqrt{2/(\pi d)}$ falls short of the former by the share $1/(4d)$, to 1% of that share.",
         judge=judge_absolute,
         controls={"entries with a common mean of 0.1": {"common": 0.1}},
         rivals={
@@ -162,9 +162,8 @@ CLAIMS = (
         "deviation 1; {seeds} sets.",
         bounds=jd.tuned(on="0:256", confirmed_on="32000000:32000256"),
         statement=r"Random vectors with independent normal entries of mean $m$ and standard deviation $\sigma$ have the mean "
-        r"cosine $\|E[x/\|x\|]\|^2$ for a vector $x$, known in closed form, to a relative $.0125\,\sigma/m$; for the largest m "
-        r"and number of "
-        r"dimensions it is within 3% of its limit, $m^2/(m^2+\sigma^2)$.",
+        r"cosine $\|E[x/\|x\|]\|^2$ for a vector $x$, known in closed form, to a relative $.0125\,\sigma/m$. Its limit for "
+        r"many dimensions is $m^2/(m^2+\sigma^2)$: it is within 3% of that in 512 dimensions at $m = .6\,\sigma$.",
         source="derived (independent directions have the mean cosine of their means)",
         quick=STUDY.quick.replace(common=[0.1, 0.3, 0.6]),
         paper=jd.grid(Directions, common=[0.05, 0.1, 0.2, 0.3], dims=(64, 128, 256, 512, 768, 1024, 2048), vectors=256),

@@ -103,9 +103,10 @@ MODEL = jd.Study(
     id="orth.model",
     talks=("training:joma-orthogonal",),
     title="In SmolLM2 what MLPs write is nearly orthogonal, and streams are not",
-    statement="In SmolLM2-135M-Instruct the directions that the units of an MLP write have a mean |cos| below 1.5 times that of "
-    "random directions, on average over layers. Vectors of different tokens are not orthogonal: embeddings have more than 4 times, "
-    "residual streams more than 10 times that number, and more than 2.5 times without their common mean, in every piece of text.",
+    statement="In SmolLM2-135M-Instruct the directions that the units of an MLP write have a mean |cos| below 1.5 times that "
+    "of random directions, on average over layers. Vectors of different tokens are not orthogonal: embeddings have more than "
+    "4 times, residual streams more than 10 times that number, and more than 2.5 times without their common mean, in every "
+    "piece of text.",
     form="weights",
     bounds=jd.tuned(on="0:8", confirmed_on="5000:5006"),
     controls={"a stream in place of what MLPs write": in_place("written", "stream, centred")},
@@ -119,8 +120,8 @@ CLAIMS = (
     MODEL.as_printed(
         id="orth.model_beyond",
         title="Embeddings and streams of SmolLM2 are as orthogonal as random ones",
-        statement="In SmolLM2-135M-Instruct, as in Pythia's checkpoints, vectors of different tokens have a mean |cos| near that "
-        "of random directions: below 1.5 times that number, embeddings and residual streams, on average over layers.",
+        statement="In SmolLM2-135M-Instruct, as in Pythia's checkpoints, vectors of different tokens have a mean |cos| near "
+        "that of random directions: below 1.5 times that number, embeddings and residual streams, on average over layers.",
         form="all",
     ),
 )

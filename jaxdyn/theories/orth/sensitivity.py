@@ -133,8 +133,9 @@ STUDY = jd.Study(
     seeds=20,
     paper_seeds=64,
     evidence="flow",
-    tested=r"One JoMA block (attention {attention}, activation {phi}) with unit embeddings along $U = (1-\epsilon)Q + \epsilon "
-    r"G$, Q orthonormal and G random, $\epsilon$ = {epsilon}; gradient flow of its squared loss to t = {horizon}; {seeds} seeds.",
+    tested=r"One JoMA block (attention {attention}, activation {phi}) with unit embeddings along $U = (1-\epsilon)Q + "
+    r"\epsilon G$, Q orthonormal and G random, $\epsilon$ = {epsilon}; gradient flow of its squared loss to t = {horizon}; "
+    "{seeds} seeds.",
     source="derived from arXiv:2310.00535, Theorem 1 without its assumption of orthogonal embeddings",
 )
 
@@ -143,11 +144,12 @@ CLAIMS = (
         id="orth.joma_sensitivity",
         title="JoMA's invariant fails in proportion to the cosines of embeddings",
         bounds=jd.tuned(on="0:32", confirmed_on="5000:5032"),
-        statement=r"JoMA's law $z = \frac{r}{2\tau}\sum_k v_k^2$ (attention logits z, tied to the weights $v_k$ read through the "
-        r"embeddings, r the ratio of rates and $\tau$ the temperature) holds to a relative $10^{-8}$ along gradient flow with "
-        r"orthonormal embeddings. With others its largest residual (geometric mean over settings) grows by 10% or more from each "
-        rf"mixture to the next, and up to $\epsilon$ = {SMALL:g} in proportion to the mean |cos| of the embeddings (order .85 to "
-        rf"1.15).",
+        statement=r"JoMA's law ties the change of attention's logits z to that of the weights $v_k$ that are read through the "
+        r"embeddings: $z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) and $z^2 - r\sum_k v_k^2$ (linear attention) are "
+        r"conserved (r: ratio of rates, $\tau$: temperature), to a relative $10^{-8}$ along gradient flow with orthonormal "
+        r"embeddings. With mixtures $(1-\epsilon)Q + \epsilon G$ of orthonormal and random ones its largest residual (geometric "
+        r"mean over settings) grows by 10% or more from each $\epsilon$ to the next, and up to $\epsilon$ = "
+        rf"{SMALL:g} in proportion to the mean |cos| of the embeddings (order .85 to 1.15).",
         decides={"in proportion": ("order of the residual in the mean |cos|", "softmax with the law of exp")},
         judge=judge,
         controls={

@@ -45,7 +45,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     whole = stats.loglog_slope(ds.share, ds.measured_time, "share")
     return [
         gate(ds),
-        jd.mean_within(POWERS[0], whole, over="seed", high=-3.0),
+        jd.mean_within(POWERS[0], whole, over="seed", high=-2.0),
         jd.mean_within(POWERS[1], near, over="seed", high=-1.5),
     ]
 
@@ -108,7 +108,7 @@ STUDY = jd.Study(
     source=f"arXiv:2201.02177, section 3 ({PAPER})",
     tested="Two-layer networks with quadratic activation and {hidden} hidden units, full-batch training at rate {lr} with "
     "weight decay {decay}, at most {epochs} epochs: division of nonzero residues modulo 23 (the group of 22) and products in "
-    "$S_4$, trained on {share} times the critical share of all pairs; {seeds} seeds.",
+    "$S_4$, trained on {share} times the critical share of all pairs (.39 and .55); {seeds} seeds.",
     plot=plot,
     caption="Left: epochs until the test accuracy is .95 against the share of all pairs that is trained on. Right: test "
     "accuracy along training on the smallest share (networks that have reached .95 are trained no further). Median and "
@@ -120,10 +120,12 @@ CLAIMS = (
         talks=("grokking:li2-figure-grokking",),
         title="Fewer training pairs delay generalisation more than in proportion",
         bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
-        statement="The fewer pairs of a group's table a network with weight decay is trained on, the longer it takes until "
-        "its test accuracy is .95: on average over runs, the epochs grow at least like the inverse third power of the share "
-        "of pairs, and between the two smallest shares at least like its inverse 1.5th power, for each of two groups.",
+        statement="Trained with weight decay on a share of the table of a group that is 1.1 to 1.8 times its critical share, "
+        "two-layer networks with quadratic activation (128 to 256 units, decay .0005 to .001) need the longer for a test "
+        "accuracy of .95 the fewer pairs they have: on average over runs the epochs grow at least like the inverse square of "
+        "the share, and between the two smallest shares at least like its inverse 1.5th power, for each of two groups.",
         decides={"more than in proportion": ("power of the share, mean", "the same number of samples")},
+        holds={"decay": (5e-4, 1e-3), "hidden": (128, 256)},
         judge=judge,
         controls={"epochs of the shares in reverse order": reverse},
         rivals={

@@ -152,10 +152,12 @@ def clock_plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel=r"$t/t^*$ of constant A", ylabel=r"$\mathrm{erf}(v/\sqrt{2})$ of the largest $|v|$")
 
 
+SLOWER = {"attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates")}
 FOLLOWING = {"gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3}}
 BREACHES = {
     **FOLLOWING,
     "tanh in place of the linear activation": {"phi": "tanh"},
+    **SLOWER,
     "attention learns 1.5 times as fast": jd.Control(
         {"ratio": 1.5, "horizon": 0.7}, why="Faster attention blows up earlier, so its run has to end earlier."
     ),
@@ -198,10 +200,11 @@ erf_law = STUDY.claim(
     bounds="derived: the solver's tolerance of 1e-11 a step, and Euler's error at steps of at most .4% of the time",
     talks=("training:joma-theorem-2",),
     title="The weights of all tokens grow by one law, an error function",
-    statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
-    r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
-    "saliency): to $10^{-8}$ along gradient flow, and to 1% and up to an error of first order in the step size along "
-    "gradient descent.",
+    statement="For one linear node with exp attention of one query over orthonormal embeddings and stationary upper "
+    r"gradients $g$, whose weights and logits start at zero and learn at equal rates, $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ "
+    r"is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: saliency): to $10^{-8}$ along gradient flow, and "
+    "along gradient descent, for 80% of the time to the blow-up, up to an error of first order in the step size, to 1% for "
+    "steps of at most .4% of that time.",
     decides={"all tokens": ("flow: error of v from the erf law", "softmax-like attention with non-uniform b̄")},
     tested="A layer with {attention} attention and one linear node under upper gradients that are drawn once and stay; "
     "{tokens} tokens, {samples} samples. Gradient flow from zero until the largest weight is 6, and gradient descent "
@@ -226,28 +229,34 @@ erf_law = STUDY.claim(
 
 CLAIMS = (
     erf_law,
-    dataclasses.replace(erf_law, judge=flow_judge).as_printed(
-        id="joma.erf_as_printed",
-        talks=("training:joma-theorem-2",),
-        title="The talks' law for the weights of all tokens, erf(v/2)",
-        statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
-        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
-        "saliency).",
-        source=f"{SOURCE}, as shown in the authors' talks",
-        form="printed",
-        printed=r"talk training, Theorem 2: $\frac{\text{erf}(v_l(t)/2)}{\Delta_{lm}} = "
-        r"\frac{\text{erf}(v_{l'}(t)/2)}{\Delta_{l'm}}$",
+    dataclasses.replace(
+        dataclasses.replace(erf_law, judge=flow_judge).as_printed(
+            id="joma.erf_as_printed",
+            talks=("training:joma-theorem-2",),
+            title="The talks' law for the weights of all tokens, erf(v/2)",
+            statement="For one linear node with exp attention of one query over orthonormal embeddings and stationary upper "
+            r"gradients $g$, whose weights and logits start at zero and learn at equal rates, $\mathrm{erf}(v_l/2)/\Delta_l$ is "
+            r"the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: saliency).",
+            source=f"{SOURCE}, as shown in the authors' talks",
+            form="printed",
+            printed=r"talk training, Theorem 2: $\frac{\text{erf}(v_l(t)/2)}{\Delta_{lm}} = "
+            r"\frac{\text{erf}(v_{l'}(t)/2)}{\Delta_{l'm}}$",
+        ),
+        excused={
+            "neighbours: ratio": "The statement speaks of equal rates; where logits learn half as fast the printed law is right."
+        },
     ),
     STUDY.claim(
         id="joma.blowup",
         bounds="derived: the solver's tolerance of 1e-11 a step, and erfc(6/sqrt 2), left of the way at a weight of 6",
         talks=("training:joma-blowup", "training:joma-linear-equation"),
         title="When exp attention blows up, and where the other tokens stop",
-        statement=r"For one linear node with exp attention and stationary upper gradients, $\mathrm{erf}(w_l/\sqrt{2}) = "
+        statement="For one linear node with exp attention of one query over orthonormal embeddings and stationary upper "
+        r"gradients, under gradient flow at equal rates of weights and logits, $\mathrm{erf}(w_l/\sqrt{2}) = "
         r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$ with $w_l = v_l\,\mathrm{sign}\,\Delta_l$, $\rho_l = "
-        r"|\Delta_l|\, e^{z_l(0) - v_l(0)^2/2}/A$ ($v_l$: weight, $z_l$: logit, $\Delta_l$: saliency, $A$: constant of "
-        r"the attention). So one token diverges at $t^* = \min_l \sqrt{\pi/2}\,\mathrm{erfc}(w_l(0)/\sqrt{2})/\rho_l$, "
-        "and the others stop at finite limits.",
+        r"|\Delta_l|\, e^{z_l(0) - v_l(0)^2/2}/A$ ($v_l$: weight, $z_l$: logit, $\Delta_l$: saliency, $A$: constant of the "
+        r"attention). So one token diverges at $t^* = \min_l \sqrt{\pi/2}\,\mathrm{erfc}(w_l(0)/\sqrt{2})/\rho_l$, and the "
+        "others stop at finite limits.",
         tested="A layer with {attention} attention and one linear node under upper gradients that are drawn once and stay; "
         "{tokens} tokens, {samples} samples. Gradient flow until the largest weight is 6, from weights and logits of "
         "size {start_v} and {start_z} at the start; seeds: {seeds}.",
@@ -267,9 +276,10 @@ CLAIMS = (
         bounds="derived: the solver's tolerance of 1e-11 a step, and the closed form unless saliencies agree to 1e-6",
         talks=("training:joma-sparser",),
         title="With a linear node, attention becomes ever sparser",
-        statement="For one linear node with exp attention and stationary upper gradients, started at zero, the entropy of "
-        r"attention, $\mathrm{softmax}(z)$, follows a closed form and falls from each recorded time to the next; when "
-        "the largest weight reaches 6, less than 1% of the uniform entropy is left.",
+        statement="For one linear node with exp attention of one query over orthonormal embeddings and stationary upper "
+        "gradients, whose weights and logits start at zero and learn at equal rates, the entropy of attention, "
+        r"$\mathrm{softmax}(z)$, follows a closed form and falls from each recorded time to the next; when the largest weight "
+        "reaches 6, less than 1% of the uniform entropy is left.",
         source="arXiv:2310.00535, consequence of Theorem 2 (contrast to Theorem 4)",
         judge=sparse_judge,
         controls={
@@ -278,6 +288,7 @@ CLAIMS = (
                 why="Gradients that follow the weights prevent the blow-up, and attention spreads again only after its time.",
             ),
             "no attention": {"attention": "none"},
+            **SLOWER,
         },
         rivals={"attention stays uniform": jd.off(predicted_entropy="initial_entropy")},
         plot=sparse_plot,
@@ -304,6 +315,7 @@ CLAIMS = (
             "non-uniform b̄": {"tilt": 1.0},
             "softmax over each sample (b̄ moves, and the factorisation fails)": {"attention": "softmax"},
             **FOLLOWING,
+            "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="softmax attention"),
         },
         rivals=LAWS,
         plot=clock_plot,

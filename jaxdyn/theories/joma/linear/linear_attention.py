@@ -73,6 +73,10 @@ EXP = {
         {"attention": "exp", "horizon": 0.2}, why="Exp attention blows up within the claim's time, so its run has to end earlier."
     )
 }
+UNEQUAL = {
+    "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+    "attention learns 1.5 times as fast": jd.Control({"ratio": 1.5}, breaks="equal rates"),
+}
 STILL = {
     "nothing moves": jd.off(predicted_z="initial_z", predicted_v="initial_v"),
     "attention does not learn": jd.swap(predicted_z="initial_z", predicted_v="straight"),
@@ -83,17 +87,18 @@ CLAIMS = (
         id="joma.linear_attention",
         bounds="derived: the solver's tolerance, a relative 1e-11 a step",
         title="Under linear attention weights grow exponentially, without blow-up",
-        statement="Linear nodes with linear attention and stationary upper gradients grow, without blow-up, as $w_l = w_l(0) "
-        r"\cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, $z_l = z_l(0)\cosh\|\Delta_l\|t + w_l(0) \sinh\|\Delta_l\|t$ "
-        r"for up to four times the blow-up time of exp attention ($z_l$: logit of token $l$, $\Delta_l$: its saliency, "
-        r"$w_l$: the component of its weights along $\Delta_l$).",
+        statement="Under gradient flow at equal rates of weights and logits linear nodes with linear attention of one query "
+        "over orthonormal embeddings and stationary upper gradients grow, without blow-up, as $w_l = w_l(0) "
+        r"\cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, $z_l = z_l(0)\cosh\|\Delta_l\|t + w_l(0) \sinh\|\Delta_l\|t$ for "
+        r"up to four times the blow-up time of exp attention ($z_l$: logit of token $l$, $\Delta_l$: its saliency, $w_l$: the "
+        r"component of its weights along $\Delta_l$).",
         tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
         "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "
         "exp attention from random logits of size {depth} and weights of size {start_v}; seeds: {seeds}.",
         quick=ONE.replace(start_v=[0.0, 0.5]),
         paper=PAPER.replace(start_v=[0.0, 0.5]),
         judge=hyperbolic_judge,
-        controls={**EXP, "attention learns 1.5 times as fast": {"ratio": 1.5}},
+        controls={**EXP, **UNEQUAL},
         rivals=STILL,
         plot=hyperbolic_plot,
         caption=r"Norms of $z$ and of $V$ against time in units of the blow-up time $t^*$ of exp attention (vertical line): "
@@ -103,9 +108,10 @@ CLAIMS = (
         id="joma.zero_start",
         talks=("training:joma-zero-start",),
         title="Linear attention started at zero does not move",
-        statement="For linear nodes with linear attention and stationary upper gradients, zero logits $z$ and zero weights $V$ "
-        "are a fixed point of training; from $V = 0$ the weights are in proportion to the logits of the start, $V_l = "
-        r"z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$ for token $l$ with saliency $\Delta_l$.",
+        statement="For linear nodes with linear attention of one query over orthonormal embeddings and stationary upper "
+        "gradients, zero logits $z$ and zero weights $V$ are a fixed point of training; from $V = 0$, under gradient flow at "
+        "equal rates of weights and logits, the weights are in proportion to the logits of the start, $V_l = z_l(0) "
+        r"\sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$ for token $l$ with saliency $\Delta_l$.",
         decides={"in proportion": ("order of V's size in the size of z(0)", "V starts away from zero")},
         tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
         "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "
@@ -114,7 +120,7 @@ CLAIMS = (
         quick=ONE.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         paper=PAPER.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         judge=zero_judge,
-        controls={**EXP, "V starts away from zero": {"start_v": 0.1}},
+        controls={**EXP, **UNEQUAL, "V starts away from zero": {"start_v": 0.1}},
         rivals=STILL,
         plot=zero_plot,
         caption=r"Norm of $V$ at the last time against the size of $z(0)$; points are medians over the runs, bars their full "

@@ -109,6 +109,7 @@ STUDY = jd.Study(
     r"flow against the derived and the printed form; one point per entry, time and seed.",
 )
 
+SLOWER = jd.Control({"ratio": 0.5}, breaks="equal rates")
 FASTER = jd.Control({"ratio": 1.5, "horizon": 0.7}, why="Faster attention blows up earlier, so its run has to end earlier.")
 
 CLAIMS = (
@@ -120,11 +121,12 @@ CLAIMS = (
             "training:joma-row-growth",
         ),
         title="Under exp attention the gradient's rank falls to one at the blow-up",
-        statement="For several linear nodes with exp attention and stationary upper gradients, row $l$ of the weights $V$ moves "
-        r"on the line $V_l(0) + a_l\Delta_l$ ($\Delta_l$: its saliency) by the closed form of one node, with "
-        r"$\|\Delta_l\|$ in place of $|\Delta_l|$: $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2}(V \circ "
-        r"V)1))\Delta$. When the largest row reaches norm 6, $\dot V$ has stable rank 1; with 1% of the time to the "
-        "blow-up left it is at most 1.05 where the start is zero and the largest row of Δ exceeds the second by 30%.",
+        statement="For several linear nodes with exp attention of one query over orthonormal embeddings and stationary upper "
+        "gradients, under gradient flow at equal rates of weights $V$ and logits, the latter from zero, row $l$ moves on the "
+        r"line $V_l(0) + a_l\Delta_l$ ($\Delta_l$: its saliency) by the closed form of one node, with $\|\Delta_l\|$ in place "
+        r"of $|\Delta_l|$: $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2}(V \circ V - V(0) \circ V(0))1))\Delta$. When "
+        r"the largest row reaches norm 6, $\dot V$ has stable rank 1; with 1% of the time to the blow-up left it is at most "
+        "1.05 where $V(0) = 0$ and the largest row of Δ exceeds the second by 30%.",
         tested="A layer with exp attention and {nodes} linear nodes under upper gradients that are drawn once and stay; "
         "{tokens} tokens, {samples} samples, the largest row of the saliency raised by {boost}. Gradient flow from "
         "weights of size {start_v} until a row has norm 6; seeds: {seeds}.",
@@ -134,6 +136,7 @@ CLAIMS = (
         controls={
             "the two largest rows of Δ have equal norm": {"tie": 1.0},
             "no attention (the stable rank is constant)": {"attention": "none"},
+            "attention learns half as fast": SLOWER,
             "attention learns 1.5 times as fast": FASTER,
             "gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3},
         },
@@ -143,9 +146,10 @@ CLAIMS = (
         id="joma.low_rank_as_printed",
         talks=("training:joma-many-nodes",),
         title="The talks' equation for many nodes, exponential inside the row sum",
-        statement=r"Several linear nodes with exp attention and stationary upper gradients follow $\dot V = "
-        r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "
-        "the attention).",
+        statement="Several linear nodes with exp attention of one query over orthonormal embeddings and stationary upper "
+        r"gradients, whose weights and logits start at zero and learn at equal rates, follow $\dot V = "
+        r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of the "
+        "attention).",
         source="arXiv:2310.00535, low-rank gradients (K > 1), as shown in the authors' talks",
         expected="refuted",
         form="printed",
@@ -160,15 +164,20 @@ CLAIMS = (
         bounds="derived: the accuracy of the tabulated path, about 1e-5",
         talks=("training:joma-many-nodes",),
         title="For a single node the talks' equation for many nodes is right",
-        statement=r"One linear node with exp attention and stationary upper gradients, started at zero, follows $\dot V = "
-        r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of "
-        "the attention), which is wrong for several nodes, to $10^{-4}$ until 1% of the time to the blow-up is left.",
+        statement="One linear node with exp attention of one query over orthonormal embeddings and stationary upper "
+        r"gradients, whose weights and logits start at zero and learn at equal rates, follows $\dot V = "
+        r"\frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ ($V$: weights, Δ: saliency, $A$: constant of the "
+        "attention), which is wrong for several nodes, to $10^{-4}$ until 1% of the time to the blow-up is left.",
         source="arXiv:2310.00535, low-rank gradients, as shown in the authors' talks, for K = 1",
         quick=MANY.replace(nodes=1),
         paper=PAPER.replace(nodes=1),
         form="printed",
         judge=row_sum_judge,
-        controls={"three nodes": {"nodes": 3}, "attention learns 1.5 times as fast": FASTER},
+        controls={
+            "three nodes": {"nodes": 3},
+            "attention learns half as fast": SLOWER,
+            "attention learns 1.5 times as fast": FASTER,
+        },
         rivals={"V keeps the speed of its start": jd.off(predicted_path="unattended")},
     ),
 )

@@ -263,8 +263,8 @@ def plot_learned(ds: xr.Dataset, fig: Figure) -> None:
 
 LINK = jd.Study(
     trial=link_trial,
-    quick=jd.grid(Link),
-    paper=jd.grid(Link, tokens=[8, 20], nodes=[3, 6, 20], samples=64),
+    quick=jd.grid(Link, low=[0.5, 1.0, 2.0]),
+    paper=jd.grid(Link, low=[0.5, 1.0, 2.0], tokens=[8, 20], nodes=[3, 6, 20], samples=64),
     seeds=32,
     paper_seeds=128,
     evidence="flow",
@@ -284,8 +284,9 @@ TRAINED = jd.Study(
     evidence="network",
     bounds=jd.tuned(on="0:32", confirmed_on="21000000:21000032"),
     tested="A block with {attention} attention and {nodes} {activation} nodes, {tokens} tokens, {context} of them in each of "
-    "{samples} samples, no residual path, trained by gradient descent on squared error; steps of {eta}, 48 records "
-    "{span} apart; seeds: {seeds}.",
+    "{samples} samples, no residual path, trained by gradient descent on squared error from weights of size {start}; targets "
+    "of a block whose rows of weights have norms from {low} to {high}, plus noise of size {noise}; steps of {eta}, 48 "
+    "records {span} apart; seeds: {seeds}.",
     source="arXiv:2310.00535, Theorem 1 (exp attention); the ODE under squared error: derived here",
 )
 MANY = {"context": "many", "attention": "softmax", "activation": "tanh", "residual": 1.0, "queries": 2.0}
@@ -293,15 +294,18 @@ MANY = {"context": "many", "attention": "softmax", "activation": "tanh", "residu
 CLAIMS = (
     LINK.claim(
         id="joma.lowrank_link",
-        title="Near a minimum the gradient's rank falls and returns, row after row",
-        statement=r"Near a critical point $\mu$ with curvature one, the gradient flow of the weights $V$ of a layer with exp "
-        r"attention and several linear nodes follows $\dot V_l = e^{\|V_l\|^2/2}(\mu_l - V_l)$ for row $l$: $V_l = "
-        r"a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = \|\mu_l\|^2/2$. The stable rank of $\dot V$ "
+        title="Near a minimum the gradient's rank falls and returns",
+        statement=r"Near a critical point $\mu$ with curvature one, the gradient flow from zero of the weights $V$ of a layer "
+        r"with exp attention and several linear nodes, at equal rates of weights and logits, follows $\dot V_l = "
+        r"e^{\|V_l\|^2/2}(\mu_l - V_l)$ for row $l$: $V_l = a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = "
+        r"\|\mu_l\|^2/2$. Where the norms $\|\mu_l\|$ are spread from 2 or less up to 3 or 3.5, the stable rank of $\dot V$ "
         "first falls, by a factor of at least 1.2 on average, and then returns, by a factor of at least 1.2 on average.",
+        holds={"high": (3.0, 3.5)},
         judge=judge_link,
         controls={
             "no attention (the stable rank is constant)": {"attention": "none"},
-            "attention learns 1.5 times as fast": {"ratio": 1.5},
+            "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+            "attention learns 1.5 times as fast": jd.Control({"ratio": 1.5}, breaks="equal rates"),
         },
         rivals={
             "attention does not learn": jd.off(
@@ -316,22 +320,25 @@ CLAIMS = (
         id="joma.lowrank_link_trained",
         talks=("training:joma-low-rank",),
         title="In trained blocks the gradient's rank dips, returns and falls again",
-        statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample, the "
-        r"stable ranks of the weights $V$ and of their gradient follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} "
-        r"V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$ ($p_l$: share of the token, $y_l$: its mean target), with an "
-        "error of first order in the step size, and to 3% when extrapolated to step size 0. On average the gradient's "
-        "stable rank first falls by a factor of 1.05 to 1.25, returns by at least 1.3 and then falls again by at least "
-        "1.4; in most runs this last fall is the larger one.",
+        statement="In a block with exp attention and linear nodes, trained on squared error with one token $l$ a sample at "
+        "equal rates of weights and logits, the latter from zero, the stable ranks of the weights $V$ and of their gradient "
+        r"follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$ ($p_l$: "
+        "share of the token, $y_l$: its mean target), with an error of first order in the step size, and to 3% when "
+        "extrapolated to step size 0. Where the rows of the target have norms spread from .5 to 1.6 and the weights start "
+        "small, on average the gradient's stable rank first falls by a factor of 1.05 to 1.25, returns by at least 1.3 and "
+        "then falls again by at least 1.4; in most runs this last fall is the larger one.",
         decides={
             "first": (
                 "srank(gradient) at the start over its lowest value before it returns",
                 "attention stays as at the start (the gradient's stable rank is constant)",
             )
         },
+        holds={"noise": (0.3, 0.6), "start": (0.05, 0.1)},
         judge=judge_trained,
         controls={
             "attention stays as at the start (the gradient's stable rank is constant)": {"ratio": 0.0},
-            "attention learns twice as fast": {"ratio": 2.0},
+            "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
+            "attention learns twice as fast": jd.Control({"ratio": 2.0}, breaks="equal rates"),
             "all tokens in each sample": {"context": "many"},
         },
         rivals={
@@ -347,9 +354,9 @@ CLAIMS = (
     dataclasses.replace(TRAINED, bounds=None, source="ours; the question: arXiv:2310.00535, section 3.3").claim(
         id="joma.lowrank_link_many",
         title="What learned attention does to the gradient's rank in full blocks",
-        statement="In blocks with softmax self-attention, tanh nodes and all tokens in each sample, trained by gradient descent "
-        "on squared error, how much further does the stable rank of the gradient of the MLP's weights return, and how "
-        "much higher is it at the end, than in the same blocks with attention as at the start?",
+        statement="In blocks with softmax self-attention, tanh nodes and all tokens in each sample, trained by gradient "
+        "descent on squared error, how much further does the stable rank of the gradient of the MLP's weights return, and "
+        "how much higher is it at the end, than in the same blocks with attention as at the start?",
         tested="Blocks with softmax self-attention, {nodes} tanh nodes, {tokens} tokens in each of {samples} samples and "
         "{queries} queries, trained by gradient descent on squared error; steps of {eta}, 48 records {span} apart, "
         "learning rate of the logits {ratio} times that of the weights; seeds: {seeds}.",

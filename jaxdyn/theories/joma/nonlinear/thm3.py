@@ -124,13 +124,14 @@ CLAIMS = (
         id="joma.thm3",
         talks=("training:joma-theorem-3",),
         title="The mean gradient of a nonlinear node on a mixture, in closed form",
-        statement=r"At random weights $v$, the mean gradient of one node with activation $\phi$ on a mixture of isotropic "
-        r"components, with a given upper gradient $g$ that is constant within each, is $\dot v = \|v\|^{-1}\sum_c "
-        r"a_c\theta_1(r_c)\bar x_c + \|v\|^{-3}\sum_c a_c\theta_2(r_c)\,v$, $\dot\xi = \|v\|^{-1}\sum_c "
-        r"a_c\theta_1(r_c)$, with $\theta_1(r) = \|v\| E[\phi'(r + \|v\|\epsilon_1)]$ and $\theta_2(r) = \|v\|^2 "
-        r"E[\phi'(r + \|v\|\epsilon_1)\epsilon_1]$ ($\bar x_c$: centres, $a_c$: $g$ times the share of component $c$, "
-        r"$r_c = v\cdot\bar x_c + \xi$): each coordinate to 4% of the field's size in every run, and the size itself to "
-        r"1%. So $\theta_1$ and $\theta_2$ depend on $\|v\|$, not on $r$ alone.",
+        statement=r"At random weights $v$, the mean gradient of one node with activation $\phi$ under uniform attention on a "
+        r"mixture of isotropic components, with a given upper gradient $g$ that is constant within each, is $\dot v = "
+        r"\|v\|^{-1}\sum_c a_c\theta_1(r_c)\bar x_c + \|v\|^{-3}\sum_c a_c\theta_2(r_c)\,v$, $\dot\xi = \|v\|^{-1}\sum_c "
+        r"a_c\theta_1(r_c)$, with $\theta_1(r) = \|v\| E[\phi'(r + \|v\|\epsilon_1)]$ and $\theta_2(r) = \|v\|^2 E[\phi'(r + "
+        r"\|v\|\epsilon_1)\epsilon_1]$ ($\bar x_c$: centres, $a_c$: $g$ times the share of component $c$, $r_c = v\cdot\bar "
+        r"x_c + \xi$, $\xi$: bias of the residual path, $\epsilon_1$: one coordinate of the noise): each coordinate to 4% of "
+        r"the field's size in every run, and the size itself to 1%. So $\theta_1$ and $\theta_2$ depend on $\|v\|$, not on "
+        "$r$ alone.",
         tested="Gradients of one node with {activation} activation at random weights, averaged over {samples} samples of a "
         "mixture of {components} components over {tokens} tokens, {noise} noise; seeds: {seeds}.",
         source="arXiv:2310.00535, Theorem 3",

@@ -223,10 +223,11 @@ CLAIMS = (
         id="joma.thm4",
         talks=("training:joma-theorem-4",),
         title="Near a minimum, attention speeds up large weights exponentially",
-        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the "
-        r"flow, where $C_j(s) = \int_{e^{-s}}^{e^{-s_j(0)}} (e^{\mu_j^2(2\delta - \delta^2)/2} - 1)\,d\delta/\delta$, "
-        r"and $\dot s_j/\dot s_k = e^{(\mu_j^2-\mu_k^2)/2}$ to $10^{-6}$ once $s_k \ge 20$ for the slowest token $k$.",
+        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient "
+        r"$\mu - v$; equal rates, logits $v^2/2$ at the start), with $s_j=\ln 1/(1-v_j/\mu_j)$ for the weight $v_j$ of token "
+        r"$j$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the flow, where $C_j(s) = \int_{e^{-s}}^{e^{-s_j(0)}} "
+        r"(e^{\mu_j^2(2\delta - \delta^2)/2} - 1)\,d\delta/\delta$, and $\dot s_j/\dot s_k = e^{(\mu_j^2-\mu_k^2)/2}$ to "
+        r"$10^{-6}$ once $s_k \ge 20$ for the slowest token $k$.",
         judge=judge_thm4,
         controls=OTHERS,
         rivals={
@@ -242,9 +243,10 @@ CLAIMS = (
     STUDY.claim(
         id="joma.thm4_linear",
         title="Under linear attention large weights are not sped up exponentially",
-        statement=r"In the reduced dynamics of one linear node with linear attention near a critical point $\mu$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$, the ratio of speeds is not exponential in $\mu$: $\dot v "
-        r"= (\mu - v)\sqrt{v^2+c}$ gives $\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$.",
+        statement=r"In the reduced dynamics of one linear node with linear attention near a critical point $\mu$ (upper "
+        r"gradient $\mu - v$; equal rates, logits $\sqrt{v^2 + c}$ at the start), with $s_j=\ln 1/(1-v_j/\mu_j)$ for the "
+        r"weight $v_j$ of token $j$, the ratio of speeds is not exponential in $\mu$: $\dot v = (\mu - v)\sqrt{v^2+c}$ gives "
+        r"$\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$.",
         quick=jd.grid(Critical, attention="linear"),
         judge=judge_linear,
         controls={"exp attention": {"attention": "exp"}, "no attention": {"attention": "none"}},
@@ -260,10 +262,11 @@ CLAIMS = (
         id="joma.thm4_offset",
         bounds="derived: the solver's tolerance, a relative 1e-10 a step, and the term in 1/t^2 of the offset",
         title="How Theorem 4's ratio is approached: as one over time",
-        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$ counted from the start, $s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}\,(1-c_j/t)/(1-c_k/t)$ late in the "
-        r"flow, where $c = C(\infty)e^{-\mu^2/2}$ and $C(\infty) = \int_0^{\delta(0)} (e^{\mu^2(2\delta - \delta^2)/2} "
-        r"- 1)\,d\delta/\delta$, $\delta = 1 - v/\mu$; so the ratio differs from its limit by a term in $1/t$.",
+        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient "
+        r"$\mu - v$; equal rates, logits $v^2/2$ at the start), with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from the start, "
+        r"$s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}\,(1-c_j/t)/(1-c_k/t)$ late in the flow, where $c = C(\infty)e^{-\mu^2/2}$ and "
+        r"$C(\infty) = \int_0^{\delta(0)} (e^{\mu^2(2\delta - \delta^2)/2} - 1)\,d\delta/\delta$, $\delta = 1 - v/\mu$; so "
+        "the ratio differs from its limit by a term in $1/t$.",
         judge=judge_offset,
         controls=OTHERS,
         rivals={"no offset: the limit is there at once": jd.off(predicted_bend=0.0)},
@@ -275,11 +278,11 @@ CLAIMS = (
         id="joma.time_change",
         bounds="derived: the solver's tolerance, a relative 1e-10 a step",
         title="Near a minimum a common normaliser changes only the clock",
-        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$, dividing the speeds of exp attention "
-        r"by the sum $A = \sum_l e^{z_l}$ over the attention logits $z_l$, as a constant that the gradient does not differentiate, "
-        r"changes only the clock and leaves the orbit as it is: the time is $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$ for the weight $v_j$ of token $j$. Under a softmax, whose own gradient differentiates $A$, it is "
-        r"another orbit.",
+        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$ (upper gradient $\mu - v$; equal "
+        r"rates, logits $v^2/2$ at the start), dividing the speeds of exp attention by the sum $A = \sum_l e^{z_l}$ over the "
+        "attention logits $z_l$, as a constant that the gradient does not differentiate, changes only the clock and leaves "
+        r"the orbit as it is: the time is $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln 1/(1-v_j/\mu_j)$ for the weight $v_j$ "
+        "of token $j$. Under a softmax, whose own gradient differentiates $A$, it is another orbit.",
         decides={"only": ("s on the orbit of exp attention", "softmax attention, which differentiates A")},
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
