@@ -40,6 +40,11 @@ __all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours"]
 
 FACTORS = (0.5, 2.0, 10.0)  # of a number that is fixed
 STEM = 4  # letters of a name by which a text is said to have it
+MEANING = {  # what a text may write for a name
+    **{"sgd": ("gradient descent",), "gd": ("gradient descent",), "sign": ("signed",), "random": ("gaussian", "random")},
+    **{"square": ("x^2", "quadratic"), "cube": ("x^3", "cubic"), "id": ("linear", "identity"), "linear": ("linear", "identity")},
+    **{"mse": ("squared error", "least squares"), "nll": ("cross-entropy", "likelihood"), "cross": ("cross-entropy",)},
+}
 BEYOND = (0.5, 2.0)  # of the lowest and of the highest value of an axis
 
 
@@ -231,12 +236,17 @@ def _named(claim: Claim) -> Iterator[Neighbour]:
     text = " ".join((claim.title, claim.statement, *map(str, claim.assumes))).lower()
     for field, options in _options(grid.setting).items():
         own = {_word(value) for value in _all(grid, field)}
-        told = {field} if set(options) == {"true", "false"} else own
-        if any(all(part[:STEM] in text for part in re.findall(r"[a-z]+", word.lower())) for word in told):
+        if any(_has(text, word) for word in ({field} if set(options) == {"true", "false"} else own)):
             continue
         breaches = [c.breach[field] for c in claim.controls.values() if isinstance(c.breach, Mapping) and field in c.breach]
         ends = {_word(v) for value in breaches for v in (value if isinstance(value, list | tuple) else [value])}
         yield from (Neighbour(field, v, {field: v}) for v in options if v not in own and v not in ends)
+
+
+def _has(text: str, name: str) -> bool:
+    """Whether a text has the beginnings of all words of a name, or something that means the same."""
+    parts = re.findall(r"[a-z]+", name.lower())
+    return bool(parts) and all(any(one in text for one in (part[:STEM], *MEANING.get(part, ()))) for part in parts)
 
 
 def _word(value: Any) -> str:

@@ -212,6 +212,11 @@ def test_a_law_of_one_name_is_found_unless_the_statement_says_it(twice):
     assert {one.field for one in neighbours.neighbours(trained.unrun(**said))} == {"x"}
 
 
+def test_a_statement_may_write_a_formula_for_a_name():
+    said = KINDS | {"statement": "The power $x^2$ is the number times itself, with the sign plus, if exact."}
+    assert settings(trained.unrun(**said), "kind") == []
+
+
 def test_a_name_of_a_control_ends_a_claim():
     case = trained.unrun(**KINDS | {"controls": {"cube": {"kind": "cube"}, "loose": {"exact": False}}})
     assert settings(case, "kind") == ["kind = fourth"] and settings(case, "exact") == []
