@@ -162,7 +162,8 @@ CLAIMS = (
         id="li2.stages",
         talks=("grokking:li2-figure-stages",),
         title="The hidden layer's signal peaks before the network generalises",
-        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, "
+        statement=r"In networks with $\sigma = x^2$ that Adam trains on squared errors until they generalise, their nodes hardly "
+        "overlapping, "
         r"the signal $\|G_F\|$ that the hidden layer receives rises by at least 30% from its start, is largest "
         "before the test accuracy reaches one half, and ends at a quarter of its maximum at most.",
         judge=judge,
@@ -173,6 +174,7 @@ CLAIMS = (
             ),
         },
         bounds=jd.tuned(on="0:8", confirmed_on="5000:5008"),
+        holds={"lr": (0.005, 0.02), "decay": (1e-4, 3e-4)},
         controls={"accuracy on the training pairs for that on the others": jd.swap(curve_test_accuracy="curve_train_accuracy")},
         rivals={"the signal stays as it is at the start": jd.off({RISE: 1.0, FALL: 1.0})},
         plot=plot,

@@ -24,7 +24,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     gained, little = (t.sel(top=1.0, drop=True) - t.sel(top=0.0, drop=True) for t in (few, many))
     return [
         jd.gate("final test accuracy", ds.accuracy.isel(epoch=-1), at_least=KNOWN),
-        jd.mean_within(RATIO, ratio, over="seed", low=0.05),
+        jd.mean_within(RATIO, ratio, over="seed", low=-np.log(0.95)),
         jd.mean_within(GAINED, gained - 3 * little, over="seed", low=0.0),
     ]
 
@@ -67,11 +67,12 @@ CLAIMS = (
         id="li2.zero_init",
         title="Starting the top layer at zero helps more where pairs are scarce",
         bounds=jd.tuned(on="0:24", confirmed_on="20000000:20000024"),
-        statement=r"Compared with the normal start, a top layer that starts at zero brings networks with $\sigma = x^2$ to a "
-        "test accuracy of .95 in at least 5% fewer epochs on average where pairs are scarce, and the epochs gained there are "
-        "on average more than three times those gained on many pairs.",
+        statement=r"Compared with the normal start, a top layer that starts at zero brings networks with $\sigma = x^2$ that Adam "
+        "trains on residues modulo 23 to a test accuracy of .95 in at least 5% fewer epochs (geometric mean) where pairs are "
+        "scarce, on .48 of them, and the epochs gained there are on average more than three times those gained on .9 of the pairs.",
         judge=judge,
         evidence="network",
+        holds={"lr": (0.003, 0.008)},
         controls={"the times on few pairs for those on many": jd.swap(measured_time=on_few_pairs)},
         rivals={
             "the start does not matter": jd.off({RATIO: 0.0}),

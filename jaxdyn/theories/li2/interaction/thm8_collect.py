@@ -223,7 +223,8 @@ CLAIMS = (
         title="How many nodes it takes to collect all features",
         statement="In the reduced dynamics of equation 10 from Frechet starts of shape a, feature l wins with probability $p_l "
         r"= \mu_l^a / \sum_k \mu_k^a$. To collect all L features takes $T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L "
-        "H_L)$ nodes on average (C runs over sets of features), a bound that equal features attain, and $T_a = 2^{-a} T_0 + (1 "
+        "H_L)$ nodes on average, a bound that equal features attain (C runs over the nonempty sets of features, p(C) is the sum of "
+        "their probabilities, $H_L = 1 + 1/2 + \\dots + 1/L$), and $T_a = 2^{-a} T_0 + (1 "
         "- 2^{-a}) L$ nodes where features already learned are slowed by one half, Muon's effect put in by hand.",
         source=f"{SOURCE}, with the factor L in the bound",
         tested=f"{TESTED} Shares of wins may be off by 3% of the standard deviation of one draw, numbers of nodes by a fifth, "

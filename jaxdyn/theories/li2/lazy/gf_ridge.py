@@ -212,9 +212,10 @@ CLAIMS = (
     STUDY.claim(
         id="li2.gf_early",
         title="At first the hidden layer receives the targets",
-        statement=r"Under gradient flow of a top layer that starts with size $\alpha$, on frozen features, the gradient that "
-        r"the hidden layer receives grows as $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + O(t^2)$: the "
-        r"targets $\tilde Y$ reach it, through the features $\tilde F$ (both minus their means), before they are fitted.",
+        statement=r"Under gradient flow of a top layer that starts with entries of size $\alpha$, on frozen features, the "
+        r"gradient that the hidden layer receives grows as $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + "
+        r"O(t^2)$: the targets $\tilde Y$ reach it, through the features $\tilde F$ (both minus their means), before they are "
+        "fitted.",
         source=f"{SOURCE}, Stage I",
         judge=judge_early,
         evidence="flow",
