@@ -72,7 +72,7 @@ CLAIMS = (
         "scarce, on .48 of them, and the epochs gained there are on average more than three times those gained on .9 of the pairs.",
         judge=judge,
         evidence="network",
-        holds={"lr": (0.003, 0.008)},
+        holds={"lr": (0.003, 0.008), "decay": (1e-4, 4e-4)},
         controls={"the times on few pairs for those on many": jd.swap(measured_time=on_few_pairs)},
         rivals={
             "the start does not matter": jd.off({RATIO: 0.0}),
