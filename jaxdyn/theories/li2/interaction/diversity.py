@@ -150,7 +150,7 @@ CLAIMS = (
         talks=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
         statement=r"At 1.1 of the critical share of pairs, which learning rates lead to networks with $\sigma = x^2$ that "
-        "generalise, and what is the energy of their nodes? As published, small rates generalise, and large ones end in "
+        "generalise, and what is the energy of their nodes? The paper has small rates generalise, and large ones end in "
         "solutions of higher energy that do not. Measured: the shares of networks that generalise at the smallest rate, "
         "between, and at the largest, and the energy of nodes at the largest rate over that between.",
         judge=judge_boundary,
