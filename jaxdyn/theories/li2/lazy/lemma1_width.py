@@ -309,6 +309,7 @@ LEMMA = EQUAL.claim(
     "$c$ is an activation's mean square minus the mean product of two.",
     source=f"corrected from {SOURCE}",
     judge=judge_equal,
+    holds={"eta": (1, 300), "spread": (0.5, 2)},
     controls={"Gaussian weights a tenth smaller than the theory takes": {"assumed": 1.1}, "narrow layers": {"block": 2}},
     rivals={
         "the width changes nothing": jd.initial("width", "predicted_factor"),
