@@ -185,9 +185,10 @@ CLAIMS = (
         id="li2.layer_order",
         talks=("grokking:li2-figure-stages",),
         title="The top layer's gradient peaks before the hidden layer's",
-        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, at a rate at which its first steps "
-        "are not the largest, the top layer V moves before the hidden layer W: on average the loss's gradient for V is largest "
-        "earlier than that for W by at least 5% of the epochs until then, and V changes most before W does.",
+        statement=r"In networks of 256 nodes with $\sigma = x^2$ that Adam trains on squared errors until they generalise, at a "
+        "rate at which its first steps are not the largest, the top layer V moves before the hidden layer W: on average the "
+        "loss's gradient for V is largest earlier than that for W by at least 5% of the epochs until then, and V changes most "
+        "before W does.",
         quick=STUDY.quick.replace(lr=0.002),
         paper=STUDY.paper.replace(lr=5e-4),
         seeds=10,
