@@ -237,7 +237,7 @@ CLAIMS = (
         },
         seeds=16,
         evidence="reduced",
-        bounds=jd.tuned(on="0:8", confirmed_on="80000001:80000017"),
+        bounds=jd.tuned(on="0:16", confirmed_on="80000001:80000017"),
         controls={
             "Gaussian starts": jd.Control({"law": "gaussian"}, every_seed=True),
             "learned features suppressed too little": {"suppression": 0.6},
