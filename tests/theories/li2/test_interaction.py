@@ -412,7 +412,7 @@ def test_irreps_that_are_given_are_those_held():
 
 @pytest.mark.slow
 def test_irreps_held_by_default_are_every_second_one():
-    default, given = (jd.sweep(trial, jd.grid(Learned, groups=("S3",), irreps=i, steps=20), 1) for i in (None, ("0",)))
+    default, given = (jd.sweep(trial, jd.grid(Learned, groups=("S3",), irreps=i, steps=100), 1) for i in (None, ("0",)))
     np.testing.assert_array_equal(default.measured_residual, given.measured_residual)
 
 

@@ -125,7 +125,7 @@ def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("test accuracy at the end", ds.curve_test_accuracy.isel(epoch=-1), at_least=0.9),
         jd.gate("change of a layer in the first epoch over its largest", first, at_most=0.97),
-        jd.mean_within(EARLIER.format("gradient"), earlier["pull"], over="seed", low=0.02),
+        jd.mean_within(EARLIER.format("gradient"), earlier["pull"], over="seed", low=0.05),
         jd.mean_within(EARLIER.format("change"), earlier["change"], over="seed", low=0.0),
     ]
 
@@ -162,7 +162,8 @@ CLAIMS = (
         id="li2.stages",
         talks=("grokking:li2-figure-stages",),
         title="The hidden layer's signal peaks before the network generalises",
-        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, their nodes hardly overlapping, "
+        statement=r"In networks with $\sigma = x^2$ that Adam trains on squared errors until they generalise, their nodes hardly "
+        "overlapping, "
         r"the signal $\|G_F\|$ that the hidden layer receives rises by at least 30% from its start, is largest "
         "before the test accuracy reaches one half, and ends at a quarter of its maximum at most.",
         judge=judge,
@@ -173,6 +174,7 @@ CLAIMS = (
             ),
         },
         bounds=jd.tuned(on="0:8", confirmed_on="5000:5008"),
+        holds={"lr": (0.005, 0.02), "decay": (1e-4, 3e-4)},
         controls={"accuracy on the training pairs for that on the others": jd.swap(curve_test_accuracy="curve_train_accuracy")},
         rivals={"the signal stays as it is at the start": jd.off({RISE: 1.0, FALL: 1.0})},
         plot=plot,
@@ -183,15 +185,17 @@ CLAIMS = (
         id="li2.layer_order",
         talks=("grokking:li2-figure-stages",),
         title="The top layer's gradient peaks before the hidden layer's",
-        statement=r"In networks with $\sigma = x^2$ that Adam trains until they generalise, at a rate at which its first steps "
-        "are not the largest, the top layer V moves before the hidden layer W: on average the loss's gradient for V is largest "
-        "earlier than that for W by at least 2% of the epochs until then, and V changes most before W does.",
+        statement=r"In networks of 256 nodes with $\sigma = x^2$ that Adam trains on squared errors until they generalise, at a "
+        "rate at which its first steps are not the largest, the top layer V moves before the hidden layer W: on average the "
+        "loss's gradient for V is largest earlier than that for W by at least 5% of the epochs until then, and V changes most "
+        "before W does.",
         quick=STUDY.quick.replace(lr=0.002),
         paper=STUDY.paper.replace(lr=5e-4),
         seeds=10,
         judge=judge_order,
         decides={"largest": (EARLIER.format("gradient"), "V and W exchanged")},
-        bounds=jd.tuned(on="0:10", confirmed_on="31000000:31000010"),
+        bounds=jd.tuned(on="0:10", confirmed_on="70000001:70000011"),
+        holds={"share": (0.8, 0.9)},
         controls={"V and W exchanged": jd.Control(EXCHANGED, breaks="the top layer V moves before")},
         rivals={"both layers move together": jd.off({EARLIER.format("gradient"): 0.0, EARLIER.format("change"): 0.0})},
         plot=plot,

@@ -12,7 +12,7 @@ from jaxdyn.theories.li2.training import Training
 from jaxdyn.theories.li2.zero_start import KNOWN, trial
 
 RATIO = "ln of the epochs from the normal start over zero's, few pairs, mean"
-GAINED = "epochs gained on few pairs minus three times those on many, mean"
+GAINED = "epochs gained on few pairs minus twice those on many, mean"
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -24,15 +24,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     gained, little = (t.sel(top=1.0, drop=True) - t.sel(top=0.0, drop=True) for t in (few, many))
     return [
         jd.gate("final test accuracy", ds.accuracy.isel(epoch=-1), at_least=KNOWN),
-        jd.mean_within(RATIO, ratio, over="seed", low=0.05),
-        jd.mean_within(GAINED, gained - 3 * little, over="seed", low=0.0),
+        jd.mean_within(RATIO, ratio, over="seed", low=-np.log(0.95)),
+        jd.mean_within(GAINED, gained - 2 * little, over="seed", low=0.0),
     ]
 
 
 def as_on_many(ds: xr.Dataset) -> float:
-    """The epochs gained on many pairs minus three times themselves."""
+    """The epochs gained on many pairs minus twice themselves."""
     many = ds.measured_time.sel(share=ds.share.max(), drop=True)
-    return -2 * float((many.sel(top=1.0, drop=True) - many.sel(top=0.0, drop=True)).mean())
+    return -float((many.sel(top=1.0, drop=True) - many.sel(top=0.0, drop=True)).mean())
 
 
 def on_few_pairs(ds: xr.Dataset) -> xr.DataArray:
@@ -55,7 +55,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=BASE.replace(share=[0.48, 0.9], epochs=1000, every=5),
     paper=BASE.replace(group="89", share=[0.2, 0.9], decay=5e-5, hidden=1024, epochs=3000, every=10),
-    seeds=24,
+    seeds=40,
     paper_seeds=15,
     source="arXiv:2509.21519, figures 14-16",
     tested="Networks of {hidden} nodes on {share} of the pairs of residues modulo {group}, Adam at rate {lr}, decay {decay}, "
@@ -66,12 +66,14 @@ CLAIMS = (
     STUDY.claim(
         id="li2.zero_init",
         title="Starting the top layer at zero helps more where pairs are scarce",
-        bounds=jd.tuned(on="0:24", confirmed_on="20000000:20000024"),
-        statement=r"Compared with the normal start, a top layer that starts at zero brings networks with $\sigma = x^2$ to a "
-        "test accuracy of .95 in at least 5% fewer epochs on average where pairs are scarce, and the epochs gained there are "
-        "on average more than three times those gained on many pairs.",
+        bounds=jd.tuned(on="0:40", confirmed_on="80000001:80000041"),
+        statement=r"Compared with the normal start, a top layer that starts at zero brings networks of 256 nodes with $\sigma = "
+        "x^2$ that Adam trains on residues modulo 23 to a test accuracy of .95 in at least 5% fewer epochs (geometric mean) "
+        "where pairs are scarce, on .48 of them, and the epochs gained there are on average more than twice those gained on .9 "
+        "of the pairs.",
         judge=judge,
         evidence="network",
+        holds={"lr": (0.003, 0.008), "decay": (1e-4, 4e-4)},
         controls={"the times on few pairs for those on many": jd.swap(measured_time=on_few_pairs)},
         rivals={
             "the start does not matter": jd.off({RATIO: 0.0}),

@@ -106,7 +106,7 @@ CLAIMS = (
         title="Do nodes trained by Muon hold more different features?",
         statement=r"With few nodes and $\sigma = x^2$, do the nodes of networks that Muon trains hold more different irreps "
         "than with Adam, and is the test loss lower, as published? Measured on pairs of networks with equal starts and "
-        "training pairs, and how many irreps Adam leaves out. Muon's number of irreps is not told apart from Adam's.",
+        "training pairs, and how many irreps Adam leaves out, which is all that Muon could hold beyond them.",
         judge=judge_held,
         expected="measured",
         controls={"Adam and Muon exchanged": jd.rolled(measured_held="optimizer", measured_loss="optimizer")},
@@ -115,8 +115,8 @@ CLAIMS = (
             "each node holds any irrep, as in Theorem 8 without Muon": {MISSING: at_random},
         },
         excused={
-            f"opponents: {MORE}": "as the statement says, it is not told apart here: Adam's nodes leave out half an irrep "
-            "on average, so that Muon's could hold hardly more"
+            f"opponents: {MORE}": "the two do not differ clearly here: Adam's nodes leave out half an irrep on average, so "
+            "that Muon's could hold hardly more"
         },
         recorded={
             "irreps that Muon's nodes hold beyond Adam's, mean": (-0.272, 0.1042, 0.48),
@@ -150,7 +150,7 @@ CLAIMS = (
         talks=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
         statement=r"At 1.1 of the critical share of pairs, which learning rates lead to networks with $\sigma = x^2$ that "
-        "generalise, and what is the energy of their nodes? As published, small rates generalise, and large ones end in "
+        "generalise, and what is the energy of their nodes? The paper has small rates generalise, and large ones end in "
         "solutions of higher energy that do not. Measured: the shares of networks that generalise at the smallest rate, "
         "between, and at the largest, and the energy of nodes at the largest rate over that between.",
         judge=judge_boundary,

@@ -121,7 +121,8 @@ CLAIMS = (
         title="Does Muon slow what other nodes have already learned?",
         statement="Theorem 8 supposes that Muon halves a node's step in irreps that other nodes hold. Measured in networks "
         r"with $\sigma = x^2$ that Muon trains: by what factor does the polar factor of the gradient shrink a node's part in "
-        "such irreps, compared with its part in irreps that no other node holds, early in training and late?",
+        "such irreps other than its own main one, compared with its part in irreps that no other node holds, early in training and "
+        "late?",
         judge=judge,
         expected="measured",
         controls={"the gain in held irreps halved": halved("held"), "the gain in free irreps halved": halved("free")},

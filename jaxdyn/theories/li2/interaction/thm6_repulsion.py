@@ -109,9 +109,10 @@ CLAIMS = (
     STUDY.claim(
         id="li2.thm6",
         title="Two nodes repel each other in what the others lack",
-        statement=r"An identity: the entry of $(\tilde F^\top \tilde F + \eta I)^{-1}$ for nodes j and l, with features $f_j$, "
-        r"$f_l$, is $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + f_l^\top P f_l) - (f_j^\top P f_l)^2]$, P being the "
-        "residual of a ridge fit by all other nodes: nodes that share what the others lack repel each other.",
+        statement=r"An identity for features $\tilde F$ minus their means: the entry of $(\tilde F^\top \tilde F + \eta I)^{-1}$ "
+        r"for nodes j and l, with columns $f_j$, $f_l$ of $\tilde F$, is $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + "
+        r"f_l^\top P f_l) - (f_j^\top P f_l)^2]$, where P leaves of a column what a fit by all other nodes with ridge $\eta$ "
+        "does not explain: nodes that share what the others lack repel each other.",
         judge=judge_identity,
         evidence="algebra",
         bounds="derived: float64 rounding of an inverse; a sign is right or not",

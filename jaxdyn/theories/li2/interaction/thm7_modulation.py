@@ -36,7 +36,7 @@ class Learned:
     groups: tuple[str, ...] = ("7", "S3", "Q8", "A4")
     irreps: tuple[str, ...] | None = None
     starts: int = jd.field(16, at_least=1)
-    steps: int = jd.field(300, at_least=1)
+    steps: int = jd.field(300, at_least=100)
 
     def __post_init__(self) -> None:
         """Refuse groups in which nothing is left to learn."""

@@ -29,8 +29,8 @@ class Upper:
     kind: jd.Code = jd.code("random", "rank_one")
     group: str = "7"
     samples: int = jd.field(30, at_least=2)
-    below: int = jd.field(16, at_least=1)
-    block: int = jd.field(500, at_least=1)
+    below: int = jd.field(16, at_least=2)
+    block: int = jd.field(500, at_least=100)
 
     def __post_init__(self) -> None:
         """Refuse more samples than the group has pairs."""
@@ -125,10 +125,11 @@ STUDY = jd.Study(
 LAW = STUDY.claim(
     id="li2.depth",
     title="What a wide random upper layer sends to the layer below",
-    statement="At a random start, through an upper layer of K random ReLU nodes the layer below, with features $F_1$, receives "
-    r"for large K K times $\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$ for sample i, $S = \tilde Y \tilde Y^\top$: "
-    r"the signal of one hidden layer, reweighted between samples by $\kappa$, and a multiple of the sample's own features. The "
-    "sine of the angle between both sides falls as $K^{-1/2}$.",
+    statement="At a random start and early on, a layer with features $F_1$ receives through an upper layer of K Gaussian ReLU "
+    r"nodes, for large K, K times $\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$ for sample i: the signal of one hidden "
+    r"layer, $S = \tilde Y \tilde Y^\top$ for targets $\tilde Y$ minus their means, reweighted between samples by $\kappa = (\pi - "
+    r"\theta)/2\pi$, and with $\rho_{ij} = \|F_{1j}\| \sin\theta_{ij} / 2\pi\|F_{1i}\|$ a multiple of the sample's own features "
+    r"($\theta$ is the angle between two samples' features). The sine of the angle between both sides falls as $K^{-1/2}$.",
     judge=judge,
     controls={"an upper layer of rank one": {"kind": "rank_one"}},
     rivals={"the signal of one hidden layer as it is": jd.swap(predicted_sent="plain")},
@@ -142,9 +143,10 @@ CLAIMS = (
     LAW.as_printed(
         id="li2.depth_as_printed",
         title="Printed: a random upper layer only reweights the samples",
-        statement="As printed: through an upper layer of K random ReLU nodes the layer below, with features $F_1$, receives K "
-        r"times $\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$: the upper layer only "
-        r"reweights samples, by $\kappa$.",
+        statement="As printed: at a random start and early on, a layer with features $F_1$ receives through an upper layer of K "
+        r"Gaussian ReLU nodes, for large K, K times $\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$ "
+        r"for targets $\tilde Y$ minus their means: the upper layer only reweights samples, by the share $\kappa$ of its nodes "
+        "that are active on both.",
         printed=r"arXiv:2509.21519, section on deeper networks: $G_{F_{l-1}} \propto D_l \tilde Y \tilde Y^\top D_l F_{l-1} "
         r"W_l W_l^\top$ with "
         r"$W_l W_l^\top \approx I$ at the start",

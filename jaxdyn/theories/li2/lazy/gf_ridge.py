@@ -24,8 +24,8 @@ from jaxdyn.theories.li2.dynamics import ridge
 SOURCE = "arXiv:2509.21519"
 SIZES = (0.0, 0.01, 0.1, 1.0)  # of alpha, in parts of the setting's
 EARLY = (1e-7, 1e-6, 1e-5)
-LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)  # in parts of 1 / lambda_min(A); the rate is that between the last two
-PRESENT = 0.01  # part of the start in the slowest mode from which on the rate is asked for
+LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)  # in parts of 1 / lambda_min(A)
+SOLVED = 1e-8  # distance from the ridge solution, over its norm, that the solver resolves
 
 
 @jd.setting
@@ -71,12 +71,13 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
 
     sent = jax.vmap(jax.vmap(back))(sol.ys)
     growth = (sent[:, 1 : 1 + len(EARLY)] - sent[:, :1]) / jnp.asarray(EARLY, jnp.float64)[:, None, None]
-    # the late rate, and how much of the slowest mode each start has
+    # the mean rate from each time to the last, and how much of V - V* is then in the slowest mode
     v_star = ridge.solution(f, y, s.eta)
-    distance = jnp.linalg.norm(sol.ys[:, -2:] - v_star, axis=(2, 3))
-    measured_rate = -jnp.log(distance[:, 1] / distance[:, 0]) / (ts[-1] - ts[-2])
-    apart = starts - v_star
-    slowest = jnp.linalg.norm(modes[:, 0] @ apart, axis=1) / jnp.linalg.norm(apart, axis=(1, 2))
+    distance = jnp.linalg.norm(sol.ys - v_star, axis=(2, 3))[:, -len(LATE) :]
+    left = ts[-1] - ts[-len(LATE) : -1]
+    measured_rate = jnp.log(distance[:, :-1] / distance[:, -1:]) / left
+    parts = jnp.linalg.norm(modes.T @ (starts - v_star), axis=2)[:, None] * jnp.exp(-rates * ts[-len(LATE) :, None])
+    room = jnp.log(jnp.linalg.norm(parts[:, :-1], axis=2) / parts[:, :-1, 0]) / left
     noisy = v_star + s.noise * jax.random.normal(k_noise, shape, jnp.float64)
     return jd.observables(
         predicted={
@@ -91,16 +92,18 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
             "growth": jd.named(growth, "alpha early sample node"),
             "v": jd.named(sol.ys, "alpha time node class"),
             "sent": jd.named(sent, "alpha time sample node"),
-            "rate": jd.named(measured_rate, "alpha"),
+            "rate": jd.named(measured_rate, "alpha moment"),
         },
         recorded={
             "t": jd.named(ts, "time"),
             "floor": jnp.linalg.norm(ridge.fixed(f, y, s.eta)),
             "typical": jnp.mean(rates),
-            "slowest": jd.named(slowest, "alpha"),
+            "ridge": jnp.asarray(s.eta, jnp.float64),
+            "room": jd.named(room, "alpha moment"),
+            "end": jd.named(jnp.linalg.norm(parts[:, -1], axis=1) / jnp.linalg.norm(v_star), "alpha"),
         },
         status=jnp.max(sol.status),
-        coords={"alpha": SIZES, "early": EARLY},
+        coords={"alpha": SIZES, "early": EARLY, "moment": LATE[:-1]},
     )
 
 
@@ -128,12 +131,13 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_closed(ds: xr.Dataset) -> list[jd.Check]:
-    """V and G_F along the flow, and the rate at which V converges, unless it starts where the slowest mode has converged."""
-    rate = (ds.measured_rate / ds.predicted_rate).where(ds.slowest > PRESENT)
+    """V and G_F along the flow, and the mean rates at which V converges between two times, with their bounds."""
+    rate, least = ds.measured_rate.where(ds.end > SOLVED), ds.predicted_rate
     return [
         jd.at_most("largest relative error of V(t)", jd.relative_error(ds, "v", "node class"), 1e-5),
         jd.at_most("largest relative error of G_F(t)", jd.relative_error(ds, "sent", "sample node"), 1e-5),
-        jd.within("late rate of convergence over lambda_min", rate, 1 - 1e-4, 1.2),
+        jd.at_least("mean rate of convergence over its lower bound", rate / least, 1 - 1e-4),
+        jd.at_most("mean rate of convergence over its upper bound", rate / (least + ds.room), 1 + 1e-4),
     ]
 
 
@@ -182,9 +186,9 @@ STUDY = jd.Study(
     source=SOURCE,
     bounds="derived: float64 rounding, and the next order in time and in the size of the start",
     tested="Features of {hidden} nodes with random weights ({activation}) on {samples} random pairs of the group of residues "
-    "modulo {group}; {seeds} seeds. The flow starts from V = 0 and from random V of three sizes up to {start}; the late rate "
-    r"is that between the times $5/\lambda_{\min}$ and $10/\lambda_{\min}$, asked for where the slowest mode has at least a "
-    "hundredth of the start's distance from the ridge solution.",
+    "modulo {group}; {seeds} seeds. The flow starts from V = 0 and from random V of three sizes up to {start}; rates of "
+    f"convergence are those from times $x/\\lambda$, x from {LATE[0]} to {LATE[-2]:g}, until ${LATE[-1]:g}/\\lambda$, where "
+    f"by the closed form the distance then still is {SOLVED:g} of the ridge solution's norm.",
 )
 
 CLAIMS = (
@@ -192,10 +196,10 @@ CLAIMS = (
         id="li2.gf_fixed",
         talks=("grokking:li2-backpropagated",),
         title="What the fitted top layer sends back to the hidden layer",
-        statement=r"An identity: where the top layer is the ridge solution for weight decay $\eta$, the hidden layer receives "
+        statement=r"An identity: where the top layer V is the ridge solution for weight decay $\eta$, the hidden layer receives "
         r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F (\tilde F^\top \tilde F + \eta "
-        r"I)^{-1}$, the negative derivative of the loss with respect to the features F; $\tilde F$ and $\tilde Y$ are features "
-        "and targets minus their means over the samples.",
+        r"I)^{-1}$, the negative derivative of the loss $\frac12 \|\tilde Y - \tilde F V\|^2 + \frac\eta2 \|V\|^2$ with respect "
+        r"to the features F; $\tilde F$ and $\tilde Y$ are features and targets minus their means over the samples.",
         source=f"{SOURCE}, Proposition 1",
         judge=judge_fixed,
         evidence="algebra",
@@ -211,12 +215,14 @@ CLAIMS = (
     STUDY.claim(
         id="li2.gf_early",
         title="At first the hidden layer receives the targets",
-        statement=r"Under gradient flow of a top layer that starts with size $\alpha$, on frozen features, the gradient that "
-        r"the hidden layer receives grows as $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + O(t^2)$: the "
-        r"targets $\tilde Y$ reach it, through the features $\tilde F$ (both minus their means), before they are fitted.",
+        statement=r"Under gradient flow of a top layer that starts with entries of size $\alpha$, on frozen features, the "
+        r"gradient that the hidden layer receives grows as $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + "
+        r"O(t^2)$: the targets $\tilde Y$ reach it, through the features $\tilde F$ (both minus their means), before they are "
+        "fitted.",
         source=f"{SOURCE}, Stage I",
         judge=judge_early,
         evidence="flow",
+        holds={"start": (3e-4, 1e-2)},
         controls={"a large top layer, alpha = 1": {"start": 1.0}},
         rivals={
             "no targets reach the hidden layer": jd.off(predicted_growth=0.0),
@@ -236,16 +242,17 @@ CLAIMS = (
         title="On frozen features the top layer relaxes mode by mode",
         statement=r"Under gradient flow of the top layer on frozen features $\tilde F$ (minus their means), with weight decay "
         r"$\eta$, $V(t) = e^{-At}(V(0) - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$ and the ridge solution $V^*$, "
-        "and $G_F(t)$ is the gradient at this V. Late, V converges at a mean rate between the smallest eigenvalue of A and 1.2 "
-        "times that eigenvalue, unless its slowest mode is absent from the start.",
+        r"and $G_F(t)$ is the gradient at this V. Between two times V approaches $V^*$ at a mean rate of at least $\lambda$, the "
+        r"smallest eigenvalue of A, and at most $\lambda + \ln(1/s) / \Delta t$, $\Delta t$ being the time between and s the share "
+        r"of the slowest mode in the distance $\|V - V^*\|$ at the first of the two.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
         evidence="flow",
-        bounds=jd.tuned(on="0:6", confirmed_on="31000000:31000006"),
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
         rivals={
             "the top layer does not move": jd.off(jd.initial("time", "predicted_v", "predicted_sent")),
             "convergence at the mean eigenvalue of A": jd.swap(predicted_rate="typical"),
+            "convergence at the rate of the ridge alone": jd.swap(predicted_rate="ridge"),
         },
         plot=plot_closed,
         caption="Size of $G_F$ over time for one seed, a panel per activation: dots, the solver from $V = 0$ and from the "

@@ -33,22 +33,24 @@ TUNED = jd.tuned(on="0:8", confirmed_on="4000:4008")
 
 @jd.setting
 class Width:
-    """All pairs of a group, random W of standard deviation ``spread``, for which the theory takes 1."""
+    """All pairs of a group, Gaussian W of standard deviation ``spread``; ``assumed`` is a breach."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
     eta: jd.Swept = jd.field(1.0, above=0, role="none")
-    spread: jd.Swept = 1.0
+    spread: float = jd.field(1.0, above=0)
+    assumed: float = jd.field(1.0, above=0)  # the standard deviation that the theory takes, in parts of spread
     group: str = "11"
     block: int = jd.field(500, at_least=1)
 
 
 @jd.setting
 class Equal:
-    """Inputs of the lemma: n of norm root 2, any two with the same inner product, 1 or 0, and classes of one size."""
+    """Inputs of the lemma: n of norm root 2, any two with the same inner product, 1 or 0, classes of one size; W as in Width."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
     eta: jd.Swept = jd.field(1.0, above=0, role="none")
-    spread: jd.Swept = 1.0
+    spread: float = jd.field(1.0, above=0)
+    assumed: float = jd.field(1.0, above=0)  # the standard deviation that the theory takes, in parts of spread
     common: jd.Code = jd.code("no", "yes")  # whether all inputs have one operand in common
     inputs: int = jd.field(60, at_least=2)
     classes: int = jd.field(6, at_least=2)
@@ -64,7 +66,7 @@ def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
     group = parse(s.group)
     samples = model.pairs(group.order)
     measured, recorded = _grown(s, key, samples, model.targets(group, samples), 2 * group.order)
-    c, loose = (jnp.asarray(v, jnp.float64)[s.activation.index] for v in (_contrasts((1, -2, 1)), _contrasts((1, 0, -1))))
+    c, loose = (_contrast(s, terms) for terms in ((1, -2, 1), (1, 0, -1)))
     derived = ridge.wide(recorded["hidden"], s.eta, c)
     recorded |= {"loose": ridge.wide(recorded["hidden"], s.eta, loose)}
     return jd.observables(
@@ -81,7 +83,7 @@ def equal_trial(s: Equal, key: PRNGKeyArray) -> jd.Observables:
     samples = jnp.stack([first, jnp.arange(s.inputs)], 1)
     y = jax.nn.one_hot(np.arange(s.inputs) % s.classes, s.classes, dtype=jnp.float64)
     measured, recorded = _grown(s, key, samples, y, 2 * s.inputs)
-    apart, together = (jnp.asarray(_contrasts(terms), jnp.float64)[s.activation.index] for terms in ((1, 0, -1), (1, -1, 0)))
+    apart, together = (_contrast(s, terms) for terms in ((1, 0, -1), (1, -1, 0)))
     c, hidden = jnp.where(s.common == "yes", together, apart), recorded["hidden"]
     forms = jnp.stack([ridge.wide_as_printed(hidden, s.inputs, s.eta, c, c), ridge.wide(hidden, s.eta, c)])
     return jd.observables(
@@ -124,9 +126,11 @@ def _grown(
     )
 
 
-def _contrasts(terms: tuple[int, int, int]) -> list[float]:
-    """Sums of k(2), k(1) and k(0) with these factors, one for each activation."""
-    return [sum(x * ridge.kernel(a, t) for x, t in zip(terms, (2, 1, 0), strict=True)) for a in model.STUDIED]
+def _contrast(s: Width | Equal, terms: tuple[int, int, int]) -> Float[Array, ""]:
+    """The sum of k(2), k(1) and k(0) with these factors."""
+    scale = s.assumed * s.spread
+    each = [sum(x * ridge.kernel(a, t, scale) for x, t in zip(terms, (2, 1, 0), strict=True)) for a in model.STUDIED]
+    return jnp.asarray(each, jnp.float64)[s.activation.index]
 
 
 def sizes(
@@ -250,24 +254,26 @@ STUDY = jd.Study(
     source=SOURCE,
     evidence="algebra",
     bounds=TUNED,
-    tested="Gaussian weights, activations {activation}, on all pairs of the residues modulo {group}, at ridge {eta}, with "
-    f"{COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} seeds.",
+    tested="Gaussian weights of standard deviation {spread}, activations {activation}, on all pairs of the residues modulo "
+    f"{{group}}, at ridge {{eta}}, with {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} seeds.",
 )
 
 FACTOR = STUDY.claim(
     id="li2.lemma1",
     title="In wide layers the gradient is a known multiple of the early signal",
-    statement="Beyond the lemma's assumptions, on all pairs of a group, whose inputs have unequal inner products: for wide "
-    r"random layers at the ridge solution the gradient that the hidden layer receives becomes $G_F \to "
+    statement="Beyond the lemma's assumptions, on all pairs of a group, whose inputs have unequal inner products: for "
+    "Gaussian layers of many more nodes than pairs the gradient that the hidden layer receives at the ridge solution becomes "
+    r"$G_F \to "
     r"\frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes, ridge $\eta$, features $\tilde F$ "
     r"and targets $\tilde Y$ without their means, with $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean product "
     r"of two activations that share t operands; where $Kc \gg \eta$ the sine of the angle between both sides falls "
     "as $K^{-1/2}$.",
     source=f"corrected from {SOURCE}",
     quick=STUDY.quick.replace(eta=[1.0, 300.0]),  # the second comparable with K c
+    holds={"spread": (0.5, 2)},
     judge=judge_factor,
     controls={
-        "weights a tenth larger than the theory assumes": {"spread": 1.1},
+        "a random layer with weights a tenth smaller than the theory takes": {"assumed": 1.1},
         "narrow layers": {"block": 10},
     },
     rivals={"the width changes nothing": CONSTANT, "k(2) - k(0) for c": jd.swap(predicted_factor="loose")},
@@ -286,9 +292,9 @@ EQUAL = jd.Study(
     form="derived",
     evidence="algebra",
     bounds=jd.tuned(on="0:16", confirmed_on="98000000:98000016"),
-    tested="Gaussian weights, activations {activation}; {inputs} inputs of norm root 2 in {classes} classes of one size, any two "
-    f"with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} "
-    "seeds.",
+    tested="Gaussian weights of standard deviation {spread}, activations {activation}; {inputs} inputs of norm root 2 in {classes} "
+    f"classes of one size, any two with inner product 0, or any two with 1; ridge {{eta}}, {COUNTS[0]} to {COUNTS[-1]} blocks of "
+    "{block} nodes; {seeds} seeds.",
     plot=plot_equal,
     caption=r"Factor of $\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the width K: dots, random layers (median and central 90% "
     "of the runs); lines, the formulas. Left: orthogonal inputs; right: inputs that have an operand in common.",
@@ -303,7 +309,8 @@ LEMMA = EQUAL.claim(
     "$c$ is an activation's mean square minus the mean product of two.",
     source=f"corrected from {SOURCE}",
     judge=judge_equal,
-    controls={"weights a tenth larger than the theory assumes": {"spread": 1.1}, "narrow layers": {"block": 2}},
+    holds={"eta": (1, 300), "spread": (0.5, 2)},
+    controls={"Gaussian weights a tenth smaller than the theory takes": {"assumed": 1.1}, "narrow layers": {"block": 2}},
     rivals={
         "the width changes nothing": jd.initial("width", "predicted_factor"),
         "the first power of the width, whatever the constants": jd.swap(
@@ -333,12 +340,14 @@ CLAIMS = (
         id="li2.K_limit",
         talks=("grokking:li2-wide",),
         title="The gradient falls as the inverse square of the width",
-        statement=r"In random layers with features $\tilde F$ and targets $\tilde Y$, both minus their means, the gradient "
-        r"$G_F$ at the ridge solution for a fixed ridge $\eta$ vanishes with the number of nodes K: $\|G_F\| / "
-        r"\|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ with c as "
-        "in Lemma 1.",
+        statement=r"In Gaussian layers of many more nodes than pairs of group elements, all of which are trained on, with features "
+        r"$\tilde F$ and targets $\tilde Y$ minus their means, the gradient $G_F$ that the hidden layer receives at the ridge "
+        r"solution has $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| = \eta/(Kc + \eta)^2$ for K nodes and ridge $\eta$: for a "
+        r"fixed $\eta \ll Kc$ it vanishes as $K^{-2}$, the lazy limit. Here $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean "
+        "product of two activations that share t operands.",
         source=f"derived from {SOURCE}",
         judge=judge_ratio,
+        holds={"eta": (0.01, 10), "spread": (0.5, 2), "block": (500, 2000)},
         controls={"a ridge far above K c": {"eta": 1e9}},
         rivals={
             "the width changes nothing": CONSTANT,

@@ -194,10 +194,11 @@ ETA = STUDY.claim(
         "grokking:li2-regime",
     ),
     title="How the hidden layer's gradient depends on weight decay of the top",
-    statement=r"Identities at the ridge solution of the top layer: for a ridge $\eta$ far above the squared singular values of the "
+    statement=r"Limits at the ridge solution of the top layer: for a ridge $\eta$ far above the squared singular values of the "
     r"features $\tilde F$ the gradient $G_F$ that the hidden layer receives falls as $\|\tilde Y \tilde Y^\top \tilde F\| / "
-    r"\eta$. Far below them it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, $\Pi$ being the projector on "
-    r"the span of the features; if the targets $\tilde Y$ are in this span it vanishes like $\eta$, with a maximum in between.",
+    r"\eta$. Far below them it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, $\tilde F^+$ being the "
+    r"pseudoinverse of the features and $\Pi$ the projector on their span; if the targets $\tilde Y$ are in this span it vanishes "
+    r"like $\eta$, with a maximum in between.",
     source=f"corrected from {SOURCE}, Lemma 1",
     judge=judge_eta,
     controls={"a maximum in between for any number of nodes": jd.swap(outside=0.0)},
@@ -215,9 +216,9 @@ ETA = STUDY.claim(
 BETA = STUDY.claim(
     id="li2.beta",
     title="Scaling the outputs acts like changing the ridge",
-    statement=r"An identity: with outputs scaled by $\beta$ the hidden layer receives what it would at $\beta = 1$ and ridge "
-    r"$\eta/\beta^2$; where the targets are in the span of the features and $\eta/\beta^2$ is far below their squared "
-    r"singular values it falls as $\beta^{-2}$.",
+    statement=r"An identity at the ridge solution: with outputs scaled by $\beta$ the hidden layer receives what it would at "
+    r"$\beta = 1$ and ridge $\eta/\beta^2$; where the targets are in the span of the features and $\eta/\beta^2$ is far below "
+    r"their squared singular values it falls as $\beta^{-2}$.",
     source=f"corrected from {SOURCE}, equation 69",
     judge=judge_beta,
     controls={"the same power for fewer nodes": jd.swap(outside=0.0)},
