@@ -5,7 +5,8 @@ beyond both ends; so are values that the claim itself asks at paper scale, those
 that a count may be, and the middle between a number and the end of its range, where that is less than twice the number. A neighbour
 is left out where the claim itself says that it ends: outside the range of the field, outside its assumptions, at and beyond values
 of a control that changes this field alone; and of a field in ``holds`` the two ends of its stated domain are asked instead. So are
-switches, numbers that are 0 or 1 in the claim and the other one in a control.
+switches, numbers that are 0 or 1 in the claim and the other one in a control, and numbers that are there for controls alone
+(``jd.field(1.0, role="breach")``).
 
 A field that chooses among names, or between true and false, is asked at its other names too, unless the claim tells which it means:
 its title, statement or assumptions have the name (of a switch: the field's name), or a control is about the other one.
@@ -206,7 +207,8 @@ def neighbours(case: Case) -> list[Neighbour]:
     elsewhere = _elsewhere(case)
     for field in numeric_fields(grid.setting):
         own = _values(grid, field)
-        if field in claim.holds or (trained and role_of(grid.setting, field) == "time"):
+        role = role_of(grid.setting, field)
+        if field in claim.holds or role == "breach" or (trained and role == "time"):
             continue
         marks = _breaches(case, field)
         if set(own) | set(marks) <= {0, 1} and marks:

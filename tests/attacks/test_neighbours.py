@@ -157,6 +157,7 @@ class Counts:
     pairs: int = jd.field(50, at_least=1)
     share: jd.Swept = jd.field(0.6, above=0, below=1)
     ratio: jd.Swept = jd.field(0.4, above=0, below=1)
+    wrong: jd.Swept = jd.field(1.0, role="breach")
     free: jd.Swept = 0.6
 
 
@@ -164,6 +165,7 @@ def test_the_least_of_a_count_and_the_way_to_an_end_are_neighbours():
     case = trained.unrun(quick=jd.grid(Counts), controls={"all shares": {"free": 2.0}}, evidence="algebra")
     assert settings(case, "pairs") == ["pairs = 25", "pairs = 100", "pairs = 500", "pairs = 1"]
     assert "share = 0.8" in settings(case, "share")
+    assert settings(case, "wrong") == [], "it is there for controls"
     assert "ratio = 0.7" not in settings(case, "ratio") and "free = 0.8" not in settings(case, "free")
 
 

@@ -13,6 +13,7 @@ time       ``steps``, ``epochs``, ``horizon``, ``span``, and those of a part (``
            steps between two records, in a setting without one of these: the number of records times this is the number of
            steps
 treatment  by declaration alone: what the claim says something about, such as a share of wrong labels
+breach     by declaration alone: what is there for controls, such as a factor by which the law is wrong
 none       all others
 =========  ========================================================================================================
 """
@@ -33,7 +34,7 @@ from jaxdyn.errors import UsageError, shown
 
 __all__ = ["ROLES", "Range", "Role", "counts_steps", "field", "numeric_fields", "role_of", "roles_of"]
 
-Role: TypeAlias = Literal["rate", "time", "treatment", "none"]
+Role: TypeAlias = Literal["rate", "time", "treatment", "breach", "none"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 HOLDS: dict[str, Callable[[Any, Any], bool]] = {
@@ -106,8 +107,8 @@ def field(
         at_least: the number is this or more.
         below: the number is less than this.
         at_most: the number is this or less.
-        role: what it is to training, ``rate``, ``time``, ``treatment`` or ``none``, where its name does not tell it
-            (as above).
+        role: what it is to training, ``rate``, ``time``, ``treatment``, ``breach`` or ``none``, where its name does not tell
+            it (as above).
 
     Raises:
         UsageError: there is neither a bound nor a role, there are two lower or two upper bounds, no number satisfies them, or

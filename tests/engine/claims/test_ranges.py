@@ -169,7 +169,7 @@ BAD_FIELDS = [
     (bool, lambda: jd.field(True, above=0), "Bad.x is true or false: a range is for numbers"),
     (tuple[str, ...], lambda: jd.field((), above=0), "a range is for numbers"),
     (int, lambda: jd.field(1), "jd.field needs a bound"),
-    (int, lambda: jd.field(1, role="speed"), "role=speed is not allowed: it is rate, time, treatment or none"),
+    (int, lambda: jd.field(1, role="speed"), "role=speed is not allowed: it is rate, time, treatment, breach or none"),
     (int, lambda: jd.field(1, above=0, at_least=0), "one lower and one upper bound, got above, at_least"),
     (int, lambda: jd.field(1, above=math.nan), "finite numbers, got nan"),
     (int, lambda: jd.field(1, above=1, at_most=1), "no number is above 1 and at most 1"),

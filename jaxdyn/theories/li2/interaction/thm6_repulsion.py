@@ -32,7 +32,7 @@ class Pairs:
     activation: jd.Code = jd.code(*model.STUDIED)
     nodes: jd.Swept = jd.field(12.0, at_least=FIRST)
     eta: jd.Swept = jd.field(0.5, above=0, role="none")
-    assumed: jd.Swept = jd.field(1.0, above=0)  # the ridge of the formula, in parts of eta
+    assumed: jd.Swept = jd.field(1.0, above=0, role="breach")  # the ridge of the formula, in parts of eta
     group: str = "7"
     samples: int = jd.field(40, at_least=2)
     capacity: int = 128  # nodes that are sampled, of which the first are used

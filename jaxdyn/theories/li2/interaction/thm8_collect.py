@@ -32,7 +32,7 @@ class Collect:
 
     law: jd.Code = jd.code(*LAWS)
     shape: jd.Swept = jd.field(3.0, above=0)  # a
-    suppression: jd.Swept = jd.field(0.5, above=0)  # of what others have learned
+    suppression: jd.Swept = jd.field(0.5, above=0, role="breach")  # of what others have learned
     coupling: jd.Swept = 0.0  # standard deviation of a matrix that couples the features
     features: int = jd.field(8, at_least=2)
     least: float = jd.field(0.5, above=0)  # mu runs from here to 1

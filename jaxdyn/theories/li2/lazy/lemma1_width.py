@@ -38,7 +38,7 @@ class Width:
     activation: jd.Code = jd.code(*model.STUDIED)
     eta: jd.Swept = jd.field(1.0, above=0, role="none")
     spread: float = jd.field(1.0, above=0)
-    assumed: float = jd.field(1.0, above=0)  # the standard deviation that the theory takes, in parts of spread
+    assumed: float = jd.field(1.0, above=0, role="breach")  # the standard deviation that the theory takes, in parts of spread
     group: str = "11"
     block: int = jd.field(500, at_least=1)
 
@@ -50,7 +50,7 @@ class Equal:
     activation: jd.Code = jd.code(*model.STUDIED)
     eta: jd.Swept = jd.field(1.0, above=0, role="none")
     spread: float = jd.field(1.0, above=0)
-    assumed: float = jd.field(1.0, above=0)  # the standard deviation that the theory takes, in parts of spread
+    assumed: float = jd.field(1.0, above=0, role="breach")  # the standard deviation that the theory takes, in parts of spread
     common: jd.Code = jd.code("no", "yes")  # whether all inputs have one operand in common
     inputs: int = jd.field(60, at_least=2)
     classes: int = jd.field(6, at_least=2)
