@@ -262,9 +262,10 @@ CLAIMS = (
         statement="For frozen inputs $f_n$ that do not overlap and $K$ equally frequent classes, the decoder propagates back "
         r"the gradient $g_n = \gamma(t)\,(\iota f_n - \beta \sum_{n' \ne n} f_{n'})$ with $\iota = M/(M-1)$, $\beta = "
         r"M/(M-1)^2$ and $\gamma = (M-1)^2 h/(M-1+e^u)$, where $M$ is the size of the vocabulary and $u = Mh$ the advantage "
-        r"of the right logit over the others. In units of $K/\eta$, $\gamma$ is $((M-1)/M)^2\,t$ up to $t = .5$ and "
-        r"$((M-1)/M)^2 \ln(Mt)/t$ from $t = 300$ on, both within 5%; it peaks where $e^u(u-1) = M-1$, and its integral is "
-        r"$(M-1)^2 K h^2/(2\eta)$.",
+        r"of the right logit over the others. With $t$ in units of $K/\eta$, $\gamma$ is $((M-1)/M)^2\,t$ up to $t = .5$ and "
+        r"$((M-1)/M)^2 \ln(Mt)/t$ from $t = 300$ on, both within 5% for $M$ from 21 to 300; it peaks where $e^u(u-1) = M-1$, and "
+        r"its integral is $(M-1)^2 K h^2/(2\eta)$.",
+        holds={"tokens": (21, 300)},
         judge=judge_form,
         evidence="flow",
         bounds="derived: the solver's tolerance, and the next order of both limits",
