@@ -341,7 +341,7 @@ CLAIMS = (
         id="cal.saxeN",
         title="The learning curve of a mode in a deep linear network",
         statement=r"Under gradient flow the strength $u$ of a mode in a balanced, aligned linear network of $N$ weight matrices "
-        r"approaches its singular value $s$ by $\dot u = N\,u^{2-2/N}(s-u)$.",
+        r"approaches its singular value $s$ from below by $\dot u = N\,u^{2-2/N}(s-u)$.",
         controls=PERTURBED | {"N counted as layers of units": jd.Control({"miscount": 1.0}, breaks="weight matrices")},
     ),
     symmetric.claim(
