@@ -362,7 +362,7 @@ CLAIMS = (
         statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F "
         "- I$ for the normalised attention $F$ at the start), relative gains lack a share of Theorem 3's "
         r"$r_0(e^{2z_l} - 1)$ that hardly depends on $\eta_Y/\eta_Z$ at a given logit $z_l$ of the most frequent "
-        "distinct token: at the logit that a ratio leads to by the end, it is 70 to 100% of that at a ten times "
+        "distinct token: at the logit that a ratio leads to by $\eta_Y t = 10^6$, it is 70 to 100% of that at a ten times "
         r"smaller ratio, for 10 to 100 and 100 to 1000, and 75 to 100% of $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ "
         "at either ($u$ the decoder's clock, $f_{l'}$ the other token's share of normalised attention).",
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
@@ -379,8 +379,8 @@ CLAIMS = (
         id="snap.theorem3_ratio",
         talks=("training:snap-theorem-3",),
         title="How much of Theorem 3's relative gains a network shows",
-        statement="How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at the end of the network's "
-        r"gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
+        statement=r"How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at $\eta_Y t = 10^6$ in the "
+        r"network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
         r"normalised attention $F$ at the start), at each ratio $\eta_Y/\eta_Z$ of the learning rates? The reading "
         "is the mean over runs of growth over predicted growth.",
         judge=judge_ratio,
@@ -407,7 +407,7 @@ CLAIMS = (
         r"dynamics at $\rho = 1/K$ in the network's gradient flow with one common token and overlap $K\|E\| < 1$ "
         r"($K$ classes, $E = F^\top F - I$ for the normalised attention $F$ at the start)? Read are, at each ratio "
         r"$\eta_Y/\eta_Z$ and weight of the common token, the smallest logit over its lower bound and the largest over its upper "
-        "bound, of all classes and times, averaged over runs.",
+        r"bound, of all classes and times up to $\eta_Y t = 10^6$, averaged over runs.",
         judge=judge_flow_bounds,
         expected="measured",
         controls={"logits that stay": STAYS},

@@ -138,7 +138,7 @@ CLAIMS = (
         judge=judge_up,
         decides={"any two records": ("direction of distinct tokens, distance from up at all saves", "descent instead of ascent")},
         controls={
-            "each distinct token also in the next class": {"leak": 0.5},
+            "each distinct token also in the next class, twice as often": {"leak": 2.0},
             "descent instead of ascent": jd.Control(DESCENT, breaks="rises"),
         },
         rivals={"nothing moves": jd.off(STILL)},
