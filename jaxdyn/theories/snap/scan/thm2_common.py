@@ -131,8 +131,8 @@ CLAIMS = (
         title="Tokens of one class alone gain attention throughout training",
         statement=r"In the network's gradient flow with one query for each class and overlap $K\|E\| < 1$ ($K$ classes, "
         r"$E = F^\top F - I$ for the normalised attention $F$ at the start), the attention logit of every distinct token (one that "
-        "occurs in a single class) of every class rises between any two records, with one common token or two that are equally "
-        r"frequent in all classes and $\eta_Y/\eta_Z$ from .1 to 1000.",
+        "occurs in a single class) of every class rises between any two records, with one common token or two as frequent in "
+        r"one class as in another and $\eta_Y/\eta_Z$ from .1 to 1000.",
         quick=FLOW.replace(per_query=1.0),
         paper=PAPER.replace(per_query=1.0),
         judge=judge_up,
