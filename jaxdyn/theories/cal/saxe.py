@@ -11,7 +11,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import xarray as xr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
@@ -110,7 +110,7 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     sol = jax.lax.switch(s.solver.index, [functools.partial(solve, solver=name) for name in s.solver.names])
 
     # the closed form of this kind of start, for the Gram matrix of all weights
-    def from_modes(strengths):
+    def from_modes(strengths: Float[Array, " k"]) -> Float[Array, "d d"]:
         first, second = theory.factors(strengths, known)
         q = jnp.concatenate([v * first, u * second])
         return q @ q.T

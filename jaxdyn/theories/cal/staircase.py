@@ -78,7 +78,7 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
             "t": jd.named(ts, "step"),
             "learned": jd.named(learned, "step mode"),
             "values": jd.named(values, "mode"),
-            "time_by_size": jd.named(theory.appearance(values, s.eps), "mode"),
+            "time_by_size": jd.named(theory.appearance(values, s.eps * jnp.ones_like(values)), "mode"),
         },
         status=sol.status,
     )
