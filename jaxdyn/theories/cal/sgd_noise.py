@@ -289,9 +289,9 @@ CLAIMS = (
         id="cal.sgd_var",
         title="The exact variance of SGD with gradient noise on a quadratic",
         statement=r"SGD with step size $\eta$ on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has, "
-        r"after $n$ steps from the minimum, the variance $\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ with $r = 1-\eta h$, and in the "
-        r"stationary state $\eta\sigma^2/(h(2-\eta h))$; means over runs are within 4% of the former and within 1% of the "
-        "latter.",
+        r"after $n$ steps from the minimum, the variance $\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ with $r = 1-\eta h$, and for $\eta h "
+        r"< 2$ in the stationary state $\eta\sigma^2/(h(2-\eta h))$; means over runs are within 4% of the former and within 1% of "
+        "the latter.",
         judge=judge_variance,
         controls={"momentum": jd.Control({"momentum": 0.5}, breaks="SGD")},
         rivals={
@@ -306,9 +306,9 @@ CLAIMS = (
         id="cal.sgd_cov",
         title="The stationary covariance of SGD solves a matrix equation",
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
-        r"with step size $\eta$ solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, each entry is within "
-        r".03 of the solution on average over problems, and the root mean square deviation in single problems, after removing "
-        "sampling error, is at most .02.",
+        r"with step size $\eta < 2/\|H\|$ solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, each entry is "
+        r"within .03 of the solution on average over problems, and the root mean square deviation in single problems, after "
+        "removing sampling error, is at most .02.",
         tested="Random quadratics in {size} dimensions with correlated noise, step sizes {eta}: the stationary state in "
         "{replicas} runs of {steps} steps; {seeds} problems.",
         source="arXiv:2012.03636, stationary covariance without momentum",

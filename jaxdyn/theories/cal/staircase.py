@@ -74,7 +74,12 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={"time": jd.named(times, "mode"), "rank": jd.named(jnp.arange(k + 1, dtype=jnp.float64), "plateau")},
         measured={"time": jd.named(reached, "mode"), "rank": jd.named(count.astype(jnp.float64), "plateau")},
-        recorded={"t": jd.named(ts, "step"), "learned": jd.named(learned, "step mode"), "values": jd.named(values, "mode")},
+        recorded={
+            "t": jd.named(ts, "step"),
+            "learned": jd.named(learned, "step mode"),
+            "values": jd.named(values, "mode"),
+            "time_by_size": jd.named(theory.appearance(values, s.eps * jnp.ones_like(values)), "mode"),
+        },
         status=sol.status,
     )
 
@@ -126,14 +131,19 @@ CLAIMS = (
     study.claim(
         id="cal.staircase",
         title="From a small start, singular values are learned one after another",
-        statement=r"From a small balanced start of size $\varepsilon$, gradient flow of a two-layer linear network learns the "
-        r"singular values $s_1 > s_2 > \dots$ of its target one after another, with the rank $i$ between the times of mode $i$ "
-        r"and the next: the time of mode $i$ is $\ln(s_i/\varepsilon_i)/(2s_i)$ to 1%. For an aligned start $\varepsilon_i = "
-        r"\varepsilon$; in general it is "
-        "the part of the start along mode $i$ that is orthogonal to the earlier modes.",
+        statement=r"From a balanced start of size $\varepsilon \le 10^{-4}$, gradient flow of a two-layer linear network learns "
+        r"singular values $s_1 > s_2 > \dots$ that are at least .5 apart one after another: mode $i$ reaches $s_i/2$ at "
+        r"$\ln(s_i/\varepsilon_i)/(2s_i)$ to 1%, and half way to the next of these times the map has learned $i$ modes. For an "
+        r"aligned start $\varepsilon_i = \varepsilon$; in general it is half the squared length of the part of $q_i^\top Q_0$ that "
+        r"is orthogonal to those of the earlier modes, with $Q_0 = [W_1^\top; W_2]$ at the start and $q_i = (v_i, u_i)/\sqrt2$ of "
+        "the target's singular vectors $u_i$ and $v_i$.",
+        holds={"eps": (1e-10, 1e-4)},
         judge=judge,
         controls={r"$\varepsilon = 0.5$: no staircase": {"eps": 0.5}},
-        rivals={"all modes at once": jd.off(AT_ONCE)},
+        rivals={
+            "all modes at once": jd.off(AT_ONCE),
+            r"$\varepsilon$ for every $\varepsilon_i$": jd.swap(predicted_time="time_by_size"),
+        },
         plot=plot,
         caption="Left: singular values of the network's map along one run (lines) and the predicted times of appearance "
         "(dashed). Right: measured against predicted time at which a mode reaches half its value, one point per mode and run.",

@@ -59,7 +59,7 @@ def test_deep_mode_of_one_and_two_matrices_is_elementary():
 
 @pytest.mark.thinned
 @pytest.mark.parametrize(("inputs", "hidden", "outputs"), [(3, 3, 3), (2, 5, 4)])
-def test_balanced_product_solves_the_two_layer_flow(inputs, hidden, outputs):
+def test_balanced_gram_solves_the_two_layer_flow(inputs, hidden, outputs):
     keys = jax.random.split(jax.random.key(inputs), 4)
     k = min(inputs, hidden, outputs)
     frames = [orthonormal(key, n, k) for key, n in zip(keys, (outputs, inputs, hidden), strict=False)]
@@ -76,11 +76,11 @@ def test_balanced_product_solves_the_two_layer_flow(inputs, hidden, outputs):
         return np.concatenate([(w2.T @ e).ravel(), (e @ w1.T).ravel()])
 
     exact = solve(field, np.concatenate([np.ravel(start.w1), np.ravel(start.w2)]), TIMES)
-    form = jax.jit(linear.balanced_product)
+    form = jax.jit(linear.balanced_gram)
     for t, y in zip(TIMES, exact, strict=True):
-        product = y[cut:].reshape(outputs, hidden) @ y[:cut].reshape(hidden, inputs)
-        np.testing.assert_allclose(form(t, m, start), product, atol=1e-10)
-    np.testing.assert_allclose(form(0.0, m, start), start.w2 @ start.w1, atol=1e-14)
+        q = np.concatenate([y[:cut].reshape(hidden, inputs).T, y[cut:].reshape(outputs, hidden)])
+        np.testing.assert_allclose(form(t, m, start), q @ q.T, atol=1e-10)
+    np.testing.assert_allclose(form(0.0, m, start)[inputs:, :inputs], start.w2 @ start.w1, atol=1e-14)
 
 
 def test_symmetric_gram_is_the_printed_formula():

@@ -47,22 +47,29 @@ def starting(monkeypatch, x64):
 
 
 @pytest.mark.thinned
+@pytest.mark.parametrize("gram", [False, True])
 @pytest.mark.parametrize(
     ("start", "imbalance"), [("aligned", 0.0), ("unbalanced", 0.3), ("frames", 0.0), *[("unbalanced", c) for c in (0.0, -0.3)]]
 )
-def test_the_prediction_is_the_flow_of_the_two_layer_start(starting, start, imbalance):
-    s = saxe.TwoLayer(start=start, imbalance=imbalance, inputs=3, hidden=4, outputs=2, horizon=2.0, samples=4)
+def test_the_prediction_is_the_flow_of_the_two_layer_start(starting, start, imbalance, gram):
+    """Of the network's map, and of the Gram matrix of all weights."""
+    s = saxe.TwoLayer(start=start, imbalance=imbalance, gram=gram, inputs=3, hidden=4, outputs=2, horizon=2.0, samples=4)
     (w1, w2), m, _, predicted, measured = starting(saxe.two_layer_trial, s)
     balance = w1 @ w1.T - w2.T @ w2
     np.testing.assert_allclose(np.linalg.eigvalsh(balance), sorted([0, 0, *[imbalance] * 2]), atol=1e-12)
-    np.testing.assert_allclose(measured[3], w2 @ w1, rtol=1e-12)
+
+    def compared(w1, w2):
+        q = np.concatenate([w1.T, w2])
+        return q @ q.T if gram else w2 @ w1
+
+    np.testing.assert_allclose(measured[3], compared(w1, w2), rtol=1e-12, atol=1e-15)
 
     def field(y):
         w1, w2 = y[:12].reshape(4, 3), y[12:].reshape(2, 4)
         return np.concatenate([(w2.T @ (m - w2 @ w1)).ravel(), ((m - w2 @ w1) @ w1.T).ravel()])
 
     ends = solve(field, np.concatenate([w1.ravel(), w2.ravel()]), np.linspace(0, 2, 5))
-    exact = [y[12:].reshape(2, 4) @ y[:12].reshape(4, 3) for y in ends]
+    exact = [compared(y[:12].reshape(4, 3), y[12:].reshape(2, 4)) for y in ends]
     np.testing.assert_allclose(predicted, exact, atol=1e-9)
 
 

@@ -103,16 +103,16 @@ def gram_flow(
     return jnp.where(t > 0, moved @ moved.T, q0 @ q0.T)
 
 
-def balanced_product(t: Scalar, m: Float[Array, "o i"], start: Linear) -> Float[Array, "o i"]:
-    r"""Product :math:`W_2W_1(t)` from any balanced start, aligned with the target or not; :math:`\Sigma` may be rectangular.
+def balanced_gram(t: Scalar, m: Float[Array, "o i"], start: Linear) -> Float[Array, "i+o i+o"]:
+    r"""Gram matrix :math:`QQ^\top(t)`, :math:`Q = [W_1^\top; W_2]`, from any balanced start, aligned with the target or not.
 
-    :math:`Q = [W_1^\top; W_2]`, :math:`F = [[0, \Sigma^\top], [\Sigma, 0]]`; the product is the lower left block of
-    :math:`QQ^\top`. Source: Braun et al., NeurIPS 2022, after Fukumizu 1998; here without the inverse of F.
+    :math:`F = [[0, \Sigma^\top], [\Sigma, 0]]`, and :math:`\Sigma` may be rectangular; the product :math:`W_2W_1` is the lower
+    left block. Source: Braun et al., NeurIPS 2022, after Fukumizu 1998; here without the inverse of F.
     """
     o, i = m.shape
     f = jnp.block([[jnp.zeros((i, i), m.dtype), m.T], [m, jnp.zeros((o, o), m.dtype)]])
     lam, vectors = linalg.eigh(f)
-    return gram_flow(t, lam, vectors, jnp.concatenate([start.w1.T, start.w2]), 0.5)[i:, :i]
+    return gram_flow(t, lam, vectors, jnp.concatenate([start.w1.T, start.w2]), 0.5)
 
 
 def symmetric_gram(t: Scalar, m: Float[Array, "d d"], u0: Float[Array, "d r"]) -> Float[Array, "d d"]:
@@ -126,7 +126,7 @@ def effective_starts(u: Float[Array, "o k"], v: Float[Array, "i k"], start: Line
 
     :math:`r_i = q_i^\top Q_0`, :math:`q_i = (v_i, u_i)/\sqrt2`, and :math:`\perp` removes the directions of the modes that
     were learned before (columns of u, v in falling order of their singular values). For an aligned start this is the start's
-    own strength. Derived from :func:`balanced_product`: a learned mode takes its direction out of the bracket.
+    own strength. Derived from :func:`balanced_gram`: a learned mode takes its direction out of the bracket.
     """
     rows = (jnp.concatenate([v, u]) / 2**0.5).T @ jnp.concatenate([start.w1.T, start.w2])
     _, r = linalg.qr(rows.T)

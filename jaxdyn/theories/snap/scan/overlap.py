@@ -85,14 +85,15 @@ CLAIMS = (
         talks=("training:snap-assumptions",),
         title="The paper's synthetic classes overlap beyond its assumption",
         statement=r"In the paper's synthetic data at a zero start, $K\|E\| = K(K-1)\,e$ with $e = C w^2/(C w^2 + \sum_l "
-        r"w_l^2)$, where $F^\top F = I + E$ for the normalised attention $F$ of $K$ classes with $C$ common tokens of weight "
-        "$w$ and distinct tokens of weights $w_l$. It is at least 1.44, where the theorems assume less than 1.",
+        r"w_l^2)$, where $F^\top F = I + E$ for the normalised attention $F$ of $K$ classes with $C = 10$ common tokens of weight "
+        "$w = 1$ and 10 distinct tokens of weights $w_l$ from .1 to 1. From two classes on it is at least 1.44, where the theorems "
+        "assume less than 1.",
         tested="{number} classes with ten common tokens of weight {weight} and ten distinct tokens of weights .1 to 1 each; "
         "nothing is random.",
         judge=judge_overlap,
         evidence="algebra",
         bounds="derived: float64 rounding, and the closed form for two classes, 1.44",
-        controls={"common tokens of weight .01": {"weight": 0.01}},
+        controls={"common tokens of weight .5": {"weight": 0.5}},
         rivals={"each class overlaps with one other": jd.swap(predicted_overlap="one_pair")},
     ),
 )

@@ -235,15 +235,17 @@ reduced = jd.Study(
     r"One run, at the largest $\eta_Z$.",
 )  # fmt: skip
 
+COMMONS = random_laws.RANDOM.replace(second=[0.0, 0.2])  # one common token, or two
 RATIOS = ALONE.axes["ratio"]
 SETTINGS = [(r, w) for r in RATIOS for w in ALONE.axes["common"]]
+PAPER = jd.grid(
+    random_laws_flow.LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.03, 0.05, 0.1, 0.15], per_query=[1.0, 2.0]
+)
 flow = jd.Study(
     trial=random_laws_flow.trial,
     quick=ALONE,
     tested=random_laws_flow.TESTED,
-    paper=jd.grid(
-        random_laws_flow.LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.03, 0.05, 0.1, 0.15], per_query=[1.0, 2.0]
-    ),
+    paper=PAPER,
     seeds=4,
     max_seeds=32,
     paper_seeds=64,
@@ -306,13 +308,18 @@ CLAIMS = (
         id="snap.bounds",
         talks=("training:snap-theorem-3-bounds",),
         title="The leading token's logit lies between two bounds (reduced ODE)",
-        statement="In the reduced dynamics from zero, the logit of a class's most frequent distinct token lies between "
-        r"$f(0)^2 B_n$ and $B_n$ at all recorded times, where $B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the accumulated pressure "
-        "on class $n$ and $f$ the token's share of normalised attention; the lower bound is approached, to 1%, in every "
-        "class of every run.",
+        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another, "
+        r"the logit of a class's most frequent distinct token lies between $f(0)^2 B_n$ and $B_n$ at all recorded times, where "
+        r"$B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the accumulated pressure on class $n$ and $f$ the token's share of normalised "
+        "attention; at first it is at the lower bound, to 1%, in every class of every run.",
+        quick=COMMONS,
         judge=judge_tight,
         bounds="derived: float64 rounding, and the change of f up to the first record",
-        controls={"the least probable distinct token": WEAKEST, "each distinct token also in the next class": {"leak": 0.5}},
+        controls={
+            "the least probable distinct token": WEAKEST,
+            "each distinct token also in the next class": {"leak": 0.5},
+            "common tokens unequally frequent": {"unequal": 1.5},
+        },
         rivals={
             "the lower bound is taken at all times": jd.swap(predicted_upper="predicted_lower"),
             "the lower bound of the least probable token": jd.swap(predicted_lower="lower_weakest"),
@@ -321,12 +328,15 @@ CLAIMS = (
     reduced.claim(
         id="snap.monotone",
         title="The leading token gains without a break (reduced ODE)",
-        statement="In the reduced dynamics from zero, the logit of a class's most frequent distinct token and its share $f$ "
-        "of the normalised attention rise between any two records.",
+        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another, "
+        "the logit of a class's most frequent distinct token and its share $f$ of the normalised attention rise between any two "
+        "records.",
+        quick=COMMONS,
         judge=judge_monotone,
         decides={"any two records": ("share of increments of the dominant token's logit above 0", "descent instead of ascent")},
         controls={
             "the least probable distinct token": WEAKEST,
+            "common tokens unequally frequent": {"unequal": 1.5},
             "descent instead of ascent": jd.Control({"ascent": -1.0}, breaks="rise"),
         },
     ),
@@ -335,14 +345,14 @@ CLAIMS = (
         talks=("training:snap-theorem-3",),
         title="With a fast decoder relative gains follow Theorem 3 up to its memory",
         statement=r"In the network's gradient flow with one common token, overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - "
-        "I$ for the normalised attention $F$ at the start) and a decoder at least 50 times as fast as the "
+        "I$ for the normalised attention $F$ at the start) and a decoder at least 100 times as fast as the "
         "attention, the relative gains of a class's most frequent distinct token (initially $r_0$, logit $z_l$) "
-        "have grown by the end, on average, by 90 to 100% of Theorem 3's $r_0(e^{2z_l} - 1)$. Late (decoder's clock "
+        r"have grown by $\eta_Y t = 10^6$, on average, by 90 to 100% of Theorem 3's $r_0(e^{2z_l} - 1)$. Late (decoder's clock "
         r"$u > 8$) the missing share is $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ within 20%, $f_{l'}$ the other "
         "token's share of normalised attention: the decoder's memory.",
         quick=ALONE.replace(ratio=[100.0, 1000.0]),
         judge=judge_shortfall,
-        assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 50.0)),
+        assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 99.0)),
         controls={"attention that learns as fast as the decoder": {"ratio": [1.0, 0.1]}, "gains that follow Theorem 3": EXACT_GAIN},
         rivals={"nothing moves": jd.off(NO_GROWTH), "Theorem 3 as it stands": COMPLETE},
     ),
@@ -352,7 +362,7 @@ CLAIMS = (
         statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F "
         "- I$ for the normalised attention $F$ at the start), relative gains lack a share of Theorem 3's "
         r"$r_0(e^{2z_l} - 1)$ that hardly depends on $\eta_Y/\eta_Z$ at a given logit $z_l$ of the most frequent "
-        "distinct token: at the logit that a ratio leads to by the end, it is 70 to 100% of that at a ten times "
+        r"distinct token: at the logit that a ratio leads to by $\eta_Y t = 10^6$, it is 70 to 100% of that at a ten times "
         r"smaller ratio, for 10 to 100 and 100 to 1000, and 75 to 100% of $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ "
         "at either ($u$ the decoder's clock, $f_{l'}$ the other token's share of normalised attention).",
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
@@ -369,8 +379,8 @@ CLAIMS = (
         id="snap.theorem3_ratio",
         talks=("training:snap-theorem-3",),
         title="How much of Theorem 3's relative gains a network shows",
-        statement="How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at the end of the network's "
-        r"gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
+        statement=r"How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at $\eta_Y t = 10^6$ in the "
+        r"network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - I$ for the "
         r"normalised attention $F$ at the start), at each ratio $\eta_Y/\eta_Z$ of the learning rates? The reading "
         "is the mean over runs of growth over predicted growth.",
         judge=judge_ratio,
@@ -397,7 +407,7 @@ CLAIMS = (
         r"dynamics at $\rho = 1/K$ in the network's gradient flow with one common token and overlap $K\|E\| < 1$ "
         r"($K$ classes, $E = F^\top F - I$ for the normalised attention $F$ at the start)? Read are, at each ratio "
         r"$\eta_Y/\eta_Z$ and weight of the common token, the smallest logit over its lower bound and the largest over its upper "
-        "bound, of all classes and times, averaged over runs.",
+        r"bound, of all classes and times up to $\eta_Y t = 10^6$, averaged over runs.",
         judge=judge_flow_bounds,
         expected="measured",
         controls={"logits that stay": STAYS},
@@ -416,10 +426,12 @@ CLAIMS = (
         id="snap.monotone_flow",
         talks=("training:snap-frequent",),
         title="The leading token gains attention without a break",
-        statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F "
-        "- I$ for the normalised attention $F$ at the start), the logit of a class's most frequent distinct token "
-        "and its share $f$ of the normalised attention rise between any two records, at any of the ratios "
-        r"$\eta_Y/\eta_Z$.",
+        statement=r"In the network's gradient flow with one common token, one query for each class and overlap $K\|E\| < 1$ "
+        r"($K$ classes, $E = F^\top F - I$ for the normalised attention $F$ at the start), the logit of a class's most frequent "
+        "distinct token and its share $f$ of the normalised attention rise between any two records, for "
+        r"$\eta_Y/\eta_Z$ from .1 to 1000.",
+        quick=ALONE.replace(per_query=1.0),
+        paper=PAPER.replace(per_query=1.0),
         judge=judge_monotone_flow,
         decides={
             "any two records": (
