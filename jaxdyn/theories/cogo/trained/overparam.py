@@ -42,7 +42,7 @@ SEEDS = 12
 TINY = 1e-9  # in place of a rate that is zero
 
 
-SOLVES, FEW = "share of runs that solve the task, 3(d-1) nodes or more", "share of runs that solve the task, 2d nodes"
+SOLVES, FEW = "share of runs that solve the task, each width from 3(d-1) on", "share of runs that solve the task, 2d nodes"
 STEP, BEYOND = "relative rise of the rate with the width, in the predicted direction", "relative rise beyond 512 nodes"
 
 
@@ -53,10 +53,9 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     few, wide = ds.measured_rate.sel(width=ds.width <= LARGEST), ds.measured_rate.sel(width=ds.width >= LARGEST)
     sign = np.sign(ds.predicted_rate.sel(width=few.width).diff("width"))
     rise = -relative(few.shift(width=1).isel(width=slice(1, None)), few.isel(width=slice(1, None)))
-    both = ["width", "seed"]
     return [
-        jd.share_within(SOLVES, solved.where(ds.width >= ds.enough.max()), over=both, low=0.5),
-        jd.share_within(FEW, solved.where(ds.width <= ds.least), over=both, high=0.5),
+        jd.share_within(SOLVES, solved.sel(width=ds.width >= float(ds.enough.max())), over="seed", low=0.5),
+        jd.share_within(FEW, solved.sel(width=ds.width <= float(ds.least.max())), over="seed", high=0.5),
         jd.mean_within(STEP, sign * rise, over="seed", low=0.05),
         jd.mean_within(BEYOND, relative(wide.isel(width=slice(1, None)), wide.isel(width=0, drop=True)), over="seed", high=0.0),
     ]
@@ -127,9 +126,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.overparam",
-        title="Networks wider than the least solution train reliably and faster",
-        statement=r"The least solution of addition modulo $d$ has $2d$ nodes. With $3(d-1)$ nodes or more most runs solve "
-        r"the task, with $2d$ at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
+        title="Networks wider than the composed solution train reliably and faster",
+        statement=r"The composed solution $z_{F4/6}$ of addition modulo $d = 23$ has $2d$ nodes. Networks with quadratic "
+        r"activation trained by Adam at rate .01 for 300 epochs solve the task in most runs with $3(d-1)$ nodes or more, at each "
+        r"width, and with $2d$ in at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
         r"step from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
         controls={"all runs have 2d nodes": same_width(0), "all runs have 3(d-1) nodes": same_width(1)},
         rivals={
