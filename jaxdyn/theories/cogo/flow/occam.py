@@ -304,11 +304,10 @@ CLAIMS = (
         id="cogo.occam_path",
         talks=("training:cogo-occam-path",),
         title="A path of zero loss leads from a composed network to a simpler one",
-        statement="From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
-        "vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
-        r"rounding: $c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 "
-        "through their powers. It begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is "
-        "trained.",
+        statement="From $y * z'$, where $z'$ is a solution of addition modulo an odd $d$ in which all potentials but $r_{kkk} = "
+        "1$ vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to rounding: "
+        r"$c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 through their powers. It "
+        "begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is trained.",
         source=f"{THEOREM}; the path is ours",
         paper=jd.grid(Factored, group="9", order=[2, 3]),
         judge=judge_path,

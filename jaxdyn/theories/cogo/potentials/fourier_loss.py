@@ -279,7 +279,7 @@ CLAIMS = (
         form="printed",
         judge=judge_hermitian,
         printed=r"talk training, (Scaled) Fourier Transform: $Z_{akj} = \sum_{m=0}^{d-1} w_{amj} e^{imk/d}$, and the same for "
-        r"b and c",
+        r"b and c; Hermitian condition: $Z_{akj} = \overline{Z_{a,-k,j}}$",
     ),
     DECOMPOSITION,
     DECOMPOSITION.as_printed(

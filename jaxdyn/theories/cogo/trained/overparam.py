@@ -38,7 +38,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
 WIDTHS = [46.0, 66.0, 256.0, 512.0, 1024.0, 2048.0]  # 2d, 3(d-1), and those of the published sweep
 LARGEST = 512  # beyond it Adam's step, not the width, sets the pace
-SEEDS = 12
+SEEDS = 16
 TINY = 1e-9  # in place of a rate that is zero
 
 
@@ -116,7 +116,7 @@ STUDY = jd.Study(
     seeds=SEEDS,
     paper_seeds=50,
     evidence="network",
-    bounds=jd.tuned(on="0:10", confirmed_on="96000000:96000012"),
+    bounds=jd.tuned(on="0:10", confirmed_on="96000000:96000016"),
     judge=judge,
     plot=plot,
     caption=r"Against the number of nodes: left, epochs until the training loss is below $10^{-3}$, median and central 90% of the "
