@@ -378,26 +378,26 @@ CLAIMS = (
     RELAX.claim(
         id="cogo.exp_relax",
         title="Potentials of wide networks relax one by one under the cross terms",
-        statement=r"Under gradient flow of the cross terms of the loss alone from independent Gaussian weights of standard "
+        statement="Under gradient flow of the cross terms of the loss alone from independent Gaussian weights of standard "
         r"deviation $s = 1$, the cross potentials $r_{k_1k_2k}$ of a network of width $q$ relax independently, $r(t) = \delta + "
         r"(r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$, $\kappa = 3s^4/d^2$, and $\delta = 1$ for $r_{kkk}$, else "
-        r"0. At $d = 5$ the root mean square deviation falls like the width to the power $-1/2$ (within 0.15); with 2048 nodes it "
+        "0. At $d = 5$ the root mean square deviation falls like the width to the power $-1/2$ (within 0.15); with 2048 nodes it "
         r"stays below 5% of the distance from $\delta$ at the start on average over seeds, that of any single potential below 12% "
         r"in every run; the rate is $\lambda$ within 3%, and $r_{kkk}$ are where they should be in the end within 0.12, on "
-        r"average.",
+        "average.",
         controls={"b = a at the start": {"tied": 1.0}, "32 nodes": NARROW},
     ),
     RELAX.claim(
         id="cogo.flow",
         talks=("grokking:cogo-limits",),
         title="Potentials relax as at infinite width, zero modes taken out",
-        statement=r"Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus "
-        r"its mean), from independent Gaussian weights of standard deviation $s = 1$, the cross potentials $r_{k_1k_2k}$ relax by "
+        statement="Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus its "
+        "mean), from independent Gaussian weights of standard deviation $s = 1$, the cross potentials $r_{k_1k_2k}$ relax by "
         r"$r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$ at width $q$, $\kappa = 3s^4/d^2$, and "
         r"$\delta = 1$ for $r_{kkk}$, else 0. At $d = 5$ the root mean square deviation falls like the width to the power $-1/2$ "
-        r"(within 0.15); with 4096 nodes it stays below 5% of the distance from $\delta$ at the start on average over seeds, "
-        r"that of any single potential below 12% in every run; the rate is $\lambda$ within 3%, and $r_{kkk}$ are where they "
-        r"should be in the end within 0.12, on average.",
+        r"(within 0.15); with 4096 nodes it stays below 5% of the distance from $\delta$ at the start on average over seeds, that "
+        r"of any single potential below 12% in every run; the rate is $\lambda$ within 3%, and $r_{kkk}$ are where they should be "
+        "in the end within 0.12, on average.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
         bounds=jd.tuned(on="11000000:11000020", confirmed_on="51000000:51000020"),

@@ -240,10 +240,10 @@ FOURIER = STUDY.claim(
     id="cogo.fourier",
     talks=("training:cogo-fourier",),
     title="Real weights have Hermitian spectra, and the transform is undone",
-    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the "
-    r"weights of any spectrum have an imaginary part with $\sum (\mathrm{Im}\,w)^2 = \frac d4 \sum |z_{pkj} - \bar "
-    r"z_{p,-k,j}|^2$, summed over layers and nodes; the transform scaled by $1/d$, conjugated in the output layer, is undone by "
-    r"its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$. Identities, at random weights.",
+    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the weights of "
+    r"a spectrum have an imaginary part with $\sum (\mathrm{Im}\,w)^2 = \frac d4 \sum |z_{pkj} - \bar z_{p,-k,j}|^2$, summed over "
+    r"layers and nodes; the transform scaled by $1/d$, conjugated in the output layer, is undone by its inverse, and $\sum_m w^2 "
+    r"= d \sum_k |z_k|^2$. Identities, at random weights.",
     source=f"{SECTION}; constants made explicit",
     judge=judge_fourier,
     controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_mirror="seed", measured_power="seed")},

@@ -257,11 +257,11 @@ CLAIMS = (
         id="cogo.sufficient",
         talks=("training:cogo-sufficient",),
         title="A solution of zero loss need not meet all sufficient conditions",
-        statement=r"On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem "
-        r"($R_g$: all $r_{kkk} = 1$; $R_c$: all other $r_{k_1k_2k}$ vanish; $R_n$: all $r_{p,k',-k',k}$ vanish; $R_*$: all "
-        r"$r_{p,k',m-k',k}$ with $m \ne 0$ vanish) and has zero loss. $z_{F4/6}$ has zero loss and meets all but $R_n$: in groups "
-        r"with more than one pair of conjugate frequencies its largest $r_{p,k',-k',k}$ has the modulus $1/\sqrt 2$, so that $R_n$ "
-        r"is not necessary. That the four are sufficient is the theorem, not tested here beyond this.",
+        statement="On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem ($R_g$: "
+        "$r_{kkk} = 1$; $R_c$: the other $r_{k_1k_2k}$ are 0; $R_n$: $r_{p,k',-k',k} = 0$; $R_*$: $r_{p,k',m-k',k} = 0$ for $m "
+        r"\ne 0$) and has zero loss. $z_{F4/6}$ has zero loss and meets all but $R_n$: in groups with more than one pair of "
+        r"conjugate frequencies its largest $r_{p,k',-k',k}$ has the modulus $1/\sqrt 2$, so that $R_n$ is not necessary. That "
+        "the four are sufficient is the theorem, not tested here beyond this.",
         source="arXiv:2410.01779, sufficient conditions; the modulus: derived",
         judge=judge_sufficient,
         decides={

@@ -274,9 +274,9 @@ CLAIMS = (
             "training:cogo-order-4-6-share",
         ),
         title="Trained networks give each frequency four or six nodes",
-        statement=r"In networks with quadratic activation trained by Adam on addition modulo 23 with weight decay from $5 "
-        r"\cdot 10^{-5}$ to $5 \cdot 10^{-4}$ for 9900 epochs, at least 95% of the frequencies end with four or six nodes on "
-        r"average at each decay, and at least 90% in every run.",
+        statement=r"In networks with quadratic activation trained by Adam on addition modulo 23 with weight decay from $5 \cdot "
+        r"10^{-5}$ to $5 \cdot 10^{-4}$ for 9900 epochs, at least 95% of the frequencies end with four or six nodes on average at "
+        "each decay, and at least 90% in every run.",
         judge=judge_orders,
         controls={"a tenth of the epochs": early},
         rivals={"nodes spread over frequencies at random": jd.off(scattered)},
@@ -290,9 +290,9 @@ CLAIMS = (
             "training:cogo-constructed",
         ),
         title="Trained networks are made of the three known constructions",
-        statement=r"In networks with quadratic activation trained by Adam on addition modulo 23 with weight decay from "
-        r"$10^{-4}$ to $5 \cdot 10^{-4}$ for 9900 epochs, at least 90% of the frequencies whose four or six nodes factorise are "
-        r"one of the three known constructions, on average over seeds and decays.",
+        statement="In networks with quadratic activation trained by Adam on addition modulo 23 with weight decay from $10^{-4}$ "
+        r"to $5 \cdot 10^{-4}$ for 9900 epochs, at least 90% of the frequencies whose four or six nodes factorise are one of the "
+        "three known constructions, on average over seeds and decays.",
         quick=QUICK.replace(decay=list(CONVERGED[1:])),
         paper=PAPER_23.replace(decay=list(CONVERGED[1:])),
         judge=judge_named,

@@ -127,10 +127,10 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.overparam",
         title="Networks wider than the composed solution train reliably and faster",
-        statement=r"The composed solution $z_{F4/6}$ of addition modulo $d = 23$ has $2d$ nodes. Networks with quadratic "
-        r"activation trained by Adam at rate .01 for 300 epochs solve the task in most runs with $3(d-1)$ nodes or more, at each "
-        r"width, and with $2d$ in at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
-        r"step from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
+        statement="The composed solution $z_{F4/6}$ of addition modulo $d = 23$ has $2d$ nodes. Networks with quadratic "
+        "activation trained by Adam at rate .01 for 300 epochs solve the task in most runs with $3(d-1)$ nodes or more, at each "
+        "width, and with $2d$ in at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
+        "step from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
         controls={"all runs have 2d nodes": same_width(0), "all runs have 3(d-1) nodes": same_width(1)},
         rivals={
             "the width makes no difference": jd.off(predicted_rate=1.0),
