@@ -116,7 +116,7 @@ def coupling(group: Abelian) -> float:
     For odd d it is :math:`1/(4\sqrt d)`.
     """
     kinds = 2 * len(group.pairs)  # p and k'
-    return ((kinds - 1) / (kinds * (group.order - 1) - 1)) ** 0.5 / 4
+    return float(np.sqrt((kinds - 1) / (kinds * (group.order - 1) - 1))) / 4
 
 
 def off_diagonal(gram: Complex[Array, "m m"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
