@@ -40,7 +40,7 @@ def metric_rows(ds: xr.Dataset) -> list[dict]:
                 "check": METRIC_CHECK.get(int(width)),
                 "diagonal / (q kappa)": float(one.measured_diagonal.mean()),
                 "largest": float(one.largest.mean()),
-                "one layer: ratio": float(one.auto_ratio.mean()),
+                "one layer: ratio": float(one.measured_auto_ratio.mean()),
                 "one layer: largest": float(one.auto_largest.mean()),
             }
         )
@@ -68,7 +68,7 @@ def draw_metric(ds: xr.Dataset, fig: Figure) -> None:
     """Left the root mean square of the off-diagonal part, right its largest entry."""
     left, right = fig.subplots(1, 2)
     plotting.order(left, ds.width, ds.own_ratio, label="cross potentials", color="measured")
-    plotting.order(left, ds.width, ds.auto_ratio, label=r"$r_{p,k',-k',k}$", color="fourth")
+    plotting.order(left, ds.width, ds.measured_auto_ratio, label=r"$r_{p,k',-k',k}$", color="fourth")
     left.plot(ds.width, ds.predicted_ratio.mean("seed"), color=plotting.COLORS["theory"], label="exact mean")
     plotting.order(right, ds.width, ds.largest, label="cross potentials", color="measured")
     plotting.order(right, ds.width, ds.auto_largest, label=r"$r_{p,k',-k',k}$", color="fourth")

@@ -99,7 +99,12 @@ def test_relax_judges_accept_and_reject():
     for factor in (1.1, 0.9):
         assert claims.judge_decouple(ds.assign(predicted_ratio=factor * ds.predicted_ratio))[1].passed is False
     assert claims.judge_decouple(ds.assign(predicted_diagonal=1.1 * ds.predicted_diagonal))[2].passed is False
-    assert [c.passed for c in claims.judge_decouple(ds.assign(auto_ratio=0.1 * ds.auto_ratio))] == [True, True, True, False]
+    assert [c.passed for c in claims.judge_decouple(ds.assign(measured_auto_ratio=0.9 * ds.measured_auto_ratio))] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     with pytest.raises(Inconclusive):
         claims.judge_decouple(ds.isel(width=slice(2)))
 

@@ -326,8 +326,8 @@ def test_judge_of_widths():
         slow,
     ):
         assert not passes(overparam.judge, bad)
-    assert overparam.keeps_pace(ds) == pytest.approx(2 / 3)
-    with pytest.raises(jd.Inconclusive, match="width = 512, 1024 is needed"):
+    assert overparam.keeps_pace(ds) == pytest.approx(2)
+    with pytest.raises(jd.Inconclusive, match="width = 256, 512, 2048 is needed"):
         overparam.judge(ds.isel(width=[0]))
 
 

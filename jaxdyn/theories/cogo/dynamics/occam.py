@@ -87,6 +87,12 @@ def least_energy(x: Element) -> Float[Array, ""]:
     return 3 * jnp.sum(jnp.cbrt(jnp.prod(_square(x.z), 0)))
 
 
+def imbalance(x: Element) -> Float[Array, ""]:
+    """Largest relative difference of the squared norms of two layers at a frequency; 0 if all three are equal at each."""
+    square = _square(x.z)[:, 1:]
+    return jnp.max(jnp.max(square, 0) / jnp.min(square, 0)) - 1
+
+
 def at_equilibrium(energy: float | Float[Array, ""], decay: Float[Array, ""], group: Abelian) -> Float[Array, ""]:
     r"""By which factor s weight decay shrinks the weights of a zero-loss network in all three layers.
 

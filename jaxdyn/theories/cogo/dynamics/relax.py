@@ -109,6 +109,16 @@ def auto_gram(z: Complex[Array, "3 d q"], group: Abelian) -> Complex[Array, "m m
     return gram.reshape(2 * len(half) * len(c), -1)
 
 
+def coupling(group: Abelian) -> float:
+    r"""What the off-diagonal entries of :func:`auto_gram`, root mean square over its mean diagonal, tend to at infinite width.
+
+    With one c-factor in common an entry is :math:`q E|z_{pk'}|^2 E|z_{p'l'}|^2`, a quarter of the diagonal; without, it dies out.
+    For odd d it is :math:`1/(4\sqrt d)`.
+    """
+    kinds = 2 * len(group.pairs)  # p and k'
+    return float(np.sqrt((kinds - 1) / (kinds * (group.order - 1) - 1))) / 4
+
+
 def off_diagonal(gram: Complex[Array, "m m"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Mean of the diagonal, root mean square of all other entries, and the largest of these over its two diagonal ones."""
     m = gram.shape[0]

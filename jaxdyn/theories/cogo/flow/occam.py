@@ -111,6 +111,7 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
             "floor": jd.named(jnp.min(sizes, 1), "solution"),
         },
         recorded={"sizes_of_products": jd.named(sizes, "solution draw"), "norms": jd.named(norms, "solution t")},
+        assumed={"imbalance": jnp.max(jnp.stack([occam.imbalance(x) for x in wholes]))},
         coords={"t": times, "solution": SOLUTIONS, "end": ("y * z'", "z'"), "form": ("printed", "derived")},
     )
 
@@ -303,11 +304,10 @@ CLAIMS = (
         id="cogo.occam_path",
         talks=("training:cogo-occam-path",),
         title="A path of zero loss leads from a composed network to a simpler one",
-        statement="From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
-        "vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
-        r"rounding: $c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 "
-        "through their powers. It begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is "
-        "trained.",
+        statement="From $y * z'$, where $z'$ is a solution of addition modulo an odd $d$ in which all potentials but $r_{kkk} = "
+        "1$ vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to rounding: "
+        r"$c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 through their powers. It "
+        "begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is trained.",
         source=f"{THEOREM}; the path is ours",
         paper=jd.grid(Factored, group="9", order=[2, 3]),
         judge=judge_path,
@@ -328,6 +328,7 @@ CLAIMS = (
             "training:cogo-occam-norm",
         ),
         title="The simpler solution has the smaller norm if its layers are balanced",
+        assumes=(jd.below("imbalance", 1e-9),),
         statement=r"If the three layers of a solution $z'$ have equal norms at each frequency, no product with a random "
         r"factor $y$ with $r_{kkk}(y) = 1$ is smaller, $\|e * z'\| \le \|y * z'\|$ with the identity $e$; factors close to "
         r"$e$ come within 1% of the bound. Nothing is trained.",
@@ -346,6 +347,7 @@ CLAIMS = (
         r"optimal $\mathbf{z} = \mathbf{y} * \mathbf{z}'$ and $\mathbf{z}'$",
         rivals={},
         source="talks on arXiv:2410.01779",
+        holds={"draws": (8, 64)},
         quick=jd.grid(Factored, tilt=[1.0, 2.0]),
         paper=jd.grid(Factored, tilt=[0.5, 1.0, 2.0], order=[1, 2, 3], draws=64),
         expected="refuted",
@@ -355,9 +357,10 @@ CLAIMS = (
         id="cogo.occam_wd",
         talks=("training:cogo-occam-norm",),
         title="Weight decay prunes a redundant solution to the simple one",
-        statement=r"Gradient descent with weight decay $\lambda$ from $y * z'$, a solution of addition modulo an odd $d$ "
-        r"with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the "
-        r"factor $s$ with $6\frac{d-1}{d} s(1-s^3) = \lambda d \|z'\|^2$.",
+        statement=r"Gradient descent at rate $\eta$ with weight decay $\lambda$ from $y * z'$, a solution of addition modulo $d = "
+        "5$ with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the factor "
+        r"$s$ with $6\frac{d-1}{d} s(1-s^3) = \lambda d \|z'\|^2$, once $\eta\lambda$ times the steps is 10 or more.",
+        holds={"decay": (1e-3, 1e-2), "lr": (0.5, 1.0)},
         judge=judge_prune,
         controls={
             "no weight decay": {"decay": 0.0},

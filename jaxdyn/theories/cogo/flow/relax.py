@@ -120,14 +120,13 @@ def decouple_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
     unit = s.width * theory.kappa(s.std, group.order)
     cross, auto = theory.off_diagonal(theory.cross_gram(z[:, 1:])), theory.off_diagonal(theory.auto_gram(z, group))
     return jd.observables(
-        predicted={"diagonal": jnp.ones((), jnp.float64), "ratio": jnp.asarray(theory.spread(group, s.width), jnp.float64)},
-        measured={"diagonal": cross[0] / unit, "ratio": cross[1] / unit},
-        recorded={
-            "own_ratio": cross[1] / cross[0],
-            "largest": cross[2],
-            "auto_ratio": auto[1] / auto[0],
-            "auto_largest": auto[2],
+        predicted={
+            "diagonal": jnp.ones((), jnp.float64),
+            "ratio": jnp.asarray(theory.spread(group, s.width), jnp.float64),
+            "auto_ratio": jnp.float64(theory.coupling(group)),
         },
+        measured={"diagonal": cross[0] / unit, "ratio": cross[1] / unit, "auto_ratio": auto[1] / auto[0]},
+        recorded={"own_ratio": cross[1] / cross[0], "largest": cross[2], "auto_largest": auto[2]},
     )
 
 
@@ -162,7 +161,6 @@ def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
 
 
 SECTION = "arXiv:2410.01779, section 5"
-AUTO = 0.05  # off-diagonal ratio that potentials with both factors of one layer keep at any width
 
 
 def deviation(ds: xr.Dataset) -> xr.DataArray:
@@ -180,7 +178,7 @@ def judge_rdot(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-COUPLED = "off-diagonal ratio of r_p,k',-k',k at the largest width"
+COUPLED = "off-diagonal ratio of r_p,k',-k',k at the largest width over its limit minus 1"
 
 
 def judge_decouple(ds: xr.Dataset) -> list[jd.Check]:
@@ -188,12 +186,12 @@ def judge_decouple(ds: xr.Dataset) -> list[jd.Check]:
     slope = stats.loglog_slope(ds.width, ds.measured_ratio, "width")
     square = (ds.measured_ratio / ds.predicted_ratio) ** 2 - 1  # of mean 0 at every width
     diagonal = ds.measured_diagonal / ds.predicted_diagonal - 1
-    widest = ds.auto_ratio.sel(width=float(ds.width.max()))
+    widest = (ds.measured_auto_ratio / ds.predicted_auto_ratio - 1).sel(width=float(ds.width.max()))
     return [
         jd.mean_within("slope of the off-diagonal ratio over width", slope, over="seed", low=-0.6, high=-0.4),
         jd.mean_within("its square over the exact mean minus 1", square, over="seed", low=-0.1, high=0.1, level=0.99),
         jd.mean_within("diagonal of J J* / q over kappa minus 1", diagonal, over="seed", low=-0.05, high=0.05),
-        jd.mean_within(COUPLED, widest, over="seed", low=AUTO),
+        jd.mean_within(COUPLED, widest, over="seed", low=-0.05, high=0.05),
     ]
 
 
@@ -243,8 +241,10 @@ def plot_decouple(ds: xr.Dataset, fig: Figure) -> None:
     """Off-diagonal over diagonal against width, for cross and autopotentials, with the exact mean."""
     ax = fig.subplots()
     plotting.order(ax, ds.width, ds.own_ratio, label="cross potentials", color="measured")
-    plotting.order(ax, ds.width, ds.auto_ratio, label=r"$r_{p,k',-k',k}$", color="fourth")
+    plotting.order(ax, ds.width, ds.measured_auto_ratio, label=r"$r_{p,k',-k',k}$", color="fourth")
     ax.plot(ds.width, ds.predicted_ratio.mean("seed"), color=plotting.COLORS["theory"], label="exact mean")
+    limit = ds.predicted_auto_ratio.mean("seed")
+    ax.plot(ds.width, limit, "--", color=plotting.COLORS["theory"], label="limit")
     ax.set(xlabel="width q", ylabel=r"off-diagonal / diagonal of $JJ^*$")
 
 
@@ -360,16 +360,17 @@ CLAIMS = (
     ).claim(
         id="cogo.decouple",
         title="At large width cross potentials decouple, and one family does not",
-        statement=r"For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross "
-        r"potentials ($J$ their derivative by the spectrum, $q$ the width) is $\kappa = 3s^4/d^2$ on average, within 5%. Off "
-        r"the diagonal it falls like $q^{-1/2}$ (exponent to 0.1), with a mean square known at finite width, within 10%. For "
-        r"the potentials $r_{p,k',-k',k}$ the ratio of both is above 0.05 at the largest width still.",
+        statement="For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross potentials "
+        r"($J$ their derivative by the spectrum, $q$ the width) is $\kappa = 3s^4/d^2$ on average, within 5%. Off the diagonal it "
+        r"falls like $q^{-1/2}$ (exponent to 0.1): its mean square is $(0.46\,\kappa)^2/q$ at $d = 5$, within 10%. For the "
+        r"potentials $r_{p,k',-k',k}$ the root mean square off the diagonal does not fall: over the diagonal it is $1/(4\sqrt d)$ "
+        "at odd $d$, within 5% at the largest width.",
         judge=judge_decouple,
         controls={
-            "potentials with both factors of one layer": jd.swap(measured_ratio="auto_ratio"),
+            "potentials with both factors of one layer": jd.swap(measured_ratio="measured_auto_ratio"),
             "b = a at the start": jd.Control({"tied": 1.0}, breaks="independent"),
         },
-        rivals={"all potentials decouple": {COUPLED: lambda ds: float(ds.own_ratio.isel(width=-1).mean())}},
+        rivals={"all potentials decouple": jd.swap(predicted_auto_ratio="predicted_ratio")},
         plot=plot_decouple,
         caption=r"Root mean square of the off-diagonal entries of $JJ^*$ over its mean diagonal, against the width: median and "
         r"range of the runs, for cross potentials and for those with both factors of one layer. Line: the exact mean.",
@@ -377,24 +378,27 @@ CLAIMS = (
     RELAX.claim(
         id="cogo.exp_relax",
         title="Potentials of wide networks relax one by one under the cross terms",
-        statement=r"Under gradient flow of the cross terms of the loss alone, the cross potentials of a network of width $q$ "
-        r"relax independently, $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$. The root mean "
-        r"square deviation falls like the width to the power $-1/2$ (within 0.15); at the largest width it stays below 5% of "
-        r"the distance from the goal $\delta$ at the start on average over seeds, that of any single potential below 12% in "
-        r"every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be in the end within 0.12, "
-        r"on average.",
+        statement="Under gradient flow of the cross terms of the loss alone from independent Gaussian weights of standard "
+        "deviation $s$ from 0.5 to 1, the cross potentials $r_{k_1k_2k}$ of a network of width $q$ relax independently, $r(t) = "
+        r"\delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$, $\kappa = 3s^4/d^2$, and $\delta = 1$ for "
+        "$r_{kkk}$, else 0. At $d = 5$ the root mean square deviation falls like the width to the power $-1/2$ (within 0.15); "
+        r"with 2048 nodes it stays below 5% of the distance from $\delta$ at the start on average over seeds, that of any single "
+        r"potential below 12% in every run; the rate is $\lambda$ within 3%, and $r_{kkk}$ are where they should be in the end "
+        "within 0.12, on average.",
+        holds={"std": (0.5, 1.0)},
         controls={"b = a at the start": {"tied": 1.0}, "32 nodes": NARROW},
     ),
     RELAX.claim(
         id="cogo.flow",
         talks=("grokking:cogo-limits",),
         title="Potentials relax as at infinite width, zero modes taken out",
-        statement=r"Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus "
-        r"its mean), the cross potentials relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = "
-        r"2q\kappa/d^2$ at width $q$, although the potentials $r_{p,k',-k',k}$ stay coupled. The root mean square deviation "
-        r"falls like the width to the power $-1/2$ (within 0.15); at the largest width it stays below 5% of the distance "
-        r"from the goal $\delta$ at the start on average over seeds, that of any single potential below 12% in every run; "
-        r"the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be in the end within 0.12, on average.",
+        statement="Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus its "
+        "mean), from independent Gaussian weights of standard deviation $s = 1$, the cross potentials $r_{k_1k_2k}$ relax by "
+        r"$r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$ at width $q$, $\kappa = 3s^4/d^2$, and "
+        r"$\delta = 1$ for $r_{kkk}$, else 0. At $d = 5$ the root mean square deviation falls like the width to the power $-1/2$ "
+        r"(within 0.15); with 4096 nodes it stays below 5% of the distance from $\delta$ at the start on average over seeds, that "
+        r"of any single potential below 12% in every run; the rate is $\lambda$ within 3%, and $r_{kkk}$ are where they should be "
+        "in the end within 0.12, on average.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
         bounds=jd.tuned(on="11000000:11000020", confirmed_on="51000000:51000020"),

@@ -148,6 +148,12 @@ def judge_fourier(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def judge_hermitian(ds: xr.Dataset) -> list[jd.Check]:
+    """Mirror images alone, in cyclic groups: all that the talks print of their transform."""
+    cyclic = ds.sel(group=["x" not in str(name) for name in ds.group.values])
+    return [jd.at_most("spectrum against its conjugate at -k", jd.relative_error(cyclic, "mirror", "part entry"), 1e-12)]
+
+
 def judge_decomposition(ds: xr.Dataset) -> list[jd.Check]:
     """Decomposed and direct loss; without zero modes in a and b the printed form holds, too."""
     return [
@@ -234,10 +240,10 @@ FOURIER = STUDY.claim(
     id="cogo.fourier",
     talks=("training:cogo-fourier",),
     title="Real weights have Hermitian spectra, and the transform is undone",
-    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the "
-    r"weights of a spectrum that is not Hermitian have an imaginary part of known size; the transform scaled by $1/d$, "
-    r"conjugated in the output layer, is undone by its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$. Identities, at random "
-    r"weights.",
+    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the weights of "
+    r"a spectrum have an imaginary part with $\sum (\mathrm{Im}\,w)^2 = \frac d4 \sum |z_{pkj} - \bar z_{p,-k,j}|^2$, summed over "
+    r"layers and nodes; the transform scaled by $1/d$, conjugated in the output layer, is undone by its inverse, and $\sum_m w^2 "
+    r"= d \sum_k |z_k|^2$. Identities, at random weights.",
     source=f"{SECTION}; constants made explicit",
     judge=judge_fourier,
     controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_mirror="seed", measured_power="seed")},
@@ -266,14 +272,14 @@ CLAIMS = (
     FOURIER.as_printed(
         id="cogo.fourier_as_printed",
         talks=("training:cogo-fourier",),
-        title="The printed transform of real weights is Hermitian and undone",
-        statement=r"With $Z_k = \sum_m w_m e^{imk/d}$ at frequency $k$ for the weights $w_m$ at the $d$ elements $m$ of the "
-        r"group, in all layers, real weights have a Hermitian spectrum and $\sum_m w^2 = d \sum_k |Z_k|^2$, and the "
-        "inverse transform takes $Z$ back to the weights.",
+        title="The printed transform of real weights is Hermitian",
+        statement=r"On $\mathbb{Z}_d$, with $Z_k = \sum_m w_m e^{imk/d}$ at frequency $k$ for the weights $w_m$ at $m = 0, "
+        r"\dots, d - 1$, in all layers, real weights have a Hermitian spectrum, $Z_{-k} = \bar Z_k$ with $-k$ taken modulo $d$.",
         source="talks on arXiv:2410.01779",
         form="printed",
+        judge=judge_hermitian,
         printed=r"talk training, (Scaled) Fourier Transform: $Z_{akj} = \sum_{m=0}^{d-1} w_{amj} e^{imk/d}$, and the same for "
-        r"b and c",
+        r"b and c; Hermitian condition: $Z_{akj} = \overline{Z_{a,-k,j}}$",
     ),
     DECOMPOSITION,
     DECOMPOSITION.as_printed(

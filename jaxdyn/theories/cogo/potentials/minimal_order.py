@@ -122,10 +122,12 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.minimal_order",
         title="Four nodes solve a frequency if others cancel its mean, else six",
-        statement="In the reduced loss of one pair of frequencies, searches find solutions with four nodes, and with no "
-        "fewer, if others cancel the mean that they leave; the best with three leaves a sixth of the loss. With a "
-        "mean of its own they find solutions with six nodes only: the best with four leaves a sixth, and the best with "
-        "five less than a thousandth, but not zero. No search is a proof for all weights.",
+        statement=r"In the reduced loss of one pair of frequencies $\pm k$ with $4k \ne 0$, the best of several searches by least "
+        "squares from random starts is a solution with four nodes, and with no fewer, if others cancel the mean that they leave; "
+        "the best with three leaves a sixth of the loss. With a mean of its own it is a solution with six nodes only: the best "
+        "with four leaves a sixth, and the best with five less than a thousandth, but not zero. No search is a proof for all "
+        "weights.",
+        holds={"starts": (4, 16), "steps": (100, 400)},
         decides={"only": ("least order minus 6 or 4", "the mean takes no nodes: four")},
         excused={
             "data read: measured_order": "The search that needs more than the six nodes on record counts as seven: six is where it "

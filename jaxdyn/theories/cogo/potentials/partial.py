@@ -214,12 +214,12 @@ TABLE = STUDY.claim(
     talks=("training:cogo-partial-solutions",),
     title="The table of potentials of the partial solutions",
     statement=r"At one pair of frequencies $\pm k$ of $\mathbb{Z}_d$, the ten sums over nodes (abc, with one factor conjugated, "
-    r"aac and bbc, with one a or b or with both conjugated) are those of the paper's table for nodes whose columns (a, b, c) at "
-    r"$k$ are $(1, 1, 1)$ and, with $\omega = e^{2\pi i/3}$: $(\omega, \omega, \omega)$ and its conjugate ($z_{syn}$), "
-    r"$(\alpha\omega, \bar\alpha\omega, \omega)$ and $(\beta\bar\omega, \bar\beta\bar\omega, \bar\omega)$ "
-    r"($z_{syn,\alpha\beta}$), $(\nu, -\nu, -\bar\nu^2)$ ($z_\nu$) or $(\xi, \mp i\bar\xi, \pm i)$ ($z_\xi$ and its twin), for "
-    r"random $\alpha, \beta, \nu, \xi$ of modulus one. So $z_\nu$ has the sums 2 (abc), $1 + \bar\nu^2$ twice, $1 + \nu^4$, $1 - "
-    r"\bar\nu^2$, 0, and $1 - \bar\nu^4$ for both conjugated.",
+    "aac and bbc, with one a or b or with both conjugated) are those of the paper's table, with the entries that it leaves out "
+    r"derived, for nodes whose columns (a, b, c) at $k$ are $(1, 1, 1)$ and, with $\omega = e^{2\pi i/3}$: $(\omega, \omega, "
+    r"\omega)$ and its conjugate ($z_{syn}$), $(\alpha\omega, \bar\alpha\omega, \omega)$ and $(\beta\bar\omega, "
+    r"\bar\beta\bar\omega, \bar\omega)$ ($z_{syn,\alpha\beta}$), $(\nu, -\nu, -\bar\nu^2)$ ($z_\nu$) or $(\xi, \mp i\bar\xi, \pm "
+    r"i)$ ($z_\xi$ and its twin), for random $\alpha, \beta, \nu, \xi$ of modulus one. So $z_\nu$ has the sums 2 (abc), $1 + "
+    r"\bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, 0, and $1 - \bar\nu^4$ for both conjugated.",
     judge=judge_table,
     controls={"numbers of modulus 1.1": {"modulus": 1.1}, "numbers of modulus 0.9": {"modulus": 0.9}},
     rivals={"all of R_* for any nu": STAR_VANISHES, "all potentials but r_kkk vanish": WHOLE},

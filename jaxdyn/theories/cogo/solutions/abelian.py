@@ -234,9 +234,9 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.abelian",
         title="The solutions extend to products of cyclic groups",
-        statement=r"On the finite Abelian groups tested, cyclic ones and products, $z_{F6}$, $z_{F4/6}$ and $z_M$ have zero "
-        r"loss and add all pairs correctly if each real character ($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, "
-        r"-1; 1, -1)$. Without these blocks $L = s/d$ with $s$ real characters.",
+        statement=r"On the finite Abelian groups tested, cyclic ones and products, $z_M$ has zero loss and adds all pairs "
+        r"correctly, and so do $z_{F6}$ and $z_{F4/6}$ if each real character ($2k = 0$, $k \ne 0$) gets a block of two nodes, "
+        r"$2^{-1/3}(1, 1; 1, -1; 1, -1)$. Without these blocks $z_{F6}$ has $L = s/d$ with $s$ such characters.",
         source="arXiv:2410.01779 for Abelian groups; blocks for real characters: derived",
         judge=judge_abelian,
         decides={"all pairs": ("pairs whose largest output is not their sum", "real characters left out")},
@@ -257,11 +257,11 @@ CLAIMS = (
         id="cogo.sufficient",
         talks=("training:cogo-sufficient",),
         title="A solution of zero loss need not meet all sufficient conditions",
-        statement=r"On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem "
-        r"($R_g$, $R_c$, $R_n$ and $R_*$, sets of potentials that vanish) and has zero loss. $z_{F4/6}$ has zero loss and "
-        r"meets all but $R_n$: in groups with more than one pair of conjugate frequencies its potentials $r_{p,k',-k',k}$ reach "
-        r"the modulus $1/\sqrt 2$, so that $R_n$ is not necessary. That the four are sufficient is the theorem, not tested here "
-        r"beyond this.",
+        statement="On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem ($R_g$: "
+        "$r_{kkk} = 1$; $R_c$: the other $r_{k_1k_2k}$ are 0; $R_n$: $r_{p,k',-k',k} = 0$; $R_*$: $r_{p,k',m-k',k} = 0$ for $m "
+        r"\ne 0$) and has zero loss. $z_{F4/6}$ has zero loss and meets all but $R_n$: in groups with more than one pair of "
+        r"conjugate frequencies its largest $r_{p,k',-k',k}$ has the modulus $1/\sqrt 2$, so that $R_n$ is not necessary. That "
+        "the four are sufficient is the theorem, not tested here beyond this.",
         source="arXiv:2410.01779, sufficient conditions; the modulus: derived",
         judge=judge_sufficient,
         decides={

@@ -127,8 +127,8 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.n6_opt",
         title="How many order-6 blocks the solution of least norm has",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$ with $n_6$ carriers among $n = (d-1)/2$ pairs has squared Fourier "
-        r"norm $E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$ at zero loss. It is "
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 7$, $z_{F4/6}$ with $n_6$ carriers among $n = (d-1)/2$ pairs has squared "
+        r"Fourier norm $E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$ at zero loss. It is "
         r"stationary at $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})} = \sqrt{1.318\,n}$, and least at a whole "
         r"number next to it.",
         controls={"the norm of another number of carriers": jd.rolled(measured_energy="net")},

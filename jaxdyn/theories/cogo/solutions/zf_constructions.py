@@ -187,7 +187,7 @@ CLAIMS = (
             "training:cogo-order-6",
         ),
         title="Six nodes at every pair of frequencies solve modular addition",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F6} = 6^{-1/3} \sum_k z_{syn} * z_\nu * y_k$ has zero loss and adds "
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, $z_{F6} = 6^{-1/3} \sum_k z_{syn} * z_\nu * y_k$ has zero loss and adds "
         r"correctly, for random $\nu$ of modulus one and random phases at each of the $n = (d-1)/2$ pairs of "
         r"frequencies; so does $z_{syn,\alpha\beta} * z_{\nu=i}$. Both have $q = 3(d-1)$ nodes and squared Fourier "
         r"norm $6 \cdot 6^{1/3}\,n$.",
@@ -202,11 +202,11 @@ CLAIMS = (
         id="cogo.zF46",
         talks=("training:cogo-order-4",),
         title="One block of six nodes carries the bias of blocks of four",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of order "
-        "4 at the other frequencies, has zero loss with $q = 2d$ nodes and adds correctly; so does the solution in "
-        "which two blocks of order 6 share the bias, with two nodes more. With $n_6$ of them and $n = (d-1)/2$ the "
-        r"squared Fourier norm is $6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$. With "
-        r"one and without the bias $L = (4/d)\,(n - 1)$.",
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of "
+        "order 4 at the other frequencies, has zero loss with $q = 2d$ nodes and adds correctly; so does the solution in "
+        "which two blocks of order 6 share the bias, with two nodes more. With $n_6 = 1$ or 2 of them and $n = (d-1)/2$ the "
+        r"squared Fourier norm is $6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$. With one block "
+        r"of order 6 that does not carry the bias $L = (4/d)\,(n - 1)$.",
         judge=judge_mixed,
         controls={
             "bias removed": replaced("F4/6", "F4/6 without bias"),
@@ -217,8 +217,8 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.zF4_naive",
         title="Four nodes at every pair of frequencies solve modular addition",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, blocks of order 4, $z_{\nu=i} * z_\xi * y_k$ of partial solutions $z$ and "
-        "nodes $y_k$ of frequency $k$, at all frequencies are a solution of zero loss, since each of them solves "
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, blocks of order 4, $z_{\nu=i} * z_\xi * y_k$ of partial solutions $z$ "
+        "and nodes $y_k$ of frequency $k$, at all frequencies are a solution of zero loss, since each of them solves "
         "its own pair of frequencies up to a mean.",
         source="nobody's; the composed solution of arXiv:2410.01779 has a block of order 6 as well",
         form="naive",

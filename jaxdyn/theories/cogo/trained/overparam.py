@@ -1,6 +1,6 @@
 r"""Networks with more nodes than a solution needs: training is more reliable and faster.
 
-A solution needs 2d nodes. The prediction is the rate at which potentials relax at the start, which grows with the width q.
+The composed solution has 2d nodes. The prediction is the rate at which potentials relax at the start, which grows with the width q.
 Training is by Adam, so that only the direction is compared. All widths share a program: nodes beyond the width are zero.
 """
 
@@ -37,28 +37,28 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
 
 WIDTHS = [46.0, 66.0, 256.0, 512.0, 1024.0, 2048.0]  # 2d, 3(d-1), and those of the published sweep
-LARGEST = 512  # beyond it Adam's step, not the width, sets the pace
-SEEDS = 12
+RISING, LARGE, LARGEST = 256, 512, 2048  # beyond some width Adam's step sets the pace; at which depends on its rate
+SEEDS = 20
 TINY = 1e-9  # in place of a rate that is zero
 
 
-SOLVES, FEW = "share of runs that solve the task, 3(d-1) nodes or more", "share of runs that solve the task, 2d nodes"
-STEP, BEYOND = "relative rise of the rate with the width, in the predicted direction", "relative rise beyond 512 nodes"
+SOLVES, FEW = "share of runs that solve the task, each width from 3(d-1) on", "share of runs that solve the task, 2d nodes"
+STEP, BEYOND = "relative rise of the rate with the width, in the predicted direction", "relative rise from 512 to 2048 nodes"
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Success at 2d nodes and at widths with room for order 6 everywhere; by how much the rate rises from one width to the next."""
-    jd.need(ds, width=(LARGEST, 2 * LARGEST), seed=8)
+    jd.need(ds, width=(RISING, LARGE, LARGEST), seed=8)
     solved = (ds.measured_rate > 0).where(ds.measured_rate.notnull())
-    few, wide = ds.measured_rate.sel(width=ds.width <= LARGEST), ds.measured_rate.sel(width=ds.width >= LARGEST)
+    few = ds.measured_rate.sel(width=ds.width <= RISING)
+    large, largest = (ds.measured_rate.sel(width=width, drop=True) for width in (LARGE, LARGEST))
     sign = np.sign(ds.predicted_rate.sel(width=few.width).diff("width"))
     rise = -relative(few.shift(width=1).isel(width=slice(1, None)), few.isel(width=slice(1, None)))
-    both = ["width", "seed"]
     return [
-        jd.share_within(SOLVES, solved.where(ds.width >= ds.enough.max()), over=both, low=0.5),
-        jd.share_within(FEW, solved.where(ds.width <= ds.least), over=both, high=0.5),
+        jd.share_within(SOLVES, solved.sel(width=ds.width >= float(ds.enough.max())), over="seed", low=0.5),
+        jd.share_within(FEW, solved.sel(width=ds.width <= float(ds.least.max())), over="seed", high=0.5),
         jd.mean_within(STEP, sign * rise, over="seed", low=0.05),
-        jd.mean_within(BEYOND, relative(wide.isel(width=slice(1, None)), wide.isel(width=0, drop=True)), over="seed", high=0.0),
+        jd.mean_within(BEYOND, relative(largest, large), over="seed", high=0.0),
     ]
 
 
@@ -83,9 +83,9 @@ def same_width(place: int) -> Callable[[xr.Dataset], xr.Dataset]:
 
 
 def keeps_pace(ds: xr.Dataset) -> float:
-    """The least rise beyond 512 nodes if the rate stays in proportion to that at which potentials relax."""
-    rate = ds.predicted_rate.sel(width=ds.width >= LARGEST).mean("seed")
-    return float((rate.isel(width=slice(1, None)) / rate.isel(width=0, drop=True) - 1).min())
+    """The rise from 512 to 2048 nodes if the rate stays in proportion to that at which potentials relax."""
+    rate = ds.predicted_rate.mean("seed")
+    return float(rate.sel(width=LARGEST) / rate.sel(width=LARGE) - 1)
 
 
 NARROW_FIRST = jd.swap(predicted_rate=lambda ds: 1 / ds.predicted_rate)  # the rate falls with the width
@@ -117,7 +117,7 @@ STUDY = jd.Study(
     seeds=SEEDS,
     paper_seeds=50,
     evidence="network",
-    bounds=jd.tuned(on="0:10", confirmed_on="96000000:96000012"),
+    bounds=jd.tuned(on="0:10", confirmed_on="96000000:96000020"),
     judge=judge,
     plot=plot,
     caption=r"Against the number of nodes: left, epochs until the training loss is below $10^{-3}$, median and central 90% of the "
@@ -127,10 +127,12 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.overparam",
-        title="Networks wider than the least solution train reliably and faster",
-        statement=r"The least solution of addition modulo $d$ has $2d$ nodes. With $3(d-1)$ nodes or more most runs solve "
-        r"the task, with $2d$ at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
-        r"step from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
+        title="Networks wider than the composed solution train reliably and faster",
+        statement="The composed solution $z_{F4/6}$ of addition modulo $d = 23$ has $2d$ nodes. Networks with quadratic "
+        "activation trained by Adam at rates from .01 to .02 for 300 epochs solve the task in most runs with $3(d-1)$ nodes or "
+        "more, at each width, and with $2d$ in at most half of them. One over the epochs until then rises by 5% or more at each "
+        "step from $2d$ to 256 nodes, and is lower at 2048 than at 512 nodes, on average over seeds.",
+        holds={"lr": (0.01, 0.02)},
         controls={"all runs have 2d nodes": same_width(0), "all runs have 3(d-1) nodes": same_width(1)},
         rivals={
             "the width makes no difference": jd.off(predicted_rate=1.0),

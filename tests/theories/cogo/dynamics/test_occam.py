@@ -99,6 +99,7 @@ def test_published_counterexample(x64):
     """The norm of z' with a doubled and c halved falls when y halves a and doubles c."""
     x = solution(parse("7"))
     x = x._replace(z=x.z * jnp.asarray([2, 1, 0.5])[:, None, None])
+    assert float(occam.imbalance(x)) == pytest.approx(15) and float(occam.imbalance(solution(parse("7")))) < 1e-12
     assert float(semiring.energy(x)) == pytest.approx(57.24, abs=5e-3)
     assert float(occam.least_energy(x)) == pytest.approx(32.71, abs=5e-3)
 

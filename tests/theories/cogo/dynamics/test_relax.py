@@ -126,9 +126,18 @@ def test_spread_is_the_mean_square_over_draws(name):
 
 
 def test_known_constants():
+    assert theory.coupling(parse("7")) == pytest.approx(1 / (4 * 7**0.5))
     assert theory.spread(parse("5"), 4096) == pytest.approx(0.00719, rel=1e-3)
     assert theory.kappa(2.0, 5) == pytest.approx(48 / 25)
     assert theory.rate(1.0, 100.0, 5) == pytest.approx(2 * 100 * 3 / 625)
+
+
+@pytest.mark.parametrize("name", ["5", "2x3"])
+def test_autopotentials_stay_coupled(x64, name):
+    group, q = parse(name), 4096
+    w = np.random.default_rng(0).normal(size=(3, group.order, q))
+    mean, rms, _ = theory.off_diagonal(theory.auto_gram(spectrum.transform(jnp.asarray(w), group), group))
+    assert float(rms / mean) == pytest.approx(theory.coupling(group), rel=0.05)
 
 
 def test_relaxation_ends_at_the_goal(x64):
