@@ -421,7 +421,7 @@ CLAIMS = (
         "best, mean over latents; its gain is over the untrained network. Readings: the gain of low latents in the first block and "
         "of high latents in the last; the same, minus the gain for latents of another sequence of the class; for each tree, by how "
         "much the gain of high latents rises from the first block to the last, minus that of low ones; and the correlation of "
-        "attention logits with nearness in the tree in both blocks.",
+        "attention logits with nearness in the tree in the first block and in the last.",
         tested="Networks of {blocks} blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer learn which "
         "of two latent trees of 8 leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of unequal sizes "
         "(edges of polarity {rho}; low latents are those farther from the top). 300 steps of Adam at the rate {lr}, logits "
