@@ -157,14 +157,15 @@ CLAIMS = (
         id="joma.table1_latents",
         talks=("training:joma-table-1",),
         title="Does training favour the true latents over permuted ones?",
-        statement="By how much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, "
-        "for the tree's latents than for latents permuted over the sequences, which are labels that no layer of the "
-        "tree has made? (The interval contains 0.)",
+        statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, by how "
+        "much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, for the tree's "
+        "latents than for latents permuted over the sequences, which are labels that no layer of the tree has made? (The "
+        "interval contains 0 and ends below .01, the last digit of the table.)",
         judge=judge_labels,
         form="labels",
         expected="measured",
-        seeds=24,
-        recorded={LABELS: (-0.0351, -0.005975, 0.0231)},
+        seeds=96,
+        recorded={LABELS: (-0.0172, -0.005903, 0.00541)},
         rivals={"nodes follow latents: permuted latents gain nothing": {LABELS: upper_gain}},
         excused={"opponents: nothing": "It says itself that no difference is told apart; that permuted latents gain nothing is."},
     ),
@@ -172,15 +173,18 @@ CLAIMS = (
         id="joma.table1_s0",
         talks=("training:joma-table-1",),
         title="What training adds to the score of the lower latents",
-        statement="By how much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above "
-        "that of the untrained network? (The interval contains 0.)",
+        statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, by how "
+        "much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above that of the "
+        "untrained network? (It lowers it: the interval ends below 0.)",
         judge=judge_lower,
         form="untrained",
         expected="measured",
-        seeds=24,
-        recorded={LOWER: (-0.00945, -0.004376, 0.00069)},
-        rivals={"training adds as much as at s = 1": {LOWER: upper_gain}},
-        excused={"opponents: nothing": "It says itself that no change is told apart; the gain at s = 1 is."},
+        seeds=96,
+        recorded={LOWER: (-0.00794, -0.004965, -0.00199)},
+        rivals={
+            "nothing moves: the score is that before training": jd.off({LOWER: 0.0}),
+            "training adds as much as at s = 1": {LOWER: upper_gain},
+        },
     ),
     STUDY.claim(
         id="joma.table1_untrained",
