@@ -7,13 +7,13 @@ THEORY = jd.Theory(
     about=(
         "The logits of attention can be integrated out of the training of a transformer block: an invariant ties them to the "
         "weights of the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and later "
-        "spreads again, and which learns hierarchies of latent variables from the bottom up."
+        "spreads again. The paper argues that it learns hierarchies of latent variables from the bottom up."
     ),
     setup=(
         "One block of a transformer, attention below and nodes of an MLP above, with linear, exp or softmax attention and "
         "several activations. It is followed by gradient flow of its loss and by descent, with one-hot or random "
         "embeddings, on random samples, on classes of tokens and on latent trees; the reduced dynamics is integrated on "
-        "its own. Networks of up to three blocks trained on latent trees, networks of one and three layers trained on "
+        "its own. Networks of up to three blocks trained on latent trees, networks of one and two layers trained on "
         "text, and a published model, are looked at with the same measures."
     ),
     papers=(

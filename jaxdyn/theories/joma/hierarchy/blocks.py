@@ -421,11 +421,11 @@ CLAIMS = (
         "best, mean over latents; its gain is over the untrained network. Readings: the gain of low latents in the first block and "
         "of high latents in the last; the same, minus the gain for latents of another sequence of the class; for each tree, by how "
         "much the gain of high latents rises from the first block to the last, minus that of low ones; and the correlation of "
-        "attention logits with nearness in the tree in both blocks.",
-        tested="Networks of {blocks} blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer learn which "
-        "of two latent trees of 8 leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of unequal sizes "
-        "(edges of polarity {rho}; low latents are those farther from the top). 300 steps of Adam at the rate {lr}, logits "
-        "{ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        "attention logits with nearness in the tree in the first block and in the last.",
+        tested="Networks of {blocks} blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer learn "
+        "which of two latent trees of 8 leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of unequal "
+        "sizes (edges of polarity {rho}; low latents are those farther from the top). {samples} times {every} steps of Adam at "
+        "the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
         expected="measured",
         judge=judge_layers,
         controls={"latents of another sequence of the class": jd.swap(measured_score="shuffled", untrained="untrained_shuffled")},
@@ -457,8 +457,8 @@ CLAIMS = (
         "rises, from the same start, if each block's logits are set to those at its attention's sparsest and held there as soon "
         "as the entropy rises by .01 nats.",
         tested="Networks of one and of three blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer "
-        "learn which of two balanced latent trees of 8 leaves is on (edges of polarity {rho}). 300 steps of Adam at the rate {lr}, "
-        "logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        "learn which of two balanced latent trees of 8 leaves is on (edges of polarity {rho}). {samples} times {every} steps of "
+        "Adam at the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
         quick=jd.grid(Blocks, tree="balanced", attention=["free", "held"], blocks=[1.0, 3.0]),
         seeds=16,
         expected="measured",

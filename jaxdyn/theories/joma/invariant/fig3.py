@@ -158,10 +158,12 @@ CLAIMS = (
         id="joma.fig3",
         title="Early on, the MLP's weights follow the equation of the first step",
         bounds=jd.tuned(on="0:16", confirmed_on="4000:4016"),
-        statement=r"When the mean attention has moved by 10%, the MLP's weights $V$ have changed as $\dot V_l = \Delta_l "
-        r"e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$ says, to 3%, with the saliency Δ, the mean attention $\bar b$ and "
-        r"the softmax law for $z$ as at the first step; the error of this $\dot V$ is at most 90% of that of a constant "
-        r"$\dot V$ (means over seeds). For gaussian data the stable rank of $V$ is at most 1.2 at the end of training.",
+        statement=r"In the experiment of Figures 2 and 3, a block with softmax attention ($\tau = .5$) and linear outputs that "
+        "learns 20 classes by gradient descent at the rate .1 from near zero for 2000 steps, when the mean attention has moved "
+        r"by up to 10%, the MLP's weights $V$ have changed as $\dot V_l = \Delta_l e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$ "
+        r"says, to 3%, with the saliency $\Delta$, the mean attention $\bar b$ and the softmax law for $z$ as at the first step; "
+        r"the error of this $\dot V$ is at most 90% of that of a constant $\dot V$ (means over seeds). For gaussian data the "
+        "stable rank of $V$ is at most 1.2 at the end of training.",
         controls={"attention frozen": {"ratio": 0.0}, "Adam": ADAM},
         rivals={
             "attention stays as it starts": jd.off(constant_rate("frozen")),

@@ -198,11 +198,10 @@ CLAIMS = (
             "training:joma-folding",
         ),
         title="Under exp attention the MLP's weights determine the logits",
-        statement=r"With one query and orthonormal embeddings joint training of exp attention and the MLP above it "
-        r"conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "
-        r"token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: temperature, $r$: learning "
-        "rate of the logits over that of the MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order "
-        "in the step size along gradient descent.",
+        statement="With one query, orthonormal embeddings and no weight decay, joint training of exp attention and the MLP "
+        r"above it conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each token ($z$: its attention logit, $v_k$: its weight at "
+        r"hidden node $k$, $\tau$: temperature, $r$: learning rate of the logits over that of the MLP): to $10^{-8}$ of the "
+        "logits along gradient flow, and up to a drift of first order in the step size along gradient descent.",
         source="arXiv:2310.00535, Theorem 1, exp attention",
         quick=GRID.replace(attention="exp", tau=[0.5, 2.0]),
         paper=PAPER.replace(attention="exp", tau=[0.5, 2.0]),
@@ -216,11 +215,10 @@ CLAIMS = (
             "training:joma-theorem-1-linear",
         ),
         title="Under linear attention the MLP's weights determine the squared logits",
-        statement=r"With one query and orthonormal embeddings joint training of linear attention and the MLP above it "
-        r"conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: "
-        "its attention logit, $v_k$: its weight at hidden node $k$, $r$: learning rate of the logits over that of the "
-        "MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order in the step size along gradient "
-        "descent.",
+        statement="With one query, orthonormal embeddings and no weight decay, joint training of linear attention and the MLP "
+        r"above it conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: its attention logit, $v_k$: its weight at hidden node "
+        "$k$, $r$: learning rate of the logits over that of the MLP): to $10^{-8}$ of the squared logits along gradient flow, "
+        "and up to a drift of first order in the step size along gradient descent.",
         source="arXiv:2310.00535, Theorem 1, linear attention",
         quick=GRID.replace(attention="linear"),
         paper=PAPER.replace(attention="linear"),
@@ -230,11 +228,11 @@ CLAIMS = (
         id="joma.sigmoid_invariant",
         talks=("training:joma-theorem-1-any",),
         title="Under sigmoid attention, too, the MLP's weights determine the logits",
-        statement=r"With one query and orthonormal embeddings joint training of sigmoid attention and the MLP above it "
-        r"conserves $z + \tau e^{z/\tau} - "
-        r"\frac{r}{2\tau}\sum_k v_k^2$ for each token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: "
-        "temperature, $r$: learning rate of the logits over that of the MLP): to $10^{-8}$ along gradient flow, and up to a drift "
-        "of first order in the step size along gradient descent.",
+        statement="With one query, orthonormal embeddings and no weight decay, joint training of sigmoid attention and the MLP "
+        r"above it conserves $z + \tau e^{z/\tau} - \frac{r}{2\tau}\sum_k v_k^2$ for each token ($z$: its attention logit, "
+        r"$v_k$: its weight at hidden node $k$, $\tau$: temperature, $r$: learning rate of the logits over that of the MLP): to "
+        r"$10^{-8}$ of the largest $z + \tau e^{z/\tau}$ along gradient flow, and up to a drift of first order in the step size "
+        "along gradient descent.",
         source="derived from the proof of arXiv:2310.00535, Theorem 1, for attention that is a function of each logit",
         quick=GRID.replace(attention="sigmoid", tau=[0.5, 2.0]),
         paper=PAPER.replace(attention="sigmoid", tau=[0.5, 2.0]),
@@ -244,11 +242,11 @@ CLAIMS = (
         id="joma.multi_query",
         talks=("training:joma-theorem-1-any",),
         title="With several queries, the MLP's weights determine the sum of logits",
-        statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training conserves the "
-        r"sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) and $\sum_m z_m^2 - r\sum_k "
-        "v_k^2$ (linear attention) of each token: to $10^{-8}$ along gradient flow, and up to a drift of first order "
-        r"in the step size along gradient descent ($v_k$: the token's weight at hidden node $k$, $\tau$: temperature, "
-        "$r$: ratio of learning rates).",
+        statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training with "
+        r"orthonormal embeddings and no weight decay conserves the sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ "
+        r"(exp attention) and $\sum_m z_m^2 - r\sum_k v_k^2$ (linear attention) of each token: to $10^{-8}$ of the logits' part "
+        "of them along gradient flow, and up to a drift of first order in the step size along gradient descent ($v_k$: the "
+        r"token's weight at hidden node $k$, $\tau$: temperature, $r$: learning rate of the logits over that of the MLP).",
         tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
         "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
         "attention {attention}, {queries} queries; ratio of the learning rates {ratio}, temperature {tau}. Gradient "
@@ -271,22 +269,23 @@ CLAIMS = (
         id="joma.discrete_identity",
         talks=("training:joma-theorem-1-any",),
         title="What steps of finite size change in JoMA's conserved quantities",
-        statement=r"With one query, plain gradient descent, on the full batch or on mini-batches, changes "
-        r"$z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and "
-        r"$z^2 - r\sum_k v_k^2$ (linear attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2$, to rounding; "
-        r"$\Delta$ is the change in step $s$, $z$ a token's logit, $v_k$ its weight at hidden node $k$, $\tau$ the temperature, "
-        "$r$ the ratio of learning rates.",
+        statement="With one query, orthonormal embeddings and no weight decay, plain gradient descent, on the full batch or on "
+        r"mini-batches, changes $z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta "
+        r"v_{k,s})^2$ and $z^2 - r\sum_k v_k^2$ (linear attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2$, "
+        r"to rounding; $\Delta$ is the change in step $s$, $z$ a token's logit, $v_k$ its weight at hidden node $k$, $\tau$ the "
+        "temperature, $r$ the learning rate of the logits over that of the lower layer.",
         controls={**MOMENTUM, **ONE_QUERY, "embeddings not orthonormal": {"noise": 0.3}},
         rivals={"the quantities are conserved": jd.off(predicted_drift=0.0)},
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
         title="What weight decay takes from JoMA's conserved quantities",
-        statement=r"Plain gradient descent at the rate $\eta$ with weight decay $\lambda$ on the lower layer and on the logits of "
-        "one query changes JoMA's conserved quantities by the sums over its increments that hold without decay and, in addition, "
-        r"by $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) or $-2\eta r\lambda\sum_s(z_s^2 - "
-        r"\sum_k v_{k,s}^2)$ (linear attention), to rounding; the sums are over steps $s$, $z$ is a token's logit, "
-        r"$v_k$ its weight at hidden node $k$, $\tau$ the temperature, $r$ the ratio of learning rates.",
+        statement=r"With orthonormal embeddings, plain gradient descent with weight decay $\lambda$ on the lower layer (rate "
+        r"$\eta$) and on the logits of one query (rate $r\eta$) changes $z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) by "
+        r"$-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2 - \eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ and $z^2 - "
+        r"r\sum_k v_k^2$ (linear attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2 - 2\eta "
+        r"r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$, to rounding; $\Delta$ is the change in step $s$, $z$ a token's logit, $v_k$ "
+        r"its weight at hidden node $k$, $\tau$ the temperature.",
         tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
         "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
         "attention {attention}, weight decay {weight_decay}; ratio of the learning rates {ratio}, temperature {tau}. "
@@ -306,9 +305,9 @@ CLAIMS = (
         id="joma.softmax_sum",
         bounds="derived: float64 rounding of logits of order one, over changes of at least 1e-5",
         title="Softmax attention conserves the sum of each query's logits",
-        statement="With softmax attention, gradient descent with or without momentum conserves the sum over tokens of each "
-        r"query's logits, $1^\top z_m$: its change over a run is below $10^{-10}$ of the sum of the logits' absolute "
-        "changes.",
+        statement="With softmax attention and no weight decay, gradient descent with or without momentum conserves the sum over "
+        r"tokens of each query's logits, $1^\top z_m$: its change over a run is below $10^{-10}$ of the sum of the logits' "
+        "absolute changes.",
         tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
         "orthonormal, or with noise of size .3); activation {phi}; upper layers above the first: {depth}, with {upper} "
         "below each; loss {loss}; {queries} queries; ratio of the learning rates {ratio}, temperature {tau}. Gradient "

@@ -37,7 +37,7 @@ class DrivenBlock:
         moving: from 0 to 1, how far the mean attention of the factorisation follows that of equally likely samples.
         split: size of random differences between the nodes' gradients, whose sum over nodes stays as it is.
         horizon: training time.
-        tokens, hidden, samples, dim: sizes of the arrays.
+        tokens, hidden, samples, dim: sizes of the arrays; softmax attention to one token would be constant.
     """
 
     ratio: jd.Swept = 1.0
@@ -46,7 +46,7 @@ class DrivenBlock:
     moving: jd.Swept = 0.0
     split: jd.Swept = 0.0
     horizon: jd.Swept = 0.5
-    tokens: int = 3
+    tokens: int = jd.field(3, at_least=2)
     hidden: int = 3
     samples: int = 12
     dim: int = 4

@@ -141,9 +141,10 @@ CLAIMS = (
         talks=("training:joma-table-1",),
         title="Training raises the best node's correlation with upper latents",
         bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
-        statement="150 steps of Adam at the rate $10^{-4}$ raise the score at $s = 1$, the correlation of an upper latent variable "
-        "with the hidden node that follows it best (mean over latents), by at least .01 above that of the untrained network, mean "
-        "over seeds in each configuration.",
+        statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, 150 "
+        "steps of Adam at the rate $10^{-4}$ raise the score at $s = 1$, the correlation of an upper latent variable with the "
+        "hidden node that follows it best (mean over latents), by at least .01 above that of the untrained network, mean over "
+        "seeds.",
         judge=judge_upper,
         form="untrained",
         seeds=8,
@@ -156,14 +157,15 @@ CLAIMS = (
         id="joma.table1_latents",
         talks=("training:joma-table-1",),
         title="Does training favour the true latents over permuted ones?",
-        statement="By how much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, "
-        "for the tree's latents than for latents permuted over the sequences, which are labels that no layer of the "
-        "tree has made? (The interval contains 0.)",
+        statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, by how "
+        "much more does training raise the score at $s = 1$, the best node's correlation with an upper latent, for the tree's "
+        "latents than for latents permuted over the sequences, which are labels that no layer of the tree has made? (The "
+        "interval contains 0 and ends below .01, the last digit of the table.)",
         judge=judge_labels,
         form="labels",
         expected="measured",
-        seeds=24,
-        recorded={LABELS: (-0.0351, -0.005975, 0.0231)},
+        seeds=96,
+        recorded={LABELS: (-0.0172, -0.005903, 0.00541)},
         rivals={"nodes follow latents: permuted latents gain nothing": {LABELS: upper_gain}},
         excused={"opponents: nothing": "It says itself that no difference is told apart; that permuted latents gain nothing is."},
     ),
@@ -171,23 +173,27 @@ CLAIMS = (
         id="joma.table1_s0",
         talks=("training:joma-table-1",),
         title="What training adds to the score of the lower latents",
-        statement="By how much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above "
-        "that of the untrained network? (The interval contains 0.)",
+        statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, by how "
+        "much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above that of the "
+        "untrained network? (It lowers it: the interval ends below 0.)",
         judge=judge_lower,
         form="untrained",
         expected="measured",
-        seeds=24,
-        recorded={LOWER: (-0.00945, -0.004376, 0.00069)},
-        rivals={"training adds as much as at s = 1": {LOWER: upper_gain}},
-        excused={"opponents: nothing": "It says itself that no change is told apart; the gain at s = 1 is."},
+        seeds=96,
+        recorded={LOWER: (-0.00794, -0.004965, -0.00199)},
+        rivals={
+            "nothing moves: the score is that before training": jd.off({LOWER: 0.0}),
+            "training adds as much as at s = 1": {LOWER: upper_gain},
+        },
     ),
     STUDY.claim(
         id="joma.table1_untrained",
         title="Networks at random weights have the lower score of Table 1",
         evidence="algebra",
         bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
-        statement="At random weights the score at $s = 0$, the best node's correlation with a lower latent, is what the table "
-        "reports for trained networks, to .05, mean over seeds in each configuration.",
+        statement="For 20 classes, sets of two, 10 lower and 20 upper latents, the score at $s = 0$ of the network of Table 1 "
+        "at width 128 and at random weights, the best node's correlation with a lower latent, is what the table reports for "
+        "trained networks, to .05, mean over seeds.",
         tested="The network of Table 1 ({classes} classes, sets of {members} members, {latents} lower and upper latents) at "
         "width {width}, at random weights; seeds: {seeds}.",
         judge=judge_start,
