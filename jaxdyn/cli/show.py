@@ -16,7 +16,7 @@ from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.contract import EVIDENCE, provenance
-from jaxdyn.engine.claims.description import field_texts, tested
+from jaxdyn.engine.claims.description import field_texts, span_text, tested
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.claims.ranges import Range
 from jaxdyn.engine.judging.check import VALUE_DIGITS, bound_text, digits_apart
@@ -198,7 +198,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if claim["assumes"]:
         yield "assumes", ", ".join(claim["assumes"])
     if claim["holds"]:
-        yield "holds for", ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in claim["holds"].items())
+        yield "holds for", ", ".join(span_text(name, *ends) for name, ends in claim["holds"].items())
     if claim["counterpart"]:
         sibling = f" ({claim['sibling']})" if claim["sibling"] else ""
         yield "counterpart", f"the {claim['counterpart']} form{sibling}, which the same checks uphold on the same runs"

@@ -10,7 +10,7 @@ from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import COUNTED, EVIDENCE, provenance
-from jaxdyn.engine.claims.description import field_texts, tested
+from jaxdyn.engine.claims.description import field_texts, span_text, tested
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.verification.payload import counts
 from jaxdyn.report import studies, talks
@@ -104,7 +104,7 @@ def _entry(claim: Claim, level: int) -> str:
     if claim.assumes:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
     if claim.holds:
-        lines.append(f"- Holds for: {', '.join(f'`{name}` from {low:g} to {high:g}' for name, (low, high) in claim.holds.items())}")
+        lines.append(f"- Holds for: {', '.join(span_text(f'`{name}`', *ends) for name, ends in claim.holds.items())}")
     if claim.printed:
         lines.append(f"- In print: {claim.printed}")
     if places := talks.links(claim.talks):

@@ -278,8 +278,7 @@ class Claim(Shared):
         object.__setattr__(self, "assumes", (self.assumes,) if isinstance(self.assumes, Assumption) else tuple(self.assumes))
         if self.recorded is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: recorded= is of claims that are expected to be measured")
-        if odd := [name for name in self.holds if name not in self.quick.setting.hints]:
-            raise UsageError(f"{self.id}: holds={{{odd[0]!r}: …}} names no field of {self.quick.setting.__name__}")
+        self._check_domain()
         if self.recorded_seeds is not None and self.recorded is None:
             raise UsageError(f"{self.id}: recorded_seeds= says on how many seeds recorded= was made, which is missing")
         for name, record in (self.recorded or {}).items():
@@ -291,6 +290,19 @@ class Claim(Shared):
         self._check_bounds()
         if self.expected == "refuted":
             self._check_name()
+
+    def _check_domain(self) -> None:
+        """Refuse a stated domain of no field, without order, or without the claim's own values."""
+        for name, ends in self.holds.items():
+            if name not in self.quick.setting.hints:
+                raise UsageError(f"{self.id}: holds={{{name!r}: …}} names no field of {self.quick.setting.__name__}")
+            if not (isinstance(ends, tuple | list) and len(ends) == 2 and ends[0] <= ends[1]):
+                raise UsageError(
+                    f"{self.id}: holds={{{name!r}: {_brief(ends)}}} is not allowed: it is the lowest and the highest value"
+                )
+            own = self.quick.axes.get(name, (getattr(self.quick.base, name),))
+            if outside := [value for value in own if not ends[0] <= value <= ends[1]]:
+                raise UsageError(f"{self.id}: holds={{{name!r}: {_brief(ends)}}} is not allowed: the claim runs at {outside[0]:g}")
 
     def _check_opponents(self) -> None:
         """Refuse controls and rivals that are not such, or that share a name or a function."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
     from jaxdyn.engine.claims.grid import Grid
 
-__all__ = ["digits_between", "digits_of_field", "field_texts", "tested", "texts", "values_text"]
+__all__ = ["digits_between", "digits_of_field", "field_texts", "span_text", "tested", "texts", "values_text"]
 
 LISTED = 5  # up to this many values of a field are listed
 LEAST, FIELD = 4, 6  # digits of values that are measured, and of fields
@@ -33,6 +33,11 @@ def tested(claim: Claim, grid: Grid, seeds: int) -> str | None:
         for row in field_table(grid)
     }
     return re.sub(r"\{(\w+)\}", lambda found: known.get(found[1], found[0]), claim.tested)
+
+
+def span_text(name: str, low: float, high: float) -> str:
+    """A stated domain in words; a single value where both ends are the same."""
+    return f"{name} = {low:g}" if low == high else f"{name} from {low:g} to {high:g}"
 
 
 def values_text(values: Sequence[Any]) -> str:

@@ -402,3 +402,22 @@ def test_a_form_that_nobody_printed_is_no_misprint():
     forms = {"a.b_as_printed": "misprint", "a.b_naive": "beyond print", "a.b_beyond": "beyond print"}
     assert {name: counted_as(name, "refuted") for name in forms} == forms
     assert [counted_as("a.as_printed", expected) for expected in ("upheld", "measured")] == [COUNTED[0], COUNTED[-1]]
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ((2.0, 1.0), "is not allowed: it is the lowest and the highest value"),
+        ((1.0,), "is not allowed: it is the lowest and the highest value"),
+        ((50.0, 60.0), "is not allowed: the claim runs at"),
+    ],
+)
+def test_a_stated_domain_is_in_order_and_has_the_claims_own_values(claim, ends, words):
+    one = claim()
+    field = next(iter(one.quick.axes))
+    with pytest.raises(jd.UsageError, match=words):
+        claim(holds={field: ends})
+    own = one.quick.axes[field]
+    assert claim(holds={field: (min(own), max(own))}).holds
+    with pytest.raises(jd.UsageError, match="names no field"):
+        claim(holds={"no_field": (0.0, 1.0)})

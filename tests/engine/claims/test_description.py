@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, texts, values_text
+from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, span_text, texts, values_text
 from jaxdyn.engine.claims.description import tested as in_words
 
 
@@ -105,3 +105,7 @@ def test_values_of_a_field(values, shown):
 def test_values_that_are_measured_have_four_digits():
     assert texts([0.123456, 2.0]) == ["0.1235", "2"] and texts([0.12345, 0.12346]) == ["0.12345", "0.12346"]
     assert digits_of_field([0.123456789012345]) == 6
+
+
+def test_a_stated_domain_of_one_value_is_an_equation():
+    assert span_text("lr", 0.5, 2.0) == "lr from 0.5 to 2" and span_text("ratio", 1.0, 1.0) == "ratio = 1"
