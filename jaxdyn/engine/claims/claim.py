@@ -292,14 +292,10 @@ class Claim(Shared):
             self._check_name()
 
     def _check_domain(self) -> None:
-        """Refuse a stated domain of no field, without order, or without the claim's own values."""
+        """Refuse a stated domain of no field, or without the claim's own values."""
         for name, ends in self.holds.items():
             if name not in self.quick.setting.hints:
                 raise UsageError(f"{self.id}: holds={{{name!r}: …}} names no field of {self.quick.setting.__name__}")
-            if not (isinstance(ends, tuple | list) and len(ends) == 2 and ends[0] <= ends[1]):
-                raise UsageError(
-                    f"{self.id}: holds={{{name!r}: {_brief(ends)}}} is not allowed: it is the lowest and the highest value"
-                )
             own = self.quick.axes.get(name, (getattr(self.quick.base, name),))
             if outside := [value for value in own if not ends[0] <= value <= ends[1]]:
                 raise UsageError(f"{self.id}: holds={{{name!r}: {_brief(ends)}}} is not allowed: the claim runs at {outside[0]:g}")

@@ -95,4 +95,4 @@ def field_texts(values: Sequence[Any]) -> list[str]:
 
 
 def _texts(values: Sequence[Any], digits: int) -> list[str]:
-    return [f"{v:.{digits}g}" if isinstance(v, float) else str(v) for v in values]
+    return [f"{v + 0.0:.{digits}g}" if isinstance(v, float) else str(v) for v in values]  # -0.0 is 0

@@ -407,8 +407,8 @@ def test_a_form_that_nobody_printed_is_no_misprint():
 @pytest.mark.parametrize(
     ("ends", "words"),
     [
-        ((2.0, 1.0), "is not allowed: it is the lowest and the highest value"),
-        ((1.0,), "is not allowed: it is the lowest and the highest value"),
+        ((2.0, 1.0), "is not allowed: it is a dict of fields and their lowest and highest values"),
+        ((1.0,), "is not allowed: it is a dict of fields and their lowest and highest values"),
         ((50.0, 60.0), "is not allowed: the claim runs at"),
     ],
 )
