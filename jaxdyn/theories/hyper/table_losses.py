@@ -94,8 +94,9 @@ CLAIMS = (
         id="hyper.table_losses",
         talks=("training:hyper-table",),
         title="One set of constants gives the printed losses of the hypercube",
-        statement="With 10 relevant bits, temperature 1/2, batches of 512 and 20 dimensions the printed losses are those of closed "
-        "forms: that of the linear encoder is the code of the relevant bits to .0005; that of the codes f and g is one "
+        statement="With constants that were chosen to fit them, 10 relevant bits, temperature 1/2, batches of 512 and 20 "
+        "dimensions, the printed losses are those of closed forms: that of the linear encoder is the code of the relevant bits to "
+        ".0005; that of the codes f and g is one "
         "vertex of a simplex for each pattern of these bits, to .005, which takes more than 20 dimensions; those of both MLP "
         "encoders exceed the least loss on the sphere by less than .005.",
         judge=judge,
