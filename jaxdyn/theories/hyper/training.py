@@ -173,11 +173,11 @@ EXCESS, ACCURACY = "loss minus that of the relevant bits", "downstream accuracy"
 
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     """The loss at the end against that of the code of the relevant bits, and the accuracy."""
-    over = [str(d) for d in ds.status.dims]
+    over = [str(d) for d in ds.status.dims if d != "relevant"]
     end = ds.measured_accuracy.isel(step=-1)
     return [
         jd.mean_within(EXCESS, ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01),
-        jd.mean_within(ACCURACY, end, over=over, low=0.99),
+        jd.mean_within(ACCURACY, end, over=over, low=0.97),
     ]
 
 
@@ -324,16 +324,17 @@ CLAIMS = (
         id="hyper.table_linear",
         talks=("training:hyper-table",),
         title="A linear encoder ends at the loss of the relevant bits' code",
-        statement="Above the temperature at which irrelevant bits pay, a linear encoder of the hypercube ends at the contrastive "
-        "loss of the code of the relevant bits within .01, and linear probes on it have an accuracy of at least 99%, "
-        "on average over runs.",
-        quick=jd.grid(Contrastive, encoder="linear", temperature=0.9),
+        statement="Above the temperature of `hyper.linear_threshold` a linear encoder of the hypercube with at least as many "
+        "outputs "
+        "as relevant bits, trained by Adam, ends at the contrastive loss of the code of the relevant bits within .01, and linear "
+        "probes on it have an accuracy of at least 97%, on average over runs.",
+        quick=jd.grid(Contrastive, encoder="linear", temperature=0.9, relevant=[5.0, 8.0]),
         paper=jd.grid(Contrastive, encoder="linear", lr=1e-2, every=400.0, **published.CONSTANTS, **(SIZE | {"records": 2})),
         judge=judge_linear,
         assumes=(jd.below("critical", 0.0),),
         seeds=8,
         bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
-        controls={"temperature 0.4": {"temperature": 0.4}},
+        controls={"temperature 0.4": {"temperature": 0.4}, "fewer outputs than relevant bits": {"dim": 7.0}},
         rivals={
             STILL: jd.off(
                 {
@@ -347,17 +348,21 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.linear_threshold",
         title="The temperature above which a linear encoder drops irrelevant bits",
-        statement=r"A linear encoder of the hypercube reads irrelevant bits below the temperature $T$ at which $\tanh(1/Tk) = 1 - "
+        statement=r"A linear encoder of the hypercube with more outputs than relevant bits, trained by Adam, reads irrelevant "
+        r"bits below the temperature $T$ at which $\tanh(1/Tk) = 1 - "
         r"\mu$ ($k$: relevant bits, $\mu = (E\tau)^2/E\tau^2 = 3/4$ for factors $\tau$ of the augmentation that are "
         "uniform, hence $Tk = 3.9$), and not above: they have more than .5% of the squared change of the representation over "
-        "single bits turned at $Tk = 3.25$ and 3.7, and less at 4.1 and 4.5, on average over runs.",
+        "single bits turned at $k = 5$, $Tk = 3.25$ and 3.7, and less at 4.1 and 4.5, on average over runs.",
         quick=jd.grid(Contrastive, encoder="linear", temperature=[*TEMPERATURES]),
         paper=jd.grid(Contrastive, encoder="linear", temperature=[*TEMPERATURES], every=4000.0),
         judge=judge_threshold,
         seeds=8,
         bounds=jd.tuned(on="0:8", confirmed_on="62000000:62000008"),
         source="derived; arXiv:2202.14037 for the hypercube",
-        controls={"temperatures exchanged": jd.rolled(measured_reads="temperature")},
+        controls={
+            "temperatures exchanged": jd.rolled(measured_reads="temperature"),
+            "no more outputs than relevant bits": {"dim": 5.0},
+        },
         rivals={
             STILL: jd.off({part(at): at_start("irrelevant", temperature=at) for at in TEMPERATURES}),
             "every further dimension is used, as with the spectral loss": jd.swap(predicted_reads=1.0),

@@ -79,7 +79,7 @@ train = study.claim(
     rf"likely, with M tokens, 95% or more of the trained "
     rf"facts are answered with the probability $p \ge 1 - \frac{{M-1}}{{2 s^c}}$, $s = M\eta t/N$, $c = {EXPONENT}$. The "
     r"mean of $1-p$ in a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to "
-    r"8%, and the largest c that it allows is $\ln\frac{M-1+e^u}{2}/\ln s$ to .01.",
+    r"4%, and the largest c that it allows is $\ln\frac{M-1+e^u}{2}/\ln s$ to .005.",
     bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000004"),
     judge=judge_bound,
     assumes=ASSUMES,
