@@ -15,7 +15,8 @@ MAPS = (
         claim="rev.bil_lower",
         over=("d=10,20,40,80,120,160,200", "sigma=1e-4:1:log"),
         finding=(
-            f"{JUDGED} The mean reverse loss follows this law from $d$ = 80 on at starts up to .24 to .34, to .06 nats; at $d$ = 20 and 40 no deviation is seen at small starts, but these runs leave .15 open (grey). "
+            f"{JUDGED} The mean reverse loss follows this law from $d$ = 80 on at starts up to .24 to .34, to .06 nats; at $d$ = "
+            f"20 and 40 no deviation is seen at small starts, but these runs leave .15 open (grey). "
             "Above, the reverse loss exceeds the law, which leaves the start out: by .1 at a start of .4, .2 at .6, .3 at "
             ".75 and .5 at 1, nearly the same at every $d$ from 80 on: there a border is one of the start, not of $d$. "
             r"The theorem's own bound, $\ln(m/2)$ in every run, holds at each of these points from $d$ = 20 on, but for a "
