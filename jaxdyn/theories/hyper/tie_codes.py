@@ -153,7 +153,7 @@ CLAIMS = (
         title="Two encoders with one contrastive loss, one useful, one useless",
         statement="An encoder $f$ that reads the $k$ relevant bits and an encoder $g$ that reads the signs of $k$ others have "
         "the same contrastive loss: to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to "
-        r".003 on the same batches, on average over runs. With some thousand negatives, $n$, the loss of $f$ is within .003 of "
+        r".003 on the same batches, on average over runs. With about a thousand negatives, $n$, the loss of $f$ is within .003 of "
         r"$\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ ($T$: temperature). Linear probes have an "
         "accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",
         seeds=12,

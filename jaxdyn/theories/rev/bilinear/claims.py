@@ -215,11 +215,12 @@ CLAIMS = (
         seeds=32,
         bounds=jd.tuned(on="0:20", confirmed_on="31000000:31000032"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$, the gradient flow of the loss L on five or ten facts x to "
-        r"y, with $m$ Gaussian tokens, four for each fact, in $d \ge 100$ dimensions, reaches $L = c$, and at that time the loss "
-        r"on y to x is still at least $\ln(m/2)$ in all runs. "
+        r"y, with $m$ Gaussian tokens, four for each fact, in $d \ge 100$ dimensions, reaches $L = c$, from .5 to .01, and at "
+        r"that time "
+        r"the loss on y to x is still at least $\ln(m/2)$ in all runs. "
         rf"On average it is that of a guess, $\ln m$, to {NEAR:g}.",
         source=f"{SOURCE}, Theorem 2",
-        holds={"pairs": (5, 10), "d": (100, 200)},
+        holds={"pairs": (5, 10), "d": (100, 200), "stop": (0.01, 0.5)},
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
         judge=judge_lower,
