@@ -13,13 +13,14 @@ from jaxdyn.theories.rev.one_layer import MODEL, OneLayer, trial
 
 SOURCE = "arXiv:2405.04669"
 FEWER, CHAINS = 0.85, 0.75  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
+NOISY = 0.07  # how far from the flow's the mean of 1 - p may be: rows with two targets, which take draws, are not in the mean
 UNLEARNED = 0.1  # probability of an answer that is not learned, at most, times M: that of a guess is 1
 CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
 def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
     """The bound for the two direct sequences of every test index, and how tight it is on average over all rows of one target."""
-    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER)
+    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER, NOISY)
 
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
@@ -111,7 +112,7 @@ direct = study.claim(
     r"1/N, with M tokens, 85% or more of the facts $A_i \to B_i$ and $B_i \to C_i$ are answered with the probability "
     r"$p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
     r"mean of $1-p$ over all facts with a first token of their own is that of gradient flow to "
-    r"8%, and the largest exponent that it allows is the flow's to .01.",
+    r"7%, and the largest exponent that it allows is the flow's to .009.",
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,
