@@ -102,9 +102,13 @@ CLAIMS = (
         judge=judge,
         controls={
             "9 relevant bits": {"relevant": 9.0},
+            "11 relevant bits": {"relevant": 11.0},
             "temperature .6": {"temperature": 0.6},
+            "temperature .4": {"temperature": 0.4},
             "batches of 256": {"batch": 256.0},
+            "batches of 1024": {"batch": 1024.0},
             "16 dimensions": {"dim": 16.0},
+            "22 dimensions": {"dim": 22.0},
         },
         rivals={"codes f and g are as good as 20 dimensions allow": jd.swap(predicted_codes="predicted_mlp")},
     ),

@@ -60,7 +60,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
         jd.within(f"exponent of the floor minus that of a run, d >= {WIDE}", wide, 0.0, SLACK),
-        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-2.0, high=-0.4, runs=seeds, level=LEVEL),
+        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-1.5, high=-0.5, runs=seeds, level=LEVEL),
     ]
 
 
@@ -190,7 +190,7 @@ CLAIMS = (
         rf"$\epsilon = {EXPONENT}$ in all runs with tokens of $d \ge {WIDE}$ dimensions, but below that with "
         rf"$\epsilon = {EXPONENT - SLACK:.2f}$. The root mean square over runs of the largest exponent that a run needs falls "
         rf"with d, "
-        r"by a power between $-2$ and $-.4$.",
+        r"by a power between $-1.5$ and $-.5$.",
         holds={"pairs": (5, 20)},
         quick=study.quick.replace(pairs=[5, 10], d=[20, 50, 100, 200]),
         paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
