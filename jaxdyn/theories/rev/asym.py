@@ -109,7 +109,8 @@ CLAIMS = (
         bounds="derived: float64 rounding of sums over steps",
         title="Training on A to B and B to C makes C less likely after A",
         statement=rf"In {MODEL}, training on $A \to B$ and $B \to C$ alone gives the decoder Y the logits $Y[A,B] = u(M-1)/M$ "
-        r"and $Y[A,C] = -u/M$, with M tokens and $u > 0$ the clock: C is less likely after A than a guess.",
+        r"and $Y[A,C] = -u/M$, with M tokens and $u > 0$ the clock: C is less likely after A than a guess (two steps find it: "
+        r"`rev.cot`).",
         judge=judge_skip,
         quick=jd.grid(OneLayer, task="cot", train_indices=24),
         controls={"indirect sequences of test indices in training": {"leak": 1.0}},

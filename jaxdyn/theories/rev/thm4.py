@@ -126,7 +126,7 @@ indirect = study.claim(
     statement=rf"Trained on $A_i \to B_i$ and $B_i \to C_i$ alone, {MODEL}, unlearns the answer $C_i$ after $A_i$: its "
     r"probability is $1/(M-1+e^{u_k})$ with M tokens, $u_k$ the clock of `rev.clock` and k the draws of $A_i \to B_i$, and below "
     rf"a fraction {UNLEARNED:g} of a guess, $1/M$, from $t = 10\,N\ln M/\eta$ steps of size $\eta$ on, where a "
-    "step draws a given fact with the odds 1/N.",
+    "step draws a given fact with the odds 1/N. (Two steps find it: `rev.cot`.)",
     source=f"{SOURCE}, Theorem 4; equality derived",
     bounds="derived: float64 rounding, and the law, by which a third of the late draws leaves a tenth of a guess",
     judge=judge_indirect,
