@@ -254,7 +254,12 @@ CLAIMS = (
         seeds=1,
         paper_seeds=1,
         judge=judge_ortho,
-        controls={"fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4}},
+        controls={
+            "fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4},
+            "a start that is not 0": jd.Control({"sigma": 0.01}, breaks=r"$\Theta(0) = 0$"),
+        },
+        excused={f"neighbours: {name}": "fewer dimensions than tokens: none are orthonormal" for name in ("d", "pairs", "per_pair")}
+        | {"neighbours: stop": "a flow that is stopped stays where it is"},
         rivals={"no loss moves": jd.off(predicted_forward="predicted_reverse"), "both losses fall alike": both_fall},
         plot=plot_ortho,
         caption="Loss and reverse loss along the flow, one run (points), and their closed forms (dashed).",
