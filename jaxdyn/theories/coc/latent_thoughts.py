@@ -164,8 +164,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
         title="Answers are lost when continuous thoughts are left out or replaced",
-        statement="Every trained network that answers right loses at least 20% of all answers if its thoughts are left out or "
-        "taken from another problem, and at least 10% if they are replaced by noise of the same length.",
+        statement="Every network that Coconut has trained from scratch on paths of two or more steps, and that answers four fifths "
+        "right, loses at least 20% of all answers if its thoughts are left out or taken from another problem, and at least 10% if "
+        "they are replaced by noise of the same length.",
         talks=("practical:coc-figure-method",),
         judge=judge_ablation,
         controls={
@@ -178,8 +179,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.latent_order",
         title="How many answers are lost when two thoughts change places",
-        statement="How many of all answers does a trained network lose if its own two thoughts are fed in each other's places? "
-        "(Networks differ widely.)",
+        statement="How many of all answers does a network that Coconut has trained from scratch on paths of two steps lose, on "
+        "average over those that answer four fifths right, if its own two thoughts are fed in each other's places? (Networks "
+        "differ widely.)",
         expected="measured",
         seeds=8,
         recorded={
@@ -193,9 +195,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.thoughts_inference",
-        title="A trained network needs as many thoughts as the path has steps",
-        statement="Every trained network that answers right needs as many thoughts at inference as the path has steps: with "
-        "fewer it loses at least 30% of all answers.",
+        title="A network trained by Coconut needs a thought for each step of the path",
+        statement="Every network that Coconut has trained from scratch on paths of two or more steps, and that answers four fifths "
+        "right, needs as many thoughts at inference as the path has steps: with fewer it loses at least 30% of all answers.",
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
         rivals={"the answer does not need thoughts": jd.off({with_only(j): 0.0 for j in (0, 1)})},
@@ -204,8 +206,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.edit",
         title="The answer follows an edit of the graph",
-        statement="If the graph is edited so that the other candidate is right, every trained network that answered right before "
-        "gives the new answer on at least 70% of the graphs. There are two edits: the edge into the target leads to the other "
+        statement="If the graph is edited so that the other candidate is right, every network that Coconut has trained from "
+        "scratch, and that answered four fifths right before, gives the new answer on at least 70% of the graphs. There are two "
+        "edits: the edge into the target leads to the other "
         "candidate instead, or the candidates exchange their parents.",
         judge=judge_edit,
         controls={"right candidates exchanged": jd.swap(measured_edited=lambda ds: 1 - ds.measured_edited)},
@@ -219,7 +222,8 @@ CLAIMS = (
         id="coc.parallelism",
         title="How far the entropy of the next node falls from thought 1 to thought 2",
         statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2, among the nodes "
-        "at the distance of the thought?",
+        "at the distance of the thought, on average over networks that Coconut has trained from scratch on paths of two steps and "
+        "that answer four fifths right?",
         talks=("practical:coc-same-thought", "practical:coc-figure-inside"),
         expected="measured",
         recorded={

@@ -18,6 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxdyn import linalg, optim
+from jaxdyn.data import hypercube
 from jaxdyn.linalg import dense
 
 NEWTON = 12  # steps of the probe
@@ -55,6 +56,12 @@ def on_sphere(h: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
     return h / jnp.sqrt(jnp.sum(h * h, -1, keepdims=True) + 1e-12).astype(h.dtype)
 
 
+def represent(s: Any, params: Params, x: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
+    """The representation of views; ``s`` is the setting."""
+    h = encode(params, x, s.encoder == "mlp", s.dim)
+    return jnp.where(s.normalised > 0, on_sphere(h), h)
+
+
 def nt_xent(z: Float[Array, "two B d"], temperature: Any) -> Float[Array, ""]:
     """The loss of a batch of pairs of views, 2B - 2 negatives each."""
     _, count, width = z.shape
@@ -86,6 +93,14 @@ def accuracy(
     weights = jax.vmap(lambda y: probe(train, y))(y_train)
     logits = weights[:, :-1] @ test.T + weights[:, -1:]
     return jnp.mean((logits > 0) == y_test, -1, dtype=train.dtype)
+
+
+def irrelevant_share(s: Any, params: Params, key: PRNGKeyArray) -> Float[Array, ""]:
+    """Share of the squared change of the representation, over single bits turned, that is due to irrelevant bits."""
+    x = hypercube.points(key, 64, s.inputs, s.dtype)
+    turned = x[:, None, :] * (1 - 2 * jnp.eye(s.inputs, dtype=x.dtype))
+    change = jnp.sum((represent(s, params, turned) - represent(s, params, x)[:, None]) ** 2, -1).mean(0)
+    return jnp.sum(jnp.where(jnp.arange(s.inputs) < s.relevant, 0, change)) / jnp.sum(change)
 
 
 def optimizer(s: Any) -> optax.GradientTransformation:

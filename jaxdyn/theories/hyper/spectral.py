@@ -136,9 +136,11 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.spectral",
         title="The least spectral contrastive loss of linear encoders, and the path",
-        statement="In the gradient flow of the spectral contrastive loss of a linear encoder with $d$ outputs, $k$ relevant bits "
-        r"and augmentations that multiply the others by $\tau$, the loss from a random start reaches $-\min(d, k) - "
-        r"\mu^2 \max(d - k, 0)$ with $\mu = (E\tau)^2/E\tau^2$, to $10^{-8}$; from a start aligned with the coordinates "
+        statement="In the gradient flow of the spectral contrastive loss of a linear encoder with $d$ outputs, no more than there "
+        r"are bits, $k$ of them relevant, and augmentations that multiply the others by a factor $\tau$ uniform in (0, 1], the "
+        r"loss "
+        r"from a random start reaches $-\min(d, k) - \mu^2 \max(d - k, 0)$ with $\mu = (E\tau)^2/E\tau^2 = 3/4$ by $t = 400$, to "
+        r"$10^{-8}$; from a start aligned with the coordinates "
         r"the squared weights follow the logistic $\dot p = 8(c_+ p - c^2 p^2)$, to $10^{-6}$ ($c_+$, $c$: "
         "correlation of a bit between two views, and its second moment).",
         controls={"coordinates exchanged": jd.rolled(measured_path="coordinate")},
@@ -148,7 +150,8 @@ CLAIMS = (
         id="hyper.spectral_selects",
         title="As many outputs as relevant bits: a linear encoder reads only those",
         statement="In the gradient flow of the spectral contrastive loss of a linear encoder with as many outputs as relevant "
-        "bits, from a random start, the irrelevant bits end with a share below $10^{-8}$ of the energy of the outputs.",
+        "bits, from a random start, the irrelevant bits, which augmentations multiply by a factor uniform in (0, 1], end with a "
+        "share below $10^{-8}$ of the energy of the outputs.",
         decides={"only": (SHARE, "augmentation leaves all bits alone")},
         quick=jd.grid(Spectral, dim=3.0),
         judge=judge_selection,

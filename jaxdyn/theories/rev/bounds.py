@@ -11,6 +11,7 @@ from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import EXPONENT
 
 LEAST = 0.95  # share of sequences that obey the bound; those of a run are drawn independently
+NEAR = 0.04  # how far from the flow's the mean of 1 - p may be: SGD's is 1.5% lower at most, the flow's 6% with half of (M - 1)u
 LATE = 10  # the bound is judged from this many N ln M / eta steps on
 ASSUMES = (jd.above("tokens", 100), jd.below("eta", 1.0), jd.above("eta_over_least", 10.0))  # M >> 100, M^-.99 << eta < 1
 CAPTION = (
@@ -32,7 +33,7 @@ def late_enough(ds: xr.Dataset) -> xr.DataArray:
     return late
 
 
-def judge_bound(ds: xr.Dataset, least: float = LEAST) -> list[jd.Check]:
+def judge_bound(ds: xr.Dataset, least: float = LEAST, near: float = NEAR) -> list[jd.Check]:
     """Once t is late nearly all sequences obey the bound; on average what is missing is the flow's.
 
     Not all: by the chance of SGD one row of some thousands is visited half as often as the mean one.
@@ -44,8 +45,8 @@ def judge_bound(ds: xr.Dataset, least: float = LEAST) -> list[jd.Check]:
     apart = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
     return [
         jd.share_within("share of sequences that obey the bound at all late times", obeys, over=list(obeys.dims), low=least),
-        jd.within("mean of 1 - p of a run over that of gradient flow", missing, 0.92, 1.08),
-        jd.at_most("exponent of the mean of a run against the flow's", apart, 0.01),
+        jd.within("mean of 1 - p of a run over that of gradient flow", missing, 1 - near, 1 + near),
+        jd.at_most("exponent of the mean of a run against the flow's", apart, near / 8),  # of ln s, at least 9
     ]
 
 

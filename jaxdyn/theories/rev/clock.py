@@ -70,11 +70,12 @@ study = jd.Study(
 clock = study.claim(
     id="rev.clock",
     title="How often a fact was shown decides how well it is known",
-    statement=r"In a one-layer transformer from zero weights whose attention looks at the first token alone, a fact that SGD has "
-    r"drawn k times, one of N, is answered with the probability $p = 1/(1 + (M-1)e^{-u_k})$, where "
-    r"$u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, $u_0 = 0$, M the number of tokens and $\eta$ the step size. The mean over runs "
-    r"after t steps is the average of p over $k \sim \mathrm{Binom}(t, 1/N)$, to within .012, and those of $1 - p$ and of the "
-    r"probability of a wrong token are within 5%; gradient flow's value is not.",
+    statement=r"In a one-layer transformer from zero weights whose attention looks at the first token, an entity, alone and "
+    r"whose decoder is free (no entry is tied to another), a fact that SGD has drawn k times is answered with the probability "
+    r"$p = 1/(1 + (M-1)e^{-u_k})$, where $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, $u_0 = 0$, M the number of tokens and $\eta$ the "
+    r"step size. If each step draws it with the odds 1/N, the mean over runs after t steps is the average of p over "
+    r"$k \sim \mathrm{Binom}(t, 1/N)$, to within .012, and those of $1 - p$ and of the probability of a wrong token are within "
+    r"5%; gradient flow's value is not.",
     controls={"relation among the keys": jd.Control({"context": "both"}, breaks="gradient flow's value")},
     rivals={"no row moves": jd.off(STILL), "gradient flow": jd.swap(predicted_mean="flow_mean")},
 )

@@ -21,6 +21,7 @@ from jaxdyn.theories.rev.dynamics import one_layer as theory
 from jaxdyn.theories.snap.dynamics import clock
 
 EXPONENT = 0.85  # the bound's c, fixed once
+MODEL = "the transformer of `rev.clock`, whose attention sees the first entity alone and whose decoder is free"
 FRACTIONS = (0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)  # of the steps: when a run is read
 
 
@@ -67,10 +68,20 @@ def shown_mask(s: OneLayer) -> Bool[Array, " S"]:
     return jnp.asarray(owner) < s.shown * s.train_indices - 1e-3
 
 
+def weights(s: OneLayer) -> Float[Array, " S"]:
+    """Weights of the training sequences in sampling."""
+    is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
+    return jnp.where(is_indirect, s.indirect, 1.0) * shown_mask(s)
+
+
+def one_in(s: OneLayer) -> Float[Array, ""]:
+    """N: a sequence of weight 1 is drawn with the odds 1/N; the number of training sequences where all have this weight."""
+    return jnp.sum(weights(s)).astype(jnp.float64) + s.leak * s.test_indices
+
+
 def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
     """Train; the last state, and the observations at all reading times."""
-    is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
-    sequences, shares = data.shares(facts, s.leak, jnp.where(is_indirect, s.indirect, 1.0) * shown_mask(s))
+    sequences, shares = data.shares(facts, s.leak, weights(s))
     edges, present = jnp.cumsum(shares)[:-1], _present(s)
 
     def step(_: Any, run: Run) -> Run:
@@ -164,7 +175,7 @@ class Laws(NamedTuple):
 def laws(s: OneLayer) -> Laws:
     """The theory from sizes and rates alone; the clock's table is long enough for the fewest rows that can be shown."""
     t, size = jnp.asarray(record_steps(s.steps), jnp.float64), jnp.asarray(float(s.vocabulary), jnp.float64)
-    n = jnp.sum(shown_mask(s)).astype(jnp.float64)
+    n = one_in(s)
     often = s.steps / (len(data.owners(s.task, 1, s.test_indices)))
     u = clock.visits(math.ceil(often + 12 * often**0.5 + 30), s.eta, size)
     time = theory.time(s.eta, t, size, n)
@@ -233,7 +244,7 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
     recorded = {
         "t": jd.named(t, "record"),
         "s": jd.named(law.time, "record"),
-        "late": jd.named(s.eta * t / (jnp.sum(shown) * math.log(s.vocabulary)), "record"),
+        "late": jd.named(s.eta * t / (one_in(s) * math.log(s.vocabulary)), "record"),
         "drawn": jd.named(shown[keep], "sequence"),
         "of_test": jd.named(jnp.asarray(data.of_test(*sizes)), "sequence"),
         "train": jd.named(jnp.where(shown, readings["train"], jnp.nan), "record fact"),

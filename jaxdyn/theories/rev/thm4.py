@@ -9,17 +9,18 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.bounds import ASSUMES, CAPTION, LATE, RIVALS, judge_bound, late_enough, plot_bound
-from jaxdyn.theories.rev.one_layer import OneLayer, trial
+from jaxdyn.theories.rev.one_layer import MODEL, OneLayer, trial
 
 SOURCE = "arXiv:2405.04669"
 FEWER, CHAINS = 0.85, 0.75  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
-UNLEARNED = 0.5  # probability of an answer that is not learned, at most, times M: that of a guess is 1
+NOISY = 0.07  # how far from the flow's the mean of 1 - p may be: rows with two targets, which take draws, are not in the mean
+UNLEARNED = 0.1  # probability of an answer that is not learned, at most, times M: that of a guess is 1
 CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
 def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
     """The bound for the two direct sequences of every test index, and how tight it is on average over all rows of one target."""
-    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER)
+    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER, NOISY)
 
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
@@ -107,10 +108,11 @@ direct = study.claim(
     id="rev.thm4_direct",
     talks=("training:rev-theorem-4",),
     title="Steps of a chain of facts are learned at least as fast as the bound",
-    statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, 85% or more of the facts "
-    r"$A_i \to B_i$ and $B_i \to C_i$ are answered with the probability $p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
+    statement=rf"In {MODEL}, from $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, each drawing a given fact with the odds "
+    r"1/N, with M tokens, 85% or more of the facts $A_i \to B_i$ and $B_i \to C_i$ are answered with the probability "
+    r"$p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
     r"mean of $1-p$ over all facts with a first token of their own is that of gradient flow to "
-    r"8%, and the largest exponent that it allows is the flow's to .01.",
+    r"7%, and the largest exponent that it allows is the flow's to .009.",
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,
@@ -121,11 +123,12 @@ indirect = study.claim(
     id="rev.thm4_indirect",
     talks=("training:rev-theorem-4",),
     title="Two learned facts do not give their composition",
-    statement=r"Trained on $A_i \to B_i$ and $B_i \to C_i$ alone, the one-layer model unlearns the answer $C_i$ after $A_i$: its "
+    statement=rf"Trained on $A_i \to B_i$ and $B_i \to C_i$ alone, {MODEL}, unlearns the answer $C_i$ after $A_i$: its "
     r"probability is $1/(M-1+e^{u_k})$ with M tokens, $u_k$ the clock of `rev.clock` and k the draws of $A_i \to B_i$, and below "
-    rf"a fraction {UNLEARNED:g} of a guess, $1/M$, from $t = 10\,N\ln M/\eta$ steps of size $\eta$ on.",
+    rf"a fraction {UNLEARNED:g} of a guess, $1/M$, from $t = 10\,N\ln M/\eta$ steps of size $\eta$ on, where a "
+    "step draws a given fact with the odds 1/N. (Two steps find it: `rev.cot`.)",
     source=f"{SOURCE}, Theorem 4; equality derived",
-    bounds="derived: float64 rounding, and the law, by which an eighth of the late draws halves the probability of a guess",
+    bounds="derived: float64 rounding, and the law, by which a third of the late draws leaves a tenth of a guess",
     judge=judge_indirect,
     controls=LEAK | {"transitive closure Y + Y Y": jd.swap(measured_test="closed")},
     rivals={"nothing is learned: 1/M": jd.off(GUESSED), "one step finds what two find": ONE_STEP_ENOUGH},
@@ -138,8 +141,9 @@ chain = study.claim(
     id="rev.cot",
     talks=("training:rev-cot",),
     title="A chain of thought of two steps finds what one step does not",
-    statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, two greedy steps find $C_i$ "
-    r"after $A_i$ with the probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$, the product of the two laws of `rev.clock`; in 75% of "
+    statement=rf"In {MODEL}, from $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, each drawing a given fact with the odds "
+    r"1/N, with M tokens, two greedy steps find $C_i$ after $A_i$ with the probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$, the "
+    r"product of the two laws of `rev.clock`; in 75% of "
     r"cases or more it is at least the square of the bound of `rev.thm3_train`, and its mean is above "
     rf"{CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on. In one step the probability of $C_i$ is below {UNLEARNED:g}/M.",
     source=f"{SOURCE}, section 4.2",

@@ -339,6 +339,6 @@ def test_judges_accept_the_curse_and_reject_its_breaches():
 
 
 def test_readings_have_the_names_that_rivals_speak_of():
-    for judge, rivals in ((claims.read_rank, (claims.CHANCE,)), (claims.read_alone, (claims.FLAT,))):
+    for judge, rivals in ((claims.read_rank, (claims.CHANCE,)), (claims.read_alone, (claims.LEVEL,))):
         names = {c.name for c in judge(synthetic())}
         assert all(set(rival) <= names for rival in rivals)

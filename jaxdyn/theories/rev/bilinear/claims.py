@@ -60,7 +60,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
         jd.within(f"exponent of the floor minus that of a run, d >= {WIDE}", wide, 0.0, SLACK),
-        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-2.0, high=-0.4, runs=seeds, level=LEVEL),
+        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-1.75, high=-0.5, runs=seeds, level=LEVEL),
     ]
 
 
@@ -185,13 +185,15 @@ CLAIMS = (
         title="The reverse loss hardly falls while a fact is learned",
         bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$ and $\Theta$ follows the gradient flow of the loss L on "
-        r"five to twenty facts x to y, with four Gaussian tokens for each fact, the loss on y to x "
+        r"five to twenty facts x to y, with four Gaussian tokens for each fact and entries of $\Theta$ that start with a size of "
+        r".1 or less, "
+        r"the loss on y to x "
         r"stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
         rf"$\epsilon = {EXPONENT}$ in all runs with tokens of $d \ge {WIDE}$ dimensions, but below that with "
         rf"$\epsilon = {EXPONENT - SLACK:.2f}$. The root mean square over runs of the largest exponent that a run needs falls "
         rf"with d, "
-        r"by a power between $-2$ and $-.4$.",
-        holds={"pairs": (5, 20)},
+        r"by a power between $-1.75$ and $-.5$.",
+        holds={"pairs": (5, 20), "sigma": (0.001, 0.1)},
         quick=study.quick.replace(pairs=[5, 10], d=[20, 50, 100, 200]),
         paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
         seeds=16,
@@ -215,11 +217,13 @@ CLAIMS = (
         seeds=32,
         bounds=jd.tuned(on="0:20", confirmed_on="31000000:31000032"),
         statement=r"Where the logit of y after x is $x^\top\Theta\,y$, the gradient flow of the loss L on five or ten facts x to "
-        r"y, with $m$ Gaussian tokens, four for each fact, in $d \ge 100$ dimensions, reaches $L = c$, and at that time the loss "
-        r"on y to x is still at least $\ln(m/2)$ in all runs. "
+        r"y, with $m$ Gaussian tokens, four for each fact, and entries of $\Theta$ that start with a size of .1 or "
+        r"less, in $d \ge 100$ dimensions, reaches $L = c$, from .5 to .01, and at "
+        r"that time "
+        r"the loss on y to x is still at least $\ln(m/2)$ in all runs. "
         rf"On average it is that of a guess, $\ln m$, to {NEAR:g}.",
         source=f"{SOURCE}, Theorem 2",
-        holds={"pairs": (5, 10), "d": (100, 200)},
+        holds={"pairs": (5, 10), "d": (100, 200), "stop": (0.01, 0.5), "sigma": (0.001, 0.1)},
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
         judge=judge_lower,
@@ -250,7 +254,12 @@ CLAIMS = (
         seeds=1,
         paper_seeds=1,
         judge=judge_ortho,
-        controls={"fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4}},
+        controls={
+            "fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4},
+            "a start that is not 0": jd.Control({"sigma": 0.01}, breaks=r"$\Theta(0) = 0$"),
+        },
+        excused={f"neighbours: {name}": "fewer dimensions than tokens: none are orthonormal" for name in ("d", "pairs", "per_pair")}
+        | {"neighbours: stop": "a flow that is stopped stays where it is"},
         rivals={"no loss moves": jd.off(predicted_forward="predicted_reverse"), "both losses fall alike": both_fall},
         plot=plot_ortho,
         caption="Loss and reverse loss along the flow, one run (points), and their closed forms (dashed).",
