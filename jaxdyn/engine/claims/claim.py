@@ -109,7 +109,7 @@ def _maps(value: Any, is_allowed: Callable[[Any], bool]) -> bool:
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value)) and value[0] < value[1]
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value)) and value[0] <= value[1]
 
 
 def _are_names(value: Any) -> bool:
