@@ -165,11 +165,10 @@ CLAIMS = (
     SGD.claim(
         id="emer.reduction_sgd",
         title="SGD with random names follows the two numbers of the search layer",
-        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix after SGD, "
-        r"extrapolated "
-        rf"to small steps, are those of the two equations of `emer.reduction` within {NEAR:.2%} of their largest size in a run, on "
-        r"average over runs; the rest of the "
-        "matrix falls with the step size like its square root (order 0.4 to 0.6).",
+        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix after SGD with "
+        "Coconut's loss, which demonstrates the vertex with the most edges from the thought, and 40 random namings a step, "
+        rf"extrapolated to small steps, are those of the two equations of `emer.reduction` within {NEAR:.2%} of their largest size "
+        "in a run, on average over runs; the rest of the matrix falls with the step size like its square root (order 0.4 to 0.6).",
         judge=judge_sgd,
         controls=NAMED,
         rivals={"nothing moves": jd.off(STILL), **FROZEN},

@@ -149,10 +149,10 @@ def judge_any(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_unweighted(ds: xr.Dataset) -> list[jd.Check]:
-    """The best number of eigenvectors of every run, by size; a mean over densities, which share their seeds."""
+    """The best number of eigenvectors of every run; means over graphs by size and density."""
     jd.need(ds, nodes=2)
     large = ds.sel(nodes=ds.nodes[ds.nodes >= 5])
-    return [jd.mean_within(SHARE, counted(large, large.measured_routed), over=(*OVER, "density"), high=0.99)]
+    return [jd.mean_within(SHARE, counted(large, large.measured_routed), over=OVER, high=0.99)]
 
 
 def judge_trees(ds: xr.Dataset) -> list[jd.Check]:
@@ -287,9 +287,8 @@ CLAIMS = (
         id="sln.unweighted_fails",
         title="Without weights, leading eigenvectors miss the 99%",
         statement="Let edges be embedded by the 2 to 5 leading eigenvectors of the line graph's normalised Laplacian (the best "
-        f"number in each run), without weights, {NAVIGATE} On random connected graphs $G(n, p)$ of each number of vertices $n = 5$ "
-        "to 10, on average over graphs with $p$ = 0.2, 0.3 and 0.5, this is a shortest path for less than 99% of the ordered pairs "
-        "that are not adjacent.",
+        f"number in each run), without weights, {NAVIGATE} {ON_RANDOM} $n = 5$ to 10 vertices this is a shortest path for less than "
+        "99% of the ordered pairs that are not adjacent, on average over graphs of each $n$ and $p$.",
         form="printed",
         judge=judge_unweighted,
         controls={r"random-walk Laplacian, all eigenvectors, weights $1/\lambda$": instead(BEST)},
