@@ -160,7 +160,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     """Both numbers along SGD against the theory's."""
     error = (ds.measured_sgd - ds.predicted_sgd) / (1 + abs(ds.predicted_sgd))
-    return [jd.mean_within("both numbers of SGD minus the theory's, over 1 + their size", error, over="seed", low=-0.03, high=0.03)]
+    return [jd.mean_within("both numbers of SGD minus the theory's, over 1 + their size", error, over="seed", low=-0.01, high=0.01)]
 
 
 def first_proportion(ds: xr.Dataset) -> xr.DataArray:
@@ -248,7 +248,7 @@ CLAIMS = (
         "reads the thought) and {rate_r} (the one that reads both candidates); {seeds} seeds.",
         statement="At t = 100 and 1000 (step size times steps) of SGD with step size 0.5 and 8 random namings a step, the "
         r"strengths $\mu_A$ and $\mu_R$ with which an answering layer reads the thought and the candidates are those of the two "
-        "equations of `emer.direction` within 3% of 1 plus their size, on average over runs.",
+        "equations of `emer.direction` within 1% of 1 plus their size, on average over runs.",
         evidence="network",
         bounds=jd.tuned(on="0:8", confirmed_on="7000:7008"),
         judge=judge_sgd,

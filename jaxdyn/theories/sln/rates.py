@@ -287,8 +287,8 @@ CLAIMS = (
         id="sln.unweighted_fails",
         title="Without weights, leading eigenvectors miss the 99%",
         statement="Let edges be embedded by the 2 to 5 leading eigenvectors of the line graph's normalised Laplacian (the best "
-        f"number in each run), without weights, {NAVIGATE} {ON_RANDOM} $n = 5$ to 10 vertices this is a shortest path for less than "
-        "99% of the ordered pairs that are not adjacent, on average over graphs of each $n$ and $p$.",
+        f"number in each run), without weights, {NAVIGATE} {ON_RANDOM} $n = 5$ to 10 vertices this is a shortest path for less "
+        "than 99% of the ordered pairs that are not adjacent, on average over graphs of each $n$ and $p$.",
         form="printed",
         judge=judge_unweighted,
         controls={r"random-walk Laplacian, all eigenvectors, weights $1/\lambda$": instead(BEST)},
