@@ -29,7 +29,7 @@ def judge_coconut(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_bfs(ds: xr.Dataset) -> list[jd.Check]:
     """Lower levels of degrees go like a power 1/d_max of time, the third root for three vertices."""
-    return judge(ds, slope=0.002, offset=0.005)
+    return judge(ds, slope=0.001, offset=0.002)
 
 
 def read_joint(ds: xr.Dataset) -> list[jd.Reading]:
@@ -111,8 +111,8 @@ CLAIMS = (
         tested=tested(BFS),
         bounds=TUNED,
         statement=r"With the loss of Coconut-BFS, the diagonal $\mu$ of the searching layer's matrix has at $t = 10^{12}$ the "
-        r"slope $d\mu/d\ln t = \sqrt K/d_{max}$ within 0.2%, and differs from $\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r "
-        "t}{nK}$ by at most 0.005 times this slope. K = 2 or 3 of n vertices are in the thought, $d_{max}$ is the largest number "
+        r"slope $d\mu/d\ln t = \sqrt K/d_{max}$ within 0.1%, and differs from $\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r "
+        "t}{nK}$ by at most 0.002 times this slope. K = 2 or 3 of n vertices are in the thought, $d_{max}$ is the largest number "
         r"of edges from it, and r the ratio of the weights $\sum e^{\lambda_v}$ of the vertices out of reach, of which there are "
         r"some, and with $d_{max}$ edges, $\lambda_v$ the thought's weight of v.",
         quick=jd.grid(SearchFlow, loss="bfs", target="middle", train="diagonal", inside=[2.0, 3.0], density=0.2),
