@@ -175,7 +175,7 @@ CLAIMS = (
         tested=tested("all entries") + HULL,
         statement="Beyond the theorem's assumption that entries off the diagonal stay zero, with Coconut's loss the mean "
         r"diagonal $\mu$ of the searching layer's matrix ends at the root of $F(\mu^*) = d_p$ where $F(0) < d_p < d_{max}$ and "
-        f"the demonstrated vertex lies inside the hull of `emer.bounded_full`. {LETTERS}.",
+        rf"the demonstrated vertex lies inside the hull of `emer.bounded_full`. {LETTERS}; $d_{{max}}$ is the largest such number.",
         quick=FULL,
         seeds=12,  # a third of the graphs lie inside the assumptions
         judge=judge_joint,
