@@ -171,7 +171,7 @@ CLAIMS = (
         id="sln.tree_distance",
         title="On a tree the distance of edges is a sum along the path between them",
         statement="On a tree the squared distance of edges $e$ and $f$ in the embedding $x_e = d_e^{-1/2} (v_k(e) / "
-        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices $v$ of the path that joins them, where they meet it "
+        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices $v$ of the path that joins them, ends "
         r"included, to $10^{-10}$; $v_k$ and $\lambda_k$ are eigenvectors and eigenvalues of the line graph's normalised "
         "Laplacian, $d_e$ is the degree of $e$ there.",
         tested="Algebra, no training: {graphs} random recursive trees of each size, {nodes} vertices.",
