@@ -92,6 +92,12 @@ TESTED = (
 )
 
 
+HULL = (
+    " Graphs do not count in which the largest angle between neighbouring differences of features, from the demonstrated vertex, "
+    "exceeds $\\pi - 0.05$."
+)
+
+
 def tested(entries: str) -> str:
     """The set-up with these entries in training."""
     return TESTED.replace("{entries}", entries)
@@ -106,10 +112,10 @@ FULL = jd.grid(SearchFlow, target="middle", train="full", inside=[2.0, 3.0], den
 CLAIMS = (
     STUDY.claim(
         id="emer.bounded",
-        title="How strongly a thought looks for edges stays bounded in training",
+        title="Unless the best vertex is shown, the search for edges stays bounded",
         tested=tested("the diagonal"),
-        statement=rf"Where the diagonal $\mu$ of the searching layer's matrix is trained and $F(0) < d_p < d_{{max}}$, $\mu$ "
-        rf"never "
+        statement=r"Where the diagonal $\mu$ of the searching layer's matrix is trained from zero by Coconut's loss, averaged over "
+        r"names, and $F(0) < d_p < d_{max}$, $\mu$ never "
         r"falls and ends at the root of $F(\mu^*) = d_p$: it is there to $10^{-8}$ at $t = 10^{12}$, and does not move by more "
         r"over "
         rf"the last decade of time. {LETTERS}; $d_{{max}}$ is the largest such number.",
@@ -128,11 +134,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.unlearned",
-        title="In dense graphs training makes the layer avoid edges of its thought",
+        title="An example with few edges makes a layer avoid the edges of its thought",
         tested=tested("the diagonal"),
-        statement=r"Where the diagonal $\mu$ of the searching layer's matrix is trained and $d_p < F(0)$, $\mu$ is negative "
-        r"after the "
-        rf"start, never rises, and ends at the negative root of $F(\mu^*) = d_p$ to $10^{{-8}}$. {LETTERS}.",
+        statement=r"Where the diagonal $\mu$ of the searching layer's matrix is trained from zero by Coconut's loss, averaged over "
+        r"names, and $d_{min} < d_p < F(0)$, as in dense graphs, $\mu$ is negative after the start, never rises, and ends at the "
+        rf"negative root of $F(\mu^*) = d_p$ to $10^{{-8}}$ at $t = 10^{{12}}$. {LETTERS}; $d_{{min}}$ is the least such number.",
         quick=jd.grid(SearchFlow, target="low", train="diagonal", density=0.8),
         judge=judge_unlearned,
         decides={"never": ("rise of mu from one time to the next", "Coconut-BFS")},
@@ -148,12 +154,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.bounded_full",
-        title="Training the whole matrix, too, leaves the search for edges bounded",
-        tested=tested("all entries"),
-        statement=r"Where the full matrix of the searching layer is trained and the demonstrated vertex lies inside the convex "
-        r"hull of the features $(a_v, b_v)$ of all vertices v, the mean diagonal $\mu$ is bounded as well: at $t = 10^{12}$ it "
-        r"is at the limit of the two equations of `emer.reduction` to $10^{-8}$ and does not move by more over the last decade "
-        r"of time. $a_v$ and $b_v$ are the weights of the edges to v from the thought and from all other vertices.",
+        title="Inside the hull, training the whole matrix leaves the search bounded",
+        tested=tested("all entries") + HULL,
+        statement="Where the full matrix of the searching layer is trained from zero by Coconut's loss and the demonstrated "
+        r"vertex lies inside the convex hull of the features $(a_v, b_v)$ of all vertices v, the mean diagonal $\mu$ is bounded "
+        "as well: at $t = 10^{12}$ it is at the limit of the two equations of `emer.reduction` to $10^{-8}$ and does not move by "
+        r"more over the last decade of time. With $\lambda_s$ the thought's weight of vertex s, $a_v$ sums $\lambda_s$ and $b_v$ "
+        r"sums $\sum_u \lambda_u - \lambda_s$ over the edges from any s to v.",
         quick=FULL,
         seeds=12,  # a third of the graphs lie inside the assumptions
         form="joint",
@@ -165,11 +172,10 @@ CLAIMS = (
     STUDY.claim(
         id="emer.bounded_beyond",
         title="The limit of the diagonal alone holds for the whole matrix, too",
-        tested=tested("all entries"),
-        statement=r"Beyond the theorem's assumption that entries off the diagonal stay zero, the mean diagonal $\mu$ of the "
-        r"searching layer's matrix ends at the root of $F(\mu^*) = d_p$ where $F(0) < d_p < d_{max}$ and the demonstrated vertex "
-        r"lies inside "
-        rf"the hull of `emer.bounded_full`. {LETTERS}.",
+        tested=tested("all entries") + HULL,
+        statement="Beyond the theorem's assumption that entries off the diagonal stay zero, with Coconut's loss the mean "
+        r"diagonal $\mu$ of the searching layer's matrix ends at the root of $F(\mu^*) = d_p$ where $F(0) < d_p < d_{max}$ and "
+        rf"the demonstrated vertex lies inside the hull of `emer.bounded_full`. {LETTERS}; $d_{{max}}$ is the largest such number.",
         quick=FULL,
         seeds=12,  # a third of the graphs lie inside the assumptions
         judge=judge_joint,

@@ -160,7 +160,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     """Both numbers along SGD against the theory's."""
     error = (ds.measured_sgd - ds.predicted_sgd) / (1 + abs(ds.predicted_sgd))
-    return [jd.mean_within("both numbers of SGD minus the theory's, over 1 + their size", error, over="seed", low=-0.03, high=0.03)]
+    return [jd.mean_within("both numbers of SGD minus the theory's, over 1 + their size", error, over="seed", low=-0.01, high=0.01)]
 
 
 def first_proportion(ds: xr.Dataset) -> xr.DataArray:
@@ -223,14 +223,15 @@ UNREACHABLE = {"the unreachable candidate is the label": {"label": "unreachable"
 CLAIMS = (
     STUDY.claim(
         id="emer.direction",
-        title="Thought and candidates are read in a proportion of root K",
+        title="Readings of thought and candidates grow in a proportion of root K",
         bounds=jd.tuned(on="0:8", confirmed_on="61000000:61000008"),
-        statement=r"An answering layer reads a thought over K of n vertices with strength $\mu_A$ and the two candidates for the "
-        r"answer with strength $\mu_R$ (mean diagonals of two matrices minus their means off it). Both follow "
-        r"$\dot\mu_A = k_A K^{-1/2}(1 - P(V))$ and $\dot\mu_R = k_R(1 - P(c))$ within $10^{-5}$, relative to 1 plus their size, "
-        r"P the output on the thought's vertices and on the candidates, $k$ the rates over $n-1$; at $t = 10^{12}$ they are "
-        r"$\sqrt K \ln(k_A t/K)$ and $\ln(k_R (K-1) t)$, and their growth $d\mu_A/d\mu_R$ over the last decade of time is "
-        r"$\sqrt K$ at all rates, to a relative $10^{-5}$.",
+        statement="An answering layer learns from zero to name the one of two candidates that is in a thought over K of n "
+        r"vertices; it reads the thought with strength $\mu_A$ and the candidates with strength $\mu_R$ (mean diagonals of two "
+        r"matrices minus their means off it). Both follow $\dot\mu_A = k_A K^{-1/2}(1 - P(V))$ and $\dot\mu_R = k_R(1 - P(c))$ "
+        "within $10^{-5}$, relative to 1 plus their size, P the output on the thought's vertices and on the candidates, $k$ the "
+        r"rates over $n-1$; at $t = 10^{12}$ they are $\sqrt K \ln(k_A t/K)$ and $\ln(k_R (K-1) t)$, and their growth "
+        r"$d\mu_A/d\mu_R$ over the last decade of time is $\sqrt K$, whether $k_A$ is a third of $k_R$ or 10/3 of it, all to a "
+        "relative $10^{-5}$.",
         judge=judge,
         controls={**UNREACHABLE, "both matrices exchanged": exchanged},
         rivals={
@@ -245,10 +246,9 @@ CLAIMS = (
         tested="SGD at the step size {lr} on two full matrices, from zero, of an answering layer that reads a thought over "
         "{inside} of {vertices} vertices, {batch} random namings of the vertices a step, at the rates {rate_a} (the matrix that "
         "reads the thought) and {rate_r} (the one that reads both candidates); {seeds} seeds.",
-        statement=r"At t = 100 and 1000 (step size times steps) of SGD, the strengths $\mu_A$ and $\mu_R$ with which an "
-        r"answering layer "
-        "reads the thought and the candidates are those of the two equations of `emer.direction` within 3% of 1 plus their size, "
-        "on average over runs.",
+        statement="At t = 100 and 1000 (step size times steps) of SGD with step size 0.5 and 8 random namings a step, the "
+        r"strengths $\mu_A$ and $\mu_R$ with which an answering layer reads the thought and the candidates are those of the two "
+        "equations of `emer.direction` within 1% of 1 plus their size, on average over runs.",
         evidence="network",
         bounds=jd.tuned(on="0:8", confirmed_on="7000:7008"),
         judge=judge_sgd,

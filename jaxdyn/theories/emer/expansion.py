@@ -63,11 +63,12 @@ TESTED = (
 CLAIMS = (
     STUDY.claim(
         id="emer.expansion",
-        title="A trained layer expands every thought by exactly one step of search",
+        title="A trained diagonal expands every thought by exactly one search step",
         tested=TESTED.replace("ENTRIES", "the diagonal"),
-        statement="After training of the diagonal of the searching layer's matrix on one graph, in which two of a thought's three "
-        "vertices have an edge to the demonstrated one, the next thought in every new graph holds exactly the vertices of the "
-        "thought and those within one more step, with a weight above $10^{-4}$.",
+        statement="After training of the diagonal of the searching layer's matrix with Coconut's loss on one graph, in which two "
+        "of a thought's three vertices have an edge to the demonstrated one and fewer to the mean vertex ($F(0) < d_p$ of "
+        "`emer.bounded`), the next thought in every new graph holds exactly the vertices of the thought and those within one more "
+        "step, with a weight above $10^{-4}$.",
         talks=("practical:sup-figure-search",),
         judge=judge,
         decides=dict.fromkeys(("every thought", "exactly", "every new graph"), (EVERY, FEWER)),

@@ -136,11 +136,12 @@ CLAIMS = (
         tested="Automatic differentiation at random values of both numbers, for Coconut's loss (cross-entropy of one "
         "demonstrated next vertex) and Coconut-BFS's (any vertex in reach); random digraphs of {vertices} vertices, {inside} of "
         "them in the thought; {seeds} graphs.",
-        statement="Averaged over names of the n vertices, minus the gradient of the searching layer's loss in its full matrix "
-        r"at $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$, with two numbers $\mu$ and $\nu$, is $\frac1n(E_G[a] - "
-        r"E_P[a])$ on the diagonal and $\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it, to $10^{-10}$. $a_v$ and $b_v$ "
-        "are the weights of the edges to v from the thought and from all other vertices, P is the layer's output, "
-        "and G the demonstrated vertex, or P within reach for Coconut-BFS. (An identity; no training.)",
+        statement="With linear attention and orthonormal embeddings, and averaged over names of the n vertices, minus the "
+        r"gradient of the searching layer's loss in its full matrix at $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$, with two "
+        r"numbers $\mu$ and $\nu$, is $\frac1n(E_G[a] - E_P[a])$ on the diagonal and $\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it, "
+        r"to $10^{-10}$. With $\lambda_s$ the thought's weight of vertex s, $a_v$ sums $\lambda_s$ and $b_v$ sums $\sum_u "
+        r"\lambda_u - \lambda_s$ over the edges from any s to v; P is the layer's output, and G the demonstrated vertex, or P "
+        "within reach for Coconut-BFS. (An identity; no training.)",
         evidence="algebra",
         judge=judge_gradient,
         controls={"every example has the same names": {"renaming": 0.0, "loss": "coconut"}},
@@ -152,7 +153,7 @@ CLAIMS = (
         statement=r"Trained from zero, the searching layer's full matrix stays $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ to "
         r"$10^{-4}$ (root mean square of the rest), and its two numbers follow the two equations $\dot\mu = "
         r"\frac1n(E_G[a] - E_P[a])$ and $\dot\nu = \frac{1}{n(n-1)}(E_G[b] - E_P[b])$ of `emer.gradient` (letters of "
-        "that claim) within $10^{-4}$, relative to 1 plus their size, at all times.",
+        "that claim) within $10^{-4}$, relative to 1 plus their size, at all times up to $10^{12}$.",
         bounds=jd.tuned(on="0:4", confirmed_on="7000:7004"),
         judge=judge_flow,
         controls={
@@ -164,11 +165,10 @@ CLAIMS = (
     SGD.claim(
         id="emer.reduction_sgd",
         title="SGD with random names follows the two numbers of the search layer",
-        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix after SGD, "
-        r"extrapolated "
-        rf"to small steps, are those of the two equations of `emer.reduction` within {NEAR:.2%} of their largest size in a run, on "
-        r"average over runs; the rest of the "
-        "matrix falls with the step size like its square root (order 0.4 to 0.6).",
+        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix after SGD with "
+        "Coconut's loss, which demonstrates the vertex with the most edges from the thought, and 40 random namings a step, "
+        rf"extrapolated to small steps, are those of the two equations of `emer.reduction` within {NEAR:.2%} of their largest size "
+        "in a run, on average over runs; the rest of the matrix falls with the step size like its square root (order 0.4 to 0.6).",
         judge=judge_sgd,
         controls=NAMED,
         rivals={"nothing moves": jd.off(STILL), **FROZEN},

@@ -10,10 +10,10 @@ THEORY = jd.Theory(
         "eigenvectors decide how often this is a shortest path."
     ),
     setup=(
-        "Graphs: all connected graphs and trees of up to nine vertices up to isomorphism, and random graphs of up to "
-        "thirty. Navigation by spectral distances in the line graph is followed from every start to every target, with "
-        "several weights of the eigenvectors. Nothing is trained, except for a small decoder that is asked for shortest "
-        "paths on graphs held out."
+        "Graphs: all connected graphs of up to seven vertices and all trees of up to nine up to isomorphism, and random graphs of "
+        "up to thirty. Navigation by spectral distances in the line graph is followed from every start to every target, with "
+        "several weights of the eigenvectors. Nothing is trained, except for a small decoder that is asked for shortest paths on "
+        "graphs held out."
     ),
     papers=(
         jd.Paper(

@@ -224,7 +224,7 @@ CLAIMS = (
     STUDY.claim(
         id="sln.exact_small",
         talks=("training:sln-algorithm",),
-        title="Spectral navigation is exact on all graphs of up to 7 nodes",
+        title="Spectral navigation is exact on all connected graphs of 4 to 7 nodes",
         statement=rf"{EMBEDDED}$1/\lambda${ALONG} On all 992 connected graphs with 4 to 7 vertices this is a shortest path for "
         "all 39,678 ordered pairs of vertices, whichever of tied vertices is next.",
         source="arXiv:2502.08794, section 4, with weights that it does not state; enumeration: ours",
@@ -266,9 +266,9 @@ CLAIMS = (
     STUDY.claim(
         id="sln.label_invariance",
         title="Spectral navigation does not depend on the names of nodes",
-        statement="The probability that navigation takes a shortest path does not depend on the names of vertices, nor on the "
-        "eigenvectors that a solver picks within an eigenspace, to $10^{-9}$, if a cut after $k$ eigenvectors is moved on to "
-        "the end of its eigenspace.",
+        statement="On all connected graphs with 4 to 7 vertices the probability that navigation takes a shortest path, vertices "
+        "that tie being equally likely, stays the same to $10^{-9}$ if vertices get other names, with which a solver also picks "
+        "other eigenvectors within an eigenspace, if a cut after $k$ eigenvectors is moved on to the end of its eigenspace.",
         tested="13 embeddings, all ordered pairs of all connected graphs with {least} to {largest} vertices, each renamed at "
         "random; no training.",
         judge=judge_labels,

@@ -140,11 +140,11 @@ CLAIMS = (
     STUDY.claim(
         id="sln.linegraph",
         talks=("training:sln-representation",),
-        title="The slowest eigenvector of a line graph is known in closed form",
-        statement=r"In the line graph of a connected graph the edge $uv$ between vertices $u$ and $v$ has degree $\deg u + "
-        r"\deg v - 2$, and the normalised Laplacian $I - D^{-1/2} A D^{-1/2}$, with the line graph's adjacency "
-        "matrix $A$ and diagonal matrix of degrees $D$, has the eigenvalue 0 once, with the eigenvector "
-        r"$\sqrt{d_e}$ ($d_e$ the degree of edge $e$), to $10^{-10}$.",
+        title="The trivial eigenvector of a line graph is known in closed form",
+        statement="In the line graph of a connected graph with two edges or more the edge $uv$ between vertices $u$ and $v$ has "
+        r"degree $\deg u + \deg v - 2$, and the normalised Laplacian $I - D^{-1/2} A D^{-1/2}$, with the line graph's adjacency "
+        r"matrix $A$ and diagonal matrix of degrees $D$, has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$ ($d_e$ the "
+        "degree of edge $e$), to $10^{-10}$.",
         judge=judge_line,
         controls={"graphs of two components": {"kind": "disconnected"}},
         rivals={
@@ -158,8 +158,9 @@ CLAIMS = (
         id="sln.resistance",
         title="Squared distance of embedded edges is effective resistance",
         statement=r"With $x_e = d_e^{-1/2} (v_k(e) / \sqrt{\lambda_k})_{k \geq 2}$, where $v_k$ and $\lambda_k$ are the "
-        "eigenvectors and eigenvalues of the line graph's normalised Laplacian and $d_e$ is the degree of edge $e$ in the line "
-        r"graph, $\|x_e - x_f\|^2$ is the effective resistance between $e$ and $f$ in the line graph, to $10^{-10}$.",
+        "eigenvectors and eigenvalues of the normalised Laplacian of a connected graph's line graph and $d_e$ is the degree of "
+        r"edge $e$ there, $\|x_e - x_f\|^2$ is the effective resistance between $e$ and $f$ in the line graph, each of whose edges "
+        "has resistance 1, to $10^{-10}$.",
         judge=judge_resistance,
         controls={r"without $d_e^{-1/2}$": {"walk": 0.0}, r"weights $1/\lambda$": {"power": 1.0}},
         rivals={"steps between edges": jd.swap(predicted_resistance="steps")},
@@ -170,9 +171,9 @@ CLAIMS = (
         id="sln.tree_distance",
         title="On a tree the distance of edges is a sum along the path between them",
         statement="On a tree the squared distance of edges $e$ and $f$ in the embedding $x_e = d_e^{-1/2} (v_k(e) / "
-        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices $v$ of the path that joins them, to $10^{-10}$; "
-        r"$v_k$ and $\lambda_k$ are eigenvectors and eigenvalues of the line graph's normalised Laplacian, $d_e$ is the degree "
-        "of $e$ there.",
+        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices $v$ of the path that joins them, ends "
+        r"included, to $10^{-10}$; $v_k$ and $\lambda_k$ are eigenvectors and eigenvalues of the line graph's normalised "
+        "Laplacian, $d_e$ is the degree of $e$ there.",
         tested="Algebra, no training: {graphs} random recursive trees of each size, {nodes} vertices.",
         quick=TREES,
         judge=judge_along,

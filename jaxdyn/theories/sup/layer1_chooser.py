@@ -146,10 +146,11 @@ CLAIMS = (
     STUDY.claim(
         id="sup.chooser",
         title="Each head of the graph-search construction attends to one place",
-        statement=r"In the construction each of the five heads of layer 1 puts at least $1 - \epsilon_1 / 5$ of its attention, "
-        r"$\epsilon_1 = 1/(2\sqrt n)$ for $n$ vertices, on a single place: one or two places back where its own token stands, "
-        "and the first place everywhere else.",
+        statement="In the construction, with 8 to 64 numbers for positions of 101 places, each of the five heads of layer 1 puts "
+        r"at least $1 - \epsilon_1 / 5$ of its attention, $\epsilon_1 = 1/(2\sqrt n)$ for $n$ vertices, on a single place: one or "
+        "two places back where its own token stands, and the first place everywhere else, in float64 and in float32.",
         judge=judge_weight,
+        holds={"width": (8, 64)},
         controls={
             "no positions": {"position": 0.0},
             r"$\eta$ a fifth": jd.Control({"eta": 0.2}, breaks=r"1 - \epsilon_1 / 5"),
@@ -165,7 +166,7 @@ CLAIMS = (
         title="With rotary positions, too, each head attends to one place",
         statement="With rotary positions in place of sinusoids the five heads of layer 1 of the construction look at the same "
         r"single places, with at least $1 - \epsilon_1 / 5$ of their attention, in float64 and in float32, if the base of the "
-        "rotation is $M = 200$ for 101 places.",
+        "rotation is $M = 200$ for 101 places and each head has 32 pairs of numbers.",
         quick=jd.grid(Copying, dtype=PRECISIONS, positions="rotary"),
         paper=jd.grid(Copying, dtype=PRECISIONS, positions="rotary", names=40, edges=60, thoughts=8, base=400.0),
         source="arXiv:2505.12514, appendix B (rotary form); base and precision: derived",
@@ -182,9 +183,11 @@ CLAIMS = (
         statement="With $u_v$ the vector of token $v$ and three blocks (content, buffer 1, buffer 2), layer 1 of the "
         r"construction turns the end mark of each edge $(s, t)$ into $(u_e, u_s, u_t)/\sqrt 3$, the root's mark into $(u_R, 0, "
         r"u_{c_1} + u_{c_2})/\sqrt 3$ with both candidates $c_1, c_2$, the answer's mark into $(u_A, \sum_{v \in V} u_v, "
-        r"0)/\sqrt{|V| + 1}$ with $V$ the vertices in the last thought, and leaves all other tokens and thoughts as they are: "
-        "to $10^{-12}$ in float64 and $10^{-6}$ in float32.",
+        r"0)/\sqrt{|V| + 1}$ with $V$ the vertices in the last thought, and leaves all other tokens, and thoughts $\sum_{v \in V} "
+        r"u_v / \sqrt{|V|}$, as they are: to $10^{-12}$ in float64 and $10^{-6}$ in float32, with 8 to 64 numbers for positions "
+        "of 101 places.",
         judge=judge_layer,
+        holds={"width": (8, 64)},
         decides={
             "every edge": ("outputs in float64: absolute error", "no positions"),
             "all other tokens": ("outputs in float64: absolute error", r"$\xi = 0$: no place for other tokens"),

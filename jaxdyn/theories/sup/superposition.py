@@ -96,7 +96,8 @@ STUDY = jd.Study(
     bounds="derived: float64 rounding of some thousand sums; thoughts are counted",
     form="printed",
     source="arXiv:2505.12514, Lemma 2 and Theorem 1; threshold of layer 2: corrected",
-    tested="Explicit weights, no training: {graphs} random digraphs of {nodes} vertices and {edges} edges, some repeated, of "
+    tested="Explicit weights in float64, no training: {graphs} random digraphs of {nodes} vertices and {edges} edges, some "
+    "repeated, out of {names} names, {width} numbers for positions, of "
     f"each kind ({KINDS_SAID}) for each of {{seeds}} sets of random orthonormal token vectors; {{thoughts}} thoughts. The "
     "target is within reach and the root has an edge.",
 )
@@ -151,8 +152,8 @@ CLAIMS = (
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0),
         paper=jd.grid(Search, kind=KINDS, nodes=24.0, names=64, edges=96, thoughts=16),
         seeds=1,
-        tested="Explicit weights, no training: {graphs} random digraphs and {graphs} trees with forward edges, of {nodes} "
-        "vertices and {edges} edges, with one set of random orthonormal token vectors.",
+        tested="Explicit weights in float64, no training: {graphs} random digraphs and {graphs} trees with forward edges, of "
+        "{nodes} vertices and {edges} edges, with one set of random orthonormal token vectors.",
         judge=judge_answer,
         controls={
             "random token vectors": ASSUMED["random token vectors"],

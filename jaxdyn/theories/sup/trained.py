@@ -217,9 +217,9 @@ CLAIMS = (
     STUDY.claim(
         id="sup.trained_passed",
         title="Trained thoughts push down nodes that were already passed",
-        statement="In every trained network that answers right, nodes nearer to the root than $i$ steps have smaller inner "
-        "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The "
-        "construction holds nodes within reach alike.",
+        statement="In every network that Coconut trained from scratch to answer at least 80% right, nodes nearer to the root than "
+        "$i$ steps have smaller inner products with thought $i$ than nodes that cannot be reached in $i$ steps, by 0.2 at least on "
+        "average over graphs. (In the construction they have larger ones, like all nodes within reach.)",
         talks=("practical:sup-sauce",),
         judge=judge_apart,
         controls=UNTRAINED,
