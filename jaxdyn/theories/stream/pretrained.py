@@ -38,14 +38,14 @@ LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 si
 BREAKS = "log perplexity, window minus 4 sinks, every piece"
 AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
 OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
-RATIO = "log of perplexity over that with 4 sinks, over predicted, every piece"
+RATIO = "log of perplexity over that with 4 sinks, over predicted, mean over pieces"
 ONE = "log perplexity, window minus 1 sink, every piece"
 COUNTED = "bytes in the caches / formula, minus 1, every token"
 FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
-LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, every piece"
-LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.2)  # of ratios of perplexities
-CLOSE, LATE = np.log(2.0), np.log(3.3)
+LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, mean over pieces"
+LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.1)  # of ratios of perplexities
+CLOSE = np.log(2.0)
 
 
 def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
@@ -117,19 +117,20 @@ def judge_window(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sinks(ds: xr.Dataset) -> list[jd.Check]:
     """One, two and eight first tokens against four, next to what is predicted; one against none."""
     return [
-        jd.within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), -SAME, SAME),
+        jd.mean_within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), over="seed", low=-SAME, high=SAME),
         jd.at_least(ONE, more(ds, "window", "1 sink"), LEAST),
     ]
 
 
 def judge_bytes(ds: xr.Dataset) -> list[jd.Check]:
     """Bytes against the formula, their growth once the smaller cache is full, and the perplexity at the end of the pieces."""
+    late = more(ds, "4 sinks", "dense", "stretches").isel(stretch=HALF).mean("stretch")
     grown = ds.measured_bytes.isel(token=-1) / ds.measured_bytes.sel(token=SMALL, drop=True)
     return [
         jd.within(COUNTED, ds.measured_bytes / ds.predicted_bytes - 1, -1e-6, 1e-6),
         jd.within(FLAT, grown.sel(cache="streaming", drop=True), 1, 1),
         jd.within(LINEAR, grown.sel(cache="dense", drop=True), DECODED / SMALL, DECODED / SMALL),
-        jd.at_most(LEVEL, more(ds, "4 sinks", "dense", "stretches").isel(stretch=HALF).mean("stretch"), LATE),
+        jd.mean_within(LEVEL, late, over="seed", high=CLOSE),
     ]
 
 
@@ -194,10 +195,10 @@ def plot_bytes(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(OnText, length=256),
-    seeds=5,
+    seeds=16,
     paper_seeds=24,
     evidence="model",
-    bounds=jd.tuned(on="0:5005", confirmed_on="6000:6005"),  # looked at on 0:6 and, where they failed, on 5000:5005
+    bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000016"),
     tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
@@ -206,8 +207,8 @@ SINKS = STUDY.claim(
     id="stream.model_sinks",
     title="One first token in the cache is enough for SmolLM2",
     statement="For SmolLM2-135M-Instruct one first token in the cache does what it needs: with one, two and eight the perplexity "
-    "is within 20% of that with four, in caches of equal size and in every piece of text. Without any it is at least 1.35 times "
-    "that with one.",
+    "is within 10% of that with four, in caches of 64 keys and on average over pieces of 256 tokens of the Python interpreter's "
+    "manual. Without any it is at least 1.35 times that with one, in every piece.",
     talks=("practical:stream-pretraining-vanilla",),
     form="one",
     judge=judge_sinks,
@@ -218,8 +219,7 @@ SINKS = STUDY.claim(
     },
     plot=plot_sinks,
     caption=f"Perplexity by the number of first tokens in a cache of 64 keys, over that with four. {BANDS}; dashed: published rows "
-    f"of "
-    "larger models.",
+    "of larger models.",
 )
 CLAIMS = (
     STUDY.claim(
@@ -231,7 +231,6 @@ CLAIMS = (
         "which that is done and on average over pieces, and below twice that with a cache for everything in every piece.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
-        seeds=16,
         judge=judge_window,
         bounds=jd.tuned(on="62000000:62000016", confirmed_on="64000000:64000016"),
         controls={"a window in place of four sinks": as_window("4 sinks")},
@@ -248,8 +247,8 @@ CLAIMS = (
         id="stream.model_sinks_beyond",
         title="SmolLM2 needs four first tokens in the cache, as Llama-2 does",
         statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities with "
-        "one, two and eight are to that with four as those of Llama-2-7B, within 20% in every piece of text. Without any it is at "
-        "least 1.35 times that with one.",
+        "one, two and eight are to that with four as those of Llama-2-7B, within 10% on average over pieces of text. Without any "
+        "it is at least 1.35 times that with one, in every piece.",
         form="four",
     ),
     STUDY.claim(
@@ -258,7 +257,7 @@ CLAIMS = (
         statement=r"While SmolLM2-135M-Instruct decodes, its streaming cache of $L$ keys holds $2 \cdot 30 \cdot 3 \cdot 64 "
         r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. In "
         "the last three eighths of a piece of four such lengths of the Python interpreter's manual, with 64 keys, its perplexity "
-        "is at most 3.3 times that with everything.",
+        "is at most twice that with everything, on average over pieces.",
         talks=("practical:stream-constant-memory",),
         tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
         "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "
