@@ -96,11 +96,12 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 BUDGETED = jd.Study(
     trial=trial,
     quick=jd.grid(OnText, length=192),
-    seeds=10,
+    seeds=16,
+    max_seeds=24,
     paper_seeds=24,
     evidence="model",
     judge=judge,
-    bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000010"),
+    bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000024"),
     tested=f"{SMOLLM2}, with caches for a fifth of a piece, half of it for the last keys, at positions of the text; perplexities "
     "are of its second half.",
     source="arXiv:2306.14048, sections 3 and 5 (OPT, LLaMA and GPT-NeoX)",

@@ -290,8 +290,8 @@ CLAIMS = (
         id="h2o.bigram_tie",
         title="What evicting keys costs where nothing needs to be recalled",
         statement="Does it matter what is evicted where nothing needs to be recalled? The reading is the logarithm of the "
-        "perplexity on a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. That eviction "
-        "costs nothing is not told apart.",
+        "perplexity on a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. (All "
+        "their intervals contain 0.)",
         tested=DECODERS + "a Markov chain of {fillers} tokens, sequences of {length}; {seeds} seeds. Half of a cache is for the "
         "last keys.",
         expected="measured",
