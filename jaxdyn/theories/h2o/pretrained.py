@@ -103,7 +103,7 @@ BUDGETED = jd.Study(
     judge=judge,
     bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000024"),
     tested=f"{SMOLLM2}, with caches for a fifth of a piece, half of it for the last keys, at positions of the text; perplexities "
-    "are of its second half.",
+    "are of its second half, means over pieces of their logarithms.",
     source="arXiv:2306.14048, sections 3 and 5 (OPT, LLaMA and GPT-NeoX)",
     plot=plot,
     caption="Cross-entropy of the second half of a piece with a cache for a fifth of its keys, minus that with everything, by what "

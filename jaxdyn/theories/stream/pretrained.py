@@ -36,6 +36,7 @@ CACHES = {
 }
 LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 sinks"] for name in NAMES]
 BREAKS = "log perplexity, window minus 4 sinks, every piece"
+WINDOW = "log perplexity, window minus 4 sinks, mean over pieces"
 AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
 OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
 RATIO = "log of perplexity over that with 4 sinks, over predicted, mean over pieces"
@@ -44,8 +45,8 @@ COUNTED = "bytes in the caches / formula, minus 1, every token"
 FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
 LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, mean over pieces"
-LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.1)  # of ratios of perplexities
-CLOSE = np.log(2.0)
+LEAST, SAME, CLOSE, LATE = np.log(1.35), np.log(1.1), np.log(2.0), np.log(1.5)  # of ratios of perplexities
+BROKEN = np.log(1.8), np.log(8.0)  # the same, of a window, mean over pieces
 
 
 def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
@@ -108,7 +109,8 @@ def more(ds: xr.Dataset, policy: str, than: str, name: str = "nats") -> xr.DataA
 def judge_window(ds: xr.Dataset) -> list[jd.Check]:
     """A window against four sinks; these against recomputation and a cache for everything."""
     return [
-        jd.within(BREAKS, more(ds, "window", "4 sinks"), LEAST, MOST),
+        jd.at_least(BREAKS, more(ds, "window", "4 sinks"), LEAST),
+        jd.mean_within(WINDOW, more(ds, "window", "4 sinks"), over="seed", low=BROKEN[0], high=BROKEN[1]),
         jd.mean_within(AGAIN, ds.again, over="seed", low=-LEAST, high=LEAST),
         jd.at_most(OVER, more(ds, "4 sinks", "dense"), CLOSE),
     ]
@@ -130,7 +132,7 @@ def judge_bytes(ds: xr.Dataset) -> list[jd.Check]:
         jd.within(COUNTED, ds.measured_bytes / ds.predicted_bytes - 1, -1e-6, 1e-6),
         jd.within(FLAT, grown.sel(cache="streaming", drop=True), 1, 1),
         jd.within(LINEAR, grown.sel(cache="dense", drop=True), DECODED / SMALL, DECODED / SMALL),
-        jd.mean_within(LEVEL, late, over="seed", high=CLOSE),
+        jd.mean_within(LEVEL, late, over="seed", high=LATE),
     ]
 
 
@@ -199,7 +201,8 @@ STUDY = jd.Study(
     paper_seeds=24,
     evidence="model",
     bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000016"),
-    tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
+    tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of "
+    "them, and means over pieces are of their logarithms.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
 BANDS = "Lines and bands: median and central 90% of the pieces of text"
@@ -225,19 +228,19 @@ CLAIMS = (
     STUDY.claim(
         id="stream.model_window",
         title="A window breaks SmolLM2, and four first tokens mend it",
-        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.35 to 50 times that of a "
+        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is at least 1.35 times that of a "
         "cache of the same 64 keys which keeps the first four tokens, in every piece of 256 tokens of the Python interpreter's "
-        "manual. With these it is that of encoding each window anew within a factor of 1.35, on the few tokens for "
-        "which that is done and on average over pieces, and below twice that with a cache for everything in every piece.",
+        "manual, and 1.8 to 8 times on average over pieces. With these it is that of encoding each window anew within a factor of "
+        "1.35, on the few tokens for which that is done and on average over pieces, and below twice that with a cache for "
+        "everything in every piece.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
         judge=judge_window,
-        bounds=jd.tuned(on="62000000:62000016", confirmed_on="64000000:64000016"),
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
-            "first tokens do not matter": jd.off({BREAKS: 0.0}),
+            "first tokens do not matter": jd.off({BREAKS: 0.0, WINDOW: 0.0}),
             "four are as far from recomputation as a window": {AGAIN: lambda ds: float(ds.again_window.mean())},
-            "it breaks as Llama-2-13B does": {BREAKS: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
+            "it breaks as Llama-2-13B does": {WINDOW: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
         },
         plot=plot_text,
         caption="Cross-entropy with caches of 64 keys minus that with a cache for everything, along the pieces. " + BANDS + ".",
@@ -257,11 +260,11 @@ CLAIMS = (
         statement=r"While SmolLM2-135M-Instruct decodes, its streaming cache of $L$ keys holds $2 \cdot 30 \cdot 3 \cdot 64 "
         r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. In "
         "the last three eighths of a piece of four such lengths of the Python interpreter's manual, with 64 keys, its perplexity "
-        "is at most twice that with everything, on average over pieces.",
+        "is at most 1.5 times that with everything, on average over pieces.",
         talks=("practical:stream-constant-memory",),
         tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
         "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "
-        "the 64th.",
+        "the 64th, means over pieces of their logarithms.",
         form="one",
         judge=judge_bytes,
         controls={"a window in place of four sinks": as_window("4 sinks")},
