@@ -38,14 +38,14 @@ LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 si
 BREAKS = "log perplexity, window minus 4 sinks, every piece"
 WINDOW = "log perplexity, window minus 4 sinks, mean over pieces"
 AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
-OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
+OVER = "log perplexity, 4 sinks minus a cache for everything, mean over pieces"
 RATIO = "log of perplexity over that with 4 sinks, over predicted, mean over pieces"
 ONE = "log perplexity, window minus 1 sink, every piece"
 COUNTED = "bytes in the caches / formula, minus 1, every token"
 FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
 LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, mean over pieces"
-LEAST, SAME, CLOSE, LATE = np.log(1.35), np.log(1.1), np.log(2.0), np.log(1.5)  # of ratios of perplexities
+LEAST, SAME, CLOSE = np.log(1.35), np.log(1.1), np.log(1.5)  # of ratios of perplexities
 BROKEN = np.log(1.8), np.log(8.0)  # the same, of a window, mean over pieces
 
 
@@ -112,7 +112,7 @@ def judge_window(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_least(BREAKS, more(ds, "window", "4 sinks"), LEAST),
         jd.mean_within(WINDOW, more(ds, "window", "4 sinks"), over="seed", low=BROKEN[0], high=BROKEN[1]),
         jd.mean_within(AGAIN, ds.again, over="seed", low=-LEAST, high=LEAST),
-        jd.at_most(OVER, more(ds, "4 sinks", "dense"), CLOSE),
+        jd.mean_within(OVER, more(ds, "4 sinks", "dense"), over="seed", high=CLOSE),
     ]
 
 
@@ -132,7 +132,7 @@ def judge_bytes(ds: xr.Dataset) -> list[jd.Check]:
         jd.within(COUNTED, ds.measured_bytes / ds.predicted_bytes - 1, -1e-6, 1e-6),
         jd.within(FLAT, grown.sel(cache="streaming", drop=True), 1, 1),
         jd.within(LINEAR, grown.sel(cache="dense", drop=True), DECODED / SMALL, DECODED / SMALL),
-        jd.mean_within(LEVEL, late, over="seed", high=LATE),
+        jd.mean_within(LEVEL, late, over="seed", high=CLOSE),
     ]
 
 
@@ -230,11 +230,12 @@ CLAIMS = (
         title="A window breaks SmolLM2, and four first tokens mend it",
         statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is at least 1.35 times that of a "
         "cache of the same 64 keys which keeps the first four tokens, in every piece of 256 tokens of the Python interpreter's "
-        "manual, and 1.8 to 8 times on average over pieces. With these it is that of encoding each window anew within a factor of "
-        "1.35, on the few tokens for which that is done and on average over pieces, and below twice that with a cache for "
-        "everything in every piece.",
+        "manual, and 1.8 to 8 times on average over pieces. With these it is, on average over pieces, that of encoding each window "
+        "anew within a factor of 1.35, on the few tokens for which that is done, and at most 1.5 times that with a cache for "
+        "everything.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
+        bounds=jd.tuned(on="72000000:73000016", confirmed_on="74000000:74000016"),
         judge=judge_window,
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
