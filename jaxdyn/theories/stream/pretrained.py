@@ -205,7 +205,7 @@ STUDY = jd.Study(
     "them, and means over pieces are of their logarithms.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
-LOOKED = jd.tuned(on="72000000:73000016", confirmed_on="74000000:74000016")
+LOOKED = jd.tuned(on="72000000:73000016", confirmed_on="74000000:74000024")
 BANDS = "Lines and bands: median and central 90% of the pieces of text"
 SINKS = STUDY.claim(
     id="stream.model_sinks",
@@ -237,6 +237,7 @@ CLAIMS = (
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
         bounds=LOOKED,
+        max_seeds=24,
         judge=judge_window,
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
