@@ -101,7 +101,7 @@ BUDGETED = jd.Study(
     paper_seeds=24,
     evidence="model",
     judge=judge,
-    bounds=jd.tuned(on="72000000:74000024", confirmed_on="75000000:75000024"),
+    bounds=jd.tuned(on="72000000:74000024", confirmed_on="75000000:75000016"),
     tested=f"{SMOLLM2}, with caches for a fifth of a piece, half of it for the last keys, at positions of the text; perplexities "
     "are of its second half, means over pieces of their logarithms.",
     source="arXiv:2306.14048, sections 3 and 5 (OPT, LLaMA and GPT-NeoX)",
