@@ -63,7 +63,8 @@ def test_weights_on_the_first_place_and_on_the_first_token_elsewhere():
     layers, _ = inside(tokens)
     weight = [x["attention"][:, 1:, 0].mean() for x in layers]
     np.testing.assert_allclose(found["predicted"]["replaced"], weight, rtol=1e-4)
-    np.testing.assert_allclose(found["measured"]["sink"], [np.mean(weight), 0, 0, 0], rtol=1e-4)  # of layers 1 and 2
+    ends = [[np.min(weight), 0, 0, 0], [np.max(weight), 0, 0, 0]]  # of layers 1 and 2
+    np.testing.assert_allclose(found["measured"]["sink"], ends, rtol=1e-4)
     drawn = jax.random.randint(jax.random.fold_in(jax.random.key(3), 1), (), 0, held.tokens.size)
     other = tokens.copy()
     other[0], other[N // 2] = held.tokens[drawn], tokens[0]
@@ -202,13 +203,13 @@ LAYERS = np.arange(1, 31)
 def sinks():
     ds = runs(
         predicted_sink=("group", sink.SOME),
-        measured_sink=("group", [0.01, 0.25, 0.02, 0.5]),
+        measured_sink=("end group", [[0.01, 0.15, 0.01, 0.3], [0.02, 0.4, 0.01, 0.7]]),
         predicted_replaced=("layer", [0.5] * 30),
         measured_replaced=("layer", [0.5] * 30),
         moved=("layer", [0.005] * 30),
         uniform=("", 0.02),
     )
-    return ds.assign_coords(layer=LAYERS, group=list(sink.GROUPS))
+    return ds.assign_coords(layer=LAYERS, group=list(sink.GROUPS), end=list(sink.ENDS))
 
 
 MADE = {
@@ -216,12 +217,12 @@ MADE = {
         sinks,
         sink.judge,
         [
-            ("measured_sink", {"group": "4 to 10", "to": 0.02}),
-            ("measured_sink", {"group": "11 and 12", "to": 0.3}),
-            ("measured_sink", {"group": sink.TOP, "to": 0.2}),
+            ("measured_sink", {"group": "4 to 10", "end": "least", "to": 0.02}),
+            ("measured_sink", {"group": "12", "end": "largest", "to": 0.3}),
+            ("measured_sink", {"group": sink.TOP, "end": "least", "to": 0.15}),
             ("measured_replaced", {"to": 0.1}),
             ("moved", {"to": 0.4}),
-            ("predicted_sink", {"group": "11 and 12", "to": 1.0}),
+            ("predicted_sink", {"group": "12", "to": 1.0}),
         ],
     ),
     "dejavu.model_slow": (

@@ -80,7 +80,8 @@ CLAIMS = (
         title="A cache of heavy hitters that protects no recent tokens freezes",
         statement="A cache that evicts the token with the least attention summed so far, and protects no recent token but the "
         "current one, holds the first tokens and the current one alone when it has read twelve times as many as it has room for, "
-        "in at least 95% of runs. (The policy on uniform or weak random attention, nothing learned.)",
+        "in at least 95% of runs. (The policy on attention of random logits with a standard deviation of at most .2, for a cache "
+        "of 8 keys, nothing learned.)",
         tested="A cache of {size} keys after {tokens} tokens, with random logits of standard deviation {spread}; {seeds} seeds.",
         bounds=jd.tuned(on="7000:7512", confirmed_on="8000:8512"),
         judge=judge,

@@ -178,7 +178,7 @@ CLAIMS = (
         statement=r"Let the value of a set $S$ of tokens be its coverage $\sum_u \max_{s \in S} A_{us}$, with $A_{us} \ge 0$ the "
         r"coverage of item $u$ by token $s$, or $\log\det(I + K_S^\top K_S)$, with $K_S$ the matrix of its tokens' keys. "
         r"Choosing $k$ tokens greedily, one by one, reaches at least $1 - (1 - 1/k)^k$ of the best value, and just that on the "
-        "hardest instance of coverage. (A bound, by enumeration of all sets.)",
+        "hardest instance of coverage. (A bound, by enumeration of all sets of $k = 4$ of 12 tokens.)",
         tested="$k = 4$ of 12 tokens, random $A$ and Gaussian keys of two entries, and the hardest instance; {seeds} seeds.",
         judge=judge_share,
         controls={"a value that is not monotone": jd.Control({"objective": "penalty"}, breaks="coverage")},

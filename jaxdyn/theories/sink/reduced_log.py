@@ -128,9 +128,9 @@ LAW = jd.Study(
     form="derived",
     statement=r"In the reduced flow of one query that has nothing to look for (cross-entropy as a function of the margin "
     r"$\Delta$ of the sink's score over $n$ keys of equal scores and of the size of the sink's value), the margin grows late "
-    r"like $\ln n + \frac12 \ln(2\sigma^2 t)$, where $\sigma^2$ is the variance of what the other keys write into the logits: "
-    r"with the slope $1/2$ in $\ln t$, each within 1.5 times $(3E + 3\ln(nE) + n)/E^2$, $E = \sqrt{2\sigma^2 t}$, the size of the "
-    "terms left out (for the slope, .1 at most).",
+    r"like $\ln n + \frac12 \ln(2\sigma^2 t)$, where $\sigma^2$ is the variance, under the next token's law and without what the "
+    r"sink's value makes up for, of what the other keys write into the logits: with the slope $1/2$ in $\ln t$, each within 1.5 "
+    r"times $(3E + 3\ln(nE) + n)/E^2$, $E = \sqrt{2\sigma^2 t}$, the size of the terms left out (for the slope, .1 at most).",
     tested="Random queries over {number} keys with a sink whose value starts at {value}; the reduced equations are integrated, "
     "and compared from time 10,000 to 1,000,000; {seeds} seeds.",
     controls={

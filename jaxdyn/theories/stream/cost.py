@@ -218,10 +218,11 @@ CLAIMS = (
     ).claim(
         id="stream.operations",
         title="Encoding a window anew takes L times the work of a streaming cache",
-        statement=r"For each token, reading a text takes $NP + 2NheL + dV$ multiplications with a streaming cache or a window of "
-        r"$L$ keys, however long the text ($N$ blocks of $P$ weights, $h$ heads of $e$ entries, width $d$, $V$ words); "
-        r"$NP + 2NheT + dV$ with a dense cache for $T$ tokens; and $L (NP + 2NheL) + dV$ if the last $L$ tokens are encoded anew: "
-        r"$L$ times as many, but for the read-out. (A count of the products in the program.)",
+        statement=r"For each token, the matrix products of a program that reads a text of $T \ge L$ tokens take $NP + 2NheL + dV$ "
+        r"multiplications with a streaming cache or a window of $L$ keys, however long the text ($N$ blocks of $P$ weights, $h$ "
+        r"heads of $e$ entries, width $d$, $V$ words); $NP + 2NheT + dV$ with a dense cache for $T$ tokens; and $L (NP + 2NheL) + "
+        r"dV$ if the last $L$ tokens are encoded anew: $L$ times as many, but for the read-out. (A count of arrays with a place "
+        "for each key, filled or not.)",
         talks=("practical:stream-recompute-cost", "practical:stream-figure-policies"),
         tested="Caches and windows of {size} keys in three decoders, texts of 64, 256 and 4096 tokens; the matrix products are "
         "counted in the program that reads the text, loops as often as they run.",

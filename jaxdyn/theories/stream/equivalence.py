@@ -108,9 +108,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.equiv",
         title="Decoding with a streaming cache equals one pass with shifted offsets",
-        statement=r"Decoding with a cache of $L$ keys that holds the first $S$ tokens and the last $L - S$, at positions within "
-        r"the cache, gives the logits of one pass over the text in which query $i$ sees the first tokens $j < S$ at the offsets "
-        r"$\min(i, L - 1) - j$ and the last ones, $i - j < L - S$, at $i - j$. (An identity at random weights.)",
+        statement=r"In a decoder with rotary positions, decoding with a cache of $L$ keys that holds the first $S < L$ tokens and "
+        r"the last $L - S$, at positions within the cache, gives the logits of one pass over the text in which query $i$ sees the "
+        r"first tokens $j < S$ at the offsets $\min(i, L - 1) - j$ and the last ones, $i - j < L - S$, at $i - j$. (An identity at "
+        "random weights.)",
         talks=("practical:stream-position-rolling", "practical:stream-distance"),
         tested="Decoders with random weights and rotary positions (layers: {layers}) read 20 tokens with caches of {size} keys, "
         "of which {sinks} are first tokens; {seeds} seeds.",

@@ -36,16 +36,17 @@ CACHES = {
 }
 LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 sinks"] for name in NAMES]
 BREAKS = "log perplexity, window minus 4 sinks, every piece"
+WINDOW = "log perplexity, window minus 4 sinks, mean over pieces"
 AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
-OVER = "log perplexity, 4 sinks minus a cache for everything, every piece"
-RATIO = "log of perplexity over that with 4 sinks, over predicted, every piece"
+OVER = "log perplexity, 4 sinks minus a cache for everything, mean over pieces"
+RATIO = "log of perplexity over that with 4 sinks, over predicted, mean over pieces"
 ONE = "log perplexity, window minus 1 sink, every piece"
 COUNTED = "bytes in the caches / formula, minus 1, every token"
 FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
-LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, every piece"
-LEAST, MOST, SAME = np.log(1.35), np.log(50.0), np.log(1.2)  # of ratios of perplexities
-CLOSE, LATE = np.log(2.0), np.log(3.3)
+LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, mean over pieces"
+LEAST, SAME, CLOSE = np.log(1.35), np.log(1.1), np.log(2.0)  # of ratios of perplexities
+BROKEN = np.log(1.8), np.log(8.0)  # the same, of a window, mean over pieces
 
 
 def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
@@ -108,28 +109,30 @@ def more(ds: xr.Dataset, policy: str, than: str, name: str = "nats") -> xr.DataA
 def judge_window(ds: xr.Dataset) -> list[jd.Check]:
     """A window against four sinks; these against recomputation and a cache for everything."""
     return [
-        jd.within(BREAKS, more(ds, "window", "4 sinks"), LEAST, MOST),
+        jd.at_least(BREAKS, more(ds, "window", "4 sinks"), LEAST),
+        jd.mean_within(WINDOW, more(ds, "window", "4 sinks"), over="seed", low=BROKEN[0], high=BROKEN[1]),
         jd.mean_within(AGAIN, ds.again, over="seed", low=-LEAST, high=LEAST),
-        jd.at_most(OVER, more(ds, "4 sinks", "dense"), CLOSE),
+        jd.mean_within(OVER, more(ds, "4 sinks", "dense"), over="seed", high=CLOSE),
     ]
 
 
 def judge_sinks(ds: xr.Dataset) -> list[jd.Check]:
     """One, two and eight first tokens against four, next to what is predicted; one against none."""
     return [
-        jd.within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), -SAME, SAME),
+        jd.mean_within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), over="seed", low=-SAME, high=SAME),
         jd.at_least(ONE, more(ds, "window", "1 sink"), LEAST),
     ]
 
 
 def judge_bytes(ds: xr.Dataset) -> list[jd.Check]:
     """Bytes against the formula, their growth once the smaller cache is full, and the perplexity at the end of the pieces."""
+    late = more(ds, "4 sinks", "dense", "stretches").isel(stretch=HALF).mean("stretch")
     grown = ds.measured_bytes.isel(token=-1) / ds.measured_bytes.sel(token=SMALL, drop=True)
     return [
         jd.within(COUNTED, ds.measured_bytes / ds.predicted_bytes - 1, -1e-6, 1e-6),
         jd.within(FLAT, grown.sel(cache="streaming", drop=True), 1, 1),
         jd.within(LINEAR, grown.sel(cache="dense", drop=True), DECODED / SMALL, DECODED / SMALL),
-        jd.at_most(LEVEL, more(ds, "4 sinks", "dense", "stretches").isel(stretch=HALF).mean("stretch"), LATE),
+        jd.mean_within(LEVEL, late, over="seed", high=CLOSE),
     ]
 
 
@@ -194,20 +197,22 @@ def plot_bytes(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(OnText, length=256),
-    seeds=5,
+    seeds=16,
     paper_seeds=24,
     evidence="model",
-    bounds=jd.tuned(on="0:5005", confirmed_on="6000:6005"),  # looked at on 0:6 and, where they failed, on 5000:5005
-    tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of them.",
+    bounds=jd.tuned(on="72000000:72000010", confirmed_on="73000000:73000016"),
+    tested=f"{SMOLLM2}, through caches of 64 keys; perplexities are of the tokens after the 64th, recomputation of 8 of "
+    "them, and means over pieces are of their logarithms.",
     source="arXiv:2309.17453, sections 3.1 and 3.2, figure 1 and table 2 (Llama-2, MPT, Falcon and Pythia)",
 )
+LOOKED = jd.tuned(on="72000000:73000016", confirmed_on="74000000:74000024")
 BANDS = "Lines and bands: median and central 90% of the pieces of text"
 SINKS = STUDY.claim(
     id="stream.model_sinks",
     title="One first token in the cache is enough for SmolLM2",
     statement="For SmolLM2-135M-Instruct one first token in the cache does what it needs: with one, two and eight the perplexity "
-    "is within 20% of that with four, in caches of equal size and in every piece of text. Without any it is at least 1.35 times "
-    "that with one.",
+    "is within 10% of that with four, in caches of 64 keys and on average over pieces of 256 tokens of the Python interpreter's "
+    "manual. Without any it is at least 1.35 times that with one, in every piece.",
     talks=("practical:stream-pretraining-vanilla",),
     form="one",
     judge=judge_sinks,
@@ -218,27 +223,27 @@ SINKS = STUDY.claim(
     },
     plot=plot_sinks,
     caption=f"Perplexity by the number of first tokens in a cache of 64 keys, over that with four. {BANDS}; dashed: published rows "
-    f"of "
-    "larger models.",
+    "of larger models.",
 )
 CLAIMS = (
     STUDY.claim(
         id="stream.model_window",
         title="A window breaks SmolLM2, and four first tokens mend it",
-        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.35 to 50 times that of a "
+        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is at least 1.35 times that of a "
         "cache of the same 64 keys which keeps the first four tokens, in every piece of 256 tokens of the Python interpreter's "
-        "manual. With these it is that of encoding each window anew within a factor of 1.35, on the few tokens for "
-        "which that is done and on average over pieces, and below twice that with a cache for everything in every piece.",
+        "manual, and 1.8 to 8 times on average over pieces. With these it is, on average over pieces, that of encoding each window "
+        "anew within a factor of 1.35, on the few tokens for which that is done, and at most twice that with a cache for "
+        "everything.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
-        seeds=16,
+        bounds=LOOKED,
+        max_seeds=24,
         judge=judge_window,
-        bounds=jd.tuned(on="62000000:62000016", confirmed_on="64000000:64000016"),
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
-            "first tokens do not matter": jd.off({BREAKS: 0.0}),
+            "first tokens do not matter": jd.off({BREAKS: 0.0, WINDOW: 0.0}),
             "four are as far from recomputation as a window": {AGAIN: lambda ds: float(ds.again_window.mean())},
-            "it breaks as Llama-2-13B does": {BREAKS: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
+            "it breaks as Llama-2-13B does": {WINDOW: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
         },
         plot=plot_text,
         caption="Cross-entropy with caches of 64 keys minus that with a cache for everything, along the pieces. " + BANDS + ".",
@@ -248,8 +253,8 @@ CLAIMS = (
         id="stream.model_sinks_beyond",
         title="SmolLM2 needs four first tokens in the cache, as Llama-2 does",
         statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities with "
-        "one, two and eight are to that with four as those of Llama-2-7B, within 20% in every piece of text. Without any it is at "
-        "least 1.35 times that with one.",
+        "one, two and eight are to that with four as those of Llama-2-7B, within 10% on average over pieces of text. Without any "
+        "it is at least 1.35 times that with one, in every piece.",
         form="four",
     ),
     STUDY.claim(
@@ -258,12 +263,13 @@ CLAIMS = (
         statement=r"While SmolLM2-135M-Instruct decodes, its streaming cache of $L$ keys holds $2 \cdot 30 \cdot 3 \cdot 64 "
         r"\min(t, L)$ numbers after $t$ tokens: no more once it is full, where a dense cache doubles from $L$ to $2L$ tokens. In "
         "the last three eighths of a piece of four such lengths of the Python interpreter's manual, with 64 keys, its perplexity "
-        "is at most 3.3 times that with everything.",
+        "is at most twice that with everything, on average over pieces.",
         talks=("practical:stream-constant-memory",),
         tested=f"{SMOLLM2}: the first 12 tokens are decoded with caches of 6 and of 12 keys, whose places that hold a key are "
         "counted after each token; perplexities are with caches of 64 keys and of 256, over the second half of those after "
-        "the 64th.",
+        "the 64th, means over pieces of their logarithms.",
         form="one",
+        bounds=LOOKED,
         judge=judge_bytes,
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
