@@ -186,7 +186,7 @@ def judge_ungrok(ds: xr.Dataset) -> list[jd.Check]:
     few, many = (ds.measured_continued.isel(left=place, drop=True) for place in (0, -1))
     return [
         *gates(ds),
-        jd.mean_within(ON_FEWEST, few, over="seed", high=0.1),
+        jd.mean_within(ON_FEWEST, few, over="seed", high=0.05),
         jd.at_least(KEPT, ds.measured_kept, 0.95),
         jd.at_least(ON_MOST, many, 0.95),
     ]
@@ -202,8 +202,8 @@ def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
     slope = stats.loglog_slope(ds.left, ds.memory, "left")
     return [
         *gates(ds),
-        jd.mean_within(POWER, slope, over="seed", low=-1.6, high=-1.2),
-        jd.mean_within(EQUAL, crossings(ds), over="seed", low=0.3, high=0.36),
+        jd.mean_within(POWER, slope, over="seed", low=-1.6, high=-1.35),
+        jd.mean_within(EQUAL, crossings(ds), over="seed", low=0.3, high=0.35),
     ]
 
 
@@ -315,10 +315,10 @@ CLAIMS = (
         id="varma.ungrok",
         title="Trained further on few pairs, a network forgets what it generalised",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
-        statement="A network that has generalised on modular addition, and is trained for 800 more epochs (10,000 at the published "
-        "sizes) on the smallest share of the pairs with weight decay, loses what it learned: its test accuracy falls to at most "
-        ".1 on average, while it still fits its pairs. Without weight decay, or on the largest share of the pairs, it keeps a "
-        "test accuracy of at least .95 in every run.",
+        statement="A two-layer network with quadratic activation that has generalised on addition modulo 23 from .7 of the "
+        "pairs, and is trained for 800 more epochs on a tenth of the pairs with weight decay, loses what it learned: its test "
+        "accuracy falls to at most .05 on average, while it still fits its pairs. Without weight decay on that tenth, or with "
+        "it on half of the pairs, it keeps a test accuracy of at least .95 in every run.",
         judge=judge_ungrok,
         controls={
             "shares in reverse order": reverse("measured_continued"),
@@ -334,10 +334,11 @@ CLAIMS = (
         id="varma.efficiency",
         title="Memorising grows less efficient with the number of pairs",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
-        statement="Call efficiency the mean margin over the cube of the norm of all weights, after 800 epochs (10,000 at the "
-        "published sizes) with weight decay. That of networks that memorise random labels falls like a power of the number of "
-        "pairs between -1.6 and -1.2, faster than its inverse, and equals that of a network that has learned the table at "
-        "between 0.30 and 0.36 of all pairs.",
+        statement="Call efficiency the mean margin of the pairs that a two-layer network with quadratic activation is trained "
+        "on, over the cube of the norm of all its weights, after 800 epochs with weight decay. That of networks that memorise "
+        "random labels for .1 to .5 of the pairs modulo 23 falls on average with a power of their number (by the slope of the "
+        "logarithms) between -1.6 and -1.35, faster than its inverse, and equals that of a network that has learned addition "
+        "from .7 of the pairs at between 0.30 and 0.35 of all pairs.",
         judge=judge_efficiency,
         controls={"shares in reverse order": reverse("memory")},
         rivals={
@@ -351,7 +352,7 @@ CLAIMS = (
         expected="measured",
         statement="The share of pairs at which memorising is as efficient as generalising, compared with two others: the "
         "share above which networks that have generalised keep the table, and the share above which networks from the start "
-        "generalise, both after 800 epochs (10,000 at the published sizes).",
+        "generalise, both after 800 epochs.",
         judge=judge_crossing,
         recorded={LOST: (-0.533, -0.4386, -0.344), LEARNED: (0.127, 0.1532, 0.179)},
         rivals={
