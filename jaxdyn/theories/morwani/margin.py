@@ -153,6 +153,7 @@ CLAIMS = (
         r"p\,(p-1))$, and no run exceeds it by more than rounding. They use the $(p-1)/2$ frequencies alike: the largest "
         "difference between a frequency's share of the cubes and the equal share is on average at most .1% of the latter, and "
         "at least 99.9% of the nodes' power, weighted with the cubes, is at one frequency per node.",
+        holds={"modulus": (5, 13)},
         decides={"largest": ("margin / largest", "weight decay")},
         judge=judge,
         controls={"weight decay": {"power": 2.0}, "no penalty": {"weight": 0.0}},
