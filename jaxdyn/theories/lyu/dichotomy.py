@@ -220,7 +220,7 @@ CLAIMS = (
         id="lyu.dichotomy",
         title="Weight decay switches from the kernel's predictor to the sparse one",
         assumes=(jd.below("left", 0.02),),
-        bounds=jd.tuned(on="61000000:61000048", confirmed_on="62000000:62000016"),
+        bounds=jd.tuned(on="61000000:61000048", confirmed_on="70000001:70000017"),
         statement=r"Let gradient flow of a two-layer diagonal linear network from weights of size $\alpha$, 4 to 16 (to 32 at "
         r"paper scale), with weight decay $\lambda$, switch when its squared distance from the truth, which has two weights that "
         "are not zero (three at paper scale), last falls to half that of the interpolator of least 2-norm. On data for which "
@@ -240,7 +240,7 @@ CLAIMS = (
     STUDY.claim(
         id="lyu.path",
         title="The error under weight decay is that of least hyperbolic entropy",
-        bounds=jd.tuned(on="61000000:61000048", confirmed_on="62000000:62000016"),
+        bounds=jd.tuned(on="61000000:61000048", confirmed_on="70000001:70000017"),
         statement="Along the gradient flow of a two-layer diagonal linear network $w = u^2 - v^2$ from weights $u, v$ of size "
         r"$\alpha$, 4 to 16 (to 32 at paper scale), with weight decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = "
         r"\alpha e^{-\lambda t}$ for all inputs $i$; and for vanishing $\lambda$ the error is that of the interpolator of least "

@@ -169,7 +169,7 @@ CLAIMS = (
         judge=judge,
         plot=plot,
         assumes=(jd.below("gap", 1e-4), jd.below("optimality", 1e-6), jd.above("selected", 0.99)),
-        bounds=jd.tuned(on="0:64", confirmed_on="18200:18232"),
+        bounds=jd.tuned(on="0:64", confirmed_on="70000001:70000033"),
         controls={
             "another token is optimal in one sequence": {"reversed": 1.0},
             "an optimal token is the mean of the others": {"blended": 1.0},

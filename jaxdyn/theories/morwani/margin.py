@@ -146,7 +146,7 @@ CLAIMS = (
     STUDY.claim(
         id="morwani.margin",
         title="Training ends at the largest margin, with frequencies used alike",
-        bounds=jd.tuned(on="0:16", confirmed_on="6000:6016"),
+        bounds=jd.tuned(on="0:16", confirmed_on="70000001:70000017"),
         statement="Two-layer networks with quadratic activation and at least $4(p-1)$ nodes, trained by Adam for 6,000 steps "
         "from Gaussian weights of size 0.3 on all sums modulo a prime $p$ with a penalty of 0.0001 to 0.001 (at paper scale "
         r"40,000 steps, 0.00001) on the sum of the cubes of their nodes' norms $\|\theta\|_{2,3}^3$, end on average with at "

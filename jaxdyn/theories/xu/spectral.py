@@ -236,7 +236,7 @@ STUDY = jd.Study(
     seeds=16,
     paper_seeds=15,
     evidence="network",
-    bounds=jd.tuned(on="0:12", confirmed_on="51000000:51000016"),
+    bounds=jd.tuned(on="0:12", confirmed_on="70000001:70000017"),
     tested="A two-layer network with quadratic activation and {hidden} nodes learns addition modulo {group} from a share "
     "{share} of the pairs by Adam at rate {lr}, {epochs} epochs, with weight decay {decay}; {seeds} seeds. An update is the "
     "change of the first layer in {every} epochs, a window has {window} updates.",
