@@ -314,7 +314,7 @@ CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
         title="Trained further on few pairs, a network forgets what it generalised",
-        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
         statement="A two-layer network with quadratic activation that has generalised on addition modulo 23 from .7 of the "
         "pairs, and is trained by Adam for 800 more epochs on a tenth of the pairs with weight decay .0005, loses what it "
         "learned: its test accuracy falls to at most .05 on average, while it still fits its pairs. Without weight decay on "
@@ -333,7 +333,7 @@ CLAIMS = (
     STUDY.claim(
         id="varma.efficiency",
         title="Memorising grows less efficient with the number of pairs",
-        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
+        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
         statement="Call efficiency the mean margin of the pairs that a two-layer network with quadratic activation is trained "
         "on, over the cube of the norm of all its weights, after 800 epochs by Adam with weight decay .0005. That of networks "
         "that memorise random labels for .1 to .5 of the pairs modulo 23 falls on average with a power of their number (by the "
