@@ -50,7 +50,7 @@ CLAIMS = (
     STUDY.claim(
         id="omnigrok.delay",
         title="The delay of generalisation is inverse to the weight decay",
-        bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="70000001:70000015"),
         statement="A tanh network with two hidden layers that starts at twice the standard norm, $w_0$, and learns a random "
         r"teacher of its shape by AdamW with learning rate $\eta$ and weight decay $\gamma$ generalises "
         r"$\ln(w_0/w_c)/\eta\gamma$ steps after it has fitted its data, where $w_c$ is the largest norm at which networks "
