@@ -270,7 +270,7 @@ CLAIMS = (
         "network is closer to it than to the uniform prediction (geometric mean). After 600 steps at rate .03 (6,000 at .003 at "
         "paper scale) it has won, on average, more than a third of the gap between the losses by counts of tokens and by counts of "
         "pairs.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
         judge=judge_phases,
         rivals={"nothing moves": jd.off(STILL_PHASES)},
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
@@ -282,7 +282,7 @@ CLAIMS = (
         "states, a new chain in every sequence, the first layer of a two-layer attention network of width 16 puts, on average "
         "over runs, more than half of its attention on the token before the query's, and the second more than .6 of its own on "
         "tokens that come right after one equal to the query's.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
         judge=judge_circuit,
         rivals={"nothing moves: attention as at the start": jd.off(STILL_CIRCUIT)},
         controls=ONE_LAYER,
