@@ -143,11 +143,11 @@ def lawful():
     one = ("seed",)
     arrays = {
         "predicted_margin": (one, np.full(8, 0.008)),
-        "measured_margin": (one, 0.008 * (1 - 1e-3 * rng.random(8))),
+        "measured_margin": (one, 0.008 * (1 - 1e-4 * rng.random(8))),
         "predicted_share": (("seed", "frequency"), np.full((8, 5), 0.2)),
-        "measured_share": (("seed", "frequency"), 0.2 + 1e-3 * rng.normal(size=(8, 5))),
+        "measured_share": (("seed", "frequency"), 0.2 + 1e-5 * rng.normal(size=(8, 5))),
         "predicted_purity": (one, np.ones(8)),
-        "measured_purity": (one, 1 - 1e-3 * rng.random(8)),
+        "measured_purity": (one, 1 - 1e-4 * rng.random(8)),
         "accuracy": (one, np.ones(8)),
         "single": (one, np.full(8, 0.001)),
     }

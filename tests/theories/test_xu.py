@@ -134,7 +134,7 @@ def test_a_network_that_does_not_generalise_is_counted_and_passed_over(lawful):
 
 def test_late_wants_generalisation_before_the_gap_and_without_decay(lawful):
     assert not passed(spectral.judge_late(lawful))
-    early = lawful.assign(measured_test=lawful.measured_test * 0 + 1, ratio=lawful.ratio.shift(end=1, fill_value=1.4))
+    early = lawful.assign(measured_test=lawful.measured_test * 0 + 1, ratio=lawful.ratio.shift(end=7, fill_value=1.4))
     assert passed(spectral.judge_late(early))
     never = spectral.instead(lambda ds: ds.ratio.sel(after=1, drop=True))(early)
     assert not passed(spectral.judge_late(never))

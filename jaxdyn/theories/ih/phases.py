@@ -180,7 +180,7 @@ def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
     """The way to counts of tokens and away from them, and the loss at the end."""
     least = closest(ds, "measured_from_unigram") / end(ds, "measured_from_unigram")
     return [
-        jd.mean_within(LEAST, least, over="seed", high=0.65),
+        jd.mean_within(LEAST, least, over="seed", high=0.6),
         jd.mean_within(LOWER, lower(ds), over="seed", high=0.0),
         jd.mean_within(LEFT, excess(ds), over="seed", high=2 / 3),
     ]
@@ -194,7 +194,7 @@ def judge_excess(ds: xr.Dataset) -> list[jd.Reading]:
 def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
     """Where both layers look at the end."""
     return [
-        jd.mean_within(BEFORE, end(ds, "measured_before"), over="seed", low=1 / 3),
+        jd.mean_within(BEFORE, end(ds, "measured_before"), over="seed", low=0.5),
         jd.mean_within(INDUCED, end(ds, "measured_induced"), over="seed", low=0.6),
     ]
 
@@ -264,12 +264,13 @@ CLAIMS = (
     STUDY.claim(
         id="ih.phases",
         title="A two-layer network passes counts of tokens before counts of pairs",
-        statement="A two-layer attention network that learns to predict Markov chains in context comes close to the "
-        "predictor by counts of tokens, and then leaves it: on average over runs the least divergence from it on the way is "
-        "below .65 times that at the end, and at that moment the network is closer to it than to the uniform prediction "
-        "(geometric mean). At the end it has won, on average, more than a third of the gap between the losses by counts of "
-        "tokens and by counts of pairs.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
+        statement="A two-layer attention network of width 16 that learns by Adam to predict Markov chains of three states in "
+        "context, a new chain in every sequence, comes close to the predictor by counts of tokens, and then leaves it: on "
+        "average over runs the least divergence from it on the way is below .6 times that at the end, and at that moment the "
+        "network is closer to it than to the uniform prediction (geometric mean). After 600 steps at rate .03 (6,000 at .003 at "
+        "paper scale) it has won, on average, more than a third of the gap between the losses by counts of tokens and by counts of "
+        "pairs.",
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
         judge=judge_phases,
         rivals={"nothing moves": jd.off(STILL_PHASES)},
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
@@ -277,10 +278,11 @@ CLAIMS = (
     STUDY.claim(
         id="ih.circuit",
         title="Both halves of an induction head form in a two-layer network",
-        statement="After learning to predict Markov chains in context, on average over runs, the first layer puts more than "
-        "a third of its attention on the token before the query's, and the second more than .6 of its own on tokens that "
-        "come right after one equal to the query's.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="53000000:53000016"),
+        statement="After 600 steps by Adam at rate .03 (6,000 at .003 at paper scale) on sequences of Markov chains of three "
+        "states, a new chain in every sequence, the first layer of a two-layer attention network of width 16 puts, on average "
+        "over runs, more than half of its attention on the token before the query's, and the second more than .6 of its own on "
+        "tokens that come right after one equal to the query's.",
+        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
         judge=judge_circuit,
         rivals={"nothing moves: attention as at the start": jd.off(STILL_CIRCUIT)},
         controls=ONE_LAYER,
@@ -292,13 +294,15 @@ CLAIMS = (
         id="ih.excess",
         title="How far a small network stays behind counts of pairs",
         statement="Which share of the gap between the losses by counts of tokens and by counts of pairs is left, on average "
-        "over runs, when a two-layer attention network of this size has learned to predict Markov chains in context?",
+        "over runs, when a two-layer attention network of width 16 has learned by Adam for 600 steps to predict Markov chains "
+        "of three states in context?",
         expected="measured",
         judge=judge_excess,
         controls=ONE_LAYER,
         rivals={
             "nothing is learned": jd.off({LEFT: at_start}),
             "no more than counts of tokens is learned": {LEFT: 1.0},
+            "counts of pairs are reached": {LEFT: 0.0},
         },
         recorded={LEFT: (0.199, 0.2669, 0.335)},
     ),

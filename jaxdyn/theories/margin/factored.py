@@ -119,7 +119,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     nearer = end > ds.to_frobenius.isel(record=-1)
     turn = np.log((1 - end) / (1 - value.isel(record=0)))
     return [
-        jd.mean_within("cosine with the matrix of least nuclear norm, mean over runs", end, over="seed", low=0.95),
+        jd.mean_within("cosine with the matrix of least nuclear norm, mean over runs", end, over="seed", low=0.96),
         jd.share_within(
             "runs nearer to it than to the one of least Frobenius norm", nearer.where(end.notnull()), over="seed", low=SHARE
         ),
@@ -146,12 +146,13 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     jd.Claim(
         id="margin.factored",
-        title="Keys and queries apart turn to the separating matrix of low rank",
-        statement="Where keys and queries are trained apart and select the optimal token of every sequence, the "
-        "direction of $W = KQ^\\top$ turns to that of least nuclear norm, $\\arg\\min \\|W\\|_*$ subject to "
-        "$(x_{i,\\mathrm{opt}} - x_{it})^\\top W z_i \\ge 1$ with the letters of `margin.matrix`: "
-        "the cosine is above 0.95 at the end on average over runs, and in more than 60% of the runs larger than that with the "
-        "solution of least Frobenius norm; 1 - cosine at least halves from the first record to the end (geometric mean over runs).",
+        title="Keys and queries apart turn to the matrix of least nuclear norm",
+        statement="Where keys K and queries Q are trained apart by normalised gradient descent from Gaussian entries of size "
+        r"0.01 to 1 and select the optimal token of every sequence, the direction of $W = KQ^\top$ turns to that of least "
+        r"nuclear norm, $\arg\min \|W\|_*$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ with the letters of "
+        "`margin.matrix`: after 10,240 steps of length 0.1 the cosine is above 0.96 on average over runs, and in more than 60% "
+        "of the runs larger than that with the solution of least Frobenius norm; 1 - cosine at least halves after the first "
+        "1,280 steps (geometric mean over runs).",
         tested="{records} times {every} steps of normalised gradient descent, of length {lr}, on both factors of {inputs} by "
         "{inputs} from Gaussian entries of size {size}, on the logistic loss of one softmax attention head; {sequences} "
         "sequences of {shown} Gaussian tokens in {inputs} dimensions, each with one optimal token of score 1 and the others of "
@@ -160,6 +161,7 @@ CLAIMS = (
         quick=jd.grid(Factored, spread=[0.0, 0.15]),
         seeds=32,
         max_seeds=256,
+        holds={"size": (0.01, 1.0)},
         paper_seeds=64,
         evidence="network",
         source="arXiv:2308.16898, equation (KQ-SVM) and Theorem 2 (of the regularisation path; gradient descent in its "
@@ -167,7 +169,7 @@ CLAIMS = (
         judge=judge,
         plot=plot,
         assumes=(jd.below("gap", 1e-4), jd.below("optimality", 1e-6), jd.above("selected", 0.99)),
-        bounds=jd.tuned(on="0:64", confirmed_on="18200:18232"),
+        bounds=jd.tuned(on="0:64", confirmed_on="70000001:70000033"),
         controls={
             "another token is optimal in one sequence": {"reversed": 1.0},
             "an optimal token is the mean of the others": {"blended": 1.0},

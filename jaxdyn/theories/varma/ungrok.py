@@ -186,7 +186,7 @@ def judge_ungrok(ds: xr.Dataset) -> list[jd.Check]:
     few, many = (ds.measured_continued.isel(left=place, drop=True) for place in (0, -1))
     return [
         *gates(ds),
-        jd.mean_within(ON_FEWEST, few, over="seed", high=0.1),
+        jd.mean_within(ON_FEWEST, few, over="seed", high=0.05),
         jd.at_least(KEPT, ds.measured_kept, 0.95),
         jd.at_least(ON_MOST, many, 0.95),
     ]
@@ -202,8 +202,8 @@ def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
     slope = stats.loglog_slope(ds.left, ds.memory, "left")
     return [
         *gates(ds),
-        jd.mean_within(POWER, slope, over="seed", low=-1.6, high=-1.2),
-        jd.mean_within(EQUAL, crossings(ds), over="seed", low=0.3, high=0.36),
+        jd.mean_within(POWER, slope, over="seed", low=-1.6, high=-1.35),
+        jd.mean_within(EQUAL, crossings(ds), over="seed", low=0.3, high=0.35),
     ]
 
 
@@ -314,11 +314,11 @@ CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
         title="Trained further on few pairs, a network forgets what it generalised",
-        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
-        statement="A network that has generalised on modular addition, and is trained for 800 more epochs (10,000 at the published "
-        "sizes) on the smallest share of the pairs with weight decay, loses what it learned: its test accuracy falls to at most "
-        ".1 on average, while it still fits its pairs. Without weight decay, or on the largest share of the pairs, it keeps a "
-        "test accuracy of at least .95 in every run.",
+        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
+        statement="A two-layer network with quadratic activation that has generalised on addition modulo 23 from .7 of the "
+        "pairs, and is trained by Adam for 800 more epochs on a tenth of the pairs with weight decay .0005, loses what it "
+        "learned: its test accuracy falls to at most .05 on average, while it still fits its pairs. Without weight decay on "
+        "that tenth, or with it on half of the pairs, it keeps a test accuracy of at least .95 in every run.",
         judge=judge_ungrok,
         controls={
             "shares in reverse order": reverse("measured_continued"),
@@ -333,11 +333,12 @@ CLAIMS = (
     STUDY.claim(
         id="varma.efficiency",
         title="Memorising grows less efficient with the number of pairs",
-        bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
-        statement="Call efficiency the mean margin over the cube of the norm of all weights, after 800 epochs (10,000 at the "
-        "published sizes) with weight decay. That of networks that memorise random labels falls like a power of the number of "
-        "pairs between -1.6 and -1.2, faster than its inverse, and equals that of a network that has learned the table at "
-        "between 0.30 and 0.36 of all pairs.",
+        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
+        statement="Call efficiency the mean margin of the pairs that a two-layer network with quadratic activation is trained "
+        "on, over the cube of the norm of all its weights, after 800 epochs by Adam with weight decay .0005. That of networks "
+        "that memorise random labels for .1 to .5 of the pairs modulo 23 falls on average with a power of their number (by the "
+        "slope of the logarithms) between -1.6 and -1.35, faster than its inverse, and equals that of a network that has "
+        "learned addition from .7 of the pairs at between 0.30 and 0.35 of all pairs.",
         judge=judge_efficiency,
         controls={"shares in reverse order": reverse("memory")},
         rivals={
@@ -351,7 +352,7 @@ CLAIMS = (
         expected="measured",
         statement="The share of pairs at which memorising is as efficient as generalising, compared with two others: the "
         "share above which networks that have generalised keep the table, and the share above which networks from the start "
-        "generalise, both after 800 epochs (10,000 at the published sizes).",
+        "generalise, both after 800 epochs.",
         judge=judge_crossing,
         recorded={LOST: (-0.533, -0.4386, -0.344), LEARNED: (0.127, 0.1532, 0.179)},
         rivals={
@@ -364,19 +365,19 @@ CLAIMS = (
         id="varma.semi",
         title="What networks keep when trained long on a critical share of pairs",
         expected="measured",
-        statement="Does a network that has generalised, and is trained further with weight decay on a share of the pairs "
-        "near the critical one, keep part of what it knows (semi-grokking)? Test accuracy at the end on three shares, and "
-        "what it loses over the last quarter on the middle one. On the middle share neither an accuracy below 1 at the end nor a "
-        "further loss is told apart from nothing being lost.",
+        statement="Does a network that has generalised, and is trained further with weight decay on a share of the pairs near "
+        "the critical one, keep part of what it knows (semi-grokking)? Test accuracy at the end on three shares, and what it "
+        "loses over the last quarter on the middle one, where it ends below 1 and still loses.",
         judge=judge_semi,
         tested=NETWORK + "; {seeds} seeds.",
+        seeds=32,
         quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), others=False),
         paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), others=False),
         recorded={
-            FEWEST: (0.00642, 0.2481, 0.49),
-            BETWEEN: (0.666, 0.8385, 1.02),
-            FALL: (-0.0309, 0.04069, 0.113),
-            MOST: (0.885, 0.9679, 1.06),
+            FEWEST: (0.209, 0.3004, 0.392),
+            BETWEEN: (0.837, 0.8836, 0.93),
+            FALL: (0.0101, 0.02995, 0.0498),
+            MOST: (0.963, 0.9807, 0.999),
         },
         controls={"shares in reverse order": reverse("measured_continued")},
         rivals={

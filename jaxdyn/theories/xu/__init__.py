@@ -6,7 +6,7 @@ THEORY = jd.Theory(
     title="Spectra of updates",
     about=(
         "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
-        "window of updates announces that the network will generalise, for some activations and shares of the data."
+        "window of updates precedes generalisation, or follows it, as sizes, rates, activations and shares of the data have it."
     ),
     setup=(
         "A two-layer network with squares or ReLU learns addition modulo 23 by Adam, with and without weight decay. The "

@@ -149,7 +149,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
         *gates(ds),
         jd.share_within(BEFORE, sooner(on, fired), over="seed", low=0.5),
         jd.share_within(OFF, ever(fires(off)), over="seed", high=0.5),
-        jd.mean_within(AHEAD, ahead(on, fired), over="seed", low=50.0),
+        jd.mean_within(AHEAD, ahead(on, fired), over="seed", low=80.0),
     ]
 
 
@@ -162,7 +162,7 @@ def judge_late(ds: xr.Dataset) -> list[jd.Check]:
         *gates(ds),
         jd.share_within(BEFORE, sooner(on, fired), over="seed", high=0.5),
         jd.share_within(ON, ever(fired), over="seed", low=0.5),
-        jd.mean_within(AHEAD, ahead(on, fired), over="seed", high=-20.0),
+        jd.mean_within(AHEAD, ahead(on, fired), over="seed", high=-80.0),
         jd.at_least("without decay: final test accuracy", off.measured_test.isel(epoch=-1), KNOWN),
     ]
 
@@ -175,6 +175,7 @@ def judge_rise(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     at = fired.clip(max=2 * float(ds.epoch[-1]))
     return [
         *gates(ds),
+        jd.gate("without decay: final test accuracy", off.measured_test.isel(epoch=-1), at_most=KNOWN),
         jd.share_reading(OFF, ever(rises(off)), over="seed"),
         jd.mean_reading(FIRED, at, over="seed"),
         jd.mean_reading(AHEAD, ahead(on, fired), over="seed"),
@@ -187,7 +188,7 @@ def judge_relu(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("final test accuracy", ds.measured_test.isel(epoch=-1), at_least=KNOWN),
         jd.share_within(SHARE_GAP, ever(fires(ds)), over="seed", high=0.5),
-        jd.mean_within(GAP, ds.ratio.sel(after=AFTER).max("end"), over="seed", high=2.0),
+        jd.mean_within(GAP, ds.ratio.sel(after=AFTER).max("end"), over="seed", high=1.7),
     ]
 
 
@@ -235,7 +236,7 @@ STUDY = jd.Study(
     seeds=16,
     paper_seeds=15,
     evidence="network",
-    bounds=jd.tuned(on="0:12", confirmed_on="51000000:51000016"),
+    bounds=jd.tuned(on="0:12", confirmed_on="70000001:70000017"),
     tested="A two-layer network with quadratic activation and {hidden} nodes learns addition modulo {group} from a share "
     "{share} of the pairs by Adam at rate {lr}, {epochs} epochs, with weight decay {decay}; {seeds} seeds. An update is the "
     "change of the first layer in {every} epochs, a window has {window} updates.",
@@ -247,16 +248,18 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="xu.spectral",
-        title="A gap in the spectrum of updates announces generalisation",
-        statement="In small networks that learn modular addition from half of the pairs with weight decay, the second "
-        "singular value of a window of updates exceeds three times the third before the test accuracy reaches .95: in most "
-        "of the networks that generalise, and on average at least 50 epochs before. Without weight decay most networks never "
-        "show this gap. At the published sizes this does not hold: there the gap is present from the first window on, with "
-        "decay and without (study: refuted).",
+        title="With half of the pairs known, a spectral gap precedes generalisation",
+        statement="In two-layer networks of 128 nodes with quadratic activation that learn addition modulo 23 from half of the "
+        "pairs by Adam at rate .01 with weight decay .0005, the second singular value of the updates of the first layer in ten "
+        "times 5 epochs exceeds three times the third before the test accuracy reaches .95: in most of the networks that "
+        "generalise, and on average at least 80 epochs before. Without weight decay most networks never show this gap. At the "
+        "published sizes this does not hold: there the gap is present from the first window on, with decay and without (study: "
+        "refuted).",
         decides={"never": (OFF, "updates with and without decay exchanged")},
         judge=judge,
         controls={
             "updates with and without decay exchanged": exchanged,
+            "0.6 of the pairs instead of half": jd.Control({"share": 0.6}, every_seed=True),
             "watching updates that shrink to a third": instead(lambda ds: ds["size"].isel(end=0, drop=True) / ds["size"]),
             "watching the gap after the first value": instead(lambda ds: ds.ratio.sel(after=1, drop=True)),
             "watching the gap after the third value": instead(lambda ds: ds.ratio.sel(after=3, drop=True)),
@@ -271,10 +274,10 @@ CLAIMS = (
         id="xu.rise",
         title="How often the published detector fires, with weight decay and without",
         statement="The published detector fires when the logarithm of the ratio of the second to the third eigenvalue of a "
-        "window of updates has risen by 1 within 25 epochs. In how many small networks without weight decay, none of which "
-        "generalises, does it fire; with decay, at which epoch does it fire, and how long before the test accuracy is .95? At the "
-        "published sizes (study) it fires at epoch 173 with decay, 44 epochs after the test accuracy is .95, and in 2 of "
-        "15 networks without.",
+        "window of updates has risen by 1 within 25 epochs. In how many of the networks of `xu.spectral` without weight decay, "
+        "none of which generalises, does it fire; with decay, at which epoch does it fire, and how long before the test "
+        "accuracy is .95? At the published sizes (study) it fires at epoch 173 with decay, 44 epochs after the test accuracy is "
+        ".95, and in 2 of 15 networks without.",
         expected="measured",
         judge=judge_rise,
         rivals={
@@ -290,10 +293,12 @@ CLAIMS = (
         title="With most pairs known, the gap opens after generalisation",
         quick=GRID.replace(share=0.8),
         paper=PAPER_GRID.replace(share=0.8),
-        statement="Small networks that learn modular addition from 0.8 of the pairs with weight decay generalise before the "
-        "second singular value of a window of updates exceeds three times the third: most show this gap, most of them later "
-        "than a test accuracy of .95, and on average at least 20 epochs later. They generalise without weight decay, too. At "
-        "the published sizes this does not hold: there the gap is present from the first window on (study: refuted).",
+        holds={"share": (0.8, 0.9)},
+        statement="Two-layer networks of 128 nodes with quadratic activation that learn addition modulo 23 from 0.8 to 0.9 of the "
+        "pairs by Adam at rate .01 with weight decay .0005 generalise before the second singular value of the updates of the "
+        "first layer in ten times 5 epochs exceeds three times the third: most show this gap, most of them later than a test "
+        "accuracy of .95, and on average at least 80 epochs later. They generalise without weight decay, too. At the published "
+        "sizes this does not hold: there the gap is present from the first window on (study: refuted).",
         judge=judge_late,
         controls={
             "half of the pairs": jd.Control({"share": 0.5}, every_seed=True),
@@ -312,10 +317,11 @@ CLAIMS = (
         tested="A two-layer network with ReLU and {hidden} nodes learns addition modulo {group} from a share {share} of the "
         "pairs by Adam at rate {lr}, {epochs} epochs, with weight decay {decay}; {seeds} seeds. An update is the change of "
         "the first layer in {every} epochs, a window has {window} updates.",
-        statement="Small networks with ReLU that generalise on modular addition do so without the gap of quadratic networks: "
-        "in most of them the second singular value of a window of updates never exceeds three times the third, and the "
-        "largest ratio of the two is at most 2 on average. The study at the published sizes is inconclusive: networks with "
-        "ReLU do not generalise there.",
+        statement="Two-layer networks of 128 nodes with ReLU that learn addition modulo 23 from 0.8 of the pairs by Adam at "
+        "rate .01 with weight decay .0005 generalise without the gap of quadratic networks: in most of them the second singular "
+        "value of the updates of the first layer in ten times 5 epochs never exceeds three times the third, and the largest "
+        "ratio of the two is at most 1.7 on average. The study at the published sizes is inconclusive: networks with ReLU do "
+        "not generalise from the 40% of the pairs there.",
         decides={"never": (SHARE_GAP, "the activation plays no part: the gap opens")},
         judge=judge_relu,
         controls={
