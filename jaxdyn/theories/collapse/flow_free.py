@@ -243,11 +243,12 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"with classes of one size, if features move as many times as fast as the classifier as there are features, the features of a "
-    r"class coincide, all pairs of centred class means of K classes have the cosine $-1/(K-1)$, classifier and class means agree, "
-    r"each over its norm, the right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$ with the weight decay "
-    r"$\lambda$, class means and rows of the classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each "
-    r"to $10^{-4}$."
+    r"with $K$ classes of one size in at least $K - 1$ dimensions, whose loss is the mean cross-entropy of the logits $Wh_i$ plus "
+    r"$\frac\lambda2\bigl(\|W\|^2 + \sum_k \operatorname{mean}_{i \in k}\|h_i\|^2\bigr)$ with $\lambda < 1/K$, if features $h_i$ "
+    r"move as many times as fast as the classifier $W$ as there are features, the features of a class coincide, all pairs of "
+    r"centred class means have the cosine $-1/(K-1)$, classifier and class means agree, each over its norm, the right logit "
+    r"exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the classifier have the squared length "
+    r"$c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
@@ -265,7 +266,7 @@ CLAIMS = (
         id="collapse.flow",
         title="Gradient flow of free features ends at a simplex, as derived",
         statement=f"At time 3000 of gradient flow in the unconstrained-features model {END}",
-        holds={"decay": (0.005, 0.05)},
+        holds={"decay": (0.005, 0.05), "dim": (9.0, 12.0)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         judge=judge,
         controls=BREACHES | {"classes scattered as at t = 10": stopped("")},
@@ -276,7 +277,7 @@ CLAIMS = (
         title="Gradient descent on free features ends at a simplex, as derived",
         tested=TESTED.replace("TRAINING", "{steps} steps of gradient descent at rate {lr}"),
         statement=f"After 6000 steps of gradient descent at rate 0.5 in the unconstrained-features model {END}",
-        holds={"decay": (0.005, 0.05)},
+        holds={"decay": (0.005, 0.05), "dim": (9.0, 12.0)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         evidence="network",
         judge=judge_descent,

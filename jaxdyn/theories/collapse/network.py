@@ -199,8 +199,9 @@ CLAIMS = (
         "descent at rate {lr} with momentum 0.9 and weight decay {decay}, on {each} handwritten digits a class, {classes} "
         "classes; {seeds} seeds.",
         statement="How large is the scatter of the last hidden layer within classes over that between them, how far are cosines "
-        "of centred class means of K classes from -1/(K - 1), and how far is the classifier from the class means, at the end of "
-        "training?",
+        "of centred class means of K classes from -1/(K - 1), and how far is the classifier from the class means, both centred "
+        "and over their norms, "
+        "at the end of training?",
         expected="measured",
         judge=judge,
         recorded={

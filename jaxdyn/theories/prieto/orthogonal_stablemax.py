@@ -25,7 +25,7 @@ def judge_orthogonal(ds: xr.Dataset) -> list[jd.Check]:
     rest = ds.measured_test.sel(projection=list(OTHERS))
     return [
         jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=0.99),
-        jd.mean_within(ORTHOGONAL, ratio.sel(projection="weights"), over="seed", low=0.7, high=1.1),
+        jd.mean_within(ORTHOGONAL, ratio.sel(projection="weights"), over="seed", low=0.85, high=1.1),
         jd.mean_within(REST, rest, over="seed", high=0.02),
     ]
 
@@ -100,10 +100,12 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.orthogonal",
         title="Gradients orthogonal to the weights generalise without weight decay",
-        bounds=jd.tuned(on="0:10", confirmed_on="8000:8010"),
-        statement="Networks trained by Adam without weight decay generalise if every matrix's gradient is made orthogonal to "
-        "it and rescaled to its norm: on average at least 70% of the unseen sums are right, where at most 2% are with plain "
-        "gradients, or with gradients orthogonal to a random matrix.",
+        bounds=jd.tuned(on="0:10", confirmed_on="70000001:70000011"),
+        statement="Networks trained by Adam without weight decay on 70% of the sums modulo 23 for 200 steps (on 40% of those "
+        "modulo "
+        "113 for 300 at the paper's size) generalise if every matrix's gradient is made orthogonal to it and rescaled to its norm: "
+        "on average at least 85% of the unseen sums are right, where at most 2% are with plain gradients, or with gradients "
+        "orthogonal to a random matrix.",
         judge=judge_orthogonal,
         controls={"gradients exchanged": jd.rolled(measured_test="projection")},
         rivals={"the projection plays no part": jd.off({ORTHOGONAL: plain}), "chance": jd.swap(predicted_test="chance")},

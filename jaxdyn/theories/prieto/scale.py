@@ -114,7 +114,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.scale",
-        title="Networks without biases scale like the cube of their weights",
+        title="Logits of three matrices without biases scale like the weights' cube",
         bounds="derived: float64 rounding of sums of some hundred terms",
         statement="For random networks of three matrices with ReLU and without biases, on the cross-entropy $\\ell$ after "
         "the softmax or StableMax, the inner product of each of the matrices with the loss's gradient by it is the mean over "
