@@ -222,9 +222,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 TESTED = (
-    "TRAINING from a random start, with features as free parameters: K = {classes} classes of {each} features in {dim} "
-    "dimensions, "
-    r"cross-entropy, weight decay $\lambda$ = {decay} on features and classifier; {seeds} seeds."
+    r"TRAINING from a random start, with features as free parameters: K = {classes} classes of {each} features in {dim} "
+    r"dimensions, cross-entropy, weight decay $\lambda$ = {decay} on features and classifier; {seeds} seeds."
 )
 # weights are not all zero, and classes are equally heavy
 ALL = (jd.below("threshold", 1.0), jd.above("imbalance", 0.99), jd.below("imbalance", 1.01))
@@ -246,9 +245,9 @@ END = (
     r"with $K$ classes of one size in at least $K - 1$ dimensions, whose loss is the mean cross-entropy of the logits $Wh_i$ plus "
     r"$\frac\lambda2\bigl(\|W\|^2 + \sum_k \operatorname{mean}_{i \in k}\|h_i\|^2\bigr)$ with $\lambda < 1/K$, if features $h_i$ "
     r"move as many times as fast as the classifier $W$ as there are features, the features of a class coincide, all pairs of "
-    r"centred class means have the cosine $-1/(K-1)$, classifier and class means agree, each over its norm, the right logit "
-    r"exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the classifier have the squared length "
-    r"$c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
+    r"centred class means have the cosine $-1/(K-1)$, classifier and class means, centred and over their norms, agree, the right "
+    r"logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the classifier have the squared "
+    r"length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
@@ -286,11 +285,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="collapse.narrow",
-        title="Twice as many class means as dimensions form a cross-polytope",
+        title="Ten class means in five dimensions form a cross-polytope",
         statement="With twice as many classes as dimensions, 10 in 5, and as many features in each, a simplex of the class means "
-        "has no room, and gradient flow to time 3000 in the unconstrained-features model, at weight decay .01, ends with them at "
-        "the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the "
-        "least -1, to $10^{-4}$.",
+        "has no room, and gradient flow to time 3000 of the loss of `collapse.flow`, at weight decay $\\lambda$ = .01, ends with "
+        "them at the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and "
+        "the least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,

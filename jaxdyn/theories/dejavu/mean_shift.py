@@ -93,13 +93,12 @@ CLAIMS = (
     ).claim(
         id="dejavu.mean_shift",
         title="One step of attention contracts each cloud of tokens to its mean",
-        statement=r"One step of softmax attention with keys, queries and values equal to the tokens and the inverse "
-        r"temperature $\beta$, on two Gaussian clouds of 512 tokens each in the plane, with means $\pm\mu$, multiplies deviations "
-        r"from a cloud's mean "
-        r"by $\beta\sigma^2$ and the mean by $1 + \beta\sigma^2$, where $\sigma$ is the clouds' standard deviation: to 10% and "
-        r"0.5%, "
-        r"on average over draws, for $\beta$ of .7 to 1.4, $\sigma$ of .125 to .25 and $|\mu|$ of 2.75 to 3.25. (Closer clouds see "
-        "each other; farther ones have too few tokens where the weights are largest. Attention on random tokens, nothing learned.)",
+        statement=r"One step of softmax attention with keys, queries and values equal to the tokens and the inverse temperature "
+        r"$\beta$, on two Gaussian clouds of 512 tokens each in the plane, with means $\pm\mu$, multiplies deviations from a "
+        r"cloud's mean by $\beta\sigma^2$ and the mean by $1 + \beta\sigma^2$, where $\sigma$ is the clouds' standard deviation: "
+        r"to 10% and 0.5%, on average over draws, for $\beta$ of .7 to 1.4, $\sigma$ of .125 to .25 and $|\mu|$ of 2.75 to 3.25. "
+        r"(Closer clouds see each other; farther ones have too few tokens where the weights are largest. Attention on random "
+        r"tokens, nothing learned.)",
         tested=r"Two clouds of {tokens} tokens in the plane with standard deviation {sigma} and centres at distance {distance} "
         r"from the origin on opposite sides, $\beta$ = {beta}; {seeds} seeds.",
         bounds=jd.tuned(on="0:64", confirmed_on="70000001:70000065"),

@@ -46,7 +46,7 @@ def judge_regular(ds: xr.Dataset) -> list[jd.Check]:
     change = ds.measured_test - plain
     return [
         jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
-        jd.mean_within("change of test accuracy", change, over=over(ds, "decay", "noise"), low=-0.05, high=0.05),
+        jd.mean_within("change of test accuracy", change, over=over(ds, "decay", "noise"), low=-0.03, high=0.03),
     ]
 
 
@@ -104,8 +104,7 @@ STUDY = jd.Study(
     "on {images} handwritten digits; {seeds} seeds. Test images have their true labels.",
     plot=plot,
     caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one "
-    "point a "
-    "run (dotted: chance).",
+    "point a run (dotted: chance).",
 )
 
 NARROW = {"4 hidden units": jd.Control({"active": 4.0}, breaks="training labels right")}
@@ -116,10 +115,9 @@ CLAIMS = (
         talks=("training:memo-table",),
         title="A network fits random labels and knows nothing of new images",
         paper_seeds=24,
-        statement="A perceptron of 128 units ends 200 steps of Adam on 300 digits with random labels (512 units, 1000 steps and "
-        "1297 "
-        "digits at the larger size) with at least 99% of these labels right; its accuracy on the true labels of other digits is, "
-        "on average over runs, between 6% and 14%, where chance is 10%.",
+        statement="A perceptron with one hidden layer of 128 units ends 200 steps of Adam at rate .003 on 300 digits with random "
+        "labels (512 units, 1000 steps at .001 and 1297 digits at the larger size) with at least 99% of these labels right; its "
+        "accuracy on the true labels of other digits is, on average over runs, between 6% and 14%, where chance is 10%.",
         seeds=10,
         bounds=jd.tuned(on="7000000:7000008", confirmed_on="7200000:7200010"),
         judge=judge_random,
@@ -130,11 +128,10 @@ CLAIMS = (
         id="memo.corruption_curve",
         talks=("training:memo-bound",),
         title="The more labels are random, the less a network knows of new images",
-        statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron of 128 units ends 200 "
-        "steps "
-        "of Adam on 300 digits (512 units, 1000 steps and 1297 digits at the larger size) with at least 99% of its training labels "
-        "right, whatever the share; its accuracy on the true labels of other digits falls from each share to the next by more "
-        "than 2 percentage points, on average over runs.",
+        statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron with one hidden layer of "
+        "128 units ends 200 steps of Adam at rate .003 on 300 digits (512 units, 1000 steps at .001 and 1297 digits at the larger "
+        "size) with at least 99% of its training labels right, whatever the share; its accuracy on the true labels of other "
+        "digits falls from each share to the next by more than 2 percentage points, on average over runs.",
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
@@ -149,11 +146,10 @@ CLAIMS = (
         talks=("training:memo-regularisation",),
         title="Without regularisation a network knows new images almost as well",
         statement="With decoupled weight decay of 1 (times the rate), with fresh noise of half the pixels' standard deviation on "
-        "the "
-        "images in each step, with both, and with neither, a perceptron of 128 units has after 200 steps of Adam on 300 digits "
-        "(512 "
-        "units, 1000 steps and 1297 digits at the larger size) at least 99% of its training labels right. Its test accuracy with "
-        "any of these regularisers differs by less than 5 percentage points from that without, on average over runs.",
+        "the images in each step, with both, and with neither, a perceptron with one hidden layer of 128 units has after 200 "
+        "steps of Adam at rate .003 on 300 digits (512 units, 1000 steps at .001 and 1297 digits at the larger size) at least 99% "
+        "of its training labels right. Its test accuracy with any of these regularisers differs by less than 3 percentage points "
+        "from that without, on average over runs.",
         tested="As for memo.random_labels, with true labels, weight decay {decay} and noise of standard deviation {noise} on "
         "pixels of standard deviation 1; {seeds} seeds.",
         quick=jd.grid(Memory, decay=[0.0, 1.0], noise=[0.0, 0.5]),

@@ -296,7 +296,7 @@ CLAIMS = (
         statement=f"When the parametric fit of exact losses {LAW} sums Huber's losses and L-BFGS has its default tolerances, "
         r"for which share of laws is the exponent $a = \beta/(\alpha+\beta)$ off by more than 0.001?",
         quick=jd.grid(Exact, stops="default"),
-        seeds=16,
+        seeds=48,
         expected="measured",
         recorded={
             "share of laws with an exponent off by more than 0.001": (0.505, 0.75, 0.899),

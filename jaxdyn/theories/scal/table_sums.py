@@ -89,9 +89,8 @@ CLAIMS = (
         id="scal.table_sums",
         title="The parametric fit's printed ranges allow no pair that adds up to one",
         statement="If a budget $C = 6ND$ for $N$ weights and $D$ tokens is spent whole, the exponents of size and tokens add up "
-        "to 1. The printed ones do in all "
-        "four rows, and so may those of the first two approaches within their ranges; but 0.454 to 0.455 and 0.542 to 0.543, the "
-        "ranges of the parametric fit, leave sums of at most 0.999, rounding included.",
+        "to 1. The printed ones do in all four rows, and so may those of the first two approaches within their ranges; but 0.454 "
+        "to 0.455 and 0.542 to 0.543, the ranges of the parametric fit, leave sums of at most 0.999, rounding included.",
         judge=judge,
         talks=("grokking:scal-table-ranges",),
         controls={

@@ -290,10 +290,9 @@ CLAIMS = (
         id="dejavu.cos_layers",
         title="How slowly residual streams change from block to block",
         statement=r"How slowly do residual streams of small trained ReLU decoders change? The readings are the cosine of a stream "
-        r"and the next one across "
-        r"attention and MLP of each layer, and, in the first layer, the share of tokens for which the change is larger than the "
-        r"stream, so that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the change over that of the stream, "
-        "says nothing.",
+        r"and the next one across attention and MLP of each layer, and, in the first layer, the share of tokens for which the "
+        r"change is larger than the stream, so that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the "
+        r"change over that of the stream, says nothing.",
         expected="measured",
         judge=judge_cosines,
         recorded=FOUND_COSINES,
@@ -307,7 +306,6 @@ CLAIMS = (
         },
         plot=plot_cosines,
         caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; one point per run, "
-        "layer "
-        "and half of a block.",
+        "layer and half of a block.",
     ),
 )
