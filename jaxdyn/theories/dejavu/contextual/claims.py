@@ -212,7 +212,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Parts),
     paper=jd.grid(Parts, width=128, hidden=512, layers=4, length=64, batch=32, steps=3000, fitted=128, fits=1000, texts=64),
-    seeds=8,
+    seeds=24,
     paper_seeds=8,
     evidence="network",
     source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
@@ -243,7 +243,7 @@ CLAIMS = (
         "runs for half, and by at least 0.05 in every run for a quarter and a tenth. On average over runs the loss rises by at "
         "most 0.02 nats with each token's own quarter of the units, and where each token has a tenth, a text uses at least 5 "
         "times as many units as one of its tokens.",
-        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
+        bounds=jd.tuned(on="0:24", confirmed_on="70000001:70000025"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": jd.off(UNCHANGING)},
@@ -279,7 +279,7 @@ CLAIMS = (
         "or a tenth do.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
-        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
+        bounds=jd.tuned(on="0:24", confirmed_on="70000001:70000025"),
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": jd.off(FREQUENT)},
