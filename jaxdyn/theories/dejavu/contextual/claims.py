@@ -33,7 +33,7 @@ COLORS = {
 }
 STATIC = ("mean", "frequency")
 NAMES = {"attention": "attention", "mlp": "MLP"}
-HALF, FEWER = 0.03, 0.05  # nats a byte that better choices save, with half of the units and with fewer
+HALF, FEWER, FORESEEN = 0.03, 0.05, 0.02  # nats a byte that better choices save: half of the units; fewer; fewer, foreseen
 PLACES = (("attention", 0), ("mlp", 0), ("attention", 1), ("mlp", 1))
 
 
@@ -51,12 +51,12 @@ def static(ds: xr.Dataset) -> xr.DataArray:
     return ds.measured_units.sel(mode=list(STATIC)).min("mode")
 
 
-def better(name: str, saved: xr.DataArray) -> list[jd.Check]:
+def better(name: str, saved: xr.DataArray, least: float) -> list[jd.Check]:
     """Nats a byte that are saved: on average with half of the units, where little is saved; in every run with fewer."""
     half, fewer = saved.sel(share=SHARES[0], drop=True), saved.sel(share=list(SHARES[1:]))
     return [
         jd.mean_within(f"loss, {name}, half of the units", half, over="seed", low=HALF),
-        jd.at_least(f"loss, {name}, a quarter and a tenth, every run", fewer, FEWER),
+        jd.at_least(f"loss, {name}, a quarter and a tenth, every run", fewer, least),
     ]
 
 
@@ -67,7 +67,7 @@ def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
     quarter, union = (own - ds.whole).sel(share=0.25), ds.measured_union.sel(share=0.1)
     return [
         *trained(ds),
-        *better("static units minus each token's own", static(ds) - own),
+        *better("static units minus each token's own", static(ds) - own, FEWER),
         jd.mean_within("loss, a quarter of the units, each token's own, minus the whole", quarter, over="seed", high=0.02),
         jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=5),
     ]
@@ -101,7 +101,7 @@ def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
         more = recall.sel(predictor=source, drop=True) - recall.sel(predictor="frequency", drop=True)
         saved = static(ds) - units.sel(mode=source, drop=True)
         recalled = jd.mean_within(f"recall, foreseen from the {source} MLP minus the most frequent", more, over="seed", low=0.15)
-        checks += [recalled, *better(f"static units minus those foreseen from the {source} MLP", saved)]
+        checks += [recalled, *better(f"static units minus those foreseen from the {source} MLP", saved, FORESEEN)]
     return checks
 
 
@@ -218,20 +218,20 @@ STUDY = jd.Study(
     source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
 )
 FOUND_HEADS = {
-    "loss, static heads minus each token's own, 50%": (-0.0248, 0.0535, 0.132),
-    "loss, static heads minus each token's own, 25%": (-0.0389, 0.08088, 0.201),
-    "loss, random heads minus each token's own, 50%": (0.00184, 0.06983, 0.138),
-    "loss, random heads minus each token's own, 25%": (-0.00889, 0.09201, 0.193),
-    "loss, each token's own heads minus the whole, 50%": (0.00898, 0.04056, 0.0722),
-    "loss, each token's own heads minus the whole, 25%": (0.0625, 0.1135, 0.165),
+    "loss, static heads minus each token's own, 50%": (0.0309, 0.06173, 0.0926),
+    "loss, static heads minus each token's own, 25%": (0.0547, 0.1007, 0.147),
+    "loss, random heads minus each token's own, 50%": (0.0629, 0.08185, 0.101),
+    "loss, random heads minus each token's own, 25%": (0.0819, 0.1161, 0.151),
+    "loss, each token's own heads minus the whole, 50%": (0.0254, 0.03407, 0.0427),
+    "loss, each token's own heads minus the whole, 25%": (0.0839, 0.1063, 0.129),
 }
 FOUND_COSINES = {
-    "cosine across attention 1": (0.829, 0.8569, 0.884),
-    "share of tokens without a bound, attention 1": (0.0626, 0.1399, 0.218),
-    "cosine across MLP 1": (0.436, 0.5053, 0.575),
-    "share of tokens without a bound, MLP 1": (0.85, 0.9319, 1),
-    "cosine across attention 2": (0.948, 0.9679, 0.988),
-    "cosine across MLP 2": (0.939, 0.9666, 0.995),
+    "cosine across attention 1": (0.838, 0.8543, 0.87),
+    "share of tokens without a bound, attention 1": (0.0788, 0.1288, 0.179),
+    "cosine across MLP 1": (0.482, 0.5133, 0.545),
+    "share of tokens without a bound, MLP 1": (0.909, 0.9462, 0.984),
+    "cosine across attention 2": (0.962, 0.9707, 0.979),
+    "cosine across MLP 2": (0.957, 0.9673, 0.978),
 }
 CLAIMS = (
     STUDY.claim(
@@ -243,7 +243,7 @@ CLAIMS = (
         "runs for half, and by at least 0.05 in every run for a quarter and a tenth. On average over runs the loss rises by at "
         "most 0.02 nats with each token's own quarter of the units, and where each token has a tenth, a text uses at least 5 "
         "times as many units as one of its tokens.",
-        bounds=jd.tuned(on="0:24", confirmed_on="70000001:70000025"),
+        bounds=jd.tuned(on="0:24", confirmed_on="71000001:71000025"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": jd.off(UNCHANGING)},
@@ -254,10 +254,9 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_heads",
         title="What it costs to run half or a quarter of the attention heads",
-        statement="What does it cost a trained decoder to run two of the four heads of every layer, or one: those that write "
-        "most for each token, those that write most on average over tokens, or random ones? (On eight seeds the interval of the "
-        "difference between heads chosen for each token and on average includes zero, and allows .13 nats per byte for two heads "
-        "and .2 for one.)",
+        statement="What does it cost a trained decoder to run two of the four heads of every layer, or one: those that write most "
+        "for each token, those that write most on average over tokens, or random ones? (On 24 seeds heads chosen for each token "
+        "cost less than those chosen on average.)",
         expected="measured",
         judge=judge_heads,
         recorded=FOUND_HEADS,
@@ -275,11 +274,11 @@ CLAIMS = (
         "input of the MLP before. In decoders of two layers of width 32 with MLPs of 128 units, trained for 240 steps, they name "
         "at least 15 percentage points more of these units than the most frequent units do, on average over runs. The units that "
         "they name give a lower loss than the better of two common sets of units (largest on average, or most frequent): by at "
-        "least 0.03 nats per byte on average over runs if half of the units run, and by at least 0.05 in every run if a quarter "
+        "least 0.03 nats per byte on average over runs if half of the units run, and by at least 0.02 in every run if a quarter "
         "or a tenth do.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
-        bounds=jd.tuned(on="0:24", confirmed_on="70000001:70000025"),
+        bounds=jd.tuned(on="0:24", confirmed_on="71000001:71000025"),
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": jd.off(FREQUENT)},
