@@ -179,9 +179,9 @@ def test_curve():
 
 
 def test_regularisers():
-    ds = random_labels_made([[0.95, 0.97], [0.95, 0.97]], decay=(0.0, 0.1), noise=(0.0, 0.5))
+    ds = random_labels_made([[0.95, 0.96], [0.95, 0.96]], decay=(0.0, 1.0), noise=(0.0, 0.5))
     assert passed(random_labels.judge_regular(ds)) == [True, True]
-    assert random_labels.above_chance(ds) == pytest.approx(0.87, abs=0.01)
+    assert random_labels.above_chance(ds) == pytest.approx(0.86, abs=0.01)
 
 
 # Short training on digits.

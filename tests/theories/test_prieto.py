@@ -186,6 +186,8 @@ def lawful():
                 "predicted_zeros": (("seed", "record", "bits"), zeros),
                 "most": (("seed", "record", "bits"), np.minimum(zeros + 0.02, 1)),
                 "underflow": (("seed", "record", "bits"), 0 * zeros),
+                "coarse_least": (("seed", "record", "bits"), np.concatenate([zeros[:, 1:], zeros[:, -1:]], 1)),
+                "coarse_most": (("seed", "record", "bits"), np.concatenate([zeros[:, 1:], zeros[:, -1:]], 1)),
                 "loss_curve": (("seed", "record"), curve),
                 "train_curve": (("seed", "record"), np.ones((seeds, records))),
                 "cosine_curve": (("seed", "record"), cosine),
@@ -224,6 +226,8 @@ def test_collapse_holds_on_lawful_data_and_rejects_others(lawful):
     loose = "largest share - share of zeros, mean over records"
     bounds = {c.name: c.bound for c in collapse_topic.judge_collapse(ds)}
     never, underflow, right = (rejected(rival, ds, bounds) for rival in COLLAPSE.rivals.values())
+    stored = COLLAPSE.controls["without the bit that is not stored"].breach
+    assert wrong <= failed(collapse_topic.judge_collapse, stored(ds))
     assert never == wrong | {"share of zeros at the end"}
     assert underflow == wrong
     assert right == wrong | {loose}

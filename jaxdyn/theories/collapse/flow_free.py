@@ -222,9 +222,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 TESTED = (
-    "TRAINING from a random start, with features as free parameters: K = {classes} classes of {each} features in {dim} "
-    "dimensions, "
-    r"cross-entropy, weight decay $\lambda$ = {decay} on features and classifier; {seeds} seeds."
+    r"TRAINING from a random start, with features as free parameters: K = {classes} classes of {each} features in {dim} "
+    r"dimensions, cross-entropy, weight decay $\lambda$ = {decay} on features and classifier; {seeds} seeds."
 )
 # weights are not all zero, and classes are equally heavy
 ALL = (jd.below("threshold", 1.0), jd.above("imbalance", 0.99), jd.below("imbalance", 1.01))
@@ -243,11 +242,12 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"with classes of one size, if features move as many times as fast as the classifier as there are features, the features of a "
-    r"class coincide, all pairs of centred class means of K classes have the cosine $-1/(K-1)$, classifier and class means agree, "
-    r"each over its norm, the right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$ with the weight decay "
-    r"$\lambda$, class means and rows of the classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each "
-    r"to $10^{-4}$."
+    r"with $K$ classes of one size in at least $K - 1$ dimensions, whose loss is the mean cross-entropy of the logits $Wh_i$ plus "
+    r"$\frac\lambda2\bigl(\|W\|^2 + \sum_k \operatorname{mean}_{i \in k}\|h_i\|^2\bigr)$ with $\lambda < 1/K$, if features $h_i$ "
+    r"move as many times as fast as the classifier $W$ as there are features, the features of a class coincide, all pairs of "
+    r"centred class means have the cosine $-1/(K-1)$, classifier and class means, centred and over their norms, agree, the right "
+    r"logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the classifier have the squared "
+    r"length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},
@@ -265,7 +265,7 @@ CLAIMS = (
         id="collapse.flow",
         title="Gradient flow of free features ends at a simplex, as derived",
         statement=f"At time 3000 of gradient flow in the unconstrained-features model {END}",
-        holds={"decay": (0.005, 0.05)},
+        holds={"decay": (0.005, 0.05), "dim": (9.0, 12.0)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         judge=judge,
         controls=BREACHES | {"classes scattered as at t = 10": stopped("")},
@@ -276,7 +276,7 @@ CLAIMS = (
         title="Gradient descent on free features ends at a simplex, as derived",
         tested=TESTED.replace("TRAINING", "{steps} steps of gradient descent at rate {lr}"),
         statement=f"After 6000 steps of gradient descent at rate 0.5 in the unconstrained-features model {END}",
-        holds={"decay": (0.005, 0.05)},
+        holds={"decay": (0.005, 0.05), "dim": (9.0, 12.0)},
         decides={"minimum": ("loss minus its minimum", "no room for a simplex of 10 classes: 5 dimensions")},
         evidence="network",
         judge=judge_descent,
@@ -285,11 +285,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="collapse.narrow",
-        title="Twice as many class means as dimensions form a cross-polytope",
+        title="Ten class means in five dimensions form a cross-polytope",
         statement="With twice as many classes as dimensions, 10 in 5, and as many features in each, a simplex of the class means "
-        "has no room, and gradient flow to time 3000 in the unconstrained-features model, at weight decay .01, ends with them at "
-        "the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and the "
-        "least -1, to $10^{-4}$.",
+        "has no room, and gradient flow to time 3000 of the loss of `collapse.flow`, at weight decay $\\lambda$ = .01, ends with "
+        "them at the corners of a cross-polytope, $\\pm$ orthogonal axes: the largest cosine of two centred class means is 0 and "
+        "the least -1, to $10^{-4}$.",
         bounds=jd.tuned(on="0:8", confirmed_on="52000000:52000008"),
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
         judge=judge_crosses,

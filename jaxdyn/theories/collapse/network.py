@@ -187,11 +187,9 @@ CLAIMS = (
         evidence="network",
         source="arXiv:2008.08186 (there deep networks on seven data sets); sizes ours",
         plot=plot,
-        caption="Scatter of the last hidden layer within classes over that between them, least and largest cosine of two "
-        "centred class "
-        "means (dotted: -1/(K - 1)) and distance of the classifier from the class means along training: median and central 90% "
-        "of the "
-        "runs.",
+        caption="Scatter of the last hidden layer within classes over that between them, least and largest cosine of two centred "
+        "class means (dotted: -1/(K - 1)) and distance of the classifier from the class means along training: median and central "
+        "90% of the runs.",
     ).claim(
         id="collapse.network",
         title="How far the last hidden layer of a perceptron collapses on digits",
@@ -199,8 +197,8 @@ CLAIMS = (
         "descent at rate {lr} with momentum 0.9 and weight decay {decay}, on {each} handwritten digits a class, {classes} "
         "classes; {seeds} seeds.",
         statement="How large is the scatter of the last hidden layer within classes over that between them, how far are cosines "
-        "of centred class means of K classes from -1/(K - 1), and how far is the classifier from the class means, at the end of "
-        "training?",
+        "of centred class means of K classes from -1/(K - 1), and how far is the classifier from the class means, both centred "
+        "and over their norms, at the end of training?",
         expected="measured",
         judge=judge,
         recorded={

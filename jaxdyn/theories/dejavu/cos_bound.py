@@ -88,7 +88,7 @@ CLAIMS = (
         source="derived; the question: arXiv:2310.17157, section 4.3 (slowly changing embeddings)",
     ).claim(
         id="dejavu.cos_bound",
-        title="A residual stream turns by a bounded angle if the change is small",
+        title="A stream turns by a bounded angle if the change is smaller than it",
         statement=r"A residual stream $x$ and the next one, $x + F$ with $\rho = \|F\| / \|x\| < 1$, have the cosine $(1 + \rho "
         r"c) / \sqrt{1 + 2\rho c + \rho^2}$, where $c$ is the cosine of $x$ and $F$. It is at least $\sqrt{1 - \rho^2}$, with "
         r"equality at $c = -\rho$. (An identity of vectors.)",

@@ -15,6 +15,11 @@ from jaxdyn.theories.gromov import model
 from jaxdyn.theories.gromov.dynamics import margins, waves
 
 OFFSETS = (1, 2, 3, 4, 5)  # of the wrong classes whose margins are recorded
+NETWORK = (
+    r"network constructed for addition modulo $M$, prime to 6, whose nodes $(\cos(\theta a + \varphi) + \cos(\theta b + "
+    r"\psi))^2\cos(\theta c + \varphi + \psi)$ for the class $c$ of operands $a$ and $b$ have random phases $\varphi, \psi$ and "
+    r"random frequencies $\theta$, multiples of $2\pi/M$"
+)
 FREE = {"output phases of their own": {"top": "free"}}  # the control of every claim on the construction
 
 

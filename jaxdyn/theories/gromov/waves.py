@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.gromov.constructed import FREE, STUDY
+from jaxdyn.theories.gromov.constructed import FREE, NETWORK, STUDY
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -25,9 +25,10 @@ CLAIMS = (
     STUDY.claim(
         id="gromov.waves",
         title="A construction's logits are sums of nine waves for each node",
-        statement=r"The logits of the constructed network for the class $c$ of operands $a$ and $b$ are sums of nine cosine "
-        r"waves for each hidden node of frequency $\theta$, of which $\frac12\cos\theta(a+b-c)$ is free of the random "
-        r"phases: an identity, to rounding.",
+        statement=rf"The logits of the {NETWORK}, are sums of nine cosine waves for each node, of which "
+        r"$\frac12\cos\theta(a+b-c)$ is free of the random phases: an identity, to rounding.",
+        tested="The first {step} nodes of the network for the smallest of the moduli {moduli}, on all pairs of operands and "
+        "all classes; {seeds} seeds. Nothing is trained.",
         source="arXiv:2301.02679, equation 11",
         judge=judge,
         bounds="derived: float64 rounding of sums of nine waves for each node",

@@ -22,7 +22,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ratio = times.sel(condition="random labels") - times.sel(condition="true")
     return [
         jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
-        jd.mean_within("log of steps with random labels over steps with true ones", ratio, over=over, low=0.5, high=1.6),
+        jd.mean_within("log of steps with random labels over steps with true ones", ratio, over=over, low=0.6, high=1.5),
     ]
 
 
@@ -92,18 +92,17 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Memory, condition=list(CONDITIONS)),
     paper=jd.grid(Memory, condition=list(CONDITIONS), **FULL),
-    seeds=8,
+    seeds=16,
     paper_seeds=8,
     evidence="network",
     source="arXiv:1611.03530, section 2 and Figure 1 (there on CIFAR-10); sizes ours",
-    bounds=jd.tuned(on="5000000:5000008", confirmed_on="7000000:7000008"),
+    bounds=jd.tuned(on="0:16", confirmed_on="70000001:70000017"),
     tested="A perceptron with {layers} hidden layer of {hidden} ReLUs, trained by full-batch Adam at the rate {lr} on {images} "
     "handwritten digits for 200 steps; {seeds} seeds. Steps are counted to the first record, every {every}, with every label "
     "right.",
     plot=plot,
     caption="Left: training accuracy along training by condition, median and central 90% of the runs. Right: first record with "
-    "every "
-    "training label right, one point per run.",
+    "every training label right, one point per run.",
 )
 
 CLAIMS = (
@@ -111,9 +110,11 @@ CLAIMS = (
         id="memo.input_corruptions",
         talks=("training:memo-table", "training:memo-figure-1"),
         title="Networks fit random labels and destroyed images as well",
-        statement="A perceptron ends with at least 99% of its training labels right, whether labels and images are true, the "
-        "labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or the images are Gaussian "
-        "noise. Random labels take 1.6 to 5 times as many steps as true ones, in the geometric mean over runs.",
+        statement="A perceptron with one hidden layer of 128 units ends 200 steps of Adam at rate .003 on 300 digits (512 units, "
+        "1000 steps at .001 and 1297 digits at the larger size) with at least 99% of its training labels right, whether labels "
+        "and images are true, the labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or "
+        "the images are Gaussian noise. Random labels take 1.8 to 4.5 times as many steps as true ones, in the geometric mean "
+        "over runs.",
         judge=judge,
         controls={"random and true labels exchanged": exchanged, "4 hidden units": {"active": 4.0}},
         rivals={"nothing is learned": jd.off(STILL)},
@@ -123,7 +124,7 @@ CLAIMS = (
         talks=("training:memo-figure-1",),
         title="How many steps destroyed images take to fit, relative to true ones",
         statement="How many steps does a perceptron need to fit the true labels of images whose pixels are shuffled by one "
-        "permutation, by one per image, or replaced by Gaussian noise, over those of true images? None is told apart from as many.",
+        "permutation, by one per image, or replaced by Gaussian noise, over those of true images?",
         expected="measured",
         judge=judge_times,
         controls={"conditions exchanged": jd.Control(jd.rolled(measured_first="condition"), breaks="shuffled by one permutation")},
@@ -132,9 +133,9 @@ CLAIMS = (
             "destroyed images take as long as random labels": AS_RANDOM,
         },
         recorded={
-            "log of steps over those of true images, shuffled pixels": (-0.286, 0.00906, 0.304),
-            "log of steps over those of true images, random pixels": (-0.179, -0.0456, 0.087),
-            "log of steps over those of true images, gaussian": (-0.235, -0.0735, 0.0871),
+            "log of steps over those of true images, shuffled pixels": (-0.159, 0.01161, 0.182),
+            "log of steps over those of true images, random pixels": (-0.109, -0.006292, 0.096),
+            "log of steps over those of true images, gaussian": (-0.13, -0.008844, 0.113),
         },
     ),
 )

@@ -41,12 +41,12 @@ def judge_curve(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_regular(ds: xr.Dataset) -> list[jd.Check]:
     """Training accuracy with every regulariser, and what each changes in test accuracy."""
-    jd.need(ds, decay=(0.0, 0.1), noise=(0.0, 0.5))
+    jd.need(ds, decay=(0.0, 1.0), noise=(0.0, 0.5))
     plain = ds.measured_test.sel(decay=0.0, noise=0.0, drop=True)
     change = ds.measured_test - plain
     return [
         jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
-        jd.mean_within("change of test accuracy", change, over=over(ds, "decay", "noise"), low=-0.1, high=0.1),
+        jd.mean_within("change of test accuracy", change, over=over(ds, "decay", "noise"), low=-0.03, high=0.03),
     ]
 
 
@@ -104,8 +104,7 @@ STUDY = jd.Study(
     "on {images} handwritten digits; {seeds} seeds. Test images have their true labels.",
     plot=plot,
     caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one "
-    "point a "
-    "run (dotted: chance).",
+    "point a run (dotted: chance).",
 )
 
 NARROW = {"4 hidden units": jd.Control({"active": 4.0}, breaks="training labels right")}
@@ -116,8 +115,9 @@ CLAIMS = (
         talks=("training:memo-table",),
         title="A network fits random labels and knows nothing of new images",
         paper_seeds=24,
-        statement="A perceptron trained on random labels ends with at least 99% of its training labels right; its test accuracy, "
-        "on average over runs, is between 6% and 14%, where chance is 10%.",
+        statement="A perceptron with one hidden layer of 128 units ends 200 steps of Adam at rate .003 on 300 digits with random "
+        "labels (512 units, 1000 steps at .001 and 1297 digits at the larger size) with at least 99% of these labels right; its "
+        "accuracy on the true labels of other digits is, on average over runs, between 6% and 14%, where chance is 10%.",
         seeds=10,
         bounds=jd.tuned(on="7000000:7000008", confirmed_on="7200000:7200010"),
         judge=judge_random,
@@ -128,9 +128,10 @@ CLAIMS = (
         id="memo.corruption_curve",
         talks=("training:memo-bound",),
         title="The more labels are random, the less a network knows of new images",
-        statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron ends with at least 99% "
-        "of its training labels right, whatever the share; its test accuracy falls from each share to the next by more than 2 "
-        "percentage points, on average over runs.",
+        statement="With a share of 0, 20, 50 or 80% of the training labels drawn at random, a perceptron with one hidden layer of "
+        "128 units ends 200 steps of Adam at rate .003 on 300 digits (512 units, 1000 steps at .001 and 1297 digits at the larger "
+        "size) with at least 99% of its training labels right, whatever the share; its accuracy on the true labels of other "
+        "digits falls from each share to the next by more than 2 percentage points, on average over runs.",
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
@@ -144,15 +145,17 @@ CLAIMS = (
         id="memo.regularisation",
         talks=("training:memo-regularisation",),
         title="Without regularisation a network knows new images almost as well",
-        statement="With weight decay, with fresh noise on the images in each step, with both, and with neither, a perceptron has "
-        "after 200 steps of Adam (1000 at the larger size) at least 99% of its training labels right. Its test accuracy with a "
-        "regulariser differs by less than 10 percentage points from that without, on average over runs.",
+        statement="With decoupled weight decay of 1 (times the rate), with fresh noise of half the pixels' standard deviation on "
+        "the images in each step, with both, and with neither, a perceptron with one hidden layer of 128 units has after 200 "
+        "steps of Adam at rate .003 on 300 digits (512 units, 1000 steps at .001 and 1297 digits at the larger size) at least 99% "
+        "of its training labels right. Its test accuracy with any of these regularisers differs by less than 3 percentage points "
+        "from that without, on average over runs.",
         tested="As for memo.random_labels, with true labels, weight decay {decay} and noise of standard deviation {noise} on "
         "pixels of standard deviation 1; {seeds} seeds.",
-        quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
-        paper=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5], **FULL),
-        seeds=4,
-        bounds=jd.tuned(on="5000000:5000004", confirmed_on="7000000:7000004"),
+        quick=jd.grid(Memory, decay=[0.0, 1.0], noise=[0.0, 0.5]),
+        paper=jd.grid(Memory, decay=[0.0, 1.0], noise=[0.0, 0.5], **FULL),
+        seeds=8,
+        bounds=jd.tuned(on="0:8", confirmed_on="70000001:70000009"),
         judge=judge_regular,
         controls=NARROW | {"nothing is known of new images without a regulariser": UNKNOWN},
         rivals={"nothing is learned": jd.off(STILL), "without a regulariser, new images are at chance": NEEDED},

@@ -109,6 +109,8 @@ def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -
         "zeros": shares(zeros),
         "least": shares([collapse.certain(z, answers, kind) for kind in KINDS]),
         "most": shares([collapse.possible(z, answers, kind) for kind in KINDS]),
+        "coarse_least": shares([collapse.certain(z, answers, kind, 1) for kind in KINDS]),
+        "coarse_most": shares([collapse.possible(z, answers, kind, 1) for kind in KINDS]),
         "underflow": shares([collapse.underflow(z, answers, kind) for kind in KINDS]),
         "stable_zeros": shares([model.losses(model.signed_log(low).astype(kind), answers) == 0 for kind in KINDS]),
         "cosine": -optax.tree.vdot(unit, exact) / optax.tree.norm(exact),
@@ -143,6 +145,7 @@ def trial(s: Arithmetic, key: PRNGKeyArray) -> jd.Observables:
         recorded={
             "most": jd.named(curves["most"], "record bits"),
             "underflow": jd.named(curves["underflow"], "record bits"),
+            **{name: jd.named(curves[name], "record bits") for name in ("coarse_least", "coarse_most")},
             "stable_zeros": jd.named(curves["stable_zeros"], "record bits"),
             "chance": jnp.asarray(1 / s.modulus, jnp.float64),
             "any_direction": jnp.asarray(sum(w.size for w in last.params) ** -0.5, jnp.float64),

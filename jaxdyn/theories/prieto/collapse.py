@@ -40,7 +40,7 @@ def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("accuracy on training pairs", last.train_curve, at_least=1.0),
         jd.gate("loss in float64", last.loss_curve, at_least=1e-14),
         jd.at_most(OUTSIDE, far[OUTSIDE], 0.02),
-        jd.mean_within(NEAR_LEAST, far[NEAR_LEAST], over="seed", high=0.01),
+        jd.mean_within(NEAR_LEAST, far[NEAR_LEAST], over="seed", high=0.002),
         jd.mean_within(NEAR_LARGEST, far[NEAR_LARGEST], over="seed", high=0.04),
         jd.mean_within(AT_END, last.measured_zeros, over="seed", low=0.9),
     ]
@@ -170,17 +170,20 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
         title="When a loss rounds to zero is set by the number of significant bits",
-        bounds=jd.tuned(on="0:6", confirmed_on="9000:9005"),
-        statement="In networks that have fitted their samples and whose logits $z$ keep growing, the share of samples whose "
-        "cross-entropy is exactly zero in a format with $t$ significant bits lies, within 2% at each record of each run, "
-        "between the shares of samples "
-        r"with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for each wrong class $c$. On "
-        r"average over "
-        "records it is within 4% of the latter, and in float16 ($t = 11$) within 1% of the former. At the end of 2,000 "
-        "steps of Adam at rate .01 (at the paper's size 20,000 at .0005) it exceeds 90% in float16 and in float32 ($t = 24$), "
-        "although the mean loss in float64 is not zero.",
+        bounds=jd.tuned(on="0:6", confirmed_on="70000001:70000006"),
+        statement=r"In networks trained by Adam without weight decay on the softmax's cross-entropy in float64, which fit all of "
+        r"their samples and whose logits $z$ keep growing, the share of samples whose cross-entropy is exactly zero in float16 or "
+        r"float32, of $t = 11$ and 24 significant bits, lies, within 2% at each record of each run, between the shares of samples "
+        r"with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for each wrong class $c$. On average "
+        r"over records it is within 4% of the latter, and in float16 within 0.2% of the former. At the end of 2,000 steps at rate "
+        r".01 (at the paper's size 20,000 at .0005) it exceeds 90% in both, although the mean loss in float64 is not zero.",
         judge=judge_collapse,
-        controls={"weight decay": {"decay": 4.0}},
+        controls={
+            "weight decay": {"decay": 4.0},
+            "without the bit that is not stored": jd.Control(
+                jd.swap(predicted_zeros="coarse_least", most="coarse_most"), breaks="significant bits"
+            ),
+        },
         rivals={
             "numbers are not rounded": jd.off({**share_is(lambda ds: 0 * ds.measured_zeros), AT_END: 0.0}),
             "zero only where exponentials underflow": share_is(lambda ds: ds.underflow),
@@ -191,6 +194,7 @@ CLAIMS = (
         id="prieto.precision",
         title="What training in low precision does once losses round to zero",
         quick=jd.grid(Arithmetic, precision=["float64", "float32", "float16"]),
+        seeds=16,
         paper=PAPER.replace(precision=["float64", "float32", "float16"]),
         statement="What does a cross-entropy in float32 or float16 do to training, compared with one in float64? How many "
         "fewer losses are zero in float32 at the end, and how far does the loss rise above that of training in float64 once "
@@ -204,11 +208,11 @@ CLAIMS = (
         },
         rivals={"the precision plays no part": jd.off({name.format(kind): 0.0 for name in (FEWER, WORSE) for kind in COARSE})},
         recorded={
-            TEST: (-0.00313, 0.0005747, 0.00428),
-            FEWER.format("float32"): (0.411, 0.6046, 0.798),
-            WORSE.format("float32"): (3.59, 6.014, 8.44),
-            FEWER.format("float16"): (0.0536, 0.5676, 1.09),
-            WORSE.format("float16"): (2.5, 5.832, 9.17),
+            TEST: (-0.00112, 0.000898, 0.00292),
+            FEWER.format("float32"): (0.561, 0.5983, 0.635),
+            WORSE.format("float32"): (4.84, 5.617, 6.39),
+            FEWER.format("float16"): (0.409, 0.5242, 0.639),
+            WORSE.format("float16"): (4.17, 5.56, 6.95),
         },
     ),
     STUDY.claim(

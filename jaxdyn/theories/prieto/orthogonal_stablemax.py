@@ -25,7 +25,7 @@ def judge_orthogonal(ds: xr.Dataset) -> list[jd.Check]:
     rest = ds.measured_test.sel(projection=list(OTHERS))
     return [
         jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=0.99),
-        jd.mean_within(ORTHOGONAL, ratio.sel(projection="weights"), over="seed", low=0.7, high=1.1),
+        jd.mean_within(ORTHOGONAL, ratio.sel(projection="weights"), over="seed", low=0.85, high=1.1),
         jd.mean_within(REST, rest, over="seed", high=0.02),
     ]
 
@@ -100,10 +100,11 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.orthogonal",
         title="Gradients orthogonal to the weights generalise without weight decay",
-        bounds=jd.tuned(on="0:10", confirmed_on="8000:8010"),
-        statement="Networks trained by Adam without weight decay generalise if every matrix's gradient is made orthogonal to "
-        "it and rescaled to its norm: on average at least 70% of the unseen sums are right, where at most 2% are with plain "
-        "gradients, or with gradients orthogonal to a random matrix.",
+        bounds=jd.tuned(on="0:10", confirmed_on="70000001:70000011"),
+        statement="Networks trained by Adam at rate .01 without weight decay on 70% of the sums modulo 23 for 200 steps (on 40% "
+        "of those modulo 113 for 300 at the paper's size) generalise if every matrix's gradient is made orthogonal to it and "
+        "rescaled to its norm: on average at least 85% of the unseen sums are right, where at most 2% are with plain gradients, "
+        "or with gradients orthogonal to a random matrix.",
         judge=judge_orthogonal,
         controls={"gradients exchanged": jd.rolled(measured_test="projection")},
         rivals={"the projection plays no part": jd.off({ORTHOGONAL: plain}), "chance": jd.swap(predicted_test="chance")},
@@ -112,7 +113,7 @@ CLAIMS = (
         id="prieto.stablemax",
         title="How long StableMax delays the rounding of losses to zero",
         quick=jd.grid(Arithmetic, loss="stablemax", steps=[1000, 6000]),
-        seeds=5,
+        seeds=16,
         paper=jd.grid(Arithmetic, loss="stablemax", steps=[1000, published.STEPS["stablemax"]], **SIZE),
         tested="A network of three matrices with ReLU and {nodes} nodes, without biases and weight decay, is trained by Adam "
         "at rate {lr} for {steps} steps on a share {share} of the sums modulo {modulus}, with the cross-entropy of "
@@ -127,7 +128,7 @@ CLAIMS = (
             "StableMax is never zero": {LATE: 0.0},
             "zero as early as with the softmax": jd.off({EARLY: softmax_zeros}),
         },
-        recorded={EARLY: (0.0, 0.0, 0.64), LATE: (0.36, 1.0, 1.0)},
+        recorded={EARLY: (0.0, 0.0, 0.356), LATE: (0.644, 1.0, 1.0)},
         plot=plot_stable,
         caption="Share of the training samples whose loss is exactly zero in float32 along the longest training: with "
         "StableMax, and with the softmax of the same logits. Lines and bands: median and central 90% of the seeds.",

@@ -114,14 +114,12 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.scale",
-        title="Networks without biases scale like the cube of their weights",
+        title="Logits of three matrices without biases scale like the weights' cube",
         bounds="derived: float64 rounding of sums of some hundred terms",
-        statement="For random networks of three matrices with ReLU and without biases, on the cross-entropy $\\ell$ after "
-        "the softmax or StableMax, the inner product of each of the matrices with the loss's gradient by it is the mean over "
-        "samples of "
-        r"$\sum_c z_c\,\partial\ell/\partial z_c$ over logits $z$; and weights that are $c$ times as large have the loss of "
-        r"the logits "
-        "$c^3 z$. These are identities, evaluated at random weights; nothing is trained.",
+        statement=r"For random networks of three matrices with ReLU and without biases, on the cross-entropy $\ell$ after the "
+        r"softmax or StableMax, the inner product of each of the matrices with the loss's gradient by it is the mean over samples "
+        r"of $\sum_c z_c\,\partial\ell/\partial z_c$ over logits $z$; and weights that are $c$ times as large have the loss of "
+        r"the logits $c^3 z$. These are identities, evaluated at random weights; nothing is trained.",
         tested="Networks with {nodes} nodes and random weights of {size} times the standard size, on all sums modulo "
         "{modulus}; {seeds} seeds. One side by automatic differentiation of the network, the other from its logits alone.",
         judge=judge,

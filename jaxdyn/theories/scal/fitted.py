@@ -8,6 +8,7 @@ grid of starts that was published.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -143,7 +144,7 @@ def judge_recover(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("parameters by L-BFGS against the law's, relative", searched, 1e-3),
         jd.at_most("exponent a by L-BFGS minus the law's", error(ds), 1e-4),
-        jd.at_most("parameters by variable projection against the law's, relative", projected, 1e-3),
+        jd.at_most("parameters by variable projection and Levenberg-Marquardt against the law's, relative", projected, 1e-3),
     ]
 
 
@@ -172,12 +173,27 @@ def judge_default(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
 
 
 HOLD = "share of 95% intervals that hold the law's exponent"
+HALVES = "share of repeats whose error is below a quarter of the interval's width"
 
 
 def judge_coverage(ds: xr.Dataset) -> list[jd.Check]:
     """Share of repeats whose interval holds the law's exponent, and how wide the intervals are."""
-    inside = ((ds.low <= ds.predicted_exponent) & (ds.predicted_exponent <= ds.high)).where(ds.status == 0)
-    return [jd.share_within(HOLD, inside, over=over(inside), low=0.85)]
+    ran = ds.status == 0
+    inside = ((ds.low <= ds.predicted_exponent) & (ds.predicted_exponent <= ds.high)).where(ran)
+    near = (error(ds) <= (ds.high - ds.low) / 4).where(ran)
+    return [
+        jd.share_within(HOLD, inside, over=over(inside), low=0.9),
+        jd.share_within(HALVES, near, over=over(near), low=0.5, high=0.8),
+    ]
+
+
+def widened(end: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """An end of the interval, twice as far from the fit."""
+    return lambda ds: 2 * ds[end] - ds.measured_exponent
+
+
+# A bootstrap of a quarter of the points.
+WIDE = jd.swap(low=widened("low"), high=widened("high"))
 
 
 def over(flags: xr.DataArray) -> list[str]:
@@ -236,7 +252,8 @@ STUDY = jd.Study(
     bounds=jd.tuned(on="0:6", confirmed_on="61000000:61000006"),
     source="arXiv:2203.15556, section 3.3; arXiv:2404.10102",
     tested="Simulated losses without noise at {sizes} sizes times {sizes} numbers of tokens, over two decades each, by {seeds} "
-    "random laws; L-BFGS from the best {starts} of the published grid of 4500 starts, tolerances: {stops}; no training.",
+    "random laws; L-BFGS from the best {starts} of the published grid of 4500 starts, tolerances: {stops} (strict: 1e-15 on the "
+    "gain of a step and 1e-12 on derivatives; default, as of L-BFGS-B: 2.2e-9 and 1e-5); no training.",
     plot=plot_exponents,
     caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point per law and "
     "tolerance.",
@@ -248,9 +265,9 @@ CLAIMS = (
         talks=("grokking:scal-steps",),
         title="The parametric fit recovers the law from losses without noise",
         statement=f"From exact losses {LAW} the parametric fit, which minimises the sum of Huber's losses of the errors in "
-        r"$\ln L$ by L-BFGS with strict tolerances, recovers all five parameters to a relative $10^{-3}$ and the exponent $a = "
-        r"\beta/(\alpha+\beta)$ to $10^{-4}$, for each law; variable projection, which needs no start, recovers the parameters "
-        "as well.",
+        r"$\ln L$ by L-BFGS with strict tolerances, from the best six of the published starts, recovers all five parameters to a "
+        r"relative $10^{-3}$ and the exponent $a = \beta/(\alpha+\beta)$ to $10^{-4}$, for each law with exponents of .2 to .6; a "
+        "grid of variable projection followed by Levenberg-Marquardt, which needs no start, recovers the parameters as well.",
         judge=judge_recover,
         controls={
             "losses by Kaplan's law": {"law": "kaplan"},
@@ -261,7 +278,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="scal.mean_trap",
-        title="Averaging the fit's losses makes L-BFGS stop too early",
+        title="On averaged losses L-BFGS with default tolerances stops too early",
         statement=f"When the parametric fit of exact losses {LAW} averages Huber's losses instead of summing them, L-BFGS with "
         r"its default tolerances misses the exponent $a = \beta/(\alpha+\beta)$ by more than 0.005 for more than half of the "
         "laws; with strict tolerances it finds it to $10^{-3}$ for each law.",
@@ -278,10 +295,10 @@ CLAIMS = (
         statement=f"When the parametric fit of exact losses {LAW} sums Huber's losses and L-BFGS has its default tolerances, "
         r"for which share of laws is the exponent $a = \beta/(\alpha+\beta)$ off by more than 0.001?",
         quick=jd.grid(Exact, stops="default"),
-        seeds=16,
+        seeds=48,
         expected="measured",
         recorded={
-            "share of laws with an exponent off by more than 0.001": (0.505, 0.75, 0.899),
+            "share of laws with an exponent off by more than 0.001": (0.728, 0.8542, 0.928),
         },
         judge=judge_default,
         rivals={"sums are enough": {OFF: 0.0}},
@@ -289,7 +306,7 @@ CLAIMS = (
     jd.Study(
         trial=noisy_trial,
         quick=jd.grid(Noisy),
-        seeds=192,
+        seeds=384,
         paper_seeds=1000,
         evidence="algebra",
         source="arXiv:2404.10102, section 3 (bootstrap); sizes ours",
@@ -300,11 +317,15 @@ CLAIMS = (
     ).claim(
         id="scal.noise",
         title="Bootstrap intervals of the exponent mostly hold the true one",
-        statement=f"From losses {LAW} with noise that is independent from model to model, the 95% bootstrap interval of the "
-        r"exponent $a = \beta/(\alpha+\beta)$ holds the law's own in more than 85% of repeats.",
+        statement=f"From losses {LAW} of 64 models with Gaussian noise of 0.5% that is independent from model to model, the 95% "
+        r"bootstrap interval of the exponent $a = \beta/(\alpha+\beta)$ holds the law's own in more than 90% of repeats, and one "
+        "of half the width would in 50 to 80%.",
         judge=judge_coverage,
-        bounds=jd.tuned(on="0:96", confirmed_on="18000000:18000192"),
-        controls={"all models of a size share their noise": {"shared": 1.0}},
+        bounds=jd.tuned(on="0:384", confirmed_on="70000001:70000385"),
+        controls={
+            "all models of a size share their noise": {"shared": 1.0},
+            "intervals twice as wide, as by resamples of a quarter of the points": WIDE,
+        },
         rivals={"the fit is as precise as the range that was printed, ±0.0005": NARROW},
     ),
 )

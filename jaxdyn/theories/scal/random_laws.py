@@ -38,7 +38,7 @@ class Optimum:
     """
 
     law: jd.Code = jd.code(*LAWS)
-    power: jd.Swept = jd.field(1.0, at_least=0.5, at_most=2)
+    power: jd.Swept = jd.field(1.0, at_least=0.5, at_most=2, role="breach")
 
 
 def least(f: Callable[[Array], Array]) -> Float[Array, ""]:

@@ -157,15 +157,16 @@ STUDY = jd.Study(
     "exponent of the best number of features by approach, and the law's.",
 )
 MODEL = (
-    "Let the features of a linear model have eigenvalues $j^{-p}$ and explain $j^{-q}$ of the target's variance, and train it "
-    "by gradient descent on the population loss."
+    "Let the features of a linear model have eigenvalues $j^{-p}$ and explain $j^{-q}$ of the target's variance, and train it from "
+    "zero weights by gradient descent on half the population's mean square error."
 )
 CLAIMS = (
     STUDY.claim(
         id="scal.whitebox",
         talks=("grokking:scal-exponential-data",),
         title="A linear model trained by gradient descent has a known scaling law",
-        statement=rf"{MODEL} The loss of $N$ features after $n$ steps at rate $\eta$ is $\sum_{{j \le N}} j^{{-q}}(1 - \eta "
+        statement=rf"{MODEL} The mean square error of $N$ features after $n$ steps at rate $\eta = 1/2$ is "
+        rf"$\sum_{{j \le N}} j^{{-q}}(1 - \eta "
         r"j^{-p})^{2n} + \sum_{j > N} j^{-q}$ to a relative $10^{-9}$, and at compute $C = N n\eta$ from $10^4$ to $10^6$ the "
         "best $N$ grows with an exponent within 0.01 of $1/(1+p)$, by the minimum over curves and by isoFLOP parabolas.",
         judge=judge,

@@ -74,6 +74,7 @@ def test_coverage():
         high=((), a + 0.02),
         status=((), 0 * a),
     )
-    assert passed(fitted.judge_coverage(ds)) == [True]
+    assert passed(fitted.judge_coverage(ds)) == [True, True]
+    assert passed(fitted.judge_coverage(fitted.WIDE(ds))) == [True, False]
     assert fitted.NARROW[fitted.HOLD](ds) == np.mean(abs(a - 0.5) <= fitted.PUBLISHED) < 0.1
     assert jd.stats.wilson(190, 200)[0] > 0.85

@@ -33,7 +33,7 @@ COLORS = {
 }
 STATIC = ("mean", "frequency")
 NAMES = {"attention": "attention", "mlp": "MLP"}
-LEAST = 0.01  # nats a byte, for what does better
+HALF, FEWER, FORESEEN = 0.03, 0.05, 0.02  # nats a byte that better choices save: half of the units; fewer; fewer, foreseen
 PLACES = (("attention", 0), ("mlp", 0), ("attention", 1), ("mlp", 1))
 
 
@@ -51,12 +51,12 @@ def static(ds: xr.Dataset) -> xr.DataArray:
     return ds.measured_units.sel(mode=list(STATIC)).min("mode")
 
 
-def better(name: str, saved: xr.DataArray) -> list[jd.Check]:
+def better(name: str, saved: xr.DataArray, least: float) -> list[jd.Check]:
     """Nats a byte that are saved: on average with half of the units, where little is saved; in every run with fewer."""
     half, fewer = saved.sel(share=SHARES[0], drop=True), saved.sel(share=list(SHARES[1:]))
     return [
-        jd.mean_within(f"loss, {name}, half of the units", half, over="seed", low=LEAST),
-        jd.at_least(f"loss, {name}, a quarter and a tenth, every run", fewer, LEAST),
+        jd.mean_within(f"loss, {name}, half of the units", half, over="seed", low=HALF),
+        jd.at_least(f"loss, {name}, a quarter and a tenth, every run", fewer, least),
     ]
 
 
@@ -67,9 +67,9 @@ def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
     quarter, union = (own - ds.whole).sel(share=0.25), ds.measured_union.sel(share=0.1)
     return [
         *trained(ds),
-        *better("static units minus each token's own", static(ds) - own),
-        jd.mean_within("loss, a quarter of the units, each token's own, minus the whole", quarter, over="seed", high=0.03),
-        jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=4),
+        *better("static units minus each token's own", static(ds) - own, FEWER),
+        jd.mean_within("loss, a quarter of the units, each token's own, minus the whole", quarter, over="seed", high=0.02),
+        jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=5),
     ]
 
 
@@ -100,8 +100,8 @@ def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
     for source in ("same", "previous"):
         more = recall.sel(predictor=source, drop=True) - recall.sel(predictor="frequency", drop=True)
         saved = static(ds) - units.sel(mode=source, drop=True)
-        recalled = jd.mean_within(f"recall, foreseen from the {source} MLP minus the most frequent", more, over="seed", low=0.1)
-        checks += [recalled, *better(f"static units minus those foreseen from the {source} MLP", saved)]
+        recalled = jd.mean_within(f"recall, foreseen from the {source} MLP minus the most frequent", more, over="seed", low=0.15)
+        checks += [recalled, *better(f"static units minus those foreseen from the {source} MLP", saved, FORESEEN)]
     return checks
 
 
@@ -212,38 +212,38 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Parts),
     paper=jd.grid(Parts, width=128, hidden=512, layers=4, length=64, batch=32, steps=3000, fitted=128, fits=1000, texts=64),
-    seeds=8,
+    seeds=24,
     paper_seeds=8,
     evidence="network",
     source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
 )
 FOUND_HEADS = {
-    "loss, static heads minus each token's own, 50%": (-0.0248, 0.0535, 0.132),
-    "loss, static heads minus each token's own, 25%": (-0.0389, 0.08088, 0.201),
-    "loss, random heads minus each token's own, 50%": (0.00184, 0.06983, 0.138),
-    "loss, random heads minus each token's own, 25%": (-0.00889, 0.09201, 0.193),
-    "loss, each token's own heads minus the whole, 50%": (0.00898, 0.04056, 0.0722),
-    "loss, each token's own heads minus the whole, 25%": (0.0625, 0.1135, 0.165),
+    "loss, static heads minus each token's own, 50%": (0.0309, 0.06173, 0.0926),
+    "loss, static heads minus each token's own, 25%": (0.0547, 0.1007, 0.147),
+    "loss, random heads minus each token's own, 50%": (0.0629, 0.08185, 0.101),
+    "loss, random heads minus each token's own, 25%": (0.0819, 0.1161, 0.151),
+    "loss, each token's own heads minus the whole, 50%": (0.0254, 0.03407, 0.0427),
+    "loss, each token's own heads minus the whole, 25%": (0.0839, 0.1063, 0.129),
 }
 FOUND_COSINES = {
-    "cosine across attention 1": (0.829, 0.8569, 0.884),
-    "share of tokens without a bound, attention 1": (0.0626, 0.1399, 0.218),
-    "cosine across MLP 1": (0.436, 0.5053, 0.575),
-    "share of tokens without a bound, MLP 1": (0.85, 0.9319, 1),
-    "cosine across attention 2": (0.948, 0.9679, 0.988),
-    "cosine across MLP 2": (0.939, 0.9666, 0.995),
+    "cosine across attention 1": (0.838, 0.8543, 0.87),
+    "share of tokens without a bound, attention 1": (0.0788, 0.1288, 0.179),
+    "cosine across MLP 1": (0.482, 0.5133, 0.545),
+    "share of tokens without a bound, MLP 1": (0.909, 0.9462, 0.984),
+    "cosine across attention 2": (0.962, 0.9707, 0.979),
+    "cosine across MLP 2": (0.957, 0.9673, 0.978),
 }
 CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_gt_static",
         title="Each token's own MLP units serve it better than one common set",
         statement="In a ReLU decoder of two layers of width 32 with MLPs of 128 units, trained for 240 steps, that runs half, a "
-        "quarter or a tenth of the units of its MLPs, each token's own largest units give a loss at least 0.01 nats per byte lower "
-        "than one common set of units (the better of two choices: largest on average, or most frequent): on average over runs for "
-        "half, and in every run for a quarter and a tenth. On average over runs the loss rises by at most 0.03 nats "
-        "with each token's own quarter of the units, and where each token has a tenth, a text uses at least 4 times as many "
-        "units as one of its tokens.",
-        bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),
+        "quarter or a tenth of the units of its MLPs, each token's own largest units give a lower loss than one common set of "
+        "units (the better of two choices: largest on average, or most frequent): by at least 0.03 nats per byte on average over "
+        "runs for half, and by at least 0.05 in every run for a quarter and a tenth. On average over runs the loss rises by at "
+        "most 0.02 nats with each token's own quarter of the units, and where each token has a tenth, a text uses at least 5 "
+        "times as many units as one of its tokens.",
+        bounds=jd.tuned(on="0:24", confirmed_on="71000001:71000025"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": jd.off(UNCHANGING)},
@@ -254,9 +254,9 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_heads",
         title="What it costs to run half or a quarter of the attention heads",
-        statement="What does it cost a trained decoder to run two of the four heads of every layer, or one: those that write "
-        "most for each token, those that write most on average over tokens, or random ones? Heads chosen for each token are not "
-        "told apart from those chosen on average.",
+        statement="What does it cost a trained decoder to run two of the four heads of every layer, or one: those that write most "
+        "for each token, those that write most on average over tokens, or random ones? (On 24 seeds heads chosen for each token "
+        "cost less than those chosen on average.)",
         expected="measured",
         judge=judge_heads,
         recorded=FOUND_HEADS,
@@ -270,14 +270,15 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.predictor",
         title="A token's own MLP units can be foreseen, even one layer ahead",
-        statement="Low-rank predictors foresee which units of a ReLU MLP are a token's largest, from that MLP's input or from "
-        "the input of the MLP before. In decoders of two layers of width 32 with MLPs of 128 units, trained for 240 steps, they "
-        "name at least 10 percentage points more of these units than the most frequent units do, on average over runs. The units "
-        "that they name give a loss at least 0.01 nats per byte lower than the better of two common sets of units (largest on "
-        "average, or most frequent): on average over runs if half of the units run, and in every run if a quarter or a tenth do.",
+        statement="Low-rank predictors foresee which units of a ReLU MLP are a token's largest, from that MLP's input or from the "
+        "input of the MLP before. In decoders of two layers of width 32 with MLPs of 128 units, trained for 240 steps, they name "
+        "at least 15 percentage points more of these units than the most frequent units do, on average over runs. The units that "
+        "they name give a lower loss than the better of two common sets of units (largest on average, or most frequent): by at "
+        "least 0.03 nats per byte on average over runs if half of the units run, and by at least 0.02 in every run if a quarter "
+        "or a tenth do.",
         tested=TESTED + " Predictors of rank 8 for each layer, fitted by logistic regression to {fitted} training texts; the "
         "first MLP is foreseen from the embedding.",
-        bounds=jd.tuned(on="0:8", confirmed_on="7102000:7102008"),
+        bounds=jd.tuned(on="0:24", confirmed_on="71000001:71000025"),
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": jd.off(FREQUENT)},
@@ -288,10 +289,10 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.cos_layers",
         title="How slowly residual streams change from block to block",
-        statement=r"How slowly do residual streams change? The readings are the cosine of a stream and the next one across "
-        r"attention and MLP of each layer, and, in the first layer, the share of tokens for which the change is larger than the "
-        r"stream, so that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the change over that of the stream, "
-        "says nothing.",
+        statement=r"How slowly do residual streams of small trained ReLU decoders change? The readings are the cosine of a stream "
+        r"and the next one across attention and MLP of each layer, and, in the first layer, the share of tokens for which the "
+        r"change is larger than the stream, so that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the "
+        r"change over that of the stream, says nothing.",
         expected="measured",
         judge=judge_cosines,
         recorded=FOUND_COSINES,
@@ -305,7 +306,6 @@ CLAIMS = (
         },
         plot=plot_cosines,
         caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; one point per run, "
-        "layer "
-        "and half of a block.",
+        "layer and half of a block.",
     ),
 )

@@ -24,14 +24,14 @@ def terms(z: Float[Array, "n p"], answers: Int[Array, " n"]) -> Float[Array, "n 
     return jnp.where(jnp.arange(z.shape[1]) == answers[:, None], 0, jnp.exp(z - right))
 
 
-def certain(z: Float[Array, "n p"], answers: Int[Array, " n"], kind: str) -> Bool[Array, " n"]:
-    """Samples whose loss is zero in whatever order their terms are added."""
-    return jnp.sum(terms(z, answers), 1) < 2.0 ** -SIGNIFICANT[kind]
+def certain(z: Float[Array, "n p"], answers: Int[Array, " n"], kind: str, fewer: int = 0) -> Bool[Array, " n"]:
+    """Samples whose loss is zero in whatever order their terms are added; with so many bits fewer, a rival."""
+    return jnp.sum(terms(z, answers), 1) < 2.0 ** (fewer - SIGNIFICANT[kind])
 
 
-def possible(z: Float[Array, "n p"], answers: Int[Array, " n"], kind: str) -> Bool[Array, " n"]:
-    """Samples whose loss is zero in some order."""
-    return jnp.all(terms(z, answers) <= 2.0 ** -SIGNIFICANT[kind], 1)
+def possible(z: Float[Array, "n p"], answers: Int[Array, " n"], kind: str, fewer: int = 0) -> Bool[Array, " n"]:
+    """Samples whose loss is zero in some order; with so many bits fewer, a rival."""
+    return jnp.all(terms(z, answers) <= 2.0 ** (fewer - SIGNIFICANT[kind]), 1)
 
 
 def underflow(z: Float[Array, "n p"], answers: Int[Array, " n"], kind: str) -> Bool[Array, " n"]:
