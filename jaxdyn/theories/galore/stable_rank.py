@@ -231,9 +231,10 @@ CLAIMS = (
         r"counterexample to the published bound, whose gradient has a part $G_\parallel$ of rank 2 in the lowest eigenspace and a "
         r"rest of one eigenvalue $\lambda$ with $u^\top (G_0 - G_\parallel) v \ne 0$, $u$ and $v$ the leading singular vectors of "
         r"$G_\parallel$, the stable rank approaches that of $G_\parallel$ like $[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$ "
-        r"within 2% of that rate, with $\lambda_1$ the lowest eigenvalue: the exponent is $t$, not the $2t$ of the published bound.",
+        r"within 2% of that rate, with $\lambda_1$ the lowest eigenvalue: the exponent is $t$, not the $2t$ of the published bound."
+        "",
         source="derived; the exponent compared with: arXiv:2403.03507, lemma 3.4",
-        quick=jd.grid(Quadratic, kind="pair", step=0.4, every=1, flip=[0.0, 1.0]),
+        quick=jd.grid(Quadratic, kind="pair", step=[0.4, 0.9], every=1, flip=[0.0, 1.0]),
         paper=jd.grid(Quadratic, kind="pair", step=[0.3, 0.4, 0.45], every=1, flip=[0.0, 1.0]),
         assumes=(STEP, jd.above("kept_share", 1e-6), REACHED),
         judge=judge_rate,
