@@ -361,12 +361,12 @@ CLAIMS = (
     ),
     jd.Study(
         trial=noisy_trial,
-        quick=jd.grid(Noisy, finder=["svd", "orthonormal"], noise=[2.5, 5.0]),
-        paper=jd.grid(Noisy, finder=["svd", "orthonormal"], noise=[2.5, 5.0], lr=2e-4, steps=50_000),
-        seeds=128,
+        quick=jd.grid(Noisy, finder=["svd", "orthonormal"], noise=[2.25, 5.0]),
+        paper=jd.grid(Noisy, finder=["svd", "orthonormal"], noise=[2.25, 5.0], lr=2e-4, steps=50_000),
+        seeds=192,
         paper_seeds=128,
         evidence="network",
-        bounds=jd.tuned(on="0:128", confirmed_on="4000:4128"),
+        bounds=jd.tuned(on="0:128", confirmed_on="70000001:70000193"),
         source="arXiv:2410.11289 (GoLore), section 4: the example; formulas and numbers: derived",
     ).claim(
         id="galore.noise_counterexample",
@@ -375,7 +375,7 @@ CLAIMS = (
         r"{every} steps; n = {size} columns, Gaussian noise $\xi$ of size $\sigma$ = {noise} in an entry of the second row; "
         r"{seeds} seeds.",
         statement=r"Trained by GaLore without moments at a rate $\eta$ = .001 on $\frac12\|w_1 - w^*\|^2 + \xi^\top w_2$, "
-        r"$\|w^*\|$ = 1, with fresh Gaussian noise $\xi$ of size $\sigma$ = 2.5 or 5 in each of n = 20 entries and a basis of one "
+        r"$\|w^*\|$ = 1, with fresh Gaussian noise $\xi$ of size $\sigma$ = 2.25 or 5 in each of n = 20 entries and a basis of one "
         r"direction, found anew every T = 20 steps, the distance $\|w_1 - w^*\|$ of a matrix's first row from its target keeps "
         r"more than 90% of its start for ten times $1/\eta$ on average if the basis is the gradient's leading singular vector, and "
         r"less than 35% if it is random. After k steps the square is "
