@@ -224,7 +224,7 @@ CLAIMS = (
         title="The larger the output scale, the later a network generalises",
         seeds=18,
         max_seeds=72,
-        bounds=jd.tuned(on="6000000:6000012", confirmed_on="96000000:96000018"),
+        bounds=jd.tuned(on="0:18", confirmed_on="70000001:70000019"),
         statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + h_i^2/4)$, $h_i = w_i\cdot x$, with 48 nodes and standard normal "
         r"first weights learns the square of one of 12 inputs from 60 samples, at a rate in proportion to $1/\alpha^2$. The larger "
         r"its output scale $\alpha$ from 1/2 to 4, the later it generalises after it has fitted its samples (losses below a fifth "
@@ -251,7 +251,7 @@ CLAIMS = (
         title="At a large output scale a network is its first kernel, up to 1/scale",
         quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
         paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
-        bounds=jd.tuned(on="0:12", confirmed_on="5000:5012"),
+        bounds=jd.tuned(on="0:12", confirmed_on="70000001:70000013"),
         statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$, $h_i = w_i\cdot x$, minus its first output "
         r"is, in the limit of a large output scale $\alpha$ and trained for a fixed number of steps at a rate in proportion to "
         r"$1/\alpha^2$, regression with the tangent kernel of "
