@@ -317,7 +317,7 @@ CLAIMS = (
     STUDY.claim(
         id="nanda.order",
         title="Does hidden progress come before the test loss falls?",
-        seeds=8,
+        seeds=10,
         statement="In how many runs of a one-layer transformer that learns addition modulo 43 or 53 do other losses change for "
         "good before the test loss falls below half of chance for good: the training loss and the restricted loss (only key "
         "frequencies of $a + b$), which fall below half of chance, and the excluded loss (without them, on training pairs), "
@@ -329,7 +329,7 @@ CLAIMS = (
             "no progress is hidden: all change at once": jd.off({EARLIER.format(name): 0.0 for name in OTHERS}),
             "either comes first as often": {EARLIER.format(name): 0.5 for name in OTHERS},
         },
-        recorded={EARLIER.format(name): (0.312, 1.0, 1.0) for name in OTHERS},
+        recorded={EARLIER.format(name): (0.532, 1.0, 1.0) for name in OTHERS},
     ),
     STUDY.claim(
         id="nanda.trig",
