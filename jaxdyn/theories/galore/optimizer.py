@@ -378,7 +378,7 @@ CLAIMS = (
         r"$\|w^*\|$ = 1, with fresh Gaussian noise $\xi$ of size $\sigma$ = 2.25 or 5 in each of n = 20 entries and a basis of one "
         r"direction, found anew every T = 20 steps, the distance $\|w_1 - w^*\|$ of a matrix's first row from its target keeps "
         r"more than 90% of its start for ten times $1/\eta$ on average if the basis is the gradient's leading singular vector, and "
-        r"less than 35% if it is random. After k steps the square is "
+        r"less than 35% if it is random. After k steps the squared distance is "
         r"$\exp(-\frac{2\eta k}{T}[\frac1n + \frac{T-1}{\sigma^2n^2}])$ of its start in the one case "
         r"(the distance at the end within 0.003 of its start), and $e^{-\eta k} + \frac18\eta n\sigma^2(1 - e^{-\eta k})$ in the "
         r"other (within 12%, mean over either half of training).",

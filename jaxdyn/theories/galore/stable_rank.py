@@ -253,9 +253,9 @@ CLAIMS = (
         id="galore.rank1",
         title="A gradient whose slowest mode has rank 1 becomes one of rank 1",
         tested=tested(ENTRIES),
-        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on $G = A - S[W]$, where the eigenvectors of the "
-        r"lowest eigenvalues $\lambda_1 < \lambda_2$ of $S$ are products $yz^\top$ and $y'z'^\top$ of vectors that are orthogonal, "
-        r"$y$ to $y'$ and $z$ to $z'$, the stable rank of $G$ approaches 1 like "
+        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W "
+        r"C_i$, where the eigenvectors of the lowest eigenvalues $\lambda_1 < \lambda_2$ of $S$ are products $yz^\top$ and "
+        r"$uv^\top$ of vectors that are orthogonal, $y$ to $u$ and $z$ to $v$, the stable rank of $G$ approaches 1 like "
         r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$ within 2% of that rate, below the step size $2 / (\lambda_2 + "
         r"\lambda_{max})$.",
         source="arXiv:2403.03507, corollary to lemma 3.4 (low rank); the condition on the second eigenvector: derived",

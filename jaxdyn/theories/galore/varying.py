@@ -207,8 +207,8 @@ CLAIMS = (
         form="printed",
         printed=r"arXiv:2403.03507, Theorem 3.8: $\|R_t\|_F \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,\|R_{t-1}\|_F$",
         statement=r"In the reduced dynamics of gradient descent within fixed subspaces on $G = A(W) - \frac1N\sum_i B_i(W) W "
-        r"C_i(W)$ in $N$ terms, $A$, $B_i$, $C_i$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le D$ "
-        r"(Frobenius norms), the projected gradient $R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - "
+        r"C_i(W)$ in $N$ terms, $A$ and positive semidefinite $B_i$, $C_i$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le "
+        r"D$ (Frobenius norms), the projected gradient $R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - "
         r"L_A - L_B L_C D^2)]\,\|R_{t-1}\|$ in every step, with $\kappa$ and the subspaces' bases P, Q as in "
         "`galore.fixed_proj_varying`. The counterexamples have $B$, $C$ and $R$ of rank one, so that it makes no "
         "difference whether norms are spectral ones.",
