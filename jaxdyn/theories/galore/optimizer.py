@@ -376,9 +376,9 @@ CLAIMS = (
         r"{seeds} seeds.",
         statement=r"Trained by GaLore without moments at a rate $\eta$ = .001 on $\frac12\|w_1 - w^*\|^2 + \xi^\top w_2$, "
         r"$\|w^*\|$ = 1, with fresh Gaussian noise $\xi$ of size $\sigma$ = 2.25 or 5 in each of n = 20 entries and a basis of one "
-        r"direction, found anew every T = 20 steps, the distance $\|w_1 - w^*\|$ of a matrix's first row from its target keeps "
-        r"more than 90% of its start for ten times $1/\eta$ on average if the basis is the gradient's leading singular vector, and "
-        r"less than 35% if it is random. After k steps the squared distance is "
+        r"direction, found anew after T = 20 steps each, the distance $\|w_1 - w^*\|$ of a matrix's first row from its target "
+        r"keeps more than 90% of its start for ten times $1/\eta$ on average if the basis is the gradient's leading singular "
+        r"vector, and less than 35% if it is random. After k steps the squared distance is "
         r"$\exp(-\frac{2\eta k}{T}[\frac1n + \frac{T-1}{\sigma^2n^2}])$ of its start in the one case "
         r"(the distance at the end within 0.003 of its start), and $e^{-\eta k} + \frac18\eta n\sigma^2(1 - e^{-\eta k})$ in the "
         r"other (within 12%, mean over either half of training).",
@@ -421,7 +421,7 @@ CLAIMS = (
         statement=r"Trained by GaLore without moments on $\frac12\|w_1 - w^*\|^2 + \sum_{j=2}^{q+1} \xi_j^\top w_j$, $\|w^*\|$ = "
         r"1, with fresh Gaussian noise $\xi_j$ of size $\sigma$ in each of n = 20 entries of q rows, far above the signal, the "
         r"distance of a matrix's first row from its target is after k steps $e^{-\eta k}$ of its start if GaLore's basis, found "
-        r"anew every T = 20 steps, has more singular vectors than there are rows of noise, $r > q$, and $\exp(-\frac{r\eta "
+        r"anew after T = 20 steps each, has more singular vectors than there are rows of noise, $r > q$, and $\exp(-\frac{r\eta "
         r"k}{nT})$ for $r \le q$, up to a relative order of $T/(\sigma^2n)$ in the exponent: both within 0.01 of the start on "
         "average.",
         holds={"noise": (4.0, 20.0)},
