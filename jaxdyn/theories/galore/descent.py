@@ -75,10 +75,15 @@ def _pair(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
     return left @ both @ left.T, right @ both @ right.T, left @ g @ right.T
 
 
-def _rate(excess: Float[Array, " t"], steps: Array) -> Array:
-    """Slope of the logarithm of the excess over the steps, while it is between 1e-10 and 1e-6; 0 where it never is."""
+def _late(excess: Float[Array, " t"], remaining: Float[Array, " t"]) -> Float[Array, " t"]:
+    """1 while the excess is between 1e-10 and 1e-6 and the gradient above 1e-4 of its start, so that neither is rounding errors."""
     size = jnp.abs(excess)
-    weight = jnp.where((size > 1e-10) & (size < 1e-6), 1.0, 0.0)
+    return jnp.where((size > 1e-10) & (size < 1e-6) & (remaining > 1e-4), 1.0, 0.0)
+
+
+def _rate(excess: Float[Array, " t"], weight: Float[Array, " t"], steps: Array) -> Array:
+    """Slope of the logarithm of the excess over the steps, at the records with weight; 0 without any."""
+    size = jnp.abs(excess)
     count = jnp.maximum(jnp.sum(weight), 1)
     x, y = steps.astype(excess.dtype), jnp.log(jnp.where(weight > 0, size, 1))
     x, y = (v - jnp.sum(weight * v) / count for v in (x, y))
@@ -177,7 +182,9 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     rest, total = jnp.abs(jnp.einsum("kmn,mn->k", run.modes.matrices, run.start - run.kept)), jnp.linalg.norm(run.start)
     slowest = jnp.argmax(jnp.where(rest > 1e-9 * total, 1 - run.eta * run.modes.values, -jnp.inf))
     order = jnp.log(jnp.abs(decay.ratio(run.eta, run.first, run.modes.values[slowest])))
-    rate = _rate(ranks(run) - metrics.stable_rank(run.kept), run.steps)
+    excess = ranks(run) - metrics.stable_rank(run.kept)
+    late = _late(excess, _norms(run))
+    rate = _rate(excess, late, run.steps)
     axes = "time row col"
     return jd.observables(
         predicted={
@@ -195,5 +202,6 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
             "step_over_limit": s.step,
             "kept_share": jnp.linalg.norm(run.kept) / total,
             "second_share": rest[slowest] / total,
+            "late_records": jnp.sum(late),
         },
     )

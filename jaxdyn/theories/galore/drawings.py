@@ -26,6 +26,7 @@ def plot_noise(ds: xr.Dataset, fig: Figure) -> None:
     time = np.arange(ds.sizes["time"])
     for finder, color in (("svd", "measured"), ("orthonormal", "third")):
         part = ds.sel(finder=finder)
+        part = part.isel(noise=-1) if "noise" in part.dims else part
         label = "singular vectors" if finder == "svd" else "random directions"
         plotting.band(ax, time, part.measured_left.transpose(..., "time"), label, color)
         predicted = part.predicted_left.transpose(..., "time").values.reshape(-1, time.size)[0]

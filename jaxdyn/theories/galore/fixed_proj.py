@@ -87,11 +87,13 @@ CLAIMS = (
         tested="{steps} steps of gradient descent, by differentiation of a quadratic loss, and 2000 for the end: matrices of "
         "{size} by {size}, {terms} terms with eigenvalues from .5 to 1.5, random subspaces of {rank} dimensions on both sides, "
         "step sizes of {step} times the largest; {seeds} problems.",
-        statement=r"In the reduced dynamics of gradient descent within fixed subspaces $P$, $Q$ on $G = A - \frac1N\sum_i B_i W "
-        r"C_i$ with constant $A$, $B_i$, $C_i$ and $\eta < 2 / (\kappa + \lambda_{max}(\hat S))$, the projected gradient shrinks "
-        r"by $1 - \eta\kappa$ at least in every step, $\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\, \lambda_{min}(Q^\top "
-        r"C_i Q)$. The full gradient does not vanish: it ends at $G_0 - S[PXQ^\top]$ with $\hat S X = P^\top G_0 Q$, where $S[W] "
-        r"= \frac1N\sum_i B_i W C_i$ and $\hat S$ is S within the subspaces.",
+        statement=r"In the reduced dynamics of gradient descent within fixed subspaces of orthonormal bases $P$, $Q$, $W "
+        r"\leftarrow W + \eta P P^\top G\, Q Q^\top$ on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W C_i$, with constant $A$, "
+        r"symmetric positive definite $B_i$, $C_i$ and $\eta < 2 / (\kappa + \lambda_{max}(\hat S))$, the norm of the projected "
+        r"gradient $P^\top G\, Q$ falls to $1 - \eta\kappa$ of itself at most in every step, $\kappa = \frac1N\sum_i "
+        r"\lambda_{min}(P^\top B_i P)\, \lambda_{min}(Q^\top C_i Q)$ and $\hat S[X] = P^\top S[PXQ^\top]\, Q$. In random problems "
+        r"the full gradient does not vanish: it ends at $G_0 - S[PXQ^\top]$ with $\hat S[X] = P^\top G_0 Q$.",
+        holds={"rank": (1, 3), "terms": (1, 3)},
         judge=judge_fixed,
         controls={r"step sizes above $2 / (\kappa + \lambda_{max})$": {"step": 1.06}},
         rivals={
@@ -119,10 +121,11 @@ CLAIMS = (
         "{size} by {size}, {terms} terms with eigenvalues from .5 to 1.5, a subspace of {rank} dimensions on one side, found "
         "again every {every} steps; {seeds} problems.",
         statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ in the weights $W$, with "
-        "constant $A$, $B_i$, $C_i$ and $N$ terms, by GaLore's optimizer without moments, a one-sided subspace that "
-        "is found again and again lets the whole gradient vanish, to $10^{-10}$ of its start. The accumulated "
-        "update has the rank of one subspace times the number of subspaces used, until it has full rank, and has it "
-        "at the end.",
+        "constant $A$, symmetric positive definite $B_i$, $C_i$ and $N$ terms, by GaLore's optimizer without moments, a one-sided "
+        "subspace of 4 of 10 dimensions that is found again every 10 to 30 of 600 steps lets the whole gradient vanish, to "
+        "$10^{-10}$ of its start. The accumulated update has the rank of one subspace times the number of subspaces used, until "
+        "it has full rank, and has it at the end.",
+        holds={"every": (10.0, 30.0), "step": (0.3, 1.5)},
         talks=("practical:galore-update",),
         judge=judge_switching,
         controls={"the first subspace is kept": {"every": 0.0}},
@@ -146,11 +149,11 @@ CLAIMS = (
         tested="{steps} steps of gradient descent, by differentiation of a quadratic loss: weights of {size} by {size}, inputs "
         "that span {span} dimensions, symmetric $B_i$ with eigenvalues from .5 to 1.5; {seeds} problems.",
         statement=r"Where the negative gradient of weights W, m by n, is $\frac1N\sum_i (a_i - B_i W f_i) f_i^\top$, with "
-        r"vectors $a_i$, full-rank $B_i$ and inputs $f_i$ that span $N' < n$ dimensions, it has rank $N'$ at most at every step "
-        r"of gradient descent. The operator $S[W] = \frac1N\sum_i B_i W f_i f_i^\top$ has a null space of dimension $m(n-N')$, "
-        r"in which the "
-        "gradient has no part, so that no bound by that part, as in the paper's corollary, says anything of its rank. (An "
-        "identity, along the reduced dynamics.)",
+        r"vectors $a_i$, symmetric positive definite $B_i$ and inputs $f_i$ that span $N' < n$ dimensions, it has rank $N'$ at "
+        r"most at every step of gradient descent. The operator $S[W] = \frac1N\sum_i B_i W f_i f_i^\top$ has a null space of "
+        r"dimension $m(n-N')$, in which the "
+        "gradient has no part at any step, so that no bound by that part, as in the paper's corollary, says anything of its rank. "
+        "(An identity, along the reduced dynamics.)",
         judge=judge_span,
         controls={"$A$ not of this form": jd.Control({"free": 0.1}, breaks="span $N' < n$ dimensions")},
         rivals={"no direction of the weights is free: S is invertible": jd.swap(predicted_null_dimensions=0.0)},

@@ -187,7 +187,8 @@ CLAIMS = (
         statement=r"In networks without biases, with ReLU or leaky ReLU units and trained by gradient descent on squared errors, "
         r"the negative gradient of every layer's weights $W_l$ is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
         r"f_{l-1}^\top$ to $10^{-10}$ of the size of its first term, with targets $y$, layer inputs $f_{l-1}$ at $N$ points and "
-        r"$J$ the product of the weights and active units after that layer.",
+        r"$J$ the derivative of the output by $W_l f_{l-1}$, the product of the later weights and of the slopes of the units "
+        r"(the last layer has none). It is an identity, at any weights.",
         holds={"lr": (0.001, 0.01)},
         judge=judge_chain,
         decides={"every layer": ("error of the gradients over their first term", "biases")},
@@ -207,12 +208,13 @@ CLAIMS = (
     LOGITS.claim(
         id="galore.grad_form_softmax",
         title="Gradients have the form that GaLore assumes, at small logits",
-        statement="In random ReLU networks at small logits, the negative gradient of the cross-entropy of $K$ classes is "
+        statement="In random ReLU networks at small logits, the negative gradient of the cross-entropy of $K > 2$ classes is "
         r"$\frac1N \sum_i (J^\top P y - \frac{\gamma}{K} J^\top P J\, W_l f_{l-1}) f_{l-1}^\top$ with $P = I - "
-        r"11^\top/K$, targets $y$, layer inputs $f_{l-1}$ at $N$ points and $J$ the product of the weights and "
+        r"11^\top/K$, one-hot targets $y$, layer inputs $f_{l-1}$ at $N$ points and $J$ the product of the weights and "
         "active units after layer $l$, up to a remainder of first order in the size of the logits, relative to the "
         r"second term; $\gamma$ is 1 within 1% on average at logits of standard deviation 0.01. (An identity to "
         "first order, at random weights; no training.)",
+        holds={"classes": (5, 30)},
         judge=judge_logits,
         controls={"logits 1000 times as large": {"amplify": 1000.0}},
         rivals={

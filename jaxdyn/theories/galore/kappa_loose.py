@@ -82,8 +82,8 @@ CLAIMS = (
         tested=r"Random symmetric matrices of {size} by {size} with eigenvalues from $1-b$ to $1+b$, b = {spread}, in {terms} "
         r"terms, "
         "projected on random subspaces of {rank} dimensions; {seeds} problems.",
-        statement=r"How far does the rate $\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\,\lambda_{min}(Q^\top C_i Q)$ of "
-        "the bound in `galore.fixed_proj` (letters of that claim) lie below the true rate of decay, the smallest "
+        statement=r"How many times as large as the rate $\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\,\lambda_{min}(Q^\top "
+        "C_i Q)$ of the bound in `galore.fixed_proj` (letters of that claim) is the true rate of late decay, the smallest "
         "eigenvalue of S within the subspaces, on average over random matrices with eigenvalues from 1/2 to 3/2, in 3 and in 10 "
         "terms, and random subspaces of 3 of 8 dimensions? (An algebraic question.)",
         expected="measured",

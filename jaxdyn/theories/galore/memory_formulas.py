@@ -125,9 +125,9 @@ STUDY = jd.Study(
 FORMULAS = STUDY.claim(
     id="galore.memory_formulas",
     title="The memory formulas of full rank, adaptors and GaLore are exact",
-    statement=r"For an $m \times n$ matrix ($m \le n$) and rank $r$, training by Adam holds $3mn$ numbers at full rank, "
-    r"$mn + 3(mr + nr)$ with a low-rank adaptor, and $mn + mr + 2nr$ with GaLore, of which $2mn$, $2(mr + nr)$ and $2nr$ are "
-    "optimizer states: to the entry.",
+    statement=r"For an $m \times n$ matrix ($m \le n$) and rank $r$, training by Adam holds, without gradients, $3mn$ numbers at "
+    r"full rank, $mn + 3(mr + nr)$ with a low-rank adaptor, and $mn + mr + 2nr$ with GaLore, of which $2mn$, $2(mr + nr)$ and "
+    "$2nr$ are optimizer states: to the entry.",
     talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),
     form="corrected",
     bounds="derived: entries are counted",
@@ -145,8 +145,8 @@ CLAIMS = (
     FORMULAS.as_printed(
         id="galore.memory_as_printed",
         title="A talk's totals for adaptors and GaLore, a term too many each",
-        statement="For a matrix of $m$ by $n$ entries and rank $r$, training with a low-rank adaptor holds $2mn + 3mr + 3nr$ "
-        "numbers, with GaLore $mn + 2mr + 2nr$, of which $mr + 2nr$ are optimizer states.",
+        statement="For a matrix of $m$ by $n$ entries and rank $r$, training with a low-rank adaptor holds, without gradients, "
+        "$2mn + 3mr + 3nr$ numbers, with GaLore $mn + 2mr + 2nr$, of which $mr + 2nr$ are optimizer states.",
         form="printed",
         printed="talk practical, Memory Saving with GaLore: totals $2mn+3mr+3nr$ and $mn+2mr+2nr$, states $mr+2nr$",
         talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),

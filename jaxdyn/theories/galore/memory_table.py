@@ -114,10 +114,11 @@ CLAIMS = (
         title="GaLore's memory table agrees with a count, but for GaLore itself",
         tested="Bytes counted from the shapes of LLaMA models from 60M to 1B weights in bfloat16, GaLore's with bases on the "
         "long side, LoRA's with embeddings and read-out counted twice, against the published table.",
-        statement="The published memory of full training, factorisations and LoRA lies between the count in GiB and the count in "
-        "GB, up to a unit of the last printed digit for weights and two for weights with states; in print and in the count, "
-        "GaLore needs less than full training and LoRA, by a unit of that digit at least. Its own published totals lie below the "
-        "count in GB, by two units at least. (Published figures against a count; no training.)",
+        statement="The published memory of full training, factorisations and LoRA (with embeddings and read-out counted twice) "
+        "lies between the count in GiB and the count in GB, up to a unit of the last printed digit for weights and two for weights "
+        "with states; in print and in the count, GaLore needs less than full training and LoRA, by a unit of that digit at least. "
+        "Its own published totals lie below the count in GB with bases on the long side, by two units at least. (Published figures "
+        "against a count; no training.)",
         talks=(
             "practical:galore-model-sizes",
             "practical:galore-table-memory",

@@ -57,6 +57,12 @@ def cross_entropy(w: Float[Array, "L d d"], x: Float[Array, "N d"], y: Float[Arr
     return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(out), -1))
 
 
+def three_shapes(w: dict[str, Float[Array, "_ _"]], x: Float[Array, "N d"], y: Float[Array, "N d"]) -> Float[Array, ""]:
+    """Half the mean squared error of two ReLU layers, of the matrices "tall" and "wide", and a linear one, "square"."""
+    hidden = jax.nn.relu(jax.nn.relu(x @ w["tall"].T) @ w["wide"].T)
+    return 0.5 * jnp.mean(jnp.sum(jnp.square(y - hidden @ w["square"].T), -1))
+
+
 def linear_loss(
     w: Float[Array, "m n"], a: Float[Array, "m n"], b: Float[Array, "N m m"], c: Float[Array, "N n n"]
 ) -> Float[Array, ""]:

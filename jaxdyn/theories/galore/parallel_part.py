@@ -102,9 +102,10 @@ CLAIMS = (
         title="The part of the gradient that no input reaches stays",
         tested="{steps} steps of gradient descent, by differentiation of a quadratic loss: weights of {size} by {size}, a "
         "Gaussian A, inputs that span {span} dimensions, symmetric $B_i$ with eigenvalues from .5 to 1.5; {seeds} problems.",
-        statement=r"In the reduced dynamics of gradient descent on $A - \frac1N\sum_i B_i W f_i f_i^\top$ with positive "
-        "definite $B_i$, random $A$ and inputs $f_i$ that span $N'$ of n dimensions, the gradient does not vanish: "
-        r"it ends at $A(I - \Pi)$, $\Pi$ the projection on the inputs' span, of rank $n - N'$.",
+        statement=r"In the reduced dynamics of gradient descent from zero weights, n by n, whose negative gradient is $A - "
+        r"\frac1N\sum_i B_i W f_i f_i^\top$ with symmetric positive definite $B_i$, Gaussian $A$ and inputs $f_i$ that span $N' < "
+        r"n$ dimensions, the gradient does not vanish: it ends at $A(I - \Pi)$, $\Pi$ the projection on the inputs' span, which "
+        r"has rank $n - N'$.",
         judge=judge,
         controls={"inputs that span all dimensions": {"leak": 0.5}},
         rivals={

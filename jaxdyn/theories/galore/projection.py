@@ -99,7 +99,7 @@ def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
 
     # norms along descent, and its end
     _, (norms, path) = train.record(step, jnp.zeros_like(g), observe, samples=s.steps, every=1)
-    small = norms[:-1] < 1e-9 * norms[0]  # below, rounding errors
+    small = norms[:-1] < 1e-5 * jnp.linalg.norm(g)  # below, rounding errors
     ratios = jnp.where(small, 0, norms[1:] / jnp.where(small, 1, norms[:-1]))
     many = jax.lax.fori_loop(0, 2000, lambda _, w: step(w), jnp.zeros_like(g))
     end = observe(many)[1]
@@ -171,7 +171,6 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     # the null space of S
     modes = decay.modes(b, c)
     null = modes.values < 1e-9 * modes.values[-1]
-    inside = jnp.where(null, jnp.einsum("kmn,mn->k", modes.matrices, g), 0)
     eta = 1 / modes.values[-1]
 
     def negative(w: Array) -> Array:
@@ -180,6 +179,7 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     # descent
     last, path = train.record(lambda w: w + eta * negative(w), jnp.zeros_like(g), negative, samples=s.steps, every=1)
     values = linalg.singular_values(path)
+    inside = jnp.where(null, jnp.einsum("kmn,tmn->tk", modes.matrices, path), 0)
     return jd.observables(
         predicted={"null_dimensions": s.size * (s.size - s.span) + jnp.zeros(())},
         measured={"null_dimensions": jnp.sum(null).astype(jnp.float64)},
@@ -187,7 +187,7 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
             "beyond": jd.named(values[:, s.span] / values[0, 0], "time"),
             "within": values[0, s.span - 1] / values[0, 0],
             "entries_less_span": s.size**2 - s.span + jnp.zeros(()),
-            "in_null": jnp.linalg.norm(inside) / jnp.linalg.norm(g),
+            "in_null": jd.named(jnp.linalg.norm(inside, axis=1) / jnp.linalg.norm(g), "time"),
         },
         status=train.finite_status(last),
     )

@@ -17,6 +17,7 @@ TINY = 1e-6  # of the same: below, the difference of the gradient and the part t
 NORMS = {"rest": "norm of all but the lowest part", "square": "squared norm of the gradient"}
 RATE = "rate at which the rest decays over that of its bound, an eigenvalue per entry, mean"
 LATE = 1e-3  # of the part that decays, relative to the part that stays, from which a bound should be tight
+TIGHT = 0.0041  # the bound over the stable rank, minus 1, at most: (1 + LATE^2) (1 + LATE)^2 / (1 - LATE)^2 = 1.00402
 
 
 def judge_exact(ds: xr.Dataset) -> list[jd.Check]:
@@ -33,7 +34,7 @@ def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     over = {name: (ds[f"measured_{name}"] / ds[f"predicted_{name}"] - 1).where(judged & (ds.delta > TINY)) for name in NORMS}
     return [
         jd.at_most("stable rank minus its bound", excess, 1e-9),
-        jd.at_most("bound over stable rank minus 1, once all else has decayed to 0.1%", loose, 0.01),
+        jd.at_most("bound over stable rank minus 1, once all else has decayed to 0.1%", loose, TIGHT),
         *(jd.at_most(f"{text} over its bound minus 1", over[name], 1e-6) for name, text in NORMS.items()),
         *(jd.at_least(f"the same at the start, {name}", over[name].isel(time=0), -1e-9) for name in NORMS),
         jd.mean_within(RATE, decay_ratio(ds), over="seed", low=0.95, high=1.05),
@@ -131,6 +132,7 @@ def tested(problems: str) -> str:
 ENTRIES = "B and C that give each entry of G an eigenvalue of its own"
 PAIR = "two terms of matrices near the counterexample"
 STEP = jd.below("step_over_limit", 1.0)
+REACHED = jd.above("late_records", 2.5)  # of a stable rank that is near its limit: fewer give no rate
 STUDY = jd.Study(
     trial=descent_trial,
     quick=jd.grid(Quadratic, step=[0.5, 0.9]),
@@ -149,12 +151,14 @@ BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
     id="galore.stable_rank_bound",
     title="The gradient's stable rank falls at least as fast as a bound",
     tested=tested(f"Wishart matrices B and C, with {ENTRIES}, and with {PAIR}"),
-    statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ in the weights $W$, with "
-    r"constant $A$ and $N$ terms of positive semidefinite $B_i$, $C_i$, and with a step size below $2 / (\lambda_2 + "
-    r"\lambda_{max})$: $\mathrm{sr}(G_t) \le (\|G_\parallel\|_F^2 + \delta_t^2) / (\|G_\parallel\|_2 - \delta_t)^2$ "
-    r"while $\delta_t < \|G_\parallel\|_2$, where $G_\parallel$ is the part of $G_0$ in the lowest eigenspace and "
+    statement=r"In the reduced dynamics of gradient descent on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W C_i$, in the weights "
+    r"$W$, with constant $A$ and positive semidefinite $B_i$, $C_i$, the eigenvalues of $S$ being $\lambda_1 < \lambda_2 < \dots "
+    r"\le \lambda_{max}$, and with a step size $\eta$ below $2 / (\lambda_2 + "
+    r"\lambda_{max})$: the stable rank $\mathrm{sr}(G) = \|G\|_F^2 / \|G\|_2^2$ has "
+    r"$\mathrm{sr}(G_t) \le (\|G_\parallel\|_F^2 + \delta_t^2) / (\|G_\parallel\|_2 - \delta_t)^2$ "
+    r"while $\delta_t < \|G_\parallel\|_2$, where $G_\parallel$ is the part of $G_0$ in the eigenspace of $\lambda_1$ and "
     r"$\delta_t = [(1-\eta\lambda_2)/(1-\eta\lambda_1)]^t \|G_0 - G_\parallel\|_F$. Once $\delta_t$ is below 0.1% of "
-    r"$\|G_\parallel\|_2$ the bound is at most 1% above the stable rank. It is made of two, $\|G_t - G_{\parallel,t}\|_F \le "
+    r"$\|G_\parallel\|_2$ the bound is at most 0.41% above the stable rank. It is made of two, $\|G_t - G_{\parallel,t}\|_F \le "
     r"(1 - \eta\lambda_1)^t \delta_t$ and $\|G_t\|_F^2 \le (1 - \eta\lambda_1)^{2t}(\|G_\parallel\|_F^2 + \delta_t^2)$, which "
     "are equalities at the start; where each entry of the gradient has an eigenvalue of its own, the first side decays at the "
     "rate of the second within 5% on average.",
@@ -189,9 +193,10 @@ CLAIMS = (
     STUDY.claim(
         id="galore.gd_exact",
         title="Gradients of a quadratic decay mode by mode under descent",
-        statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$, $B_i$, "
-        r"$C_i$, $\mathrm{vec}\,G_t = (I - \eta S)^t\, \mathrm{vec}\,G_0$ with $S = \frac1N \sum_i C_i \otimes B_i$, to a "
-        r"relative precision of $10^{-9}$ until it has fallen by $10^5$.",
+        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on $G = A - \frac1N\sum_i B_i W C_i$ in the "
+        r"weights $W$, with constant $A$ and symmetric $B_i$, $C_i$, $\mathrm{vec}\,G_t = (I - \eta S)^t\, \mathrm{vec}\,G_0$ "
+        r"with $S = \frac1N \sum_i C_i \otimes B_i$ (vec: columns one below the other), to a relative precision of $10^{-9}$ "
+        r"until the norm of $G$ has fallen by $10^5$.",
         judge=judge_exact,
         controls={"$A$ depends on the weights": {"bend": 0.1}},
         rivals={
@@ -210,24 +215,28 @@ CLAIMS = (
         printed=r"arXiv:2403.03507, Lemma 3.4: $\mathrm{sr}(G_t) \le \mathrm{sr}(G_{t_0}^\parallel) + "
         r"\left(\frac{1-\eta\lambda_2}{1-\eta\lambda_1}"
         r"\right)^{2(t-t_0)} \frac{\|G_0 - G_{t_0}^\parallel\|_F^2}{\|G_{t_0}^\parallel\|_2^2}$",
-        statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ in the weights $W$, with "
-        r"constant $A$, $N$ terms, distinct eigenvalues and a step size below $2 / (\lambda_2 + \lambda_{max})$, "
+        statement=r"In the reduced dynamics of gradient descent on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W C_i$, in the "
+        r"weights $W$, with constant $A$ and positive semidefinite $B_i$, $C_i$, distinct eigenvalues $\lambda_1 < \lambda_2 < "
+        r"\dots < \lambda_{max}$ of $S$ and a step size $\eta$ below $2 / (\lambda_2 + \lambda_{max})$, the stable rank "
+        r"$\mathrm{sr}(G) = \|G\|_F^2 / \|G\|_2^2$ has, with the part $G_\parallel$ of $G_0$ in the eigenspace of $\lambda_1$, "
         r"$\mathrm{sr}(G_t) \le \mathrm{sr}(G_\parallel) + [(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t} \|G_0 - "
         r"G_\parallel\|_F^2 / \|G_\parallel\|_2^2$.",
         source="arXiv:2403.03507, lemma 3.4",
     ),
     STUDY.claim(
         id="galore.stable_rank_rate",
-        title="The stable rank approaches its limit half as fast as published",
+        title="The stable rank can approach its limit half as fast as published",
         tested=tested(PAIR),
-        statement=r"In the reduced dynamics of gradient descent, where the part $G_\parallel$ of the gradient in the lowest "
-        r"eigenspace has rank 2, the stable rank approaches that of $G_\parallel$ like $[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$ "
-        r"within 2% of that rate, with $\lambda_1$ the lowest eigenvalue and $\lambda$ that of the rest of $G$: the exponent is "
-        r"$t$, not the $2t$ "
-        "of the published bound.",
+        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on problems of two rows and columns, near the "
+        r"counterexample to the published bound, whose gradient has a part $G_\parallel$ of rank 2 in the lowest eigenspace and a "
+        r"rest of one eigenvalue $\lambda$ with $u^\top (G_0 - G_\parallel) v \ne 0$, $u$ and $v$ the leading singular vectors of "
+        r"$G_\parallel$, the stable rank approaches that of $G_\parallel$ like $[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$ "
+        r"within 2% of that rate, with $\lambda_1$ the lowest eigenvalue: the exponent is $t$, not the $2t$ of the published bound."
+        "",
         source="derived; the exponent compared with: arXiv:2403.03507, lemma 3.4",
-        quick=jd.grid(Quadratic, kind="pair", step=0.4, every=1, flip=[0.0, 1.0]),
+        quick=jd.grid(Quadratic, kind="pair", step=[0.4, 0.9], every=1, flip=[0.0, 1.0]),
         paper=jd.grid(Quadratic, kind="pair", step=[0.3, 0.4, 0.45], every=1, flip=[0.0, 1.0]),
+        assumes=(STEP, jd.above("kept_share", 1e-6), REACHED),
         judge=judge_rate,
         bounds=jd.tuned(on="0:128", confirmed_on="61000000:61000128"),
         controls={
@@ -244,14 +253,15 @@ CLAIMS = (
         id="galore.rank1",
         title="A gradient whose slowest mode has rank 1 becomes one of rank 1",
         tested=tested(ENTRIES),
-        statement=r"In the reduced dynamics of gradient descent whose lowest eigenvector is one product $yz^\top$ of vectors "
-        "$y$ and $z$, and whose second one shares neither factor, the gradient's stable rank approaches 1 like "
-        r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$ within 2% of that rate, $\lambda_1 < \lambda_2$ the lowest "
-        "eigenvalues.",
+        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W "
+        r"C_i$, where the eigenvectors of the lowest eigenvalues $\lambda_1 < \lambda_2$ of $S$ are products $yz^\top$ and "
+        r"$uv^\top$ of vectors that are orthogonal, $y$ to $u$ and $z$ to $v$, the stable rank of $G$ approaches 1 like "
+        r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$ within 2% of that rate, below the step size $2 / (\lambda_2 + "
+        r"\lambda_{max})$.",
         source="arXiv:2403.03507, corollary to lemma 3.4 (low rank); the condition on the second eigenvector: derived",
         quick=jd.grid(Quadratic, kind="entries", step=[0.5, 0.9]),
         paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8], every=6),
-        assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03)),
+        assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03), REACHED),
         judge=judge_rank_one,
         bounds=jd.tuned(on="0:128", confirmed_on="61000000:61000128"),
         controls={

@@ -64,11 +64,11 @@ CLAIMS = (
         tested="40 times {every} steps of gradient descent, by differentiation of a quadratic loss, from zero weights of {rows} "
         "by {cols}; each entry of the gradient has an eigenvalue of its own; {seeds} problems.",
         statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ in the weights $W$, with "
-        "constant $A$ and $N$ terms of constant $B_i$, $C_i$, of random problems in which each entry of $G$ has, in turned "
-        "coordinates, an eigenvalue of its own (.05 and .5, about 3 on the diagonal and about 1 elsewhere), the bound on the "
-        r"stable rank of `galore.stable_rank_bound` holds at .8 to .98 of $\eta = 2/(\lambda_2 + \lambda_{max})$ in every run; at "
-        "1.14 of it, where descent still converges, the stable rank exceeds the bound in more than 90% of the runs, and by at "
-        "least 0.3 on average.",
+        "constant $A$ and $N$ terms of constant positive semidefinite $B_i$, $C_i$, of random problems of 5 by 4 in which each "
+        "entry of $G$ has, in turned coordinates, an eigenvalue of its own (.05 and .5, about 3 on the diagonal and about 1 "
+        r"elsewhere), the bound on the stable rank of `galore.stable_rank_bound` holds at .8 to .98 of $\eta = 2/(\lambda_2 + "
+        r"\lambda_{max})$ in every run; at 1.14 of it, where descent still converges, the stable rank exceeds the bound in more "
+        "than 90% of the runs, and by at least 0.3 on average.",
         form="corrected",
         judge=judge,
         controls={"step sizes and stable ranks in reverse order": REVERSED},

@@ -119,6 +119,7 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
             "inside": jd.named(inside.astype(jnp.float64), "time"),
             "remaining": jd.named(sizes[:-1], "time"),
             "kappa": jd.named(kappas[:-1], "time"),
+            "unit": jnp.square(jnp.asarray(s.lip, jnp.float64)),
         },
         assumed={
             "step_over_limit": s.step,  # below 1: eta < 1/lambda_max < 2/(kappa + lambda_max)
@@ -129,11 +130,14 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Growth of the projected gradient's norm in every step against its bound; and the room of the steep case of rank 1."""
+    """Growth of the projected gradient's norm in every step against its bound; and the room of the steep case of rank 1.
+
+    The room is in units of L_B L_C, D being 1.
+    """
     excess = (ds.measured_shrink - ds.predicted_shrink).where(ds.inside > 0).max("time")
     checks = [jd.at_most("relative growth of |R| over the step size, minus its bound", excess, 1e-9)]
     if {"kind", "rank"} <= set(ds.dims) and "steep" in ds.kind.values and 1 in ds["rank"].values:
-        room = -excess.sel(kind="steep", rank=1)
+        room = (-excess / ds.unit).sel(kind="steep", rank=1)
         checks.append(jd.at_most("room below the bound in the steepest step of steep coefficients, in units of L_B L_C", room, 0.5))
     return checks
 
@@ -173,14 +177,16 @@ VARYING = STUDY.claim(
     id="galore.fixed_proj_varying",
     title="Decay within a fixed subspace as coefficients change, corrected",
     statement=r"In the reduced dynamics of gradient descent within fixed subspaces on $G = A(W) - \frac1N\sum_i B_i(W) W C_i(W)$ "
-    r"with Lipschitz constants $L_A, L_B, L_C$, $\|W\| \le D$, $\|B_i\| \le L_B D$, $\|C_i\| \le L_C D$ (Frobenius norms) and "
-    r"$\eta\lambda_{max} < 1$, the projected gradient $R_t = P^\top G_t Q$ has "
+    r"with Lipschitz constants $L_A, L_B, L_C$, symmetric positive semidefinite $B_i$, $C_i$, $\|W\| \le D$, $\|B_i\| \le "
+    r"L_B D$, $\|C_i\| \le L_C D$ (Frobenius norms) and $\eta L_B L_C D^2 < 1$, the projected gradient $R_t = P^\top G_t Q$ has "
     r"$\|R_t\| \le [1 - \eta(\kappa_{t-1} - L_A - 2 L_B L_C D^2)]\,\|R_{t-1}\|$ in every step, "
     r"$\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\,\lambda_{min}(Q^\top C_i Q)$ with the "
-    r"subspaces' bases P, Q. Where $B$ and $C$ have rank one, as the subspaces have, and fall as steeply as they may, the room "
+    r"subspaces' orthonormal bases P, Q. Where all $B_i$ are multiples of $PP^\top$ and all $C_i$ of $QQ^\top$, P and Q of one "
+    r"column, and fall as steeply as they may while $W$ grows, and where $L_A$ is at most a tenth of $L_B L_C D^2$, the room "
     r"below the bound in the steepest step is at most $0.5\,\eta L_B L_C D^2$.",
     source="derived, in place of arXiv:2403.03507, theorem 3.8, with the bounds on B and C that its last term needs",
     form="corrected",
+    holds={"lip": (1.0, 2.0)},
     judge=judge,
     controls={r"coefficients larger than $L_B D$ and $L_C D$": {"offset": 1.0}},
     rivals={
@@ -201,8 +207,8 @@ CLAIMS = (
         form="printed",
         printed=r"arXiv:2403.03507, Theorem 3.8: $\|R_t\|_F \le [1 - \eta(\kappa_{t-1} - L_A - L_B L_C D^2)]\,\|R_{t-1}\|_F$",
         statement=r"In the reduced dynamics of gradient descent within fixed subspaces on $G = A(W) - \frac1N\sum_i B_i(W) W "
-        r"C_i(W)$ in $N$ terms, $A$, $B_i$, $C_i$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le D$ "
-        r"(Frobenius norms), the projected gradient $R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - "
+        r"C_i(W)$ in $N$ terms, $A$ and positive semidefinite $B_i$, $C_i$ with Lipschitz constants $L_A, L_B, L_C$ and $\|W\| \le "
+        r"D$ (Frobenius norms), the projected gradient $R_t = P^\top G_t Q$ has $\|R_t\| \le [1 - \eta(\kappa_{t-1} - "
         r"L_A - L_B L_C D^2)]\,\|R_{t-1}\|$ in every step, with $\kappa$ and the subspaces' bases P, Q as in "
         "`galore.fixed_proj_varying`. The counterexamples have $B$, $C$ and $R$ of rank one, so that it makes no "
         "difference whether norms are spectral ones.",

@@ -137,10 +137,10 @@ def judge_rich(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("share of seeds whose networks all fit their samples", share, at_least=FIT_SHARE),
         jd.gate("test loss at the end", ds.measured_test, at_most=LEVEL),
         jd.mean_within(RANK, rank, over="seed", low=0.95),
-        jd.mean_within(DELAY, slope(ds, "measured_delay"), over="seed", low=0.5),
+        jd.mean_within(DELAY, slope(ds, "measured_delay"), over="seed", low=0.8),
         jd.mean_within(STRETCH, slope(ds, "stretch"), over="seed", low=0.1),
-        jd.mean_within(MOVEMENT, slope(ds, "measured_movement"), over="seed", high=-0.2),
-        jd.mean_within(KERNEL, slope(ds, "kernel_change"), over="seed", high=-0.4),
+        jd.mean_within(MOVEMENT, slope(ds, "measured_movement"), over="seed", high=-0.3),
+        jd.mean_within(KERNEL, slope(ds, "kernel_change"), over="seed", high=-0.6),
     ]
 
 
@@ -174,7 +174,7 @@ def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-BAND, CLOSE = {"low": -1.1, "high": -0.9}, {"low": 0.97, "high": 1.03}
+BAND, CLOSE = {"low": -1.03, "high": -0.97}, {"low": 0.985, "high": 1.015}
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -224,12 +224,14 @@ CLAIMS = (
         title="The larger the output scale, the later a network generalises",
         seeds=18,
         max_seeds=72,
-        bounds=jd.tuned(on="6000000:6000012", confirmed_on="96000000:96000018"),
-        statement=r"The larger the output scale $\alpha$ of a network, the later it generalises after it has fitted its "
-        r"samples: the delay ranks with $\alpha$, grows with a power of at least 1/2 and faster than the time to fit, while "
-        r"the movement of the weights and the "
-        "change of the tangent kernel fall with powers of at least 0.2 and 0.4. These are means over the seeds, at least three "
-        "quarters, in which the networks of all scales fit.",
+        bounds=jd.tuned(on="0:18", confirmed_on="70000001:70000019"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + h_i^2/4)$, $h_i = w_i\cdot x$, with $N$ = 48 nodes whose weights "
+        r"start standard normal learns the square of one of 12 inputs from 60 samples, at the rate $2N/\alpha^2$. The larger its "
+        r"output scale $\alpha$ from 1/2 to 4, the later it generalises after it has fitted its samples (losses below a fifth of "
+        r"the target's mean square for good): the delay ranks with $\alpha$, grows with a power of at least 0.8 and faster than "
+        "the time to fit, while the movement of the weights and the change of the tangent kernel fall with powers of at least 0.3 "
+        "and 0.6. These are means over the seeds, at least three quarters, in which the networks of all scales fit to 1% of the "
+        "mean square.",
         judge=judge_rich,
         controls={
             "output scales exchanged": jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha"),
@@ -237,6 +239,7 @@ CLAIMS = (
         rivals={
             "the output scale plays no part": jd.off({RANK: 0.0, DELAY: 0.0, STRETCH: 0.0, MOVEMENT: 0.0, KERNEL: 0.0}),
             "the delay is in proportion to the time to fit": {STRETCH: 0.0},
+            "the delay grows with the root of the output scale": {DELAY: 0.5},
         },
         plot=plot,
         caption="Left: test loss (lines) and training loss (dotted) over the mean square of the target, against steps, first "
@@ -248,13 +251,14 @@ CLAIMS = (
         title="At a large output scale a network is its first kernel, up to 1/scale",
         quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
         paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
-        bounds=jd.tuned(on="0:12", confirmed_on="5000:5012"),
-        statement=r"A network minus its first output is, in the limit of a large output scale $\alpha$, regression with the "
-        r"tangent kernel of "
-        "its first weights: its test loss and the movement of its weights differ relatively from those of gradient descent "
-        "with that kernel, "
-        r"and its last kernel from the first one, by amounts that fall like $1/\alpha$ (powers within 0.1, means over "
-        r"seeds); at the largest $\alpha$ both predictions are within 3% on average.",
+        bounds=jd.tuned(on="0:12", confirmed_on="70000001:70000013"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$, $h_i = w_i\cdot x$ with weights $w_i$ and "
+        r"inputs $x$, minus its first output is, in the limit of a large output scale $\alpha$ and trained for a fixed number of "
+        r"steps at a rate $\eta N/\alpha^2$, regression with the tangent kernel of its first weights: its test loss and the "
+        "movement of its weights differ relatively from those of gradient descent with that kernel, "
+        r"and its last kernel from the first one, by amounts that fall like $1/\alpha$ from 128 to 1024 (powers within 0.03, means "
+        r"over seeds); at 1024 both predictions are within 1.5% on average.",
+        holds={"epsilon": (0.25, 1.0), "rate": (1.0, 2.0)},
         source="arXiv:2310.06110; arXiv:1812.07956 (lazy training)",
         judge=judge_limit,
         controls={"first output kept": jd.Control({"centred": 0.0}, every_seed=True)},

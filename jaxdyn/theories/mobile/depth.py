@@ -153,7 +153,7 @@ CLAIMS = (
         id="mobile.depth",
         title="At equal numbers of weights, how much do deeper decoders lose?",
         statement="How much larger is the test loss, in nats per byte, of decoders with three layers (width 32) and with six "
-        "(width 24) than that of one layer (width 48), at equal numbers of weights and after a short training?",
+        "(width 24) than that of one layer (width 48), at 33 thousand weights each and after 120 steps of training?",
         tested="Decoders of 33 thousand weights with tied read-out, trained for {steps} steps of {batch} times {length} bytes on "
         "the manual of the Python interpreter, each shape at the rate of {lr} that has the lower validation loss; {seeds} seeds.",
         expected="measured",

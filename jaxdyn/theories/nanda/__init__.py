@@ -6,7 +6,7 @@ THEORY = jd.Theory(
     title="Progress measures",
     about=(
         "A one-layer transformer that learns modular addition does so with a few Fourier frequencies. Measures of this "
-        "circuit move smoothly long before the test accuracy jumps."
+        "circuit move before the test accuracy jumps."
     ),
     setup=(
         "A one-layer transformer of width 32 learns addition modulo a prime from half of all pairs by AdamW with strong "

@@ -34,6 +34,7 @@ def test_every_step_is_below_its_bound_and_steep_ones_near_it():
         measured_shrink=(("time",), growth),
         predicted_shrink=(("time",), np.minimum(growth, 1) + 0.2),
         inside=(("time",), inside),
+        unit=((), np.ones(200)),
     )
     kinds = xr.concat([ds, ds], xr.DataArray(["wave", "steep"], dims="kind", name="kind"))
     both = kinds.expand_dims(rank=[1, 2])

@@ -255,8 +255,9 @@ CLAIMS = (
         statement="How do test perplexities by GaLore (of full or a quarter of its rank, with random bases, or with its first "
         "alone), LoRA, ReLoRA and factorised weights compare with full Adam's, each at the better of two rates: over the "
         "published ratios for 60M "
-        r"weights; GaLore's with full Adam of the same two rates ($\alpha$ on the projected matrices, without projection); and "
-        "GaLore's of half the width's rank with full Adam's and with that of a quarter (published: .962 and .957 for 1B)?",
+        r"weights (GaLore's for each of its variants); GaLore's with full Adam of the same two rates ($\alpha$ on the projected "
+        "matrices, without projection); and GaLore's of half the width's rank with full Adam's and with that of a quarter "
+        "(published: .962 and .957 for 1B)?",
         talks=(
             "practical:galore-table-pretraining",
             "practical:galore-ppl-full",
