@@ -147,7 +147,7 @@ CLAIMS = (
         tested=TESTED.format(keys="the first token and the relation", facts=CHAINS.format()),
         bounds=TUNED,
         statement=r"Where attention sees both the entity and the relation and the decoder is free (no entry is tied to another), "
-        r"and all sequences are drawn about equally often, both $A \to B$ and $A \leadsto C$ of a chain in training "
+        r"and sequences are drawn about equally often, both $A \to B$ and $A \leadsto C$ of a chain in training "
         r"are learned, with the probability .5 or more each and .95 or more on average; of a chain of which $A \to B$ and $B \to "
         r"C$ alone are trained, $A \leadsto C$ ends below .9 of a guess.",
         holds={"indirect": (0.75, 2)},  # the odds of A ~> C over those of other sequences; at .5 the mean is .948

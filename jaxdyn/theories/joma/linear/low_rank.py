@@ -173,6 +173,10 @@ CLAIMS = (
         paper=PAPER.replace(nodes=1),
         form="printed",
         judge=row_sum_judge,
+        excused={
+            "law": "these numbers decide the records after .99 of the time to the blow-up, which the claim does not speak of, or "
+            "the unit of length of a table, on which the path of a single node does not depend"
+        },
         controls={
             "three nodes": {"nodes": 3},
             "attention learns half as fast": SLOWER,
