@@ -40,7 +40,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours"]
 
 FACTORS = (0.5, 2.0, 10.0)  # of a number that is fixed
-STEM = 4  # letters of a name by which a text is said to have it
+STEM = 4  # letters of a longer name by which a text is said to have it
 MEANING = {  # what a text may write for a name
     **{"sgd": ("gradient descent",), "gd": ("gradient descent",), "sign": ("signed",), "random": ("gaussian", "random")},
     **{"square": ("x^2", "quadratic"), "cube": ("x^3", "cubic"), "id": ("linear", "identity"), "linear": ("linear", "identity")},
@@ -246,9 +246,14 @@ def _named(claim: Claim) -> Iterator[Neighbour]:
 
 
 def _has(text: str, name: str) -> bool:
-    """Whether a text has the beginnings of all words of a name, or something that means the same."""
+    """Whether a text has words that begin like those of a name (short ones: the words themselves), or what means the same."""
     parts = re.findall(r"[a-z]+", name.lower())
-    return bool(parts) and all(any(one in text for one in (part[:STEM], *MEANING.get(part, ()))) for part in parts)
+    return bool(parts) and all(_has_word(text, part) or any(one in text for one in MEANING.get(part, ())) for part in parts)
+
+
+def _has_word(text: str, part: str) -> bool:
+    end = "" if len(part) > STEM else r"(?![a-z])"  # exp is not in "experiment"
+    return re.search(rf"(?<![a-z]){part[:STEM]}{end}", text) is not None
 
 
 def _word(value: Any) -> str:

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import zlib
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ def judged_by(claim: Claim) -> str | None:
     modules = {home, *(str(maker.__module__) for maker in makers)}
     if not all(name.startswith("jaxdyn.") for name in modules):
         return None
-    facts = versions(), [version(name) for name in JUDGING], direct.modules_behind(*sorted(modules), *DECIDING)
+    facts = versions(), direct.versions_of(JUDGING), direct.modules_behind(*sorted(modules), *DECIDING)
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """Claims that the referee is asked about again after a change: those that say or judge something else now, and the day's seventh.
 
 Continuous integration asks what needs no new runs, on those that are on record and that it has just verified. A finding that is not
-on record fails. What is not reached in its minutes is named, and left to another day.
+on record fails. How many are not reached in its minutes is said; they wait for another day.
 """
 
 from __future__ import annotations

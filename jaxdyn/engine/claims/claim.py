@@ -297,7 +297,7 @@ class Claim(Shared):
             if name not in self.quick.setting.hints:
                 raise UsageError(f"{self.id}: holds={{{name!r}: …}} names no field of {self.quick.setting.__name__}")
             own = self.quick.axes.get(name, (getattr(self.quick.base, name),))
-            if outside := [value for value in own if not ends[0] <= value <= ends[1]]:
+            if outside := [value for value in own if _is_number(value) and not ends[0] <= value <= ends[1]]:
                 raise UsageError(f"{self.id}: holds={{{name!r}: {_brief(ends)}}} is not allowed: the claim runs at {outside[0]:g}")
 
     def _check_opponents(self) -> None:

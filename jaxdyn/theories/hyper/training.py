@@ -325,7 +325,7 @@ CLAIMS = (
         judge=judge_linear,
         assumes=(jd.below("critical", 0.0),),
         bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
-        controls={"temperature 0.4": {"temperature": 0.4}, "fewer outputs than relevant bits": {"dim": 5.0}},
+        controls={"temperature 0.4": {"temperature": 0.4}, "fewer outputs than relevant bits": {"dim": 4.0}},
         rivals={
             STILL: jd.off(
                 {
