@@ -47,7 +47,7 @@ from jaxdyn.engine.verification.verify import (
 )
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
-from jaxdyn.report.drawing import drawn
+from jaxdyn.report.drawing import UNDRAWN, drawn
 from jaxdyn.report.results import LEFT_OUT, read_results, write_results
 
 __all__ = ["rebuild", "verify_command"]
@@ -65,7 +65,7 @@ def draw(claim: Claim, data: xr.Dataset, narrowed: bool = False) -> str:
     except BaseException as error:
         let_through(error)
         failure = Failure.of(error)
-        return text(f"<p>The figure could not be drawn: {failure.kind}: {html.escape(failure.message)}</p>")
+        return text(f"{UNDRAWN}{failure.kind}: {html.escape(failure.message)}</p>")
 
 
 def _conclude_and_draw(

@@ -13,9 +13,10 @@ from jaxdyn.errors import Inconclusive
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Plot
 
-__all__ = ["INSTEAD", "drawn"]
+__all__ = ["INSTEAD", "UNDRAWN", "drawn"]
 
 MISSING = (KeyError, IndexError, ValueError, Inconclusive)  # raised by plots that select a value which the data lack
+UNDRAWN = "<p>The figure could not be drawn: "  # how the sentence in place of a figure begins
 INSTEAD = "Measurement against prediction: the claim's own figure shows values of a field that these settings lack"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from jaxdyn.engine.verification.payload import by_chance
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan
 from jaxdyn.report import studies
+from jaxdyn.report.drawing import UNDRAWN
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
@@ -57,6 +59,8 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     study = studies.read_study(claim.id)
     differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
     yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
+    if (result.figure or "").startswith(UNDRAWN):
+        yield f"      its figure could not be drawn: {html.unescape(result.figure.removeprefix(UNDRAWN).removesuffix('</p>'))}"
     for cell in result.by or []:
         yield from _cell(cell)
     if result.as_expected:

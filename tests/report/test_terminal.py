@@ -4,7 +4,9 @@ import dataclasses
 import math
 
 import pytest
+import xarray as xr
 
+from jaxdyn.cli.verify import draw
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.judging.check import Check
 from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision
@@ -50,6 +52,13 @@ def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(t
 
 def test_a_verdict_as_expected_is_one_line(toys):
     assert [line.split() for line in lines(outcome(toys.CLAIMS[0], Decision("upheld")))] == [["✓", "toy.decay", "upheld"]]
+
+
+def test_a_figure_that_could_not_be_drawn_is_named_with_its_verdict(toys):
+    figure = draw(dataclasses.replace(toys.CLAIMS[0], plot=lambda ds, fig: ds["no <such> value"]), xr.Dataset())
+    first, second = lines(outcome(toys.CLAIMS[0], Decision("upheld", figure=figure)))
+    assert first.split() == ["✓", "toy.decay", "upheld"]
+    assert second.startswith("      its figure could not be drawn: KeyError: ") and "no <such> value" in second
 
 
 def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):

@@ -236,7 +236,7 @@ EXCHANGED = jd.rolled(measured_srank_rate="ratio")  # learned and fixed attentio
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Stable ranks of V and of the gradient over time: three runs with their prediction, and all runs."""
     left, right = fig.subplots(1, 2)
-    fine = ds.isel(eta=-1) if "eta" in ds.dims else ds
+    fine = ds.isel({dim: 0 if dim == "low" else -1 for dim in ("eta", "low") if dim in ds.dims})
     t = np.ravel(plotting.first_run(fine).t)
     for seed, color in zip(range(min(3, fine.sizes["seed"])), ("measured", "third", "control"), strict=False):
         one = fine.isel(seed=seed)
@@ -313,8 +313,8 @@ CLAIMS = (
             )
         },
         plot=plot,
-        caption=r"Left: stable rank of $\dot V$ along gradient flow, three runs, and the closed form (dashed). Right: stable ranks "
-        r"of $\dot V$ and $V$, medians and central 90% of the runs.",
+        caption=r"Left: stable rank of $\dot V$ along gradient flow with the smallest first norm, three runs, and the closed "
+        r"form (dashed). Right: stable ranks of $\dot V$ and $V$ there, medians and central 90% of the runs.",
     ),
     TRAINED.claim(
         id="joma.lowrank_link_trained",
