@@ -28,6 +28,7 @@ import xarray as xr
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, programs_of, runs_of, what_changed
@@ -286,9 +287,10 @@ def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True
 
 
 def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) -> str:
-    """A sentence on a study that is not current; empty for one that is. Arguments as for :func:`changes`."""
+    """Sentences on a study outside the claim's stated domain, or not current; else empty. Arguments as for :func:`changes`."""
     found = str(changes(study, claim, whole=whole))
-    return f"Not current: {found}." if found else ""
+    beyond = outside(claim, claim.grid("paper")) if claim else ""
+    return " ".join([*([f"At {beyond}."] if beyond else []), *([f"Not current: {found}."] if found else [])])
 
 
 def known_claim(claim_id: str) -> Claim | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.words import duration, plural
+from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
 from jaxdyn.engine.verification.payload import by_chance
@@ -59,8 +60,10 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     study = studies.read_study(claim.id)
     differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
     yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
-    if (result.figure or "").startswith(UNDRAWN):
-        yield f"      its figure could not be drawn: {html.unescape(result.figure.removeprefix(UNDRAWN).removesuffix('</p>'))}"
+    if beyond := outside(claim, result.task.main.grid):
+        yield f"      at {beyond}"
+    if (figure := result.figure or "").startswith(UNDRAWN):
+        yield f"      its figure could not be drawn: {html.unescape(figure.removeprefix(UNDRAWN).removesuffix('</p>'))}"
     for cell in result.by or []:
         yield from _cell(cell)
     if result.as_expected:

@@ -173,6 +173,10 @@ def test_what_has_changed_since_a_study_was_made(tmp_path, stored):
         assert str(changes(study, law)) == sentence
         assert bool(changes(study, law).reasons) is ("changed" in sentence), "other versions are used, and marked"
     assert note(study, law) == "Not current: made with JAX 0.1."
+    narrow = dataclasses.replace(
+        law, holds={"rate": (1.0, 1.0)}, quick=law.quick.replace(rate=1.0), paper=law.quick.replace(rate=3.0)
+    )
+    assert note(study, narrow).startswith("At rate = 3 outside the domain for which the claim is stated. Not current: ")
     assert not changes(study, None), "of a claim that is not known nothing can be said"
     lost = {"claim": CLAIM | {"made_from": now, "command": "jaxdyn verify toy.law --scale paper --set gone=1"}}
     assert str(changes(lost, law)) == "the settings or seeds changed"

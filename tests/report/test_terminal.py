@@ -61,6 +61,13 @@ def test_a_figure_that_could_not_be_drawn_is_named_with_its_verdict(toys):
     assert second.startswith("      its figure could not be drawn: KeyError: ") and "no <such> value" in second
 
 
+def test_settings_outside_the_stated_domain_are_named(toys):
+    claim = dataclasses.replace(toys.CLAIMS[0], holds={"rate": (0.1, 10.0)})
+    assert len(list(lines(outcome(claim, Decision("upheld"))))) == 1
+    said = list(lines(outcome(claim, Decision("upheld"), overrides={"rate": 40.0})))
+    assert said[1:] == ["      at rate = 40 outside the domain for which the claim is stated"]
+
+
 def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):
     checks = [
         Check("slope", 2.0, (-math.inf, 1.0), False, {"lr": 0.1, "seed": 3}),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
     from jaxdyn.engine.claims.grid import Grid
 
-__all__ = ["digits_between", "digits_of_field", "field_texts", "span_text", "tested", "texts", "values_text"]
+__all__ = ["digits_between", "digits_of_field", "field_texts", "outside", "span_text", "tested", "texts", "values_text"]
 
 LISTED = 5  # up to this many values of a field are listed
 LEAST, FIELD = 4, 6  # digits of values that are measured, and of fields
@@ -38,6 +38,16 @@ def tested(claim: Claim, grid: Grid, seeds: int) -> str | None:
 def span_text(name: str, low: float, high: float) -> str:
     """A stated domain in words; a single value where both ends are the same."""
     return f"{name} = {low:g}" if low == high else f"{name} from {low:g} to {high:g}"
+
+
+def outside(claim: Claim, grid: Grid) -> str:
+    """The values of a grid that lie outside the domain for which a claim is stated, in words; empty where none does."""
+    found = []
+    for name, (low, high) in claim.holds.items():
+        own = grid.axes.get(name, (getattr(grid.base, name, None),))
+        if values := [v for v in own if isinstance(v, int | float) and not low <= v <= high]:
+            found.append(f"{name} = {values_text(values)}")
+    return f"{'; '.join(found)} outside the domain for which the claim is stated" if found else ""
 
 
 def values_text(values: Sequence[Any]) -> str:

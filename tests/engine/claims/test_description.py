@@ -1,13 +1,14 @@
 """The set-up in words, with values of fields in their places."""
 
 import math
+import types
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, span_text, texts, values_text
+from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, outside, span_text, texts, values_text
 from jaxdyn.engine.claims.description import tested as in_words
 
 
@@ -109,3 +110,16 @@ def test_values_that_are_measured_have_four_digits():
 
 def test_a_stated_domain_of_one_value_is_an_equation():
     assert span_text("lr", 0.5, 2.0) == "lr from 0.5 to 2" and span_text("ratio", 1.0, 1.0) == "ratio = 1"
+
+
+def test_values_outside_the_stated_domain_are_named():
+    claim = types.SimpleNamespace(holds={"rate": (0.5, 2.0), "size": (3, 5)})
+    base = types.SimpleNamespace(rate=1.0, size=3)
+    where = "outside the domain for which the claim is stated"
+    cases = {
+        "": {},
+        f"rate = 0.1 and 4 {where}": {"rate": (0.1, 0.5, 2.0, 4.0)},
+        f"rate = 4; size = 1,000 {where}": {"rate": (4.0,), "size": (1000,)},
+    }
+    for sentence, axes in cases.items():
+        assert outside(claim, types.SimpleNamespace(axes=axes, base=base)) == sentence
