@@ -18,7 +18,7 @@ import xarray as xr
 
 from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.cli.cards import unused
-from jaxdyn.cli.conclusions import basis, is_concluded, load_conclusion, save_conclusion
+from jaxdyn.cli.conclusions import basis, is_concluded, judged_by, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.failure import Failure, let_through
@@ -28,6 +28,7 @@ from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.decision import Decision, Terms
+from jaxdyn.engine.judging.digest import whole_digest
 from jaxdyn.engine.programs.direct import untraced
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import check_writable, open_folder
@@ -35,6 +36,7 @@ from jaxdyn.engine.verification.payload import payload
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan, Task
 from jaxdyn.engine.verification.verify import (
+    Elsewhere,
     cheapest,
     conclude,
     make_tasks,
@@ -87,11 +89,21 @@ def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
     return registry.all_claims(load, {theory})
 
 
-def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Decision:
-    """In a worker: look the claim up by its id (judges and plots cannot be pickled), conclude and save."""
+def _version(claim: Claim) -> str | None:
+    """What tells whether another process has the same claim: the code behind it, or all that a user's own consists of."""
+    return judged_by(claim) or whole_digest(claim)
+
+
+def _conclude_by_id(
+    folder: Path, basis_hash: str | None, version: str, claim_id: str, load: tuple[str, ...], *rest: Any
+) -> Decision | None:
+    """In a worker: look the claim up by its id (judges and plots cannot be pickled), conclude and save.
+
+    None where it is not of this version, since its file was edited after the first process had imported it.
+    """
     claims = _claims_here(claim_id.split(".")[0], load)
     claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
-    return _conclude_and_save(folder, basis_hash, claim, *rest)
+    return _conclude_and_save(folder, basis_hash, claim, *rest) if _version(claim) == version else None
 
 
 def _conclude_and_save(folder: Path, basis_hash: str | None, claim: Claim, *rest: Any) -> Decision:
@@ -104,18 +116,20 @@ def _conclude_task(
     pool: cf.Executor | None,
     folder: Path,
     undrawn: Collection[str],
+    versions: Mapping[str, str | None],
     task: Task,
     data: xr.Dataset,
     controls: dict[str, xr.Dataset],
-) -> Decision | cf.Future[Decision]:
+) -> Decision | Elsewhere:
     drawn = task.claim.id not in undrawn
     basis_hash = basis(task, data, controls, drawn)
     if (before := load_conclusion(folder, task.claim.id, basis_hash)) is not None:
         return before
     rest = (data, controls, task.by, task.terms, drawn)
-    if isinstance(pool, cf.ProcessPoolExecutor):
-        return pool.submit(_conclude_by_id, folder, basis_hash, task.claim.id, task.load, *rest)
-    return _conclude_and_save(folder, basis_hash, task.claim, *rest)
+    here = functools.partial(_conclude_and_save, folder, basis_hash, task.claim, *rest)
+    if isinstance(pool, cf.ProcessPoolExecutor) and (version := versions[task.claim.id]) is not None:
+        return Elsewhere(pool.submit(_conclude_by_id, folder, basis_hash, version, task.claim.id, task.load, *rest), here)
+    return here()
 
 
 def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: int) -> list[Task]:
@@ -136,7 +150,7 @@ def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str
             plan_tasks([task], scale=scale, store=folder),
             None,
             None,
-            functools.partial(_conclude_task, None, folder, same),
+            functools.partial(_conclude_task, None, folder, same, {}),
             concluded,
         )
 
@@ -231,7 +245,8 @@ def verify_command(
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
-                conclude_task = functools.partial(_conclude_task, pool, folder, same)
+                versions = {task.claim.id: _version(task.claim) for task in chosen}  # now: files may be edited in the meantime
+                conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()
     _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=limited))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.attacks.attainable import named_range, unattainable, why_not_attained
-from tests.attacks.handmade import case, law
+from tests.engine.handmade import case, law
 
 INF = math.inf
 

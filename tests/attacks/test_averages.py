@@ -5,7 +5,8 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.attacks import averages
-from tests.attacks import handmade, toys
+from tests.attacks import toys
+from tests.engine import handmade
 from tests.engine.handmade import data
 
 NAME = "mean error"

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.attacks.misprints import ask, power
-from tests.attacks.handmade import Fields, case, law
-from tests.engine.handmade import data
+from tests.engine.handmade import Fields, case, data, law
 
 LR = (0.01, 0.02, 0.04)
 

@@ -6,8 +6,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.attacks.opponents import _breaking_nothing, ask, changed, inside
-from tests.attacks.handmade import Fields, case, law, scattered, subjects
-from tests.engine.handmade import data, doubled, judge
+from tests.engine.handmade import Fields, case, data, doubled, judge, law, scattered, subjects
 
 OFF = {"nothing moves": jd.off(predicted_z=0.0)}
 TWO = jd.grid(Fields, lr=[0.1, 0.2])

@@ -7,8 +7,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.attacks import reading
 from tests.attacks import toys
-from tests.attacks.handmade import Fields, case, law
-from tests.engine.handmade import data, judge
+from tests.engine.handmade import Fields, case, data, judge, law
 
 
 def test_a_sound_check_is_not_accused():

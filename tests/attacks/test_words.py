@@ -4,8 +4,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.attacks.words import ask
-from tests.attacks.handmade import Fields, case, law, scattered, subjects
-from tests.engine.handmade import data, judge
+from tests.engine.handmade import Fields, case, data, judge, law, scattered, subjects
 
 LARGEST = {"title": "The measured entry is the largest"}
 DECIDES = {"largest": ("relative error", "doubled")}

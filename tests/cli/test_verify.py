@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.cli import verify
 from jaxdyn.cli.main import main as cli
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.judging.decision import Terms
 
 from ..engine.conftest import TOYS
 
@@ -396,3 +399,20 @@ main(["verify", "--out", "out", "--minutes", "10"])
     sign, claim, verdict, *theories = done.stdout.split()
     assert (sign, verdict, theories) == ("✓", "upheld", [claim.split(".")[0]])
     assert after.children_user + after.children_system - before.children_user - before.children_system < 10
+
+
+def test_a_worker_does_not_judge_by_another_version_of_the_file(tmp_path):
+    """The file was edited after this process had imported it, and before a worker did."""
+    file = tmp_path / "mine.py"
+    file.write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
+    claim = load_file(file).CLAIMS[0]
+    data = jd.verify(claim, seeds=2).data
+    rest = (claim.id, (str(file),), data, {}, (), Terms(), False)
+    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest).verdict
+    file.write_text(file.read_text(encoding="utf-8").replace("CLAIMS = [", "CLAIMS = [  # edited"), encoding="utf-8")
+    verify._claims_here.cache_clear()
+    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest).verdict, "a remark changes nothing"
+    edit = "\nimport dataclasses\nCLAIMS[0] = dataclasses.replace(CLAIMS[0], statement='Another.')\n"
+    file.write_text(file.read_text(encoding="utf-8") + edit, encoding="utf-8")
+    verify._claims_here.cache_clear()
+    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest) is None

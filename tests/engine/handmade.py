@@ -1,9 +1,13 @@
-"""Runs made by hand, for judges and verdicts."""
+"""Runs made by hand, for judges and verdicts, and the referee's cases on them: nothing is run."""
 
 import numpy as np
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.attacks.case import Case
+from jaxdyn.engine.judging.verdict import decide
+from jaxdyn.engine.verification.result import Result
+from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.status import DIVERGED, OK
 
 
@@ -39,3 +43,58 @@ def failing(share, code=DIVERGED):
     flat = np.full(8, OK)
     flat[:share] = code
     return flat.reshape(2, 4)
+
+
+@jd.setting
+class Fields:
+    """Fields of all kinds."""
+
+    lr: jd.Swept = jd.field(0.1, above=0)
+    decay: jd.Swept = 0.0
+    width: int = jd.field(16, at_least=1)
+    task: str = "addition"
+
+
+def trial(s, key):
+    """Is not run."""
+    return jd.observables(predicted={"z": s.lr}, measured={"z": s.lr})
+
+
+def law(**fields):
+    """A claim without a fault, with some fields of its own."""
+    usual = {
+        "id": "toy.law",
+        "title": "Entries follow the law",
+        "statement": "The measured entries are the predicted ones, not doubled, to 1%.",
+        "source": "nobody's",
+        "evidence": "algebra",
+        "trial": trial,
+        "bounds": "derived: from rounding",
+        "quick": jd.grid(Fields, lr=[0.1, 0.2]),
+        "seeds": 4,
+        "judge": judge,
+        "controls": {"doubled": doubled},
+    }
+    if fields.get("expected") == "measured":
+        usual |= {"judge": reading, "bounds": None, "title": "How large the ratio is"}
+    return jd.Claim(**(usual | fields))
+
+
+def case(claim, ds=None, **control_data):
+    """The case of a claim on runs, and on the runs of its controls that are settings."""
+    runs = data(0.001) if ds is None else ds
+    known = {name: control_data.get(name, data(0.5)) for name, c in claim.controls.items() if not callable(c.breach)}
+    decision = decide(claim, runs, known)
+    assert decision.verdict != "error", decision.message
+    result = Result.of(decision, make_tasks([claim])[0], data=runs, control_data=known)
+    return Case(claim, result, lambda tasks: [], 0.0, True)
+
+
+def scattered(mean=0.5, size=0.1):
+    """Runs whose errors differ from seed to seed."""
+    return data(mean + size * np.random.default_rng(0).normal(size=(1, 4, 1)))
+
+
+def subjects(answer):
+    """What the findings of an answer are about."""
+    return [f.subject for f in answer.findings]

@@ -3,7 +3,8 @@
 A stored result with another digest was judged by other means; it is shown, and marked as stale. Documentation, layout, names of
 files and comments make no difference, nor does marking a rival as the mechanism switched off.
 
-Functions and classes of theories and of users are hashed by their source, those of the engine and of libraries by their names.
+Functions and classes of theories and of users are hashed by their source, those of the engine and of libraries by their names. The
+source is that of the code which is loaded: where its file has changed since, the instructions are hashed.
 Objects are hashed by their state, which is what pickle would store of them. Where there is none, as of a lock or a generator, no
 digest is known (:func:`why_unknown`).
 """
@@ -11,6 +12,7 @@ digest is known (:func:`why_unknown`).
 from __future__ import annotations
 
 import ast
+import collections
 import copyreg
 import dataclasses
 import enum
@@ -21,7 +23,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,13 +31,16 @@ from jaxdyn.engine.base.failure import installed
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.claims.edits import Off
 
-__all__ = ["digest", "why_unknown"]
+__all__ = ["digest", "whole_digest", "why_unknown"]
 
 ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
 ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
 CONTAINERS = (dict, list, tuple, types.MappingProxyType)
 PLAIN = (type(None), bool, int, float, complex, str, bytes)  # their subclasses may have more than their values
-REACHING = {"globals", "eval", "exec", "__import__"}  # functions that get at values which the code does not mention
+REACHING = {  # functions that get at values which the code does not mention
+    *("globals", "eval", "exec", "__import__", "import_module", "open", "read_text", "read_bytes", "memmap"),
+    *("loadtxt", "genfromtxt", "fromfile", "open_dataset", "load_dataset", "open_dataarray", "load_dataarray", "read_csv"),
+}
 SMALL = 10_000  # an array of at most so many numbers is hashed by value, a larger one by its bytes
 
 
@@ -51,6 +56,18 @@ def digest(claim: Claim) -> str | None:
         return None
 
 
+def whole_digest(claim: Claim) -> str | None:
+    """A hash of all by which a claim is decided, described and drawn, to tell whether another process has the same; None as there.
+
+    Left out are its trial and grids, which runs are known by.
+    """
+    try:
+        fields = {f.name: getattr(claim, f.name) for f in dataclasses.fields(claim) if f.name not in ("trial", "quick", "paper")}
+        return _hashed(list(fields.items()))
+    except _Unknown:
+        return None
+
+
 def why_unknown(claim: Claim) -> str | None:
     """What the digest of a claim is not known for, in words; None if it is known."""
     try:
@@ -61,11 +78,17 @@ def why_unknown(claim: Claim) -> str | None:
 
 
 def _digest(claim: Claim) -> str:
+    return _hashed([claim.judge, dict(claim.controls), dict(claim.rivals)])
+
+
+def _hashed(values: Sequence[Any]) -> str:
     seen: dict[int, str] = {}
     try:
-        parts = [_fact(claim.judge, seen), _fact(dict(claim.controls), seen), _fact(dict(claim.rivals), seen)]
+        parts = [_fact(value, seen) for value in values]
     except RecursionError:
         raise _Unknown("an object that holds too many others, one within the other") from None
+    except (AttributeError, TypeError, ValueError) as error:  # classes may answer to any name
+        raise _Unknown(f"an object that cannot be read ({type(error).__name__}: {error})") from None
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -320,20 +343,36 @@ def mentioned(code: types.CodeType) -> frozenset[str]:
 
 
 def _source(function: types.FunctionType) -> str:
-    """The syntax of a function without its documentation; its instructions if there is no source."""
-    code = function.__code__
-    found = [node for node in _functions(code.co_filename) if _line(node) == code.co_firstlineno and _called(node) == code.co_name]
-    return " ".join(ast.dump(_bare(node)) for node in found) or _instructions(code)
+    """The syntax of a function without its documentation; its instructions if its file does not hold it (any more)."""
+    code, instructions = function.__code__, _instructions(function.__code__)
+    known = [one for one in _functions(code.co_filename) if one.name == code.co_name and instructions in one.instructions]
+    found = [one for one in known if one.line == code.co_firstlineno] or known[:1]  # it may have moved within the file
+    return found[0].syntax if found else instructions
+
+
+class _Written(NamedTuple):
+    """What a file says under a name at a line: the syntax of the functions, and the instructions that they are compiled to."""
+
+    name: str
+    line: int
+    syntax: str
+    instructions: frozenset[str]
 
 
 def _instructions(code: types.CodeType) -> str:
     """The instructions of a function, and the names and constants in them."""
-    constants = [_instructions(one) if isinstance(one, types.CodeType) else repr(one) for one in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))
+    return repr((code.co_code, code.co_names, [_constant(one) for one in code.co_consts]))
 
 
-def _functions(file: str) -> tuple[Any, ...]:
-    """All functions and lambdas of a file."""
+def _constant(value: Any) -> str:
+    """A constant of a code as text that is the same in every process, which the order of a set is not."""
+    if isinstance(value, types.CodeType):
+        return _instructions(value)
+    return f"set({sorted(map(_constant, value))})" if isinstance(value, frozenset) else repr(value)
+
+
+def _functions(file: str) -> tuple[_Written, ...]:
+    """All functions and lambdas of a file as it is now."""
     try:
         found = os.stat(file)
         return _functions_as_of(file, found.st_mtime_ns, found.st_size)
@@ -342,13 +381,33 @@ def _functions(file: str) -> tuple[Any, ...]:
 
 
 @functools.cache
-def _functions_as_of(file: str, changed: int, size: int) -> tuple[Any, ...]:
+def _functions_as_of(file: str, changed: int, size: int) -> tuple[_Written, ...]:
     """All functions and lambdas of a file that was last changed at a time: in a session, a user's file is loaded anew."""
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        content = Path(file).read_text(encoding="utf-8")
+        tree, compiled = ast.parse(content), compile(content, file, "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return ()
-    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
+    syntax, instructions = (
+        collections.defaultdict[tuple[str, int], list[str]](list),
+        collections.defaultdict[tuple[str, int], set[str]](set),
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            syntax[_called(node), _line(node)].append(ast.dump(_bare(node)))
+    for code in _codes(compiled):
+        instructions[code.co_name, code.co_firstlineno].add(_instructions(code))
+    return tuple(
+        _Written(name, line, " ".join(words), frozenset(instructions[name, line])) for (name, line), words in syntax.items()
+    )
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code and all codes within it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _codes(inner)
 
 
 def _line(node: Any) -> int:

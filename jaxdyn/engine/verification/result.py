@@ -54,6 +54,8 @@ class Result(Decision):
         data: its labelled runs; None if the trial raised or the claim was skipped.
         control_data: the runs of every control that is a setting.
         costs: the cost of each of its programs.
+        digest: of what judged it, :func:`jaxdyn.engine.judging.digest.digest`.
+        code: of what judged it and drew its figure, :func:`jaxdyn.engine.verification.origin.judge_code`.
     """
 
     claim: Claim
@@ -61,12 +63,14 @@ class Result(Decision):
     data: xr.Dataset | None = None
     control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
     costs: tuple[Cost, ...] = ()
+    digest: str | None = None
+    code: str = ""
 
     @classmethod
     def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
-        """The result of a decision on a task."""
+        """The result of a decision on a task, by the judge as it is now."""
         decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
-        return cls(**decided, claim=task.claim, task=task, **rest)
+        return cls(**decided, claim=task.claim, task=task, digest=digest(task.claim), code=judge_code(task.claim), **rest)
 
     @property
     def teeth(self) -> dict[str, list[str]]:
@@ -192,6 +196,7 @@ def _entry(result: Result) -> dict[str, Any]:
     # the claim, its verdict and what the verdict rests on
     claim = result.claim
     entry = described(claim) | {
+        "digest": result.digest,
         "tested": tested(claim, result.task.main.grid, len(result.task.main.seeds)),
         "verdict": result.verdict,
         "resolution": result.resolution,
@@ -232,7 +237,7 @@ def _entry(result: Result) -> dict[str, Any]:
 def _made_from(result: Result) -> dict[str, Any] | None:
     """What the result was made from; None where the claim was skipped."""
     programs = [cost.program for cost in result.costs]
-    return made_from(programs, runs_of(result.task.requests), judge_code(result.claim)) if programs else None
+    return made_from(programs, runs_of(result.task.requests), result.code) if programs else None
 
 
 def entry(result: Result) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Rounds of a map: the runs of their cells, and the judge's verdict on each cell.
 
 Workers on this machine judge as well as run: for a cheap trial the judge, called again for every rival, takes most of the time.
-They look the claim up by its id, since judges cannot be pickled; a claim that exists only in this process is judged here.
+They look the claim up by its id, since judges cannot be pickled; a claim that exists only in this process is judged here, and so
+is one whose file was edited since this process imported it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.digest import whole_digest
 from jaxdyn.engine.judging.judged_runs import outside
 from jaxdyn.engine.judging.verdict import judge_cell
 from jaxdyn.engine.programs.chunk import Program
@@ -83,12 +85,18 @@ class Rounds:
         """Judge cells, in the workers if they are processes of this machine that can find the claim."""
         if self.load is None or not isinstance(self.pool, cf.ProcessPoolExecutor):
             return [judged_cell(self.claim, data, values) for data, values in cells]
+        if (own := whole_digest(self.claim)) is None:
+            return [judged_cell(self.claim, data, values) for data, values in cells]
         share = -(-len(cells) // self.workers)
         shares = [cells[i : i + share] for i in range(0, len(cells), share)]
-        futures = [self.pool.submit(judge_share, self.claim.id, self.load, part) for part in shares]
+        futures = [self.pool.submit(judge_share, self.claim.id, self.load, own, part) for part in shares]
         answers = [future.result() for future in futures]
         self.cpu_seconds += sum(seconds for _, seconds in answers)
-        return [entry for entries, _ in answers for entry in entries]
+        entries = [
+            [judged_cell(self.claim, data, values) for data, values in part] if found is None else found
+            for part, (found, _) in zip(shares, answers, strict=True)
+        ]
+        return [entry for part in entries for entry in part]
 
 
 def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
@@ -105,8 +113,16 @@ def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
     return registry.select([claim_id], load)[0]
 
 
-def judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
-    """In a worker: the entries of some cells, and their processor time in seconds."""
+def judge_share(
+    claim_id: str, load: tuple[str, ...], own: str, cells: list[tuple[xr.Dataset, Values]]
+) -> tuple[list[Entry] | None, float]:
+    """In a worker: the entries of some cells, and their processor time in seconds.
+
+    There are none where the file of the claim was edited since, so that its digest here is not its ``own``.
+    """
     cpu_start = time.process_time()
+    if whole_digest(_claim(claim_id, load)) != own:
+        _claim.cache_clear()  # a worker may be older than the claim
     claim = _claim(claim_id, load)
-    return [judged_cell(claim, data, values) for data, values in cells], time.process_time() - cpu_start
+    judged = [judged_cell(claim, data, values) for data, values in cells] if whole_digest(claim) == own else None
+    return judged, time.process_time() - cpu_start

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import xarray as xr
 
@@ -32,11 +32,28 @@ from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.task import Plan, Task, planned
 from jaxdyn.errors import UsageError
 
-__all__ = ["conclude", "distinct_runs", "make_plan", "make_tasks", "quickest_theory", "run_plan", "verify", "verify_many"]
+__all__ = [
+    "Elsewhere",
+    "conclude",
+    "distinct_runs",
+    "make_plan",
+    "make_tasks",
+    "quickest_theory",
+    "run_plan",
+    "verify",
+    "verify_many",
+]
 
 THEORIES = f"{library.HOME}."
 
-Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Decision | cf.Future[Decision]]"
+Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Decision | Elsewhere]"
+
+
+class Elsewhere(NamedTuple):
+    """A decision that another process reaches, or ``here`` this one, if the other has another version of the claim."""
+
+    future: cf.Future[Decision | None]
+    here: Callable[[], Decision]
 
 
 def verify(
@@ -250,7 +267,7 @@ def run_plan(
         plan_: from :func:`make_plan`.
         pool: executor for the chunks; None runs in this process.
         progress: a bar, updated after each chunk.
-        conclude: judges one claim; may pass the work to other processes and return a future.
+        conclude: judges one claim; may pass the work to another process.
         concluded: called with every result as it is reached; an exception that it raises ends the call.
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.runs.sweep.execute`.
         until: the time (:func:`time.monotonic`) after which nothing more is begun.
@@ -316,7 +333,7 @@ def _run_round(
 ) -> None:
     """Run some jobs, judge each task as soon as its runs are done, and add to ``costs``."""
     waiting = {i: _keys(task.requests) for i, task in tasks.items()}
-    judging: dict[cf.Future[Decision], tuple[int, Any, Any]] = {}
+    judging: dict[cf.Future[Decision | None], tuple[int, Elsewhere, Any, Any]] = {}
 
     def finished(job: Job, runs: Runs, cost: Any) -> None:
         before = costs.get(job.program)
@@ -332,15 +349,15 @@ def _run_round(
             elif not waiting[i]:
                 del waiting[i]
                 decision, data, controls = _outcome(tasks[i], runs, conclude)
-                if isinstance(decision, cf.Future):
-                    judging[decision] = i, data, controls
+                if isinstance(decision, Elsewhere):
+                    judging[decision.future] = i, decision, data, controls
                 else:
                     settle(i, decision, data, controls)
 
     def meanwhile() -> None:
         for future in [f for f in judging if f.done()]:
-            i, data, controls = judging.pop(future)
-            settle(i, _judged_elsewhere(future), data, controls)
+            i, decision, data, controls = judging.pop(future)
+            settle(i, _judged_elsewhere(decision), data, controls)
 
     # tasks whose programs ran in earlier rounds, then this round's jobs, then judgements in other processes
     planned = {Runs.program_key(job.program) for job in jobs}
@@ -416,10 +433,10 @@ def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
     return Cost(program, **cost) if isinstance(cost, dict) else Cost(program)
 
 
-def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
+def _judged_elsewhere(decision: Elsewhere) -> Decision:
     """The decision of another process; if it cannot be pickled (for a value in a check, say), an error of the claim."""
     try:
-        return future.result()
+        return decision.future.result() or decision.here()
     except cf.BrokenExecutor:
         raise
     except BaseException as error:
@@ -427,10 +444,8 @@ def _judged_elsewhere(future: cf.Future[Decision]) -> Decision:
         return error_decision(error)
 
 
-def _outcome(
-    task: Task, runs: Runs, conclude: Concluding
-) -> tuple[Decision | cf.Future[Decision], xr.Dataset | None, dict[str, xr.Dataset]]:
-    """The decision (or its future) and the data; observables that do not fit into a Dataset are an error of the claim."""
+def _outcome(task: Task, runs: Runs, conclude: Concluding) -> tuple[Decision | Elsewhere, xr.Dataset | None, dict[str, xr.Dataset]]:
+    """The decision (or where it is reached) and the data; observables that do not fit into a Dataset are an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
     except BaseException as error:

@@ -12,7 +12,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.base.reference import load_file
-from jaxdyn.engine.judging.digest import digest, why_unknown
+from jaxdyn.engine.judging.digest import digest, whole_digest, why_unknown
 
 SOURCE = '''
 import functools
@@ -90,6 +90,52 @@ def test_words_and_marks_make_no_difference(tmp_path):
     plain = of(tmp_path / "one")
     assert plain == of(tmp_path / "other", words="Other words, at length") == of(tmp_path / "third")
     assert plain == of(tmp_path / "off", rival='jd.off(predicted_z="start")')
+
+
+EDITS = {
+    "a bound within the judge": ("least=0.0):", "least=1.0):"),
+    "a function that it calls": ("abs(ds.measured_z - ds.predicted_z)", "0 * ds.measured_z"),
+    "a rival": ("2 * ds.start", "3 * ds.start"),
+    "lines above": ("BOUND = ", "# a remark\n\nBOUND = "),
+    "what is no Python any more": ("def judge(", "def judge(("),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_it_is_of_the_code_that_was_loaded(tmp_path, edit):
+    """A file that is edited while its claims are verified is not what judged them."""
+    file = tmp_path / "toy.py"
+    file.write_text(SOURCE.format(**PLAIN | {"rival": "jd.swap(predicted_z=lambda ds: 2 * ds.start)"}), encoding="utf-8")
+    (claim,) = load_file(file).CLAIMS
+    loaded = digest(claim)
+    file.write_text(file.read_text(encoding="utf-8").replace(*EDITS[edit]), encoding="utf-8")
+    late = digest(claim)
+    if edit == "what is no Python any more":
+        assert late != loaded, "marked as another's, since nothing tells that it is not"
+        return
+    (again,) = load_file(file).CLAIMS
+    assert (digest(again) == loaded) is (edit == "lines above")
+    assert late == loaded if edit == "lines above" else late not in (None, digest(again))
+
+
+def test_the_whole_digest_is_of_all_but_the_runs(tmp_path):
+    (tmp_path / "toy.py").write_text(SOURCE.format(**PLAIN), encoding="utf-8")
+    claim = load_file(tmp_path / "toy.py").CLAIMS[0]
+    assert (
+        whole_digest(claim)
+        == whole_digest(dataclasses.replace(claim))
+        == whole_digest(dataclasses.replace(claim, paper=claim.quick))
+    )
+    others = {
+        "statement": "Another.",
+        "min_ok": 0.5,
+        "assumes": (jd.above("x", 1.0),),
+        "caption": "Axes.",
+        "plot": lambda ds, fig: None,
+    }
+    found = {whole_digest(dataclasses.replace(claim, **{name: value})) for name, value in others.items()}
+    assert len(found | {whole_digest(claim)}) == 1 + len(others) and None not in found
+    assert whole_digest(dataclasses.replace(claim, judge=threading.Lock().acquire)) is None
 
 
 def test_it_tells_lambdas_apart(tmp_path):
@@ -349,6 +395,11 @@ def test_a_state_counts_whatever_holds_it(tmp_path, how):
         ("B = np.frompyfunc(lambda x: 0.1 * x, 1, 1)", "float(B(1.0))", "a function that numpy.frompyfunc made"),
         ("B = 0.1", "globals()['B']", r"a function that uses globals\(\)"),
         ("B = 0.1", "eval('B')", r"a function that uses eval\(\)"),
+        ("B = 'bound.txt'", "float(open(B).read())", r"a function that uses open\(\)"),
+        ("from pathlib import Path", "float(Path('bound.txt').read_text())", r"a function that uses read_text\(\)"),
+        ("B = 'bound.txt'", "float(np.loadtxt(B))", r"a function that uses loadtxt\(\)"),
+        ("import importlib", "importlib.import_module('bounds').B", r"a function that uses import_module\(\)"),
+        ("class M(type):\n    def __getattr__(cls, name): return 0.1\nclass B(metaclass=M): pass", "B.b", "cannot be read"),
     ],
 )
 def test_what_the_code_does_not_tell_is_unknown(tmp_path, code, bound, why):

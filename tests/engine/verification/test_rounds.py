@@ -1,9 +1,14 @@
 """A round of a map: cut for the workers, judged by them, and counted."""
 
 import concurrent.futures as cf
+import dataclasses
+from pathlib import Path
 
 import pytest
 
+import jaxdyn as jd
+from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.judging.digest import whole_digest
 from jaxdyn.engine.programs.chunk import Chunk
 from jaxdyn.engine.verification import rounds as rounds_module
 from jaxdyn.engine.verification import verdict_map
@@ -60,6 +65,52 @@ def test_a_round_is_cut_so_that_no_worker_idles(mapped):
     _, there, pool = mapped(cells=9)
     assert [chunk.runs for chunk in pool.chunks()] and sum(c.runs for c in pool.chunks()) >= there.runs
     assert len(pool.chunks()) >= rounds_module.PARTS * 2 and max(c.runs for c in pool.chunks()) <= -(-there.runs // 4)
+
+
+@pytest.fixture
+def edited(toys, tmp_path):
+    """A claim of a file, and the same claim after another bound was written into the file."""
+    file = tmp_path / "edited.py"
+    file.write_text(Path(toys.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    before = load_file(file).CLAIMS[0]
+    file.write_text(file.read_text(encoding="utf-8") + EDIT, encoding="utf-8")
+    return str(file), before, load_file(file).CLAIMS[0]
+
+
+EDIT = """
+import dataclasses
+
+
+def judge_otherwise(ds):
+    return [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), -1.0)]
+
+
+CLAIMS[0] = dataclasses.replace(CLAIMS[0], judge=judge_otherwise)
+"""
+
+
+def test_a_claim_whose_file_was_edited_meanwhile_is_judged_here(edited):
+    """A worker that imports it later has another judge under the same name."""
+    file, before, after = edited
+    data = jd.verify(before, seeds=2).data
+    cells = [(data, {})]
+    assert rounds_module.judge_share(before.id, (file,), whole_digest(before), cells)[0] is None
+    (found,) = rounds_module.judge_share(before.id, (file,), whole_digest(after), cells)[0]
+    assert found["verdict"] == "refuted" == jd.verify(after, seeds=2).verdict
+    asked = dataclasses.replace(verdict_map.prepare_survey(before, OVER, cells=9, seeds=2), load=(file,))
+    there = verdict_map.run_survey(asked, store=None, pool=(pool := Workers()), workers=2)
+    assert pool.shares() and there.cells == verdict_map.run_survey(asked, store=None, pool=None).cells
+
+
+def test_a_worker_that_is_older_than_the_edit_imports_anew(edited):
+    file, before, after = edited
+    rounds_module._claim.cache_clear()
+    data = jd.verify(before, seeds=2).data
+    Path(file).write_text(Path(file).read_text(encoding="utf-8").removesuffix(EDIT), encoding="utf-8")
+    assert rounds_module.judge_share(before.id, (file,), whole_digest(before), [(data, {})])[0] is not None
+    Path(file).write_text(Path(file).read_text(encoding="utf-8") + EDIT, encoding="utf-8")
+    (found,) = rounds_module.judge_share(before.id, (file,), whole_digest(after), [(data, {})])[0]
+    assert found["verdict"] == "refuted"
 
 
 def test_a_claim_of_this_process_is_judged_here(claim):

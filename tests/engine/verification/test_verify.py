@@ -1,5 +1,6 @@
 """``jd.verify`` and the planning behind it."""
 
+import concurrent.futures as cf
 import dataclasses
 import json
 
@@ -10,6 +11,7 @@ import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.catalogue import library, registry
+from jaxdyn.engine.judging.decision import Decision
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.storage.cache import write_cached
 from jaxdyn.engine.verification import verify as verify_module
@@ -387,3 +389,15 @@ def test_what_is_no_claim_is_refused(wrong):
     if not isinstance(wrong, list):
         with pytest.raises(jd.UsageError, match="claim=.* is not allowed"):
             jd.verify_many(wrong)
+
+
+def test_what_another_process_cannot_decide_is_decided_here(toys):
+    """A worker with another version of a claim's file has no decision."""
+    (task,) = (plan_ := verify_module.make_plan([toys.CLAIMS[0]], seeds=2)).tasks
+    nothing, decided = cf.Future(), cf.Future()
+    nothing.set_result(None)
+    decided.set_result(Decision("measured"))
+    here = Decision("refuted")
+    for future, verdict in ((nothing, "refuted"), (decided, "measured")):
+        (result,) = verify_module.run_plan(plan_, None, conclude=lambda *_, f=future: verify_module.Elsewhere(f, lambda: here))
+        assert result.verdict == verdict and result.claim is task.claim
