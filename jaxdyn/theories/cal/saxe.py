@@ -340,8 +340,9 @@ CLAIMS = (
     deep.claim(
         id="cal.saxeN",
         title="The learning curve of a mode in a deep linear network",
-        statement=r"Under gradient flow the strength $u$ of a mode in a balanced, aligned linear network of $N$ weight matrices "
-        r"approaches its singular value $s$ from below by $\dot u = N\,u^{2-2/N}(s-u)$.",
+        statement=r"Under gradient flow of $\tfrac12\|\Sigma - W_N \cdots W_1\|_F^2$ (whitened inputs), the strength $u$ of a mode "
+        r"in a balanced network of $N$ weight matrices $W_i$, aligned with the singular vectors of the target $\Sigma$, approaches "
+        r"its singular value $s$ from below by $\dot u = N\,u^{2-2/N}(s-u)$.",
         controls=PERTURBED | {"N counted as layers of units": jd.Control({"miscount": 1.0}, breaks="weight matrices")},
     ),
     symmetric.claim(

@@ -188,7 +188,7 @@ CLAIMS = (
         r"the negative gradient of every layer's weights $W_l$ is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
         r"f_{l-1}^\top$ to $10^{-10}$ of the size of its first term, with targets $y$, layer inputs $f_{l-1}$ at $N$ points and "
         r"$J$ the derivative of the output by $W_l f_{l-1}$, the product of the later weights and of the slopes of the units "
-        r"(the last layer has none). It is an identity, at random weights.",
+        r"(the last layer has none). It is an identity, at random weights and along training.",
         holds={"lr": (0.001, 0.01)},
         judge=judge_chain,
         decides={"every layer": ("error of the gradients over their first term", "biases")},

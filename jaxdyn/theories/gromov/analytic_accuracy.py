@@ -146,16 +146,19 @@ CLAIMS = (
         title="The width that a construction needs, and how it grows with the modulus",
         bounds=jd.tuned(on="0:192", confirmed_on="70000001:70000193"),
         seeds=192,
+        max_seeds=768,
         statement=rf"The number of nodes with which the {NETWORK}, classifies 90% of all pairs correctly grows with the modulus "
         "as the normal approximation of its margins predicts (the share of `gromov.analytic`): within 10% at each of $M$ = 11, 23 "
         "and 59 (97 and 131 as well at the larger size), within 5% on average over moduli, and within 10% in the growth from the "
-        "smallest modulus to the largest.",
+        "smallest modulus to the largest. Over these moduli this tells it from powers of $M$ up to .15, and from .4 on, but not "
+        r"from $\ln M$ or $M^{.3}$.",
         judge=judge_width,
         controls=FREE,
         rivals={
             "the same width for every modulus": rescaled(0.0),
+            "a power .15 of the modulus": rescaled(0.15),
+            "a power .4 of the modulus": rescaled(0.4),
             "in proportion to the modulus": rescaled(1.0),
-            "in proportion to its root": rescaled(0.5),
         },
         plot=plot,
         caption=CAPTION,

@@ -220,7 +220,7 @@ def judge_late(ds: xr.Dataset) -> list[jd.Check]:
     over = [str(d) for d in ds.status.dims]
     return [
         jd.mean_within(FALL, fall["measured_accuracy"], over=over, low=0.01),
-        jd.mean_within("fall of the loss", fall["measured_loss"], over=over, low=-0.05, high=0.05),
+        jd.mean_within("fall of the loss", fall["measured_loss"], over=over, low=-0.03, high=0.03),
     ]
 
 
@@ -385,9 +385,9 @@ CLAIMS = (
         talks=("attention:hyper-figure",),
         title="An MLP encoder can lose accuracy late, when its loss hardly moves",
         excused=NAMED,
-        statement=f"{CUBE} loses downstream accuracy late in training: from the first quarter (paper: twelfth) of the steps to the "
-        "end, the accuracy of linear probes falls by at least one point while the loss changes by less than .05, on average over "
-        "runs.",
+        statement=f"{CUBE} loses downstream accuracy late in training: from the first quarter (paper: twelfth) of 3000 steps "
+        "(12,000) at a rate of .003 (.001) to the end, the accuracy of linear probes falls by at least one point while the loss "
+        "changes by less than .03, on average over runs.",
         quick=jd.grid(Contrastive, encoder="mlp"),
         paper=PAPER.replace(encoder="mlp"),
         seeds=12,
@@ -401,8 +401,7 @@ CLAIMS = (
         title="An MLP encoder can ignore irrelevant bits that a linear one reads",
         excused={k: v for k, v in NAMED.items() if "dim" not in k},
         statement="On the hypercube of ten bits, five of them relevant, at temperature 1/2 an encoder with one hidden layer and "
-        "ten "
-        "outputs, trained by Adam, hardly reads the irrelevant bits: at the end they have less than 1% of the squared change of "
+        "ten outputs, trained by Adam, hardly reads the irrelevant bits: at the end they have less than 1% of the squared change of "
         "the representation over single bits turned, on average over runs; with a linear encoder they have more than 20%.",
         paper=PAPER.replace(relevant=5.0, dim=10.0, inputs=10),
         seeds=6,

@@ -111,7 +111,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="prieto.stablemax",
-        title="How long StableMax delays the rounding of losses to zero",
+        title="Whether StableMax keeps losses from rounding to zero",
         quick=jd.grid(Arithmetic, loss="stablemax", steps=[1000, 6000]),
         seeds=16,
         paper=jd.grid(Arithmetic, loss="stablemax", steps=[1000, published.STEPS["stablemax"]], **SIZE),
@@ -119,8 +119,8 @@ CLAIMS = (
         "at rate {lr} for {steps} steps on a share {share} of the sums modulo {modulus}, with the cross-entropy of "
         "StableMax; {seeds} seeds.",
         statement="StableMax was made so that losses do not round to zero. In how many small networks is a training loss "
-        "exactly zero in float32 after a short training, where the softmax of the same logits would already round, and in "
-        "how many are 99% of the training losses zero after a longer one? Nothing is said on generalisation.",
+        "exactly zero in float32 after 1000 steps, where the softmax of the same logits would already round, and in how many are "
+        "99% of the training losses zero after 6000 (80,000 at the larger size)? Nothing is said on generalisation.",
         judge=judge_stable,
         expected="measured",
         controls={"softmax of the same logits": jd.swap(stable_zeros="measured_zeros")},

@@ -164,9 +164,10 @@ CLAIMS = (
     STUDY.claim(
         id="sup.rotary",
         title="With rotary positions, too, each head attends to one place",
-        statement="With rotary positions in place of sinusoids the five heads of layer 1 of the construction look at the same "
-        r"single places, with at least $1 - \epsilon_1 / 5$ of their attention, in float64 and in float32, if the base of the "
-        "rotation is $M = 200$ for 101 places and each head has 32 pairs of numbers.",
+        statement="With rotary positions in place of sinusoids each of the five heads of layer 1 of the construction still puts at "
+        r"least $1 - \epsilon_1 / 5$ of its attention, $\epsilon_1 = 1/(2\sqrt n)$ for $n$ vertices, on a single place: one or two "
+        "places back where its own token stands, and the first place everywhere else, in float64 and in float32, if the base of "
+        "the rotation is $M = 200$ for 101 places and each head has 32 pairs of numbers.",
         quick=jd.grid(Copying, dtype=PRECISIONS, positions="rotary"),
         paper=jd.grid(Copying, dtype=PRECISIONS, positions="rotary", names=40, edges=60, thoughts=8, base=400.0),
         source="arXiv:2505.12514, appendix B (rotary form); base and precision: derived",

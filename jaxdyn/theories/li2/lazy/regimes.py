@@ -245,7 +245,7 @@ CLAIMS = (
     BETA,
     BETA.as_printed(
         id="li2.beta_as_printed",
-        title="Printed: the gradient falls as the cube of the output scale",
+        title="Printed: scaled outputs send back the gradient over their scale",
         statement=r"As printed: with outputs scaled by $\beta$ the gradient that is sent back is $1/\beta$ of that at ridge "
         r"$\eta/\beta^2$.",
         printed=r"arXiv:2509.21519, equation 69: $G_F = E V^\top$ at output scale $\beta$, without the factor $\beta$ of the "

@@ -187,6 +187,7 @@ CLAIMS = (
         tested=r"Random starts; {classes} classes, {queries} queries, {tokens} tokens, $\eta_Y/\eta_Z$ = {ratio}. Gradient "
         "flow in float64 to the time {horizon}; training in float32 at rate {lr} with momentum {momentum}, 6 records, "
         "{every} steps apart, on batches of {batch} sequences of {length} tokens; {seeds} seeds.",
+        holds={"every": (1.0, 100.0)},
         judge=judge,
         decides={
             "every row sum": ("training, float32: row sums of Y, drift", "weight decay"),

@@ -174,8 +174,8 @@ CLAIMS = (
         talks=("training:joma-table-1",),
         title="What training adds to the score of the lower latents",
         statement="In the network of Table 1 at width 128, for 20 classes, sets of two, 10 lower and 20 upper latents, by how "
-        "much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above that of the "
-        "untrained network? (It lowers it: the interval ends below 0.)",
+        "much does training by 150 steps of Adam at $10^{-4}$ raise the score at $s = 0$, the best node's correlation with a "
+        "lower latent, above that of the untrained network? (It lowers it: the interval ends below 0.)",
         judge=judge_lower,
         form="untrained",
         expected="measured",
