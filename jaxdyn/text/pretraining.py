@@ -34,7 +34,7 @@ class TextTraining:
 
     Args:
         text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
-        digest: digest of the contents of the file or folder; filled in.
+        digest: digest of the contents of the text; filled in.
         level: "bytes", "bpe" or "words".
         vocabulary: of words or BPE pieces.
         batch: sequences of a step.
@@ -76,9 +76,23 @@ class TextTraining:
 
 
 def note_digest(s: Any) -> None:
-    """Fill in ``digest``, by which results are tied to the contents of a file or folder; the two texts by name have none."""
-    own = s.text not in ("topics", "markov")
-    object.__setattr__(s, "digest", s.corpus().digest if own else "")
+    """Fill in ``digest``, by which results are tied to the contents of a text; "markov", which is generated, has none.
+
+    That of "topics" is the digest of its bytes at every level, and empty where Python came without its manual: words and pieces
+    are not made before they are needed.
+    """
+    object.__setattr__(s, "digest", _digest(s))
+
+
+def _digest(s: Any) -> str:
+    if s.text == "markov":
+        return ""
+    if s.text != "topics":
+        return str(s.corpus().digest)
+    try:
+        return text.load("topics", "bytes").digest
+    except UsageError:
+        return ""
 
 
 def sample(key: PRNGKeyArray, stream: Int[Array, " total"], count: int, length: int) -> Int[Array, "{count} n1"]:

@@ -1,6 +1,8 @@
 """Sequences of a text, means over held-out batches, the shape of the rate, and the settings that share them."""
 
 import dataclasses
+import importlib
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn import nn
+from jaxdyn import nn, text
 from jaxdyn.errors import UsageError
 from jaxdyn.text import language
 from jaxdyn.text.pretraining import PARTS, TextTraining, held_out, loss, mean_losses, sample, schedule, spaced
@@ -68,7 +70,7 @@ def test_the_rate_rises_and_falls_to_a_tenth():
 def test_a_setting_inherits_fields_ranges_and_records():
     s = Own(records=2)
     assert s.interval == 10 and list(s.recorded_at) == [0, 10, 20] and Own.swept_fields == ("lr",)
-    assert [f.name for f in dataclasses.fields(s)][-1] == "lr" and s.digest == ""
+    assert [f.name for f in dataclasses.fields(s)][-1] == "lr" and s.digest == text.load("topics", "bytes").digest
 
 
 @pytest.mark.parametrize("cls", [TextTraining, Own])
@@ -86,6 +88,18 @@ def test_files_have_a_digest_and_the_generated_text_can_be_read_while_tracing(tm
     again = TextTraining(text="markov", level="words", vocabulary=30)
     size = jax.jit(lambda x: x + len(again.corpus().train))(0)
     assert again.digest == "" and size > 1000
+
+
+def test_the_manual_has_a_digest_of_what_it_says(monkeypatch):
+    """Each release of Python has its own; without one, settings can still be made."""
+    manual, digests = importlib.import_module("pydoc_data.topics"), [TextTraining(level="bpe").digest]
+    monkeypatch.setattr(manual, "topics", {"a": "b " * 10**5})
+    for _ in range(2):
+        text.sources._load.cache_clear()
+        digests.append(TextTraining().digest)
+        monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
+    text.sources._load.cache_clear()
+    assert len(set(digests)) == 3 and digests[2] == "" and len(digests[0]) == len(digests[1]) == 12
 
 
 @pytest.mark.parametrize("name", ["batch", "length", "steps", "records"])

@@ -33,7 +33,7 @@ def test_contents_are_part_of_a_setting(small, small_text, tmp_path):
     assert moved.digest == small.digest != ""
     copy.write_text(small_text.read_text(encoding="utf-8").replace("w1 ", "w2 "), encoding="utf-8")
     assert dataclasses.replace(small, text=str(copy)).digest != small.digest
-    assert TrainingRun().digest == ""
+    assert TrainingRun().digest == text.load("topics", "bytes").digest != ""
 
 
 def test_epoch_is_a_pass_over_the_text(small):

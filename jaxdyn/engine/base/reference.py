@@ -2,8 +2,12 @@
 
 A user's own file is imported under a unique name. Its helpers, the modules next to it that it imports, keep their names, and a
 process has one module per name. So a helper is refused if another file is already imported under its name, and imported anew if it
-has changed. Files that Python opens to read while a user's module is imported, such as its data, count as parts of the module: if
-one of them has changed, the module is imported anew, with all that import it.
+has changed. Files that Python opens to read while a user's module is imported, such as its data, and folders that it lists, count
+as parts of the module: if one of them has changed, the module is imported anew, with all that import it.
+
+What is not found by reading the imports of files is noted as it happens (:data:`_noted`): modules of users that are imported by any
+other way or from another folder, and what functions of users' modules import, read or list when they are called, as a trial is when
+it is traced. Who holds something of it is not known, so that all users' modules are imported anew if any of it has changed.
 """
 
 from __future__ import annotations
@@ -55,21 +59,28 @@ class Ref:
 
 
 class Own(NamedTuple):
-    """A user's own file, or a helper: its path, and a hash of its content, its imports from its folder, and what these read."""
+    """A user's own file, or a helper: its path, a hash of its content, its imports from its folder, and what these read."""
 
     file: Path
     version: str
 
 
+USER = "jaxdyn_user_"  # begins the names of users' files
 CACHED = type(functools.cache(len))
+LARGE = 2**26  # bytes; what is noted of a larger file is its size and its times
+NOT_OF_USERS = ("cli", "engine", "explorer", "maintain", "report")  # folders of jaxdyn that read files of their own
 SETTLED = 2 * 10**9  # nanoseconds: a younger file may change once more without another time of change
 IMPORTING, SYSTEM = "<frozen importlib", ("/proc/", "/sys/", "/dev/")  # Python's own reading of modules; files that are none
+LISTING = ("os.listdir", "os.scandir")  # as glob and os.walk do
+SEARCHING = ("importlib/metadata", "pkgutil.py")  # what lists folders to find packages
 
 objects: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
 _folders: set[Path] = set()  # of user files: modules in them are found by path, since workers lack the folders on sys.path
 own_modules: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
 _read: dict[str, dict[str, str]] = {}  # what a module's import has read: module -> file -> hash of its content then
-_executed_now: list[str] = []  # modules of users' files that are being imported, the innermost last
+_noted: dict[str, str] = {}  # modules, files and folders that users' code has got otherwise, with hashes of their content then
+_renewals = 0  # how often all users' modules had to be imported anew
+_executed_now: list[tuple[str, str]] = []  # modules of users' files that are being imported, and these files, the innermost last
 
 
 def load_file(path: str | Path) -> Any:
@@ -83,8 +94,10 @@ def load_file(path: str | Path) -> Any:
     if not file.is_file():
         raise UsageError(f"{path}: no such file; --load takes the path of a Python file with a CLAIMS list")
     content = file.read_bytes()
+    if _noted_has_changed():
+        _forget_all()
     digest = hashlib.sha256(str(file).encode(errors="replace") + content).hexdigest()[:12]
-    name = f"jaxdyn_user_{file.stem.replace('-', '_').replace('.', '_')}_{digest}"
+    name = f"{USER}{file.stem.replace('-', '_').replace('.', '_')}_{digest}"
     helpers = _helpers_of(file, name, content_hash)
     own = {name: helpers.pop(name), **helpers}
     if name in sys.modules and own_modules.get(name, own[name]) == own[name]:
@@ -94,6 +107,7 @@ def load_file(path: str | Path) -> Any:
         raise UsageError(f"{path}: not a Python file (its name must end in .py)")
     _refuse_shared(helpers)
     _refuse_borrowed(file, helpers)
+    _refuse_noted(file)
     _drop_changed(own)
     module = _executed(spec, content, path)
     _refuse_hidden(helpers, name)
@@ -109,7 +123,7 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
     importlib.invalidate_caches()
     sys.path.insert(0, str(folder))
     _watch_files()
-    _executed_now.append(spec.name)
+    _executed_now.append((spec.name, spec.origin))
     try:
         exec(spec.loader.source_to_code(content, spec.origin), module.__dict__)
     except SyntaxError as error:
@@ -121,30 +135,71 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
         raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(folder))
-        _executed_now.remove(spec.name)
+        _executed_now.remove((spec.name, spec.origin))
     return module
 
 
 @functools.cache
 def _watch_files() -> None:
-    """From now on, note the files that users' modules read while they are imported; Python has no way to end this."""
+    """From now on, note what users' modules import, read and list; Python has no way to end this."""
     sys.addaudithook(_note)
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    """Note a file that is opened to be read, with its content before it is read."""
-    if event != "open" or not _executed_now or isinstance(arguments[0], int):
+    """Note a file that is opened to be read or run as a module, or a folder that is listed, with its content before that."""
+    if event not in ("open", "exec", *LISTING):
         return
     with contextlib.suppress(Exception):  # an error here would be one of the module's own
-        path, mode, flags = arguments
-        if flags & (os.O_WRONLY | os.O_RDWR) or not {*"wax+"}.isdisjoint(mode or ""):
-            return
-        file, name = Path(os.fsdecode(path)).absolute(), _reader(sys._getframe(1))
-        if name is not None and not (installed(file) or str(file).startswith(SYSTEM) or str(file) in sys.path):
-            known = _read.setdefault(name, {})
-            if str(file) not in known:
-                known[str(file)] = ""  # while it is read here, which is noted, too
-                known[str(file)] = content_hash(file)
+        if event == "exec":
+            return _note_module(arguments[0], sys._getframe(1))
+        place = _opened(arguments) if event == "open" else arguments[0] or "."
+        if not isinstance(place, int | types.NoneType):
+            _note_data(Path(os.fsdecode(place)).absolute(), sys._getframe(1), event in LISTING)
+
+
+def _opened(arguments: tuple[Any, ...]) -> Any:
+    """The path of a file that is opened to be read; None if it is opened to be written."""
+    path, mode, flags = arguments
+    writes = flags & (os.O_WRONLY | os.O_RDWR) or not {*"wax+"}.isdisjoint(mode or "")
+    return None if writes else path
+
+
+def _note_data(place: Path, frame: types.FrameType, listed: bool) -> None:
+    """Note a file or folder as read by the user's module that is being imported, or by one of users' functions."""
+    reader = _reader(frame) if _executed_now else None
+    if reader is None and (_executed_now or not _called_by_user(frame)):
+        return
+    if _foreign(place) or (_is_search(frame) if listed else str(place) in sys.path):
+        return
+    known, content = (_noted, _stamp) if reader is None else (_read.setdefault(reader, {}), content_hash)
+    if str(place) not in known:
+        known[str(place)] = ""  # while it is read here, which is noted, too
+        known[str(place)] = content(place)
+
+
+def _is_search(frame: types.FrameType | None) -> bool:
+    """Whether a folder is listed to find packages in it."""
+    while frame is not None and (frame.f_code.co_name != "<module>"):
+        file = Path(frame.f_code.co_filename)
+        if any(name in file.as_posix() for name in SEARCHING) and installed(file):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _note_module(code: Any, frame: types.FrameType) -> None:
+    """Note a file of a user's that is run as a module, or as :mod:`runpy` does it, while a user's code runs."""
+    if not isinstance(code, types.CodeType) or code.co_name != "<module>":
+        return
+    place = Path(code.co_filename).absolute()
+    own = not _executed_now or _executed_now[-1][1] != code.co_filename
+    if own and place.is_file() and not _foreign(place) and (_executed_now or _called_by_user(frame, importing=True)):
+        _noted[str(place)] = _stamp(place)
+
+
+def _foreign(place: Path) -> bool:
+    """Whether a file or folder is none of a user's own: of Python, a library, jaxdyn, or the system."""
+    return installed(place) or place.is_relative_to(PACKAGE) or str(place).startswith(SYSTEM)
 
 
 def _reader(frame: types.FrameType | None) -> str | None:
@@ -154,15 +209,93 @@ def _reader(frame: types.FrameType | None) -> str | None:
             return None
         if frame.f_code.co_name == "<module>":
             place = frame.f_globals.get("__file__")
-            own = isinstance(place, str) and any(Path(place).is_relative_to(folder) for folder in _folders)
-            return str(frame.f_globals["__name__"]) if own and not installed(Path(str(place))) else None
+            own = isinstance(place, str) and not _foreign(Path(place).absolute())
+            return str(frame.f_globals["__name__"]) if own else None
         frame = frame.f_back
-    return _executed_now[-1]  # a thread's
+    return _executed_now[-1][0]  # a thread's
+
+
+def _called_by_user(frame: types.FrameType | None, *, importing: bool = False) -> bool:
+    """Whether a function of a user's module reads, rather than JAX its cache, the engine its results or Python its modules.
+
+    ``importing``: Python's reading of a module is what is asked about.
+    """
+    places = {str(own.file) for own in own_modules.values()} | _noted.keys()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file in places:
+            return True
+        if _of_engine(file) or (file.startswith(IMPORTING) and not importing):
+            return False
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _of_engine(file: str) -> bool:
+    """Whether a file is of JAX, or of the parts of jaxdyn that read files of their own."""
+    path = Path(file)
+    if path.is_relative_to(PACKAGE):
+        return path.relative_to(PACKAGE).parts[0] in NOT_OF_USERS
+    return "jax" in path.parts and installed(path)
+
+
+def _stamp(place: Path) -> str:
+    """The hash of a file or folder; for a large file, which a trial may read, its size and its times."""
+    try:
+        found = place.stat()
+    except OSError:
+        return ""
+    return content_hash(place) if found.st_size <= LARGE else repr((found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+def _noted_has_changed() -> bool:
+    """Whether something has changed that was noted, or that modules which are no file's helpers have read when imported."""
+    helpers = {str(own.file) for own in own_modules.values()}  # are compared one by one
+    if any(_stamp(Path(place)) != known for place, known in _noted.items() if place not in helpers):
+        return True
+    others = [_read[name].items() for name in _read.keys() & sys.modules.keys() - own_modules.keys()]
+    return any(content_hash(Path(place)) != known for read in others for place, known in read)
+
+
+def _forget_all() -> None:
+    """Forget helpers, and what else users' code has imported, so that it is imported anew, as are users' files when asked for."""
+    global _renewals
+    _renewals += 1  # another version of each of them
+    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    noted = {name for name, file in files if isinstance(file, str) and str(Path(file).absolute()) in _noted}
+    for name in {name for name in {*own_modules, *noted} if not name.startswith(USER)} - {"__main__"}:
+        _forget(name)
+    for place in _noted:
+        _remove_compiled(Path(place))
+    for name in _read.keys() - sys.modules.keys() - own_modules.keys():
+        del _read[name]
+    _noted.clear()
+
+
+def _forget(name: str) -> None:
+    """Forget a module, and all its modules if it is a package: they would stay in the old version."""
+    for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
+        del sys.modules[known]
+    for known in [known for known in _read if known == name or known.startswith(f"{name}.")]:
+        del _read[known]
+    outer, _, last = name.rpartition(".")
+    vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
+    if name in own_modules:
+        _remove_compiled(own_modules[name].file)
+
+
+def _remove_compiled(file: Path) -> None:
+    """Remove a compiled file, which has the time of its source to the second only."""
+    with contextlib.suppress(OSError, NotImplementedError, ValueError):
+        Path(importlib.util.cache_from_source(str(file))).unlink()
 
 
 def content_hash(file: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal digits; empty if there is no plain file, or if it cannot be read."""
+    """SHA-256 of a file's content, or of a folder's names, in hexadecimal digits; empty if it is neither, or cannot be read."""
     try:
+        if file.is_dir():
+            return hashlib.sha256(repr(sorted({*os.listdir(file)} - {"__pycache__"})).encode()).hexdigest()
         found = file.stat()
         state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
         young = time.time_ns() - max(state[-2:]) < SETTLED
@@ -214,7 +347,7 @@ def _helpers_of(file: Path, own: str, data: Callable[[Path], str] | None = None)
         read = {file: known if data is None else data(Path(file)) for file, known in _read.get(name or own, {}).items()}
         contents[name] = hashlib.sha256(_content(place) + (repr(sorted(read.items())).encode() if read else b"")).hexdigest()
     versions = {name: repr(sorted((inner, contents[inner]) for inner in _reached(direct, name))) for name in places}
-    hashes = {name or own: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in versions.items()}
+    hashes = {name or own: hashlib.sha256(f"{text}{_renewals or ''}".encode()).hexdigest()[:12] for name, text in versions.items()}
     return {name or own: Own(place, hashes[name or own]) for name, place in places.items()}
 
 
@@ -290,6 +423,25 @@ def _refuse_borrowed(file: Path, helpers: dict[str, Own]) -> None:
             raise UsageError(_both(name, place, other))
 
 
+def _refuse_noted(file: Path) -> None:
+    """Refuse a file that names, in a text, a module next to it while this process has another one, imported so, under that name."""
+    words = _texts(_content(file)) if _noted else frozenset()
+    for name in sorted(words & sys.modules.keys()):
+        place = Path(getattr(sys.modules[name], "__file__", None) or file).absolute()
+        near = [one for one in (file.parent / name / "__init__.py", file.parent / f"{name}.py") if one.is_file()]
+        if str(place) in _noted and near and not near[0].samefile(place):
+            raise UsageError(_both(name, near[0], place))
+
+
+@functools.lru_cache(1000)
+def _texts(content: bytes) -> frozenset[str]:
+    """The texts in code."""
+    try:
+        return frozenset(n.value for n in ast.walk(ast.parse(content)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    except (SyntaxError, ValueError):
+        return frozenset()
+
+
 def _refuse_hidden(helpers: dict[str, Own], module: str) -> None:
     """Refuse helpers that are imported later, inside a function, if Python would find another module of that name then."""
     for name in (name for name in helpers if name not in sys.modules and "." not in name):
@@ -314,13 +466,7 @@ def _drop_changed(found: dict[str, Own]) -> None:
         del _read[name]
     for name, own in found.items():
         if own_modules.get(name, own) != own:
-            for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
-                _read.pop(known, None)
-                del sys.modules[known]  # with all its modules, if it is a package: they would stay in the old version
-            outer, _, last = name.rpartition(".")
-            vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
-            with contextlib.suppress(OSError):  # compiled files have the time of their source to the second only
-                Path(importlib.util.cache_from_source(str(own.file))).unlink()
+            _forget(name)
 
 
 def ref_to(thing: Any) -> Ref:
@@ -335,8 +481,8 @@ def ref_to(thing: Any) -> Ref:
         raise UsageError(f"{shown(thing)} is not allowed: it must be {allowed}")
     if "<" in name:
         raise UsageError(f"{name} must be defined at the top level of a module, so that worker processes can import it")
-    path = getattr(sys.modules.get(home), "__file__", None)
-    own_file = home == "__main__" or home.startswith("jaxdyn_user_")
+    path = getattr(sys.modules.get(home), "__file__", str(own_modules[home].file) if home in own_modules else None)
+    own_file = home == "__main__" or home.startswith(USER)
     own_file = own_file or (bool(_folders) and path is not None and Path(path).resolve().parent in _folders)
     place = Path(path).resolve() if own_file and path else None
     version = own_modules[home].version if place is not None and home in own_modules else ""

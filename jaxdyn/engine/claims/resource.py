@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import importlib.util
+import secrets
 import threading
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import jax
 
 from jaxdyn.engine.base.failure import PACKAGE
-from jaxdyn.engine.base.reference import Ref, own_modules, resolve
-from jaxdyn.engine.base.syntax import instructions_hash
+from jaxdyn.engine.base.reference import Ref, resolve
+from jaxdyn.engine.base.syntax import Unfollowed, reached
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.claims.setting import join, split
 from jaxdyn.errors import Absent, UsageError
 
-__all__ = ["Resource", "absence", "identity_of", "imports", "loaded", "resource", "shapes", "shared_by"]
+__all__ = ["Resource", "absence", "identity_of", "imports", "loaded", "resource", "shapes", "shared_by", "why_unknown"]
 
 T = TypeVar("T", bound=Callable[..., Any])
+_memory: dict[int, tuple[Any, set[str]]] = {}  # loads by their numbers, and what each of them changes itself: lists, caches
+_read_by: dict[int, tuple[Any, str]] = {}  # loads by their numbers, and the code that has read what is in memory
 MOST_LOADED = 2  # resources in memory at a time: a model and, for a control, another of the same size
 _reading = threading.Lock()  # a thread that compiles ahead may want the same arrays at the same time
 
@@ -63,8 +69,8 @@ def resource(load: Callable[[Any], Any], identity: Callable[[Any], str]) -> Call
     Args:
         load: ``setting -> pytree`` of arrays; it may read static fields only.
         identity: ``setting -> str``: names these arrays, by a checksum and how they are processed, say; stored runs depend on it
-            and on the file with ``load``, and all trials with this ``load`` share the arrays of one identity. It raises
-            :class:`Absent` if they are not on this machine: claims on the trial are then skipped.
+            and on all of a user's own code and values that ``load`` reaches, and all trials with this ``load`` share the arrays of
+            one identity. It raises :class:`Absent` if they are not on this machine: claims on the trial are then skipped.
     """
 
     def decorate(trial: T) -> T:
@@ -140,23 +146,49 @@ def identity_of(program: _Described) -> str:
         Absent: they are not on this machine.
     """
     needed = _of(resolve(program.trial))
-    return "" if needed is None else needed.identity(_default(program)) + _code_of(needed.load)
+    return "" if needed is None else needed.identity(_default(program)) + _code_of(needed.load, resolve(program.setting))
 
 
-def _code_of(load: Callable[[Any], Any]) -> str:
-    """The version of a user's file with a ``load``, or of the function without one; for the package's own, ``identity`` does it."""
-    if (own := own_modules.get(load.__module__)) is not None:
-        return own.version
-    code = getattr(load, "__code__", None)
-    return "" if code is None or load.__module__.startswith(f"{PACKAGE.name}.") else instructions_hash(code)
+def why_unknown(program: _Described) -> str | None:
+    """What the code that reads a program's shared arrays reaches and nobody can look into, in words; None if all is known."""
+    needed = _of(resolve(program.trial))
+    try:
+        if needed is not None and not _is_packaged(needed.load):
+            reached(needed.load, resolve(program.setting))
+    except Unfollowed as unknown:
+        return str(unknown)
+    return None
+
+
+def _is_packaged(load: Callable[[Any], Any]) -> bool:
+    """Whether a function is the package's own: its ``identity`` counts the code."""
+    return isinstance(load, types.FunctionType) and Path(load.__code__.co_filename).is_relative_to(PACKAGE) and not load.__closure__
+
+
+def _code_of(load: Callable[[Any], Any], setting: type) -> str:
+    """Hash of all that a user's ``load`` reaches; empty for the package's own, and new in every process if it is unknown."""
+    if _is_packaged(load):
+        return ""
+    try:
+        facts = reached(load, setting)
+    except Unfollowed:
+        return f"unknown {_process()}"
+    _, own = _memory.get(id(load), (load, set()))
+    return hashlib.sha256(repr(sorted((k, v) for k, v in facts.items() if k not in own)).encode()).hexdigest()[:20]
+
+
+@functools.cache
+def _process() -> str:
+    return secrets.token_hex(8)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
     """Arrays to be read: equal ``load`` and ``identity`` mean the same arrays, for all trials and settings."""
 
-    load: Callable[[Any], Any]
+    key: Any  # the ``load``, or its number if it is an object that cannot be hashed
     identity: str
+    load: Callable[[Any], Any] = dataclasses.field(compare=False)
     setting: Any = dataclasses.field(compare=False)
 
 
@@ -171,10 +203,28 @@ def shared_by(program: _Described) -> Any:
     """The arrays that all runs of a program share, or an empty tuple; equal arrays of several programs are in memory once."""
     if (needed := _of(resolve(program.trial))) is None:
         return ()
-    setting = _default(program)
-    wanted = _Wanted(needed.load, needed.identity(setting), setting)
+    setting, cls = _default(program), resolve(program.setting)
+    key = needed.load if type(needed.load).__hash__ else id(needed.load)
+    wanted = _Wanted(key, needed.identity(setting), needed.load, setting)
     with _reading:
-        return loaded(wanted)
+        if _is_packaged(needed.load):
+            return loaded(wanted)
+        known, before = _read_by.get(id(needed.load)), _facts(needed.load, cls)
+        if known is not None and known[1] != _code_of(needed.load, cls):
+            loaded.cache_clear()
+        arrays = loaded(wanted)
+        after = _facts(needed.load, cls)
+        changed = {place for place in {*before, *after} if before.get(place) != after.get(place)}
+        _memory[id(needed.load)] = needed.load, _memory.get(id(needed.load), (None, set()))[1] | changed
+        _read_by[id(needed.load)] = needed.load, _code_of(needed.load, cls)
+    return arrays
+
+
+def _facts(load: Callable[[Any], Any], setting: type) -> dict[str, str]:
+    try:
+        return reached(load, setting)
+    except Unfollowed:
+        return {}
 
 
 def shapes(program: _Described) -> Any:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import concurrent.futures as cf
 import functools
 import hashlib
+import importlib.util
 import json
+import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -21,10 +23,10 @@ from typing import Any
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.failure import PACKAGE, installed, let_through
-from jaxdyn.engine.base.reference import packaged
+from jaxdyn.engine.base.reference import content_hash, packaged
 from jaxdyn.engine.base.syntax import code_hash, imports_of
 from jaxdyn.engine.catalogue import library
-from jaxdyn.engine.claims.resource import identity_of
+from jaxdyn.engine.claims.resource import identity_of, why_unknown
 from jaxdyn.engine.programs import tracing
 from jaxdyn.engine.programs.chunk import Program, switches
 from jaxdyn.engine.programs.fingerprint import CALLS_BACK
@@ -49,9 +51,10 @@ PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
 SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same file, shipped in a wheel for the package's own programs
 FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}
 UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
-TRACING = (  # libraries that trials use, also for constants
-    *("chex", "diffrax", "equinox", "flax", "jax", "jaxlib", "jaxtyping", "lineax", "networkx", "numpy", "optax", "optimistix"),
-    *("scikit-learn", "scipy"),
+TRACING = (  # libraries that trials use, also for constants and texts, and those that the packages of trials import for anything
+    *("chex", "diffrax", "equinox", "flax", "gguf", "huggingface_hub", "jax", "jaxlib", "jaxtyping", "lineax", "matplotlib"),
+    *("networkx", "numpy", "optax", "optimistix", "safetensors", "scikit-learn", "scipy", "sentencepiece", "threadpoolctl"),
+    *("tokenizers", "torch", "xarray"),
 )
 NO_DATA = {"cli", "engine", "explorer", "maintain", "recorded", "report", "__pycache__"}  # folders without data of trials
 FACT_MAKERS = (
@@ -153,7 +156,8 @@ def traced_facts(program: Program) -> dict[str, Any] | None:
     """Facts of a program by tracing it; None if the trial raises."""
     try:
         one = tracing.trace_pure(program)
-        return {"fingerprint": one.fingerprint, **needs(one.jaxpr.jaxpr)}
+        unknown = why_unknown(program) is not None  # its runs depend on code that no hash tells
+        return {"fingerprint": f"{CALLS_BACK}{secrets.token_hex(8)}" if unknown else one.fingerprint, **needs(one.jaxpr.jaxpr)}
     except BaseException as error:
         let_through(error)
         return None
@@ -170,8 +174,14 @@ def _surroundings() -> str:
     """Hash of what tracing depends on besides code: Python, libraries, options, and the package's data files."""
     data = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
     contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in data]
-    python = sys.version_info[:2]
+    python = sys.implementation.name, tuple(sys.version_info), _manual()
     return hashlib.sha256(repr((python, versions_of(TRACING), switches(), contents)).encode()).hexdigest()
+
+
+def _manual() -> str:
+    """Hash of the interpreter's manual, a text of some trials: it differs between patch releases, and between distributions."""
+    spec = importlib.util.find_spec("pydoc_data.topics") if importlib.util.find_spec("pydoc_data") else None
+    return content_hash(Path(spec.origin)) if spec is not None and spec.origin is not None else ""
 
 
 def versions_of(libraries: Iterable[str]) -> list[str]:

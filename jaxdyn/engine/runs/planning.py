@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from jaxdyn.engine.base.devices import Devices, budget, check_options, devices
 from jaxdyn.engine.base.reference import refuse_namesakes
+from jaxdyn.engine.claims.resource import why_unknown
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program, in_one_room
 from jaxdyn.engine.programs.direct import facts_of
 from jaxdyn.engine.programs.fingerprint import CALLS_BACK
@@ -121,10 +122,14 @@ def can_be_stored(program: Program) -> bool:
 
 
 def why_not_stored(jobs: Iterable[Job]) -> str | None:
-    """A sentence that names a trial whose runs cannot be stored, as it calls Python or ``jax.ffi``; None if there is none."""
-    titles = sorted({job.program.trial.title for job in jobs if job.program.fingerprint.startswith(CALLS_BACK)})
+    """A sentence that names a trial whose runs cannot be stored: it calls Python or ``jax.ffi``, or shares what is not known."""
+    programs = [job.program for job in jobs if job.program.fingerprint.startswith(CALLS_BACK)]
+    titles = sorted({program.trial.title for program in programs})
     if not titles:
         return None
+    if unknown := {program.trial.title: reason for program in programs if (reason := why_unknown(program)) is not None}:
+        name = min(unknown)
+        return f"{name} shares arrays that are read by code that is not known, {unknown[name]}: its runs are made anew every time"
     more = f" (and {len(titles) - 1} more)" if len(titles) > 1 else ""
     cure = "without pure_callback, io_callback, jax.debug and jax.ffi, and with EQX_ON_ERROR=nan, they are stored"
     what = "calls back into Python, or into compiled code (jax.ffi), which its program does not tell"

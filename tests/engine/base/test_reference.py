@@ -111,7 +111,7 @@ def test_missing_files_and_files_of_another_kind_are_refused(tmp_path):
         load_file(tmp_path / "claims.txt")
 
 
-HELPERS = ("hlp", "outer", "common", "hlp_later", "hlp_first", "lib_a", "other_helper", "numbers_here")
+HELPERS = ("elsewhere_here", "hlp", "outer", "common", "hlp_later", "hlp_first", "lib_a", "other_helper", "numbers_here")
 
 
 @pytest.fixture
@@ -119,6 +119,7 @@ def apart(monkeypatch):
     """Modules that a test imports are forgotten afterwards."""
     before = set(sys.modules)
     monkeypatch.setattr(reference, "own_modules", dict(reference.own_modules))
+    monkeypatch.setattr(reference, "_noted", {})
     yield
     for name in set(sys.modules) - before:
         if name.startswith(("jaxdyn_user_f", "jaxdyn_user_g")) or name.partition(".")[0] in {*HELPERS, "colorsys"}:
@@ -374,3 +375,75 @@ def test_an_import_that_failed_leaves_nothing_behind(tmp_path, apart):
         load_file(tmp_path / "f.py")
     (tmp_path / "data.txt").write_text("2", encoding="utf-8")
     assert load_file(tmp_path / "f.py").X == 0.5 and load_file(tmp_path / "f.py") is load_file(tmp_path / "f.py")
+
+
+# modules that no import statement names, and what functions read when they are called
+
+OTHER_WAYS = {
+    "import_module": ("import importlib\nget = lambda: X\nX = importlib.import_module('hlp').X", "hlp.py"),
+    "__import__": ("get = lambda: X\nX = __import__('hlp').X", "hlp.py"),
+    "within a function": ("get = lambda: __import__('hlp').X", "hlp.py"),
+    "by a helper": ("import outer\nget = outer.get", "hlp.py"),
+    "in another folder": (
+        "import sys\nsys.path.insert(0, __file__[:-4] + 'src')\nfrom elsewhere_here import X\nget = lambda: X",
+        "",
+    ),
+    "runpy": ("import runpy\nget = lambda: X\nX = runpy.run_path(__file__[:-4] + 'hlp.py')['X']", "hlp.py"),
+    "list in a folder": ("import os\nX = len(os.listdir(__file__[:-4] + 'data'))\nget = lambda: X", "data/new"),
+    "glob": ("from pathlib import Path\nX = len([*Path(__file__[:-4] + 'data').glob('*')])\nget = lambda: X", "data/new"),
+    "scandir within": (
+        "import os\nC = []\nget = lambda: C[0] if C else C.append(len([*os.scandir(__file__[:-4] + 'data')])) or C[0]",
+        "",
+    ),
+    "own cache": ("import common\nget = common.get", "data.txt"),
+}
+BY_HELPER = "import importlib\nX = importlib.import_module('hlp').X\nget = lambda: X"
+CACHING = """
+from pathlib import Path
+kept = {}
+def get():
+    if not kept:
+        kept[0] = int(Path(__file__).with_name("data.txt").read_text())
+    return kept[0]
+"""
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_a_file_is_imported_anew_when_anything_changes_that_came_in_another_way(tmp_path, apart, monkeypatch, way):
+    monkeypatch.syspath_prepend(str(tmp_path))  # as a script's folder is
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "data").mkdir()
+    write(tmp_path, f=OTHER_WAYS[way][0], g="X = 1", outer=BY_HELPER, common=CACHING)
+    for number in (1, 2):
+        write(tmp_path, hlp=f"X = {number}", src__elsewhere_here=f"X = {number}")
+        (tmp_path / "data.txt").write_text(str(number), encoding="utf-8")
+        (tmp_path / "data" / str(number)).touch()
+        module = load_file(tmp_path / "f.py")
+        assert module.get() == number
+        ref = ref_to(module.get) if module.get.__name__ != "<lambda>" else None
+        assert load_file(tmp_path / "f.py") is module and load_file(tmp_path / "f.py").get() == number, "nothing has changed"
+        assert ref is None or ref.path is not None
+    assert load_file(tmp_path / "g.py").X == 1
+
+
+def test_who_uses_a_module_that_came_in_another_way_is_another_version(tmp_path, apart, monkeypatch):
+    """A worker that has its function would not import it anew."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    refs = []
+    for number in (1, 2):
+        write(tmp_path, hlp=f"X = {number}", f="X = __import__('hlp').X\ndef trial(s, key):\n    return X")
+        refs.append(ref_to(load_file(tmp_path / "f.py").trial))
+        assert resolve(refs[-1])(None, None) == number
+    assert refs[0] != refs[1]
+    write(tmp_path, hlp="X = 3")
+    assert load_file(write(tmp_path, g="X = 1") / "g.py").X == 1, "which forgets the helper"
+    assert ref_to(resolve(refs[1])).path is not None, "the other file is found as before"
+
+
+@pytest.mark.parametrize("importing", ["__import__('hlp')", "__import__('importlib').import_module('hlp')"])
+def test_another_module_of_the_name_that_a_text_gives_is_refused(tmp_path, apart, importing):
+    for name in "12":
+        write(tmp_path / name, f=f"X = {importing}.X", hlp=f"X = {name}")
+    assert load_file(tmp_path / "1" / "f.py").X == 1
+    with pytest.raises(jd.UsageError, match="2/hlp.py and .*1/hlp.py are both imported as 'hlp'.*rename one of them"):
+        load_file(tmp_path / "2" / "f.py")

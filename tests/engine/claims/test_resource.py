@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 import time
+import types
 from pathlib import Path
 
 import jax
@@ -103,6 +104,96 @@ def _sum_at_a_prompt(value, out):
     space = {"__name__": "__main__"}
     exec(USER.replace("2.0", str(value)), space)
     return jd.sweep(space["trial"], jd.grid(space["One"]), 1, out=out).measured_sum.item()
+
+
+REACHING = """
+import ctypes, functools
+import jax.numpy as jnp
+import numpy as np
+import jaxdyn as jd
+
+@jd.setting
+class One:
+    gain: jd.Swept = 1.0
+
+SCALE = 2.0
+LOG, KEPT = [], {}
+
+def clean(x):
+    return x * SCALE
+
+def plain(s):
+    LOG.append(s.gain)
+    return KEPT.setdefault("x", clean(np.ones(3)))
+
+@functools.lru_cache
+def cached(s):
+    return clean(np.ones(3))
+
+def read(scale, s):
+    return scale * np.ones(3)
+
+class Reader:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __eq__(self, other):
+        return isinstance(other, Reader) and self.scale == other.scale
+
+    def __call__(self, s):
+        return clean(np.ones(3))
+
+    def method(self, s):
+        return self.scale * np.ones(3)
+
+labs = ctypes.CDLL(None).labs
+
+def foreign(s):
+    return np.full(3, float(labs(-2)))
+
+@jd.resource(LOADER, lambda s: "three numbers")
+def trial(s, key, shared):
+    return jd.observables(measured={"sum": s.gain * shared.sum()})
+"""
+LOADS = ["plain", "cached", "functools.partial(read, SCALE)", "functools.partial(Reader.method, Reader(SCALE))", "Reader(SCALE)"]
+
+
+@pytest.mark.parametrize("load", [*LOADS, "Reader(SCALE).method"])
+def test_stored_runs_depend_on_all_that_the_loader_reaches(tmp_path, load, monkeypatch):
+    def swept(scale, factor=1):
+        space = types.ModuleType("reaching_here")
+        monkeypatch.setitem(sys.modules, space.__name__, space)
+        text = (
+            REACHING.replace("LOADER", load)
+            .replace("SCALE = 2.0", f"SCALE = {scale}")
+            .replace("* np.ones", f"* {factor} * np.ones")
+        )
+        exec(text.replace("x * SCALE", f"x * {factor} * SCALE"), vars(space))
+        found = [jd.sweep(space.trial, jd.grid(space.One), 1, out=tmp_path / "out").measured_sum.item() for _ in range(2)]
+        assert found[0] == found[1]
+        return found[0], len(list((tmp_path / "out").rglob("*.nc")))
+
+    assert [swept(2.0), swept(3.0), swept(2.0), swept(2.0, factor=2)] == [(6.0, 1), (9.0, 2), (6.0, 2), (12.0, 3)]
+
+
+def test_a_global_that_a_script_sets_is_read_again(tmp_path, monkeypatch):
+    """Arrays in memory are those of the values of now."""
+    space = types.ModuleType("reaching_here")
+    monkeypatch.setitem(sys.modules, space.__name__, space)
+    exec(REACHING.replace("LOADER", "lambda s: clean(np.ones(3))"), vars(space))
+    sums = []
+    for space.SCALE in (2.0, 3.0, 2.0):
+        sums.append(jd.sweep(space.trial, jd.grid(space.One), 1, out=tmp_path / "out").measured_sum.item())
+    assert sums == [6.0, 9.0, 6.0]
+
+
+def test_runs_with_a_loader_that_nobody_can_look_into_are_not_stored(tmp_path, monkeypatch):
+    space = types.ModuleType("reaching_here")
+    monkeypatch.setitem(sys.modules, space.__name__, space)
+    exec(REACHING.replace("LOADER", "foreign"), vars(space))
+    with pytest.warns(UserWarning, match="reaching_here:trial shares arrays that are read by code that is not known, the compiled"):
+        ds = jd.sweep(space.trial, jd.grid(space.One), 1, out=tmp_path / "out")
+    assert ds.measured_sum.item() == 6.0 and not list((tmp_path / "out").rglob("*.nc"))
 
 
 def test_programs_that_are_compiled_at_the_same_time_hold_it_once(held, folder, monkeypatch):

@@ -1,8 +1,10 @@
 """Programs of the package that are known without tracing them: when, and what makes them unknown again."""
 
+import ast
 import os
 import subprocess
 import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -140,6 +142,45 @@ def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):
         copied(name, text)
         assert now() != before, name
         before = now()
+
+
+TRIALS = ("data", "models", "nn", "optim", "text", "theories")  # packages of trials and of what they use
+NAMES = {"sklearn": "scikit-learn"}
+IMPORTING = {"import_module", "library"}  # functions that are called with the name of a module
+
+
+def imported_libraries():
+    """The libraries that a module of the trials' packages, or one next to them, imports in any way, as pip calls them."""
+    package = Path(jd.__file__).parent
+    beside = [file for file in package.glob("*.py") if file.stem not in ("experiment", "testing")]  # commands and tests
+    for file in (*beside, *(file for name in TRIALS for file in (package / name).rglob("*.py"))):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in IMPORTING:
+                names += [one.value for one in node.args if isinstance(one, ast.Constant)]
+            yield from (NAMES.get(top, top) for top in (name.split(".")[0] for name in names) if top not in sys.stdlib_module_names)
+
+
+def test_the_key_has_the_version_of_every_library_that_trials_use():
+    found = set(imported_libraries()) - {"jaxdyn"}
+    assert {"sentencepiece", "gguf", "jax", "scikit-learn"} <= found <= set(direct.TRACING)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (sys, "version_info", (3, 11, 99, "final", 0)),
+        (sys, "implementation", types.SimpleNamespace(name="another")),
+        (direct, "_manual", lambda: "another text"),
+        (direct, "versions_of", lambda names: ["1.0"] * len(names)),
+    ],
+)
+def test_the_key_counts_all_of_pythons_version_and_its_manual(monkeypatch, module, name, value):
+    before = direct._surroundings.__wrapped__()
+    monkeypatch.setattr(module, name, value)
+    assert direct._surroundings.__wrapped__() != before
+    assert len(direct._manual()) in (64, 12)
 
 
 def test_modules_of_anybodys_own_end_it(monkeypatch):
