@@ -116,12 +116,10 @@ def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
     """What a claim's judge says of other runs: its gates and checks count, not its controls and rivals."""
     if data is None:
         return Judged("error", "the trial raises")
-    found = judge_cell(claim, data)
+    found = judge_cell(claim, data, rivals=False)
     answers, verdict = found.get("checks", []), found["verdict"]
     readings = tuple(Reading(**one) for one in answers if "passed" not in one)
     checks = [Check(**one) for one in answers if "passed" in one]
-    if verdict == "toothless":
-        verdict = "upheld"  # all checks pass, on a rival as well
     behind = [c for c in checks if c.passed is False] or checks
     return Judged(verdict, "; ".join(map(str, behind)) if verdict in OPPOSITE else found["failed"] or "", readings)
 

@@ -15,14 +15,17 @@ from jaxdyn import plotting
 from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options, devices
+from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import parse_values, plain_digits, vanishes
 from jaxdyn.engine.base.words import duration, plural
-from jaxdyn.engine.claims.description import texts
+from jaxdyn.engine.claims.description import field_texts, texts
+from jaxdyn.engine.claims.grid import labels_of
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare_survey, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
+from jaxdyn.report.formatting import unasked
 from jaxdyn.report.gallery import standalone
 
 __all__ = ["map_command", "parse"]
@@ -88,6 +91,8 @@ def map_command(
     with open_folder(out, f"map of {survey.claim.id}") as folder:
         with executor(count, cluster, cards) as (pool, count):
             _say(_announcement(survey, count))
+            if (earlier := _other_map(folder, survey)) is not None:
+                _say(f"{out} holds {earlier}, which is replaced; --out DIR keeps it")
             result = run_survey(survey, store=folder.resolve(), pool=pool, workers=count)
         write(result, folder)
     for line in _lines(result, out):
@@ -103,6 +108,34 @@ def write(result: Map, folder: Path) -> None:
     label = f"{result.claim} over {' and '.join(axis.field for axis in result.axes)}"
     svg = plotting.render(lambda _, fig: map_figure.draw(content, fig), xr.Dataset(), label)
     atomic_write(folder / FILES[2], standalone(svg))
+
+
+def _other_map(folder: Path, survey: Survey) -> str | None:
+    """The map in a folder in words, if it is over other values or at other settings than the one that is asked for."""
+    try:
+        stored = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
+        over, settings = stored["over"], stored.get("settings", {})
+        words = " and ".join(map(_over, over))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    asked = json.loads(json.dumps(finite({"over": [a.to_json() for a in survey.axes], "settings": survey.settings}), default=str))
+    others = [f"{name}={_text(value)}" for name, value in settings.items() if asked["settings"].get(name) != value]
+    if over == asked["over"] and not others:
+        return None
+    return f"a map over {words}{' with ' if others else ''}{', '.join(others)}"
+
+
+def _over(axis: Mapping[str, Any]) -> str:
+    """An axis of a stored map as on the command line."""
+    if "values" in axis:
+        return f"{axis['field']}={_text(axis['values'])}"
+    return f"{axis['field']}={':'.join(field_texts([axis['low'], axis['high']]))}{':log' * axis['log']}"
+
+
+def _text(value: Any) -> str:
+    """A value of JSON, or a list of values, as on the command line."""
+    values = value if isinstance(value, list) else [value]
+    return ",".join(str(label) for label in labels_of([tuple(v) if isinstance(v, list) else v for v in values]))
 
 
 def _announcement(survey: Survey, workers: int) -> str:
@@ -135,6 +168,7 @@ def _lines(result: Map, out: Path) -> list[str]:
         lines += [f"border: {axis.field} between {' and '.join(texts(pair))}" for pair in sorted(ends)]
     reasons = collections.Counter(cell["failed"] for cell in result.cells if cell.get("failed"))
     lines += [f"  {count} × {reason}" for reason, count in reasons.most_common(5)]
+    lines += unasked(result.unasked)
     return [*lines, f"map: {out / FILES[2]}"]
 
 

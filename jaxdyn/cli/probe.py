@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -9,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.models.probe import Probe
+from jaxdyn.engine.base.parsing import from_home
+from jaxdyn.models.probe import NUMBERS, Probe, expand
 from jaxdyn.report import probe as pages
 from jaxdyn.report.plain import plain
 
@@ -30,6 +32,8 @@ def probe_command(
     """Probe models, announcing the cost first; returns the numbers as JSON."""
     folder = folder_of(models) if out is None else out
     several = list(models) if len(models) > 1 else models[0]
+    if earlier := _other_models(folder, [name for name, *_ in expand(several, steps)]):
+        _say(f"{folder} holds the page of {', '.join(earlier)}, which is replaced; --out DIR keeps it")
     result = pages.probe(several, text, tokens, only, folder, length=length, dtype=dtype, steps=steps, say=_say)
     for line in _lines(result):
         _say(line)
@@ -41,6 +45,16 @@ def folder_of(models: Sequence[str]) -> Path:
     """The default folder, named after the model's last folder: ``probe-smollm2``."""
     name = re.sub(r"[^\w.-]+", "-", Path(models[0].rstrip("/")).name.removesuffix(".gguf")).strip("-.")
     return Path(f"probe-{name or 'model'}")
+
+
+def _other_models(folder: Path, names: Sequence[str]) -> list[str]:
+    """The models whose page is in a folder, if one of them is not among these; a series that has grown has them all."""
+    try:
+        stored = json.loads((from_home(folder) / NUMBERS).read_text(encoding="utf-8"))
+        models = [str(checkpoint["model"]) for checkpoint in stored["checkpoints"]]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return models if set(models) - set(names) else []
 
 
 def _lines(result: Probe) -> list[str]:

@@ -40,7 +40,7 @@ from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.series import given_steps, labels, steps_of
 from jaxdyn.models.summary import describe
 
-__all__ = ["Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
+__all__ = ["NUMBERS", "Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
 
 PURPOSE, NUMBERS = "probe", "probe.json"
 LEFT_OUT = "left_out"  # attribute of a Dataset: a sentence on pieces

@@ -2,8 +2,8 @@
 
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
-be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), or be part of a decimal without a point (``1p5M``,
-``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), no step is guessed.
+be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), be part of a decimal without a point (``1p5M``,
+``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or count something else (``seed1``, ``run-3``), no step is guessed.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ DATES = [  # in any of the usual orders; in six digits those of our time, since 
     for year in (YEAR, SHORT_YEAR)
     for first, second, third in ((year, MONTH, DAY), (DAY, MONTH, year), (MONTH, DAY, year))
 ]
+OTHER = re.compile(  # what a number counts that is no step, as the end of what stands before it
+    r"(?:^|[\W\d_]|(?<=[a-z])(?=[A-Z]))((?i:seed|rng|rank|fold|split|run|replica|repeat|repetition|rep|trial|attempt|try|worker|shard|node"
+    r"|device|gpu|job|member|version))(?i:e?s)?[^\w]*_*(?i:(?:no|nr|num|number|id|idx|index)[\W_]*)?$"
+)
 LISTED = 6  # names in a message
 LARGEST = 2**63 - 1  # step
 
@@ -56,7 +60,7 @@ def steps_of(names: Sequence[str]) -> list[int] | None:
 
     Raises:
         UsageError: for names that differ in something else or in several numbers, equal names or numbers, numbers that are not
-            whole, and numbers that can be read in two ways.
+            whole, numbers that can be read in two ways, and numbers of something else, such as seeds and runs.
     """
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise UsageError(f"{shown(twice[0])} is not allowed twice in a series")
@@ -73,6 +77,8 @@ def steps_of(names: Sequence[str]) -> list[int] | None:
         raise _ambiguous(names, "hold a number that is one or several")
     if decimals := [what for match in matches if (what := _decimal(match))]:
         raise _ambiguous(names, f"differ in {decimals[0]}, which can be read in several ways")
+    if other := [found[1].lower() for match in matches if (found := OTHER.search(match.string[: match.start()]))]:
+        raise _ambiguous(names, f"differ in the number of a {other[0]}, which is no step")
     return steps
 
 

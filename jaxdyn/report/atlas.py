@@ -22,10 +22,10 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.engine.verification.payload import environment
 from jaxdyn.errors import UsageError
-from jaxdyn.report.formatting import duration, ended
+from jaxdyn.report.formatting import duration, ended, unasked
 from jaxdyn.report.gallery import standalone
 
-__all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "read_map", "size", "write", "write_map"]
+__all__ = ["border", "command", "counts", "facts", "of_claim", "page", "provenance", "read_map", "size", "write", "write_map"]
 
 INTRO = """# Atlas
 
@@ -36,7 +36,20 @@ Dashed line: the power law fitted to the border, if both axes are logarithmic. R
 are inside. All maps are at quick scale. Processor time covers compiling, running and judging, on all cores together; a map without
 it has wall time on two cores. This page and its figures are written by `make docs`.
 """
-PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds", "made_from")
+PARTS = (
+    "claim",
+    "over",
+    "cells",
+    "unasked",
+    "edges",
+    "border",
+    "assumes",
+    "runs",
+    "programs",
+    "seconds",
+    "cpu_seconds",
+    "made_from",
+)
 
 
 def command(stored: AtlasMap) -> str:
@@ -129,6 +142,13 @@ def border(result: Mapping[str, Any]) -> str:
     return f"Border: {up} ∝ {across}^{b['exponent']:.2f}, 95% interval {low:.2f} to {high:.2f}, from {b['points']} points."
 
 
+def facts(content: Mapping[str, Any]) -> str:
+    """A map's size, its border, and the rivals that were not asked in some cells, in sentences."""
+    result = content["map"]
+    silent = [f"{line[0].upper()}{line[1:]}." for line in unasked(result.get("unasked", ()))]  # older maps do not say it
+    return " ".join(filter(None, (f"{size(content)}.", border(result), *silent)))
+
+
 def page() -> str:
     """The page of all maps, in Markdown."""
     claims, parts = all_claims(), [INTRO.strip()]
@@ -136,13 +156,12 @@ def page() -> str:
         content = read_map(stored)
         if content is None:
             continue
-        result = content["map"]
         parts += [
             f"## {stored.title}",
             f"`{stored.claim}`: {ended(claims[stored.claim].title)} {claims[stored.claim].statement}",
             f"![{stored.title}](figures/map.{stored.name}.svg)",
             stored.finding,
-            " ".join(filter(None, (f"{size(content)}.", border(result)))),
+            facts(content),
             f"`{command(stored)}`",
         ]
     return "\n\n".join(parts) + "\n"

@@ -309,4 +309,6 @@ def _cell(cell: Mapping[str, Any] | None) -> dict[str, str] | None:
         return None
     failed = cell.get("failed")
     words = ", ".join(map(str, failed)) if isinstance(failed, list | tuple) else str(failed or "")
+    if not words and cell.get("unasked"):
+        words = f"not asked: {', '.join(cell['unasked'])}"
     return {"verdict": str(cell.get("verdict")), "failed": words}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -26,6 +26,7 @@ __all__ = [
     "runs_drawn",
     "setting",
     "settings",
+    "unasked",
     "value",
 ]
 
@@ -105,10 +106,11 @@ def duration(seconds: Any) -> str:
 
 
 def value(chosen: Any) -> Markup:
-    """The value of a setting's field, or several values."""
+    """The value of a setting's field, or a list of values; a tuple, which is a list in JSON, as on the command line: ``1:2``."""
     if isinstance(chosen, list | tuple):
         flat = all(isinstance(v, int | float) and not isinstance(v, bool) for v in chosen)
-        return Markup(", ").join(settings(chosen) if flat else map(value, chosen)) or Markup("–")
+        words = settings(chosen) if flat else [value(tuple(v) if isinstance(v, list) else v) for v in chosen]
+        return Markup(":" if isinstance(chosen, tuple) else ", ").join(words) or Markup("–")
     return Markup("none") if chosen is None else escape(str(chosen).lower()) if isinstance(chosen, bool) else setting(chosen)
 
 
@@ -120,6 +122,15 @@ def ended(title: str) -> str:
 def runs_drawn(runs: int, diverged: int) -> str:
     """How many runs a figure is of: those that diverged have no values to draw. ``11 of 24 runs; 13 diverged``."""
     return f"{runs - diverged:,} of {count(runs, 'run')}; {diverged:,} diverged" if diverged else count(runs, "run")
+
+
+def unasked(rivals: Sequence[Mapping[str, Any]], *, reasons: bool = True) -> list[str]:
+    """A line for each rival of :attr:`jaxdyn.engine.verification.verdict_map.Map.unasked`."""
+    return [
+        f"not asked in {r['cells']:,} of the {count(r['of'], 'cell')} in which all checks pass: rival {r['rival']}"
+        + (f" ({r['reason']})" if reasons else "")
+        for r in rivals
+    ]
 
 
 def count(n: int, noun: str) -> str:

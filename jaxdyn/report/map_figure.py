@@ -15,9 +15,11 @@ from matplotlib.ticker import MaxNLocator
 from scipy.spatial import cKDTree
 
 from jaxdyn.engine.claims.description import texts
+from jaxdyn.engine.claims.grid import labels_of
 from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.by_figure import draw_bounds
+from jaxdyn.report.formatting import unasked
 from jaxdyn.report.panels import panels, say_edge
 
 __all__ = ["MARKS", "draw"]
@@ -38,7 +40,7 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
 
     Over two fields: colours show the verdict of the nearest cell, symbols the judged cells; the dashed line is the fitted border;
     on dotted lines the mean of an assumed quantity meets its bound. Over one field: the value of each check. Of a measured claim,
-    over two fields: each reading as a colour.
+    over two fields: each reading as a colour. Above, rivals that were not asked in some cells.
     """
     if len(result["over"]) == 1:
         _values(result, fig)
@@ -46,6 +48,8 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
         _readings(result, fig)
     else:
         _plane(result, fig.subplots())
+    if lines := unasked(result.get("unasked", ()), reasons=False):
+        fig.suptitle("\n".join(lines), fontsize="small")
 
 
 def _places(axis: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> np.ndarray[Any, Any]:
@@ -70,6 +74,7 @@ def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
     getattr(ax, f"set_{which}lim")(low, high)
     if "values" in axis:
         values = axis["values"]
+        values = labels_of([tuple(v) if isinstance(v, list) else v for v in values])
         getattr(ax, f"set_{which}ticks")(range(len(values)), texts(values))
     elif axis["log"]:
         getattr(ax, f"set_{which}ticks")(*_log_ticks(low, high))

@@ -7,6 +7,8 @@ import re
 from markupsafe import Markup, escape
 from math_core import LatexError, LatexToMathML
 
+from jaxdyn.engine.base.words import FORMULAS
+
 __all__ = ["name", "to_mathml", "typeset"]
 
 MACROS = {
@@ -28,7 +30,6 @@ REPAIRS = (
     (">\u0302</mo>", ">\u02c6</mo>"),  # a wide hat
     ("<mo>\u2032</mo>", '<mo class="prime">\u2032</mo>'),
 )
-PIECES = re.compile(r"(\$\$.+?\$\$|(?<!\\)\$.+?(?<!\\)\$|`[^`]+`)", re.S)
 ARXIV = re.compile(r"\barXiv[: ]\s?(\d{4}\.\d{4,5}(?:v\d+)?)")
 SHORT = re.compile(r"(?<![\w$\\`])([A-Za-z]{1,2})_(\d+|[A-Za-z]{1,3})(?![\w`])")  # p_50, G_F, but not train_loss
 
@@ -50,12 +51,12 @@ def to_mathml(latex: str, display: bool = False) -> str:
 
 def typeset(text: str) -> Markup:
     """Text with LaTeX between dollar signs (``$$`` for a displayed formula) as HTML; a formula that fails is shown as source."""
-    return Markup("").join(_piece(piece) for piece in PIECES.split(str(text)))
+    return Markup("").join(_piece(piece) for piece in FORMULAS.split(str(text)))
 
 
 def name(text: str) -> Markup:
     """The name of a check or a control as HTML: as :func:`typeset`, with short identifiers (``p_50``) as mathematics."""
-    pieces = PIECES.split(str(text))
+    pieces = FORMULAS.split(str(text))
     pieces[::2] = [SHORT.sub(r"$\1_{\2}$", plain) for plain in pieces[::2]]
     return typeset("".join(pieces))
 

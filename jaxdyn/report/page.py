@@ -112,7 +112,7 @@ def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[st
     entries = []
     for stored in (one for claim in claims for one in atlas.of_claim(str(claim.get("id")))):
         if (content := atlas.read_map(stored)) is not None:
-            facts = " ".join(filter(None, (f"{atlas.size(content)}.", atlas.border(content["map"]))))
+            facts = atlas.facts(content)
             figure = figures.add(content["figure"])
             entries.append({"map": stored, "facts": facts, "figure": figure, "command": atlas.command(stored)})
     return entries

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from jaxdyn.report.mathml import PIECES, to_mathml
+from jaxdyn.engine.base.words import FORMULAS
+from jaxdyn.report.mathml import to_mathml
 
 __all__ = ["formula", "plain"]
 
@@ -47,7 +48,7 @@ class Span(NamedTuple):
 
 def plain(text: str) -> str:
     """Text for a terminal; a formula that cannot be converted is shown as its source."""
-    return "".join(map(_part, PIECES.split(str(text))))
+    return "".join(map(_part, FORMULAS.split(str(text))))
 
 
 def _part(part: str) -> str:

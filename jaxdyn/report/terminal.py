@@ -95,12 +95,14 @@ def _alike(outcome: Outcome) -> str:
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
-    """One cell of a map: coordinates, verdict, and every check with its value, or the reason why nothing was checked."""
+    """One cell of a map: coordinates, verdict, and every check with its value; and the reason, if checks do not tell it."""
     head = f"      {', '.join(f'{k}={v}' for k, v in cell['at'].items())}: {cell['verdict']}"
     checks = [Check(**c) if "bound" in c else Reading(**c) for c in cell.get("checks", ())]
-    if not checks:
-        yield f"{head} - {cell['failed']}"
-    elif len(checks) == 1:
+    silent = f"not asked: {', '.join(cell['unasked'])}" if cell.get("unasked") else None
+    reason = cell["failed"] or silent if silent or cell["verdict"] == "error" or not checks else None
+    if reason is not None:
+        head += f" - {reason}"
+    if len(checks) == 1 and reason is None:
         yield f"{head}  {checks[0]}"
     else:
         yield head

@@ -65,6 +65,15 @@ CLAIMS = [dataclasses.replace(CLAIMS[0], id=f"toy.{judge.__name__}", judge=judge
         assert found == code and "RuntimeError: boom" in err
 
 
+def test_a_map_that_is_replaced_is_named(here, jaxdyn):
+    words = ("map", "toy.open", "--cells", 2, "--seeds", 1, "--load", TOYS, "--workers", 1, "--over")
+    assert "which is replaced" not in jaxdyn(*words, "lr=0.01,0.02")[2]
+    assert "which is replaced" not in jaxdyn(*words, "lr=0.01,0.02")[2]
+    line = "map-toy.open holds a map over lr=0.01,0.02, which is replaced; --out DIR keeps it"
+    assert line in jaxdyn(*words, "rate=0.5,2")[2]
+    assert "holds a map over rate=0.5,2 with size=" in jaxdyn(*words, "rate=0.5,2", "--set", "size=2")[2]
+
+
 def test_over_values_and_ranges():
     axes = parse(["lr=1e-3:1:log", "width=8,16"])
     assert axes == {"lr": Axis("lr", 1e-3, 1.0, log=True), "width": Axis("width", values=("8", "16"))}

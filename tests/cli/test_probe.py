@@ -44,6 +44,12 @@ def test_json_is_one_object_and_a_second_run_is_stored(here, jaxdyn):
     assert told["text"]["name"] == "book.txt" and told["checkpoints"][0]["instruments"][0]["name"] == "first"
 
 
+def test_a_page_of_another_model_that_is_replaced_is_named(here, jaxdyn):
+    words = ("--text", "book.txt", "--tokens", 400, "--only", "first")
+    line = "probe-final holds the page of a/final, which is replaced; --out DIR keeps it"
+    assert [line in jaxdyn("probe", model, *words)[2] for model in ("a/final", "a/final", "b/final")] == [False, False, True]
+
+
 def test_steps_of_a_series_are_given(here, jaxdyn):
     words = ("probe", "step7", "final", "--text", "book.txt", "--tokens", 400, "--only", "first", "--json")
     code, out, err = jaxdyn(*words)

@@ -53,6 +53,21 @@ def test_counts_and_values_of_fields():
     assert [formatting.value(v) for v in ([1, 2], [], None, True, "gd")] == ["1, 2", "–", "none", "true", "gd"]
 
 
+def test_tuples_are_written_as_on_the_command_line():
+    assert [plain(formatting.value(v)) for v in ([[1, 2], [3, 4], [5]], (1, 2), [(0.5, 1e-9), None], [["a", True]])] == [
+        "1:2, 3:4, 5",
+        "1:2",
+        "0.5:10^−9, none",
+        "a:true",
+    ]
+
+
+def test_rivals_that_were_not_asked_are_counted():
+    rivals = [{"rival": "late", "cells": 2, "of": 5, "reason": "KeyError: 3"}]
+    line = "not asked in 2 of the 5\u00a0cells in which all checks pass: rival late"
+    assert formatting.unasked(rivals, reasons=False) == [line] and formatting.unasked(rivals) == [f"{line} (KeyError: 3)"]
+
+
 def plain(markup):
     return re.sub("<[^>]*>", "", str(markup).replace("<sup>", "^"))
 

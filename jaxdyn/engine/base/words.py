@@ -1,8 +1,13 @@
-"""Counts and durations in words."""
+"""Counts and durations in words, and the formulas in a text."""
 
 from __future__ import annotations
 
-__all__ = ["duration", "plural"]
+import re
+
+__all__ = ["FORMULAS", "duration", "plural"]
+
+# splits a text such that every second piece is LaTeX between dollar signs, with them, or code between backticks
+FORMULAS = re.compile(r"(\$\$.+?\$\$|(?<!\\)\$.+?(?<!\\)\$|`[^`]+`)", re.S)
 
 
 def plural(count: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from jaxdyn.engine.claims.fields import allowed_words, coerce, plain
 from jaxdyn.engine.claims.ranges import role_of
 from jaxdyn.errors import UsageError, is_traced, one_line
 
-__all__ = ["Grid", "field_table", "grid", "precision"]
+__all__ = ["Grid", "field_table", "grid", "labels_of", "precision"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Grid:
 
     def labels(self, axis: str) -> list[Any]:
         """The labels of an axis in a Dataset: its values, as text if one of them is a tuple or None."""
-        values = self.axes[axis]
-        return [_label(v) for v in values] if any(isinstance(v, tuple | None) for v in values) else list(values)
+        return labels_of(self.axes[axis])
 
     def _check_labels(self) -> None:
         """Refuse two values of an axis that have one label."""
@@ -138,6 +137,11 @@ def _fits_dtype(cell: Any) -> None:
         if isinstance(value, float) and value and not smallest <= abs(value) <= largest:
             span = f"from {smallest:.2g} to {largest:.2g}"
             raise UsageError(f"{name}={value!r} is not allowed: {dtype} holds numbers of size {span}, and 0")
+
+
+def labels_of(values: Sequence[Any]) -> list[Any]:
+    """The labels of a field's values in a Dataset: the values, as text if one of them is a tuple or None."""
+    return [_label(v) for v in values] if any(isinstance(v, tuple | None) for v in values) else list(values)
 
 
 def _label(value: Any) -> str:

@@ -37,7 +37,7 @@ from jaxdyn.engine.judging.resolution import (
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import OK
 
-__all__ = ["by_cells", "decide", "judge_cell"]
+__all__ = ["by_cells", "decide", "judge_cell", "with_silent_rivals"]
 
 USUAL = Terms()
 
@@ -202,8 +202,12 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
     return [{"at": {f: python_value(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
 
 
-def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
-    """The verdict of one cell, without controls; ``failed``: checks that fail, rivals that pass, or why it is not judged."""
+def judge_cell(claim: Claim, part: xr.Dataset, *, rivals: bool = True) -> dict[str, Any]:
+    """The verdict of one cell, without controls; ``failed``: checks that fail, rivals that pass, or why it is not judged.
+
+    If all checks pass, the ``rivals`` are asked; ``unasked``: those that need other cells than this one, with what they raised.
+    A cell in which none of the rivals could be asked is inconclusive.
+    """
     # answers of the judge
     measured = claim.expected == "measured"
     try:
@@ -225,18 +229,56 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
         return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(closed)}", "checks": seen}
     if measured:
         return {"verdict": "measured", "failed": None, "checks": seen}
-    if all_passed(checks) and (
-        alike := [name for name, rival in claim.rivals.items() if _passes(name, rival, claim, main, checks)]
-    ):
-        return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "checks": seen}
-    verdict = {True: "upheld", False: "refuted", None: "inconclusive"}[all_passed(checks)]
+    if all_passed(checks):
+        return {**(_by_rivals(claim, main, checks) if rivals else {"verdict": "upheld", "failed": None}), "checks": seen}
+    verdict = "refuted" if all_passed(checks) is False else "inconclusive"
     return {"verdict": verdict, "failed": "; ".join(c.name for c in checks if not c.passed) or None, "checks": seen}
 
 
-def _passes(name: str, rival: Rival, claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> bool:
-    """Whether all checks pass on a rival in one cell; a rival that raises, since it needs more cells, does not pass."""
+def _by_rivals(claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> dict[str, Any]:
+    """The verdict of a cell in which all checks pass, by its rivals."""
+    unasked: dict[str, str] = {}
     try:
-        return all_passed(_judge_rival(name, rival, claim, cell, checks).checks) is True
+        for name, rival in claim.rivals.items():
+            if (why := _why_unasked(name, rival, cell, checks)) is not None:
+                unasked[name] = why
+        asked = {name: rival for name, rival in claim.rivals.items() if name not in unasked}
+        outcomes = [_judge_rival(name, rival, claim, cell, checks, narrowed=True) for name, rival in asked.items()]
     except BaseException as error:
         let_through(error)
-        return False
+        return {"verdict": "error", "failed": error_decision(error, getattr(error, "author", None) or claim.judge).message}
+    if alike := [outcome.name for outcome in outcomes if all_passed(outcome.checks)]:
+        return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "unasked": unasked}
+    if unasked and not asked:
+        why = f"no rival can be asked in this cell: {'; '.join(f'{name} ({why})' for name, why in unasked.items())}"
+        return {"verdict": "inconclusive", "failed": why, "unasked": unasked}
+    return {"verdict": "upheld", "failed": None, "unasked": unasked}
+
+
+def _why_unasked(name: str, rival: Rival, cell: xr.Dataset, checks: Sequence[Check]) -> str | None:
+    """What a rival raises that other cells could cure: a value or a place that this one lacks, or too few values."""
+    theory = rival.rival if isinstance(rival, Off) else rival
+    try:
+        if isinstance(theory, Mapping):
+            rival_numbers(name, theory, cell, [c.name for c in checks], narrowed=True)
+        else:
+            rival_runs(name, theory, cell)
+    except Inconclusive as reason:
+        return str(reason)
+    except (LookupError, ValueError) as error:  # anything else is a fault of the rival's code
+        return error_decision(error, getattr(error, "author", None) or (theory if callable(theory) else None)).message
+    return None
+
+
+def with_silent_rivals(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells of a map; those that asked for a rival that raised in all of them are errors: no missing cell explains that."""
+    asked = [cell for cell in cells if "unasked" in cell]
+    silent = [name for name in (asked[0]["unasked"] if asked else ()) if all(name in cell["unasked"] for cell in asked)]
+    if not silent:
+        return list(cells)
+    return [
+        cell | {"verdict": "error", "failed": f"rival {silent[0]!r}, as in every cell: {cell['unasked'][silent[0]]}"}
+        if "unasked" in cell
+        else cell
+        for cell in cells
+    ]

@@ -1,7 +1,8 @@
 r"""Maps of where a claim stops holding: its judge at points of a plane of settings, denser where the verdict changes.
 
-A point is judged like a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are other
-settings and are not judged at every point. Runs outside the assumptions are left out; if no run is inside, all are judged:
+A point is judged like a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. A rival that needs
+other points is not asked where it raises, and the map says so; one that raises everywhere is an error. Controls are other settings
+and are not judged at every point. Runs outside the assumptions are left out; if no run is inside, all are judged:
 this shows where a theorem holds beyond its assumptions, and where it fails within them.
 
 If both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law
@@ -30,7 +31,8 @@ from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.fields import coerce
-from jaxdyn.engine.claims.grid import precision
+from jaxdyn.engine.claims.grid import field_table, labels_of, precision
+from jaxdyn.engine.judging.verdict import with_silent_rivals
 from jaxdyn.engine.programs.chunk import Job
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request
@@ -106,14 +108,17 @@ class Axis:
 class Map:
     """A claim judged over one or two fields.
 
-    ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
+    ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``unasked`` (rivals that need other
+    cells, and what they raise; only where all checks pass), ``inside`` (whether a run meets the
     assumptions), and ``assumed``, the means of the quantities that the claim bounds by assumption. ``edges`` are pairs of
-    neighbours, one upheld, one refuted. ``seconds`` is the wall time of this call, ``cpu_seconds`` the time of compiling, running
+    neighbours, one upheld, one refuted. ``settings`` are the values of all other fields.
+    ``seconds`` is the wall time of this call, ``cpu_seconds`` the time of compiling, running
     and judging on all cores together; ``resumed`` says whether some of its runs were already stored.
     """
 
     claim: str
     axes: tuple[Axis, ...]
+    settings: dict[str, Any]
     cells: list[dict[str, Any]]
     edges: list[tuple[dict[str, Any], dict[str, Any]]]
     border: Border | None
@@ -126,13 +131,27 @@ class Map:
 
     @property
     def data(self) -> xr.Dataset:
-        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value, NaN if it was not judged."""
+        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value, NaN if it was not judged.
+
+        A field's values are its coordinate, as text if one of them is a tuple or None. A field called ``check``, ``value`` or
+        ``verdict`` has underscores after its name; the attribute ``fields`` lists the coordinates in the order of the axes.
+        """
         names = list(dict.fromkeys(c["name"] for cell in self.cells for c in cell.get("checks", ())))
         values = {name: [_value(cell, name) for cell in self.cells] for name in names}
-        fields = {a.field: ("cell", [cell["at"][a.field] for cell in self.cells]) for a in self.axes}
+        own = _coordinates([axis.field for axis in self.axes])
+        fields = {name: ("cell", labels_of([cell["at"][field] for cell in self.cells])) for field, name in own.items()}
+        about = {"claim": self.claim, "fields": list(own.values())}
         verdicts = {"verdict": ("cell", [cell["verdict"] for cell in self.cells])}
         table = {"value": (("check", "cell"), [values[name] for name in names])} if names else {}
-        return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), {"claim": self.claim})
+        return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), about)
+
+    @property
+    def unasked(self) -> list[dict[str, Any]]:
+        """Rivals that were not asked in some cells: ``rival``, number of ``cells``, ``of`` how many, and the first ``reason``."""
+        put = [cell["unasked"] for cell in self.cells if "unasked" in cell]
+        names = dict.fromkeys(name for reasons in put for name in reasons)
+        found = {name: [reasons[name] for reasons in put if name in reasons] for name in names}
+        return [{"rival": name, "cells": len(why), "of": len(put), "reason": why[0]} for name, why in found.items()]
 
     def to_json(self) -> dict[str, Any]:
         """The whole map in JSON types, with null for non-finite numbers."""
@@ -140,7 +159,9 @@ class Map:
         content = {
             "claim": self.claim,
             "over": [axis.to_json() for axis in self.axes],
+            "settings": self.settings,
             "cells": self.cells,
+            "unasked": self.unasked,
             "edges": [list(edge) for edge in self.edges],
             "border": border,
             "assumes": list(self.assumes),
@@ -151,6 +172,17 @@ class Map:
             "resumed": self.resumed,
         }
         return cast("dict[str, Any]", finite(content))
+
+
+def _coordinates(fields: Sequence[str]) -> dict[str, str]:
+    """The name of each field's coordinate: its own, with underscores after it where a map's Dataset uses that itself."""
+    found: dict[str, str] = {}
+    for field in fields:
+        name = field
+        while name in ("cell", "check", "value", "verdict") or (name != field and name in fields):
+            name += "_"
+        found[field] = name
+    return found
 
 
 def _value(cell: Mapping[str, Any], name: str) -> float:
@@ -177,6 +209,13 @@ class Survey:
     def request(self, values: Values) -> Request:
         """The runs of one cell."""
         return Request(self.claim.trial, self.claim.grid(self.scale).replace(**{**self.overrides, **values}), self.seeds)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of all fields that are not mapped."""
+        table = field_table(self.claim.grid(self.scale).replace(**self.overrides))
+        mapped = {axis.field for axis in self.axes}
+        return {row["name"]: row["value"] for row in table if row["name"] not in mapped}
 
     @property
     def listed(self) -> list[Values]:
@@ -342,10 +381,14 @@ def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, 
             return rounds.judge([survey.request(values) for values in batch], batch)
 
         entries, edges = explore(survey, judge)
+    entries = with_silent_rivals(entries)
+    if not {"upheld", "refuted"} <= {entry["verdict"] for entry in entries}:
+        edges = []  # what was upheld is an error
     assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in survey.claim.assumes)
     return Map(
         claim=survey.claim.id,
         axes=survey.axes,
+        settings=survey.settings,
         cells=entries,
         edges=edges,
         border=_border(survey, edges),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import jaxdyn as jd
 from jaxdyn.engine.claims.description import digits_between, digits_of_field, field_texts, outside, span_text, texts, values_text
 from jaxdyn.engine.claims.description import tested as in_words
+from jaxdyn.report.plain import plain
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,50 @@ def test_fields_and_seeds_take_their_places(claim, toys):
     swept = made.quick.replace(rate=[0.1 * k for k in range(1, 8)], size=2048)
     assert in_words(made, swept, 4096).startswith("Size 2,048, rates 0.1 to 0.7 (7 values), steps")
     assert in_words(made, swept, 4096).endswith("; 4,096 seeds, {x}.")
+
+
+@jd.setting
+class Symbols:
+    """Fields with the names of letters in formulas."""
+
+    n: jd.Swept = 10.0
+    d: int = 2048
+    eta: jd.Swept = 1e-9
+    c: jd.Swept = -5.0
+    sizes: tuple[int, ...] = ()
+    mode: str = "a_b"
+    R: bool = True
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (r"$\mathbb{R}^{d}$, $\frac{1}{n}$, $x_{n}$, $2^{n}$", None),
+        (r"$\frac {1} {n}$, $\frac{\sqrt{2}} {n}$, $x_ {n}$, $x^ {n}$, $\sqrt {n}$, $\sqrt[3] {n}$, $\text {n}$", None),
+        (r"$\hat{d}$, $\sqrt[3]{n}$, $f(x){n}$, $a{n}$, $2{n}$, $\begin{array}{c} a \end{array}$, $\binom{n} {d}$", None),
+        (r"$\mathcal{O}{n}$, $x'{n}$, $\{n\}$, $\widehat {c}$, $\mathrm {d}t$, $$\sum_{n}^{d} x$$", None),
+        (r"$n = {n}$, $n={n}$, $({n}, {n})$, $[{n},{n}]$, $n \le {n}$", r"$n = 10$, $n=10$, $(10, 10)$, $[10,10]$, $n \le 10$"),
+        (r"${n}$, $${n}$$, $a+{n}$, $a\,{n}$, $a/{n}$, $a ≤{n}$", r"$10$, $$10$$, $a+10$, $a\,10$, $a/10$, $a ≤10$"),
+        (r"$10^{{n}}$, $\frac{ {n} }{n}$, $\frac12 {n}$", r"$10^{10}$, $\frac{ 10 }{n}$, $\frac12 \cdot 10$"),
+        (r"$d = {d}$ of $2 {n}$, $\frac{1}{2} {n}$, ${n} {d}$", r"$d = 2048$ of $2 \cdot 10$, $\frac{1}{2} 10$, $10 \cdot 2048$"),
+        (r"${n}2$, ${n} x$, ${n}^2$", r"$10\cdot 2$, $10 x$, $10^2$"),
+        (r"$\eta = {eta}$, $c = {c}$, ${c}^2$", r"$\eta = 10^{-9}$, $c = -5$, $\left(-5\right)^2$"),
+        (r"$m = {mode}$, $r = {R}$, $s = {seeds}$", r"$m = \text{a\_b}$, $r = \text{yes}$, $s = 4096$"),
+        (r"{d}{n}, x_{n}, \mathbb{R}, `${d}$`, \\$5{n} and {n}\\$, {sizes}", r"2,04810, x_10, \mathbb"),
+    ],
+)
+def test_braces_in_a_formula_belong_to_latex_unless_they_stand_alone(claim, text, words):
+    made = types.SimpleNamespace(tested=text)
+    found = in_words(made, jd.grid(Symbols), 4096)
+    assert found.startswith(words) if text.endswith("{sizes}") else found == (words or text)
+
+
+def test_several_values_in_a_formula(claim):
+    made = types.SimpleNamespace(tested=r"$n = {n}$ and {n}")
+    assert in_words(made, jd.grid(Symbols, n=[1.0, 2500.0]), 4) == r"$n = 1\text{ and }2500$ and 1 and 2500"
+    many = in_words(made, jd.grid(Symbols, n=[2.0**k for k in range(12)]), 4)
+    assert many.startswith(r"$n = 1\text{ to }2048\text{ (12 values)}$")
+    assert "√" not in plain(many) and plain(many).startswith("n = 1 to 2048 (12 values) and 1 to 2048")
 
 
 def test_nothing_was_written(claim):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.judging.verdict import by_cells, decide
+from jaxdyn.engine.judging.verdict import by_cells, decide, judge_cell, with_silent_rivals
 from tests.engine.handmade import data, doubled, judge
 
 # rivals replace predictions
@@ -118,6 +118,57 @@ def test_what_is_said_of_one_check_is_nothing_of_another(claim):
 def test_what_is_said_is_judged_in_every_cell_of_a_map(claim):
     made = claim(rivals={"as predicted": {"relative error": lambda ds: 0.02 if float(ds.lr.max()) > 0.15 else 0.0}})
     assert [c["verdict"] for c in by_cells(made, data(), ["lr"])] == ["toothless", "upheld"]
+
+
+def first_rate(ds):
+    return ds.assign(predicted_z=2 * ds.predicted_z.sel(lr=float(RATES[0])).drop_vars("lr") + 0 * ds.predicted_z)
+
+
+RATES = data().lr.values
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        first_rate,
+        lambda ds: (jd.need(ds, lr=(float(RATES[0]),)), doubled(ds))[1],
+        lambda ds: doubled(ds.isel(lr=int(float(ds.lr[0]) != RATES[0]))),
+        {"relative error": lambda ds: float(ds.lr.values.tolist().index(RATES[0])) + 1.0},
+    ],
+)
+def test_a_rival_that_needs_another_cell_is_not_asked_there(claim, rival):
+    alone = by_cells(claim(rivals={"one": rival}), data(), ["lr"])
+    assert [(c["verdict"], list(c["unasked"])) for c in alone] == [("upheld", []), ("inconclusive", ["one"])]
+    assert alone[1]["failed"].startswith("no rival can be asked in this cell: one (") and "checks" in alone[1]
+    both = by_cells(claim(rivals={"one": rival, "two": doubled}), data(), ["lr"])
+    assert [(c["verdict"], list(c["unasked"])) for c in both] == [("upheld", []), ("upheld", ["one"])]
+
+
+@pytest.mark.parametrize(
+    ("rival", "words"),
+    [
+        (lambda ds: ds.assign(predicted_z=ds.strat), "AttributeError: 'Dataset' object has no attribute 'strat'"),
+        (lambda ds: undefined(ds), "NameError: "),  # noqa: F821
+        (lambda ds: ds.assign(predicted_z=ds.predicted_z + "a" * len(ds.lr) + 1), "Error: "),
+        ({"relative error": lambda ds: 1 / 0}, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_any_other_exception_of_a_rival_is_an_error_of_the_cell(claim, rival, words):
+    made = claim(rivals={"typo": rival, "two": doubled})
+    cells = by_cells(made, data(), ["lr"])
+    assert [c["verdict"] for c in cells] == ["error", "error"] and words in cells[0]["failed"]
+    assert decide(made, data(), {}).message == cells[0]["failed"] or "Error" in cells[0]["failed"]
+    assert judge_cell(made, data(), rivals=False)["verdict"] == "upheld"
+
+
+def test_a_rival_that_raises_in_all_cells_of_a_map_is_an_error():
+    put = [{"verdict": "upheld", "failed": None, "unasked": {"a": "KeyError: 3", "b": "1"}}, {"verdict": "refuted", "failed": "x"}]
+    other = {"verdict": "toothless", "failed": "not rejected: c", "unasked": {"a": "KeyError: 4"}}
+    found = with_silent_rivals([*put, other])
+    assert [c["verdict"] for c in found] == ["error", "refuted", "error"]
+    assert found[2]["failed"] == "rival 'a', as in every cell: KeyError: 4"
+    fine = [*put, other | {"unasked": {}}]
+    assert with_silent_rivals(fine) == fine and with_silent_rivals([]) == []
 
 
 # the mechanism switched off

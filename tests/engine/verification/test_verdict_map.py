@@ -1,10 +1,13 @@
 """Maps of where a claim holds."""
 
 import dataclasses
+import io
 import json
 import math
 
+import jax.numpy as jnp
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +94,62 @@ def test_a_map_is_a_labelled_dataset_and_json(halved):
     assert float(ds.value[0, 0]) == found.cells[0]["checks"][0]["value"]
     told = json.loads(json.dumps(found.to_json()))
     assert told["over"][0] == {"field": "rate", "low": 0.1, "high": 10.0, "log": True} and len(told["cells"]) == 9
+
+
+@jd.setting
+class Odd:
+    """Fields whose names a map's Dataset uses itself, and values that are no numbers."""
+
+    check: jd.Swept = 1.0
+    value: jd.Swept = 1.0
+    value_: jd.Swept = 1.0
+    sizes: tuple[int, ...] = (1, 2)
+    opt: int | None = None
+
+
+def odd(s, key):
+    x = jnp.full((), s.check + s.value, jnp.float64)
+    return jd.observables(predicted={"x": x}, measured={"x": x}, recorded={"start": 2 * x})
+
+
+def close(ds):
+    return [jd.at_most("error", abs(ds.measured_x / ds.predicted_x - 1), 1e-3)]
+
+
+@pytest.mark.parametrize(
+    ("over", "names", "values"),
+    [
+        ({"check": [1.0, 2.0]}, ["check_"], [[1.0, 2.0]]),
+        ({"value": [1.0], "value_": [2.0]}, ["value__", "value_"], [[1.0], [2.0]]),
+        ({"sizes": [(1, 2), (3,)]}, ["sizes"], [["1:2", "3"]]),
+        ({"opt": [None, 3]}, ["opt"], [["none", "3"]]),
+    ],
+)
+def test_any_field_can_be_mapped(claim, over, names, values):
+    made = claim(
+        trial=odd, judge=close, quick=jd.grid(Odd), rivals={"twice": jd.off(predicted_x="start")}, controls={}, form="derived"
+    )
+    found = jd.map(made, over=over, seeds=1)
+    with xr.load_dataset(io.BytesIO(bytes(found.data.to_netcdf()))) as ds:
+        assert [ds[name].values.tolist() for name in names] == values
+        assert ds.check.values.tolist() == ["error"] and ds.value.dims == ("check", "cell") and set(ds.verdict.values) == {"upheld"}
+    assert found.to_json()["settings"].keys() == {"check", "value", "value_", "sizes", "opt"} - over.keys()
+
+
+def test_rivals_that_need_other_cells_are_named(claim):
+    def late(ds):
+        return ds.assign(predicted_x=2 * ds.predicted_x.sel(check=[2.0]))
+
+    common = {"trial": odd, "judge": close, "quick": jd.grid(Odd, check=[1.0, 2.0]), "controls": {}, "form": "derived"}
+    twice = jd.off(predicted_x="start")
+    found = jd.map(claim(**common, rivals={"twice": twice, "late": late}), over={"check": [1.0, 2.0, 3.0]}, seeds=1)
+    assert [c["verdict"] for c in found.cells] == ["upheld"] * 3
+    (entry,) = found.to_json()["unasked"]
+    assert (entry["rival"], entry["cells"], entry["of"]) == ("late", 2, 3) and entry["reason"].startswith("KeyError")
+    found = jd.map(claim(**common, rivals={"twice": twice, "late": late}), over={"check": [1.0, 3.0]}, seeds=1)
+    assert {c["verdict"] for c in found.cells} == {"error"} and "rival 'late', as in every cell: KeyError" in found.cells[0][
+        "failed"
+    ]
 
 
 def test_the_cost_is_known_beforehand(halved):
