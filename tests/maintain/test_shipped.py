@@ -10,6 +10,7 @@ from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.programs import direct
 from jaxdyn.engine.programs.chunk import program_name
 from jaxdyn.engine.runs.blocks import Runs
+from jaxdyn.engine.runs.costs import REFERENCE, read_costs, reference_times
 from jaxdyn.engine.verification.verify import make_plan
 from jaxdyn.maintain import shipped
 from jaxdyn.maintain.shipped import theory_programs, write_costs
@@ -74,3 +75,12 @@ def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     direct.shipped_programs.cache_clear()
     assert facts == {program: direct.traced_facts(program) for program in theory_programs(["lyu"])} and len(facts) == programs
     assert not (tmp_path / "cache" / direct.PROGRAMS).exists(), "nothing was left to trace"
+
+
+def test_nearly_all_expected_time_is_that_of_programs_that_were_timed():
+    """A guess may be wrong by orders of magnitude, and with it the minutes that are announced, and what fits into some minutes."""
+    timed = read_costs(REFERENCE)[1]
+    programs = theory_programs()
+    seconds = {name: sum(reference_times(program)) for program in programs if (name := program_name(program))}
+    guessed = {name: each for name, each in seconds.items() if name not in timed}
+    assert sum(guessed.values()) <= 0.1 * sum(seconds.values()), f"python -m jaxdyn.maintain costs: {sorted(guessed)}"

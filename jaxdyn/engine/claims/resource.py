@@ -14,7 +14,7 @@ import importlib.util
 import secrets
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -204,7 +204,7 @@ def shared_by(program: _Described) -> Any:
     if (needed := _of(resolve(program.trial))) is None:
         return ()
     setting, cls = _default(program), resolve(program.setting)
-    key = needed.load if type(needed.load).__hash__ else id(needed.load)
+    key = needed.load if isinstance(needed.load, Hashable) else id(needed.load)
     wanted = _Wanted(key, needed.identity(setting), needed.load, setting)
     with _reading:
         if _is_packaged(needed.load):

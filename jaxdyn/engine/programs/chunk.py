@@ -27,7 +27,7 @@ from jaxdyn.engine.base.syntax import code_hash
 from jaxdyn.engine.claims.resource import identity_of
 from jaxdyn.engine.storage.seeds import Seeds, seeds_of
 
-__all__ = ["RUNNER", "Chunk", "Job", "Program", "flags", "in_one_room", "program_name", "runner", "switches", "versions"]
+__all__ = ["DIGEST", "RUNNER", "Chunk", "Job", "Program", "flags", "in_one_room", "program_name", "runner", "switches", "versions"]
 
 # modules that turn values and seeds into arguments of a program, and its results into stored arrays
 RUNNER = (
@@ -50,6 +50,7 @@ COMPILING = {
     "jax_optimization_level": "UNKNOWN",
     "jax_use_magma": "auto",
 }
+DIGEST = "digest"  # the static field that holds the digest of a text
 VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "OPENBLAS_CORETYPE")
 AT_IMPORT = {name: os.environ.get(name, "") for name in VARIABLES}
 
@@ -226,5 +227,5 @@ class Job:
 
 
 def program_name(program: Program) -> str:
-    """The key of a program in files of costs: its trial and its static fields."""
-    return f"{program.trial.title} {program.static}"
+    """The key of a program in files of costs: its trial and its static fields, without the digest of a text."""
+    return f"{program.trial.title} {tuple(one for one in program.static if one[0] != DIGEST)}"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.parsing import parse_json
-from jaxdyn.engine.programs.chunk import Job, Program, program_name
+from jaxdyn.engine.programs.chunk import DIGEST, Job, Program, program_name
 from jaxdyn.engine.storage.cache import read_cached, write_cached
 
 __all__ = [
@@ -108,7 +108,7 @@ def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     A run is taken to cost in proportion to the sizes in these fields: a rough estimate, too low where the cost grows faster, but
     enough to tell minutes from days.
     """
-    own = dict(program.static)
+    own = {name: value for name, value in program.static if name != DIGEST}
     candidates: list[tuple[int, float, Times]] = []
     for name, times in costs.items():
         trial, _, text = name.partition(" ")

@@ -132,9 +132,9 @@ CLAIMS = (
         id="galore.model_gradients",
         title="Gradients of SmolLM2's own loss have low rank",
         statement="At weights of 4 bits, the gradients of SmolLM2-135M-Instruct's own loss on a piece of 256 tokens of the manual "
-        "of the Python interpreter have low rank in layers 10, 20 and 30: for every matrix of these and every piece a quarter of the largest rank that the gradient can have (of the "
-        "number of tokens, or of the matrix' smaller side) keeps at least 80% of the squared norm, and the stable rank is below a "
-        "quarter of that of the product of Gaussian inputs and errors.",
+        "of the Python interpreter have low rank in layers 10, 20 and 30: for every matrix of these and every piece a quarter of "
+        "the largest rank that the gradient can have (of the number of tokens, or of the matrix' smaller side) keeps at least 80% "
+        "of the squared norm, and the stable rank is below a quarter of that of the product of Gaussian inputs and errors.",
         controls={"a random network: the same weights in random order": {"weights": "shuffled"}},
         rivals={"neither inputs nor errors have structure": jd.off({SHARE: kept_share, RANK: 1.0})},
     ),

@@ -401,8 +401,8 @@ CLAIMS = (
         title="An MLP encoder can ignore irrelevant bits that a linear one reads",
         excused={k: v for k, v in NAMED.items() if "dim" not in k},
         statement="On the hypercube of ten bits, five of them relevant, at temperature 1/2 an encoder with one hidden layer and "
-        "ten outputs, trained by Adam, hardly reads the irrelevant bits: at the end they have less than 1% of the squared change of "
-        "the representation over single bits turned, on average over runs; with a linear encoder they have more than 20%.",
+        "ten outputs, trained by Adam, hardly reads the irrelevant bits: at the end they have less than 1% of the squared change "
+        "of the representation over single bits turned, on average over runs; with a linear encoder they have more than 20%.",
         paper=PAPER.replace(relevant=5.0, dim=10.0, inputs=10),
         seeds=6,
         judge=judge_share,
