@@ -119,7 +119,7 @@ def _other_map(folder: Path, survey: Survey) -> str | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     asked = json.loads(json.dumps(finite({"over": [a.to_json() for a in survey.axes], "settings": survey.settings}), default=str))
-    others = [f"{name}={_text(value)}" for name, value in settings.items() if asked["settings"].get(name) != value]
+    others = [f"{name}={_text(value)}" for name, value in settings.items() if asked["settings"].get(name, value) != value]
     if over == asked["over"] and not others:
         return None
     return f"a map over {words}{' with ' if others else ''}{', '.join(others)}"

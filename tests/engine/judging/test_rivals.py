@@ -132,7 +132,7 @@ RATES = data().lr.values
     [
         first_rate,
         lambda ds: (jd.need(ds, lr=(float(RATES[0]),)), doubled(ds))[1],
-        lambda ds: doubled(ds.isel(lr=int(float(ds.lr[0]) != RATES[0]))),
+        lambda ds: doubled(ds.isel(lr=[int(float(ds.lr[0]) != RATES[0])])),
         {"relative error": lambda ds: float(ds.lr.values.tolist().index(RATES[0])) + 1.0},
     ],
 )
@@ -140,7 +140,7 @@ def test_a_rival_that_needs_another_cell_is_not_asked_there(claim, rival):
     alone = by_cells(claim(rivals={"one": rival}), data(), ["lr"])
     assert [(c["verdict"], list(c["unasked"])) for c in alone] == [("upheld", []), ("inconclusive", ["one"])]
     assert alone[1]["failed"].startswith("no rival can be asked in this cell: one (") and "checks" in alone[1]
-    both = by_cells(claim(rivals={"one": rival, "two": doubled}), data(), ["lr"])
+    both = by_cells(claim(rivals={"one": rival, "two": jd.scaled(predicted_z=3.0)}), data(), ["lr"])
     assert [(c["verdict"], list(c["unasked"])) for c in both] == [("upheld", []), ("upheld", ["one"])]
 
 
@@ -154,7 +154,7 @@ def test_a_rival_that_needs_another_cell_is_not_asked_there(claim, rival):
     ],
 )
 def test_any_other_exception_of_a_rival_is_an_error_of_the_cell(claim, rival, words):
-    made = claim(rivals={"typo": rival, "two": doubled})
+    made = claim(rivals={"typo": rival, "two": jd.scaled(predicted_z=3.0)})
     cells = by_cells(made, data(), ["lr"])
     assert [c["verdict"] for c in cells] == ["error", "error"] and words in cells[0]["failed"]
     assert decide(made, data(), {}).message == cells[0]["failed"] or "Error" in cells[0]["failed"]

@@ -126,9 +126,7 @@ def close(ds):
     ],
 )
 def test_any_field_can_be_mapped(claim, over, names, values):
-    made = claim(
-        trial=odd, judge=close, quick=jd.grid(Odd), rivals={"twice": jd.off(predicted_x="start")}, controls={}, form="derived"
-    )
+    made = claim(trial=odd, judge=close, quick=jd.grid(Odd), rivals={"twice": jd.off(predicted_x="start")})
     found = jd.map(made, over=over, seeds=1)
     with xr.load_dataset(io.BytesIO(bytes(found.data.to_netcdf()))) as ds:
         assert [ds[name].values.tolist() for name in names] == values
@@ -140,7 +138,7 @@ def test_rivals_that_need_other_cells_are_named(claim):
     def late(ds):
         return ds.assign(predicted_x=2 * ds.predicted_x.sel(check=[2.0]))
 
-    common = {"trial": odd, "judge": close, "quick": jd.grid(Odd, check=[1.0, 2.0]), "controls": {}, "form": "derived"}
+    common = {"trial": odd, "judge": close, "quick": jd.grid(Odd, check=[1.0, 2.0])}
     twice = jd.off(predicted_x="start")
     found = jd.map(claim(**common, rivals={"twice": twice, "late": late}), over={"check": [1.0, 2.0, 3.0]}, seeds=1)
     assert [c["verdict"] for c in found.cells] == ["upheld"] * 3
