@@ -3,7 +3,7 @@
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
 be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), be part of a decimal without a point (``1p5M``,
-``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or count something else (``seed1``, ``run-3``), no step is guessed.
+``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or count something else (``seed1``, ``run-3``), none is guessed.
 """
 
 from __future__ import annotations
