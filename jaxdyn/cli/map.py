@@ -135,7 +135,7 @@ def _over(axis: Mapping[str, Any]) -> str:
 def _text(value: Any) -> str:
     """A value of JSON, or a list of values, as on the command line."""
     values = value if isinstance(value, list) else [value]
-    return ",".join(str(label) for label in labels_of([tuple(v) if isinstance(v, list) else v for v in values]))
+    return ",".join(field_texts(labels_of([tuple(v) if isinstance(v, list) else v for v in values])))
 
 
 def _announcement(survey: Survey, workers: int) -> str:
