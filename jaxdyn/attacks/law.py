@@ -17,6 +17,7 @@ from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.equations import Slot
 from jaxdyn.attacks.gains import ROWS, Law, Row
+from jaxdyn.attacks.parts import Part, parts_of, with_part
 from jaxdyn.engine.base.failure import PACKAGE, let_through
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.blocks import Request, Runs
@@ -68,14 +69,24 @@ def _read_predictions(case: Case) -> list[str]:
 
 def _is_read(case: Case, name: str) -> bool:
     values = case.main[name]
-    if case.reaction(case.main.assign({name: values * np.nan})) == "passes":
-        return False
-    try:  # a check of some of the runs is undecided where any number is missing
-        said = case.answers(case.main.assign({name: 3 * values + 1}))
+    # a check of some of the runs is undecided where any number is missing
+    return case.reaction(case.main.assign({name: values * np.nan})) != "passes" and _is_heard(case, Part(name))
+
+
+def _is_heard(case: Case, part: Part) -> bool:
+    """Whether the judge says something else with other numbers in a part of a prediction."""
+    try:
+        said = case.answers(with_part(case.main, part, lambda values: 3 * values + 1))
     except BaseException as error:
         let_through(error)
         return True
     return {(a.name, a.value, a.interval) for a in said} != {(a.name, a.value, a.interval) for a in case.own.values()}
+
+
+def _reads_place(case: Case, part: Part) -> bool:
+    """Whether the judge reads a place of a prediction that it reads: it misses the numbers there, or says something else."""
+    without = with_part(case.main, part, lambda values: values * np.nan)
+    return case.reaction(without) != "passes" or _is_heard(case, part)
 
 
 @dataclasses.dataclass
@@ -156,8 +167,9 @@ class _Inquiry:
         raw = self.case.data.isel(seed=slice(self.case.main.sizes["seed"]))
         for row, predictions in zip(rows, self.law.predictions(rows, self.case.main.seed.values.tolist()), strict=True):
             ds = self.case.judged_part(raw.assign({name: predictions[name].astype(raw[name].dtype) for name in self.read}))
-            small = row is not None and row[1] in COARSE and not self._moved(ds)
-            found.append(None if small else self._fails(ds))
+            coarse = row is not None and row[1] in COARSE
+            fails = None if coarse and not self._moved(ds) else self._fails(ds)
+            found.append(None if coarse and fails is False and not self._moved(ds, where_read=True) else fails)
             if row is None and not self._same(ds):
                 return [None] * len(rows)
         return found
@@ -165,9 +177,22 @@ class _Inquiry:
     def _same(self, ds: xr.Dataset) -> bool:
         return all(_change(ds[name].values, self.case.main[name].values) <= SAME for name in self.read)
 
-    def _moved(self, ds: xr.Dataset) -> bool:
-        changes = [_change(ds[name].values, self.case.main[name].values) for name in self.read]
-        return bool(np.isfinite(changes).all()) and max(changes) > MOVED
+    def _moved(self, ds: xr.Dataset, *, where_read: bool = False) -> bool:
+        """Whether a number that is read moves by a tenth; ``where_read``: at a place that the judge reads, of axes with names."""
+        parts = self.places if where_read else [(name, {}) for name in self.read]
+        changes = [_change(ds[name].sel(at).values, self.case.main[name].sel(at).values) for name, at in parts]
+        return bool(np.isfinite(changes).all()) and max(changes, default=0.0) > MOVED
+
+    @functools.cached_property
+    def places(self) -> list[tuple[str, dict[str, list[Any]]]]:
+        """The predictions that are read, each with the named places at which the judge reads it."""
+        found = []
+        for name in self.read:
+            parts = parts_of(self.case.main, name)
+            by_axis = {axis: [part for part in parts if part.axis == axis] for axis in dict.fromkeys(part.axis for part in parts)}
+            at = {axis: [p.place for p in some if _reads_place(self.case, p)] for axis, some in by_axis.items() if axis}
+            found.append((name, {axis: places for axis, places in at.items() if places}))
+        return found
 
     def _fails(self, ds: xr.Dataset) -> bool:
         with np.errstate(over="ignore"):  # a law that is off by a factor may leave the range

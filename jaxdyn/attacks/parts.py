@@ -22,7 +22,7 @@ from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.judged_runs import ok_runs
 from jaxdyn.engine.judging.opponents import control_runs, rival_runs
 
-__all__ = ["PARTS"]
+__all__ = ["PARTS", "Part", "parts_of", "with_part"]
 
 PLACES = 16  # most places of an axis that are asked one by one
 
@@ -54,24 +54,29 @@ def ask(case: Case) -> Answer:
     )
 
 
+def parts_of(ds: xr.Dataset, name: str) -> list[Part]:
+    """The parts of a variable: its places along named axes, or the whole."""
+    named = [str(a) for a in ds[name].dims if a in ds.coords and a not in ds.status.dims and ds[a].dtype.kind in "UO"]
+    axes = [axis for axis in named if 1 < ds.sizes[axis] <= PLACES]
+    return [Part(name, axis, place) for axis in axes for place in ds[axis].values.tolist()] or [Part(name)]
+
+
 def _parts(ds: xr.Dataset) -> Iterator[Part]:
     """The parts of the measured variables."""
     for name in (str(n) for n in ds.data_vars if str(n).startswith("measured_")):
-        named = [str(a) for a in ds[name].dims if a in ds.coords and a not in ds.status.dims and ds[a].dtype.kind in "UO"]
-        axes = [axis for axis in named if 1 < ds.sizes[axis] <= PLACES]
-        yield from [Part(name, axis, place) for axis in axes for place in ds[axis].values.tolist()] or [Part(name)]
+        yield from parts_of(ds, name)
 
 
 def _matters(case: Case, part: Part) -> bool:
     """Whether the judge reads a part: with wild numbers there, it does not pass."""
-    return any(case.reaction(_with(case.main, part, edit)) != "passes" for edit in (_wild, lambda values: -_wild(values)))
+    return any(case.reaction(with_part(case.main, part, edit)) != "passes" for edit in (_wild, lambda values: -_wild(values)))
 
 
 def _wild(values: xr.DataArray) -> xr.DataArray:
     return values * 1e3 + 1e3
 
 
-def _with(ds: xr.Dataset, part: Part, edit: Callable[[xr.DataArray], xr.DataArray]) -> xr.Dataset:
+def with_part(ds: xr.Dataset, part: Part, edit: Callable[[xr.DataArray], xr.DataArray]) -> xr.Dataset:
     """The data with one part edited; its prediction stays."""
     values = ds[part.name]
     wide = values.astype(float) if values.dtype.kind in "iub" else values
@@ -108,7 +113,7 @@ def _rejected(case: Case, part: Part, other: xr.Dataset) -> bool:
             continue
         theirs = xr.DataArray(other[name].values, main[name].coords, main[name].dims)
         one = part._replace(name=name) if part.axis in main[name].dims else Part(name)
-        changed = _with(changed, one, functools.partial(_like, theirs))
+        changed = with_part(changed, one, functools.partial(_like, theirs))
     return changed is not main and case.reaction(changed) == "fails"
 
 

@@ -120,3 +120,40 @@ def judge_without_late(ds):
 def test_a_prediction_is_read_where_other_numbers_say_something_else():
     assert law._read_predictions(toys.case()) == ["predicted_path"]
     assert law._read_predictions(toys.case(judge=judge_without_late)) == ["predicted_path"]
+
+
+def placed_trial(s, key):
+    """Two laws in one prediction, at named places; each has a factor of its own."""
+    seen = toys.trial(s, key)
+    path, start = seen.measured["path"].value, seen.recorded["start"].value
+    times = jnp.arange(s.steps, dtype=jnp.float64)
+    law = start * jnp.exp(-s.lr * s.curvature * times)
+    return jd.observables(
+        predicted={"both": jd.named(jnp.stack([law, law * jnp.cos(0.01 * times)]), "place time")},
+        measured={"both": jd.named(jnp.stack([path, path * jnp.cos(0.01 * times)]), "place time")},
+        coords={"time": range(s.steps), "place": ("plain", "turned")},
+    )
+
+
+def judge_plain(ds):
+    return [jd.at_most("error", abs(ds.measured_both / ds.predicted_both - 1).sel(place="plain"), 0.05)]
+
+
+def judge_both(ds):
+    return [jd.at_most("error", abs(ds.measured_both / ds.predicted_both - 1), 0.05)]
+
+
+def judge_turned_loosely(ds):
+    error = abs(ds.measured_both / ds.predicted_both - 1)
+    return [*judge_plain(ds), jd.at_most("error, turned", error.sel(place="turned"), 50.0)]
+
+
+def test_what_moves_where_the_judge_does_not_read_is_another_claims():
+    """The cosine's factor moves a prediction of the judge's, at a place that it does not read."""
+    rivals = {"nothing moves": jd.off(jd.initial("time", "predicted_both"))}
+    controls = {"twice": lambda ds: ds.assign(measured_both=ds.measured_both**2)}
+    given = {"trial": placed_trial, "rivals": rivals, "controls": controls}
+    assert law.ask(toys.case(**given, judge=judge_plain)).outcome == "noticed"
+    assert law.ask(toys.case(**given, judge=judge_both)).outcome == "noticed"
+    found = law.ask(toys.case(**given, judge=judge_turned_loosely))
+    assert found.outcome == "finding" and all("cos" in f.text or "stack" in f.text for f in found.findings), found.findings
