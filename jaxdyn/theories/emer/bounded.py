@@ -157,10 +157,10 @@ CLAIMS = (
         title="Inside the hull, training the whole matrix leaves the search bounded",
         tested=tested("all entries") + HULL,
         statement="Where the full matrix of the searching layer is trained from zero by Coconut's loss and the demonstrated "
-        r"vertex lies inside the convex hull of the features $(a_v, b_v)$ of all vertices v, the mean diagonal $\mu$ is bounded "
-        "as well: at $t = 10^{12}$ it is at the limit of the two equations of `emer.reduction` to $10^{-8}$ and does not move by "
-        r"more over the last decade of time. With $\lambda_s$ the thought's weight of vertex s, $a_v$ sums $\lambda_s$ and $b_v$ "
-        r"sums $\sum_u \lambda_u - \lambda_s$ over the edges from any s to v.",
+        "vertex lies inside the convex hull (by an angle of .05 or more) of the features $(a_v, b_v)$ of all vertices v, the "
+        r"mean diagonal $\mu$ is bounded as well: at $t = 10^{12}$ it is at the limit of the two equations of `emer.reduction` "
+        r"to $10^{-8}$ and does not move by more over the last decade of time. With $\lambda_s$ the thought's weight of vertex "
+        r"s, $a_v$ sums $\lambda_s$ and $b_v$ sums $\sum_u \lambda_u - \lambda_s$ over the edges from any s to v.",
         quick=FULL,
         seeds=12,  # a third of the graphs lie inside the assumptions
         form="joint",

@@ -125,7 +125,7 @@ STUDY = jd.Study(
 FORMULAS = STUDY.claim(
     id="galore.memory_formulas",
     title="The memory formulas of full rank, adaptors and GaLore are exact",
-    statement=r"For an $m \times n$ matrix ($m \le n$) and rank $r$, training by Adam holds, without gradients, $3mn$ numbers at "
+    statement=r"For an $m \times n$ matrix and rank $r \le m \le n$, training by Adam holds, without gradients, $3mn$ numbers at "
     r"full rank, $mn + 3(mr + nr)$ with a low-rank adaptor, and $mn + mr + 2nr$ with GaLore, of which $2mn$, $2(mr + nr)$ and "
     "$2nr$ are optimizer states: to the entry.",
     talks=("practical:galore-memory-formulas", "practical:galore-memory-adaptor", "practical:galore-memory-states"),

@@ -87,7 +87,8 @@ CLAIMS = (
         id="memo.finite_sample",
         title="A network of 2n + d weights can take random values at n points",
         statement="A network with one hidden layer of ReLUs and $2n + d$ weights, written down and not trained, takes $n$ random "
-        "values at $n$ random points of $d$ dimensions, to $10^{-6}$ in double precision.",
+        "values at $n$ random points of $d$ dimensions, to $10^{-6}$ in double precision for $n$ up to 500.",
+        holds={"points": (3.0, 500.0)},
         tested="{points} random points of {inputs} dimensions with random values; {seeds} seeds.",
         judge=judge,
         bounds="derived: float64 rounding, enlarged by the slopes between neighbouring points; whole numbers of weights",

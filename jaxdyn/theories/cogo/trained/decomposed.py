@@ -150,6 +150,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             **{f"others_{name}": value for name, value in rest.items()},
             **{f"shuffled_{name}": value for name, value in shuffled.items()},
             "random_column": jd.named(shares(random.column, len(COLUMNS)), "column"),
+            **{f"random_{name}": value for name, value in anatomy(random).items() if name in ("factorable", "err")},
             **mean["recorded"],
             **anatomy(c),
             **{f"curve_{name}": jd.named(x, "epoch frequency" if x.ndim == 2 else "epoch") for name, x in curves.items()},

@@ -399,13 +399,13 @@ CLAIMS = (
     STUDY.claim(
         id="joma.hier_time",
         title="The stationary theory tells when a token of the tree is attended to",
-        statement="Where the rate of the logits is that of the lower layer times $r = 256M$ ($M$: number of tokens), so that "
-        "the outputs hardly move, the step at which, under exp attention, the logit $z_{ml}$ of query $m$ for token $l$ reaches "
-        r"$\ln\frac54$ is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) e^{z_{ml}} \Delta_{lm}$, "
-        r"$\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot U^\top U v_l$ with the saliencies $\Delta_{lm}$ "
-        r"of the tree at the start and the fixed upper layer $U$ ($\eta$: rate of the lower layer, $\phi'$: slope of the nodes, "
-        "$A$: normaliser of attention): means over the pairs of each distance $H$ and over runs to 5%, relative to the arrival "
-        "at $H = 1$ to .02, and the mean over distances to 6% in every run.",
+        statement="Where the rate of the logits is that of the lower layer times $r = 256M$ ($M$: number of tokens), so that the "
+        "outputs hardly move, and weights start near zero, the step at which, under exp attention, the logit $z_{ml}$ of query "
+        r"$m$ for token $l$ reaches $\ln\frac54$ is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) "
+        r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot U^\top U v_l$ with "
+        r"the saliencies $\Delta_{lm}$ of the tree at the start and the fixed upper layer $U$ ($\eta$: rate of the lower layer, "
+        r"$\phi'$: slope of the nodes, $A$: normaliser of attention): means over the pairs of each distance $H$ and over runs "
+        "to 5%, relative to the arrival at $H = 1$ to .02, and the mean over distances to 6% in every run.",
         tested="A JoMA block with exp attention, {hidden} GELU nodes and a fixed upper layer learns the class of a latent "
         "tree ({subtrees} subtrees, leaves at depth {depth}, edges of polarity {rho}), and of leaves with the same "
         "probabilities but no latents; rate of the logits $r$ = {ratio} times the number of tokens, in units of the "

@@ -297,7 +297,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.softmax_clock",
-        title="A common softmax normaliser changes the clock, not the weights' law",
+        title="Under a common softmax normaliser the weights keep their law",
         evidence="reduced",
         statement="In the reduced dynamics of one linear node under softmax attention with a normaliser $A(t)$ that the "
         r"samples share and a uniform mean $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "

@@ -170,9 +170,9 @@ CLAIMS = (
     ).claim(
         id="snap.clock",
         title="The decoder learns by a closed-form clock",
-        statement=r"For frozen inputs that do not overlap and $K$ equally frequent classes, gradient flow at rate $\eta$ from "
-        r"zero makes the logits of class $n$ equal to $h\,(M e_{y_n} - 1)$, $y_n$ its next token and $M$ the size of the "
-        r"vocabulary, where $u = Mh$ solves $(M-1)u + e^u - 1 = M\eta t/K$; its speed is $\dot u = (\eta/K)\,M/(M - 1 + "
+        statement="For frozen inputs of norm one that do not overlap and $K$ equally frequent classes, gradient flow at rate "
+        r"$\eta$ from zero makes the logits of class $n$ equal to $h\,(M e_{y_n} - 1)$, $y_n$ its next token and $M$ the size "
+        r"of the vocabulary, where $u = Mh$ solves $(M-1)u + e^u - 1 = M\eta t/K$; its speed is $\dot u = (\eta/K)\,M/(M - 1 + "
         "e^u)$, and the next token has the probability $1/(1 + (M-1)e^{-u})$.",
         judge=judge_clock,
         evidence="flow",

@@ -359,13 +359,14 @@ CLAIMS = (
     flow.claim(
         id="snap.theorem3_plateau",
         title="At a given logit a faster decoder hardly mends Theorem 3",
-        statement=r"In the network's gradient flow with one common token and overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F "
-        "- I$ for the normalised attention $F$ at the start), relative gains lack a share of Theorem 3's "
-        r"$r_0(e^{2z_l} - 1)$ that hardly depends on $\eta_Y/\eta_Z$ at a given logit $z_l$ of the most frequent "
-        r"distinct token: at the logit that a ratio leads to by $\eta_Y t = 10^6$, it is 70 to 100% of that at a ten times "
-        r"smaller ratio, for 10 to 100 and 100 to 1000, and 75 to 100% of $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ "
+        statement="In the network's gradient flow of $K = 4$ classes, one or two per query, with one common token of weight .05 "
+        r"to .15 and overlap $K\|E\| < 1$ ($E = F^\top F - I$ for the normalised attention $F$ at the start), relative gains "
+        r"lack a share of Theorem 3's $r_0(e^{2z_l} - 1)$ that hardly depends on $\eta_Y/\eta_Z$ at a given logit $z_l$ of the "
+        r"most frequent distinct token: at the logit that a ratio leads to by $\eta_Y t = 10^6$, it is 70 to 100% of that at a "
+        r"ten times smaller ratio, for 10 to 100 and 100 to 1000, and 75 to 100% of $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ "
         "at either ($u$ the decoder's clock, $f_{l'}$ the other token's share of normalised attention).",
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
+        holds={"classes": (4, 4), "per_query": (1.0, 2.0), "common": (0.05, 0.15), "distinct": (3, 3)},
         judge=judge_plateau,
         bounds=jd.tuned(on="0:4", confirmed_on="81000000:81000004"),
         assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 5.0)),
