@@ -2,14 +2,15 @@
 
 A check that takes the largest of several errors may be rejected for one of them by all opponents; then nothing shows that it would
 notice the others. So one part of an opponent's data at a time is put into the claim's own, and the judge is asked again: parts are
-the measured variables and, along an axis with named places (eight axioms, three layers), each place.
+the measured variables and, along an axis with named places (eight axioms, three layers), each place. A rival that gives numbers
+violates a part if a check that reads the part is told apart from its number.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -46,7 +47,9 @@ def ask(case: Case) -> Answer:
     if len(parts) < 2:
         return not_applicable("a single number is measured")
     opponents = list(_opponents(case))
-    violated = {part: [name for name, ds in opponents if _rejected(case, part, ds)] for part in parts}
+    violated = {
+        part: [name for name, ds in opponents if _rejected(case, part, ds)] or list(_by_numbers(case, part)) for part in parts
+    }
     findings = [Finding(str(part), f"no control and no rival violates {part} by itself") for part, by in violated.items() if not by]
     facts = {str(part): by for part, by in violated.items()}
     return answered(
@@ -99,6 +102,23 @@ def _opponents(case: Case) -> Iterator[tuple[str, xr.Dataset]]:
                 yield name, rival_runs(name, theory, main)
             except BaseException as error:
                 let_through(error)
+
+
+def _by_numbers(case: Case, part: Part) -> Iterator[str]:
+    """Rivals that give numbers of checks, or readings, which read the part and are told apart from them."""
+    try:
+        said = {answer.name: answer.value for answer in case.answers(with_part(case.main, part, _wild))}
+    except BaseException as error:
+        let_through(error)
+        return
+    heard = {name for name, own in case.own.items() if said.get(name) != own.value}
+    for outcome in case.result.rivals:
+        rival = case.claim.rivals[outcome.name]
+        theory = rival.rival if isinstance(rival, Off) else rival
+        if isinstance(theory, Mapping):
+            apart = {*outcome.apart, *(check.name for check in outcome.checks if check.passed is False)}
+            if heard & apart & theory.keys():
+                yield outcome.name
 
 
 def _rejected(case: Case, part: Part, other: xr.Dataset) -> bool:

@@ -45,3 +45,14 @@ def test_every_axiom_violated_is_no_finding():
 
 def test_a_single_number_has_no_parts():
     assert parts.ask(toys.case()).outcome == "not applicable"
+
+
+def judge_each(ds):
+    error = abs(ds.measured_side - ds.predicted_side)
+    return [jd.at_most(f"error of the {name}", error.sel(axiom=name), 1e-9) for name in ("sum", "product", "range")]
+
+
+def test_a_rival_that_gives_a_number_violates_what_its_check_reads():
+    given = {"trial": axioms, "judge": judge_each, "controls": {"one": wrong("sum")}}
+    found = parts.ask(toys.case(**given, rivals={"the product is off by one": {"error of the product": 1.0}}))
+    assert [f.subject for f in found.findings] == ["measured_side at axiom = range"]

@@ -188,6 +188,11 @@ def unfactored(order: int) -> Callable[[xr.Dataset], float]:
     return lambda ds: float(1 - (ds.random_factorable > 0).where(ds.order == order).mean())
 
 
+def rough(ds: xr.Dataset) -> float:
+    """A rival: the error of the groups of order 6, in hundredths."""
+    return float(100 * ds.err.where((ds.order == 6) & (ds.factorable > 0)).mean())
+
+
 def by_chance(ds: xr.Dataset) -> xr.DataArray:
     """A rival: the share that is a known construction among groups of the same sizes with random spectra."""
     return ds.random_column.isel(column=slice(3)).sum("column", min_count=3) / 100
@@ -377,9 +382,13 @@ CLAIMS = (
         controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
         rivals={
             "every frequency is a construction": {FACTORABLE: 1.0, CONSTRUCTED: 1.0, ERROR.format(6): 0.0},
-            "nothing is learned: groups with random spectra factorise as often": jd.off(
-                {FACTORABLE: chance(4, 6), NOT.format(4): unfactored(4), NOT.format(6): unfactored(6)}
-            ),
+            "nothing is learned": jd.off({CONSTRUCTED: lambda ds: float(by_chance(ds).mean())}),
+            "groups with random spectra factorise as often": {
+                FACTORABLE: chance(4, 6),
+                NOT.format(4): unfactored(4),
+                NOT.format(6): unfactored(6),
+            },
+            "four nodes factorise as roughly as six": {ERROR.format(4): rough},
         },
         plot=plot_errors,
         caption=r"Share of the frequencies of all runs whose factorisation has at most this error, for four and for six nodes; "

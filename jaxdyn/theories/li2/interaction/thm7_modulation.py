@@ -188,11 +188,11 @@ RESIDUAL = STUDY.claim(
     talks=("grokking:li2-theorem-7",),
     title="Irreps that are learned vanish from the energy of further nodes",
     statement=r"A construction for all pairs and $\sigma = x^2$: a hidden layer made of enough generic maxima in a set S of "
-    r"irreps, and of as many mirror images $[u; -v]$ ($d^3(d + 1)/2$ for a real irrep of degree d, $3d^4 + d^3$ for a complex and "
-    r"$d^4$ for a quaternionic one), leaves the least squares residual "
-    r"$\sum_{k \notin S} \Pi_k[h, h']$, the projectors on the other irreps k but the trivial one, for "
-    "product h and class h'. Further nodes then have the energy of the irreps outside of S alone, and in the reduced dynamics "
-    "all their ascents end outside of S, at the maxima there.",
+    "irreps, and of as many mirror images, the weights of one operand negated ($d^3(d + 1)/2$ for a real irrep of degree d, "
+    r"$3d^4 + d^3$ for a complex and $d^4$ for a quaternionic one), leaves the least squares residual $\sum_{k \notin S} "
+    r"\Pi_k[h, h']$, the projectors on the other irreps k but the trivial one, for product h and class h'. Further nodes then "
+    "have the energy of the irreps outside of S alone, and in the reduced dynamics all their ascents end outside of S, at the "
+    "maxima there.",
     judge=judge,
     decides={"all their ascents": ("share of an ascent's end in irreps held", "nothing learned")},
     controls={"nothing learned": {"learned": 0.0}},

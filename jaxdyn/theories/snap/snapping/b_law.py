@@ -206,7 +206,7 @@ effect = study.claim(
     # nothing is random, so seeds confirm nothing; the bounds hold at odds .03 and .04 and at M = 300 and 3000, too
     bounds=jd.tuned(on="0:1", confirmed_on="61000000:61000001"),
     controls={
-        "eta_Z grows as well": jd.Control({"coupling": 1.0}, breaks=r"at fixed $\eta_Z$"),
+        "eta_Z grows as well": jd.Control({"coupling": 1.0}, breaks=r"at fixed $\eta_Z = 2 \cdot 10^6$"),
         "a decoder that never saturates": {"steady": 1.0},
         "the same effect on a logit five times as large": jd.scaled(measured_b=5.0),
     },
