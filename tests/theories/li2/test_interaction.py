@@ -368,7 +368,7 @@ def test_judge_of_pairs_rejects_distortions():
     assert rejects(thm6_repulsion.judge_identity, pairs, "b", 1 + 1e-9)
 
 
-@pytest.mark.parametrize("fields", [{"nodes": 129.0}, {"samples": 50}])
+@pytest.mark.parametrize("fields", [{"nodes": 130.0}, {"nodes": 129.0, "more": 1.0}, {"samples": 50}])
 def test_more_than_there_are_are_refused(fields):
     with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.*not allowed: .* is at most"):
         thm6_repulsion.Pairs(**fields)
