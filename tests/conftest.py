@@ -29,6 +29,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from jaxdyn.engine.base import reference
 from jaxdyn.engine.programs.program import use_compilation_cache
 
 hypothesis.settings.register_profile("patient", parent=hypothesis.settings(), deadline=None)  # examples compile, machines are slow
@@ -62,8 +63,14 @@ def memory_maps():
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that, until there are too many maps."""
+    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that, until there are too many maps.
+
+    What its users' modules have read is forgotten: files of a test would have all other tests' modules imported anew.
+    """
     if nextitem is None or nextitem.path != item.path:
+        reference._noted.clear()
+        reference._read.clear()
+        reference._renewals = 0
         if memory_maps() > MAPS:
             gc.unfreeze()
             jax.clear_caches()

@@ -23,6 +23,7 @@ WITH = {  # they come with it
     "PIL": "matplotlib",
     "markupsafe": "jinja2",
     "equinox": "diffrax",
+    "jaxlib": "jax",
     "optimistix": "diffrax",
     "traitlets": "anywidget",
 }

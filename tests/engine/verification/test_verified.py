@@ -125,12 +125,12 @@ def test_conclusions_that_cannot_travel_are_the_claims_own_error(claim):
     """A future whose result cannot be had does not end the others."""
     import concurrent.futures as cf
 
-    from jaxdyn.engine.verification.verify import make_plan, run_plan
+    from jaxdyn.engine.verification.verify import Elsewhere, make_plan, run_plan
 
     def conclude(task, data, controls):
         future = cf.Future()
         future.set_exception(TypeError("cannot pickle a lock"))
-        return future
+        return Elsewhere(future, lambda: pytest.fail("judged here"))
 
     (result,) = run_plan(make_plan([claim()]), None, conclude=conclude)
     assert result.verdict == "error" and "cannot pickle a lock" in result.message
