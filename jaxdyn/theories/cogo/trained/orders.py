@@ -382,7 +382,7 @@ CLAIMS = (
         controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
         rivals={
             "every frequency is a construction": {FACTORABLE: 1.0, CONSTRUCTED: 1.0, ERROR.format(6): 0.0},
-            "nothing is learned": jd.off({CONSTRUCTED: lambda ds: float(by_chance(ds).mean())}),
+            "nothing is learned: spectra at random": jd.off({CONSTRUCTED: lambda ds: float(by_chance(ds).mean())}),
             "groups with random spectra factorise as often": {
                 FACTORABLE: chance(4, 6),
                 NOT.format(4): unfactored(4),

@@ -41,7 +41,7 @@ class Pairs:
         """Refuse more nodes than are sampled, and more samples than the group has pairs."""
         pairs = parse(self.group).order ** 2
         most = self.nodes + self.more <= self.capacity
-        jd.require(self, most, "nodes with more is at most capacity", "nodes", "more", "capacity")
+        jd.require(self, most, "the sum of nodes and more is at most capacity", "nodes", "more", "capacity")
         jd.require(self, self.samples <= pairs, f"samples is at most {pairs}, the number of pairs", "samples", "group")
 
 
