@@ -149,17 +149,20 @@ def judge_recover(ds: xr.Dataset) -> list[jd.Check]:
 
 
 TRAPPED = "share of laws whose exponent is off by more than 0.005, default tolerances"
-STRICTLY = "exponent minus the law's, strict tolerances"
+STRICTLY = "share of laws whose exponent is off by more than 0.001, strict tolerances"
 
 
 def judge_trap(ds: xr.Dataset) -> list[jd.Check]:
     """Errors of the exponent with default and with strict tolerances, Huber's losses averaged."""
     jd.need(ds, stops=("default", "strict"))
     wrong = error(ds)
-    trapped = (wrong.sel(stops="default", drop=True) > 0.005).where(ds.status.sel(stops="default", drop=True) == 0)
+    trapped, missed = (
+        (wrong.sel(stops=stops, drop=True) > size).where(ds.status.sel(stops=stops, drop=True) == 0)
+        for stops, size in (("default", 0.005), ("strict", 0.001))
+    )
     return [
         jd.share_within(TRAPPED, trapped, over=over(trapped), low=0.5),
-        jd.at_most(STRICTLY, wrong.sel(stops="strict"), 1e-3),
+        jd.share_within(STRICTLY, missed, over=over(missed), high=0.2),
     ]
 
 
@@ -209,7 +212,7 @@ def error(ds: xr.Dataset) -> xr.DataArray:
 # The search stays at its best start.
 STAYS = jd.swap(measured_parameters="start", projected="start", measured_exponent=lambda ds: 0.5 + 0 * ds.measured_exponent)
 # The averaged objective has another minimum, which default tolerances reach.
-BIASED = {STRICTLY: lambda ds: float(error(ds).sel(stops="default").max())}
+BIASED = {STRICTLY: lambda ds: float((error(ds).sel(stops="default") > 0.001).mean())}
 # The fit is as precise as the printed range.
 NARROW = {HOLD: lambda ds: float((error(ds) <= PUBLISHED).mean())}
 
@@ -281,10 +284,10 @@ CLAIMS = (
         title="On averaged losses L-BFGS with default tolerances stops too early",
         statement=f"When the parametric fit of exact losses {LAW} averages Huber's losses instead of summing them, L-BFGS with "
         r"its default tolerances misses the exponent $a = \beta/(\alpha+\beta)$ by more than 0.005 for more than half of the "
-        "laws; with strict tolerances it finds it to $10^{-3}$ for each law.",
+        "laws; with strict ones it finds it to $10^{-3}$ for more than four laws in five.",
         quick=jd.grid(Exact, objective="mean", stops=["strict", "default"]),
-        seeds=16,
-        bounds=jd.tuned(on="0:24", confirmed_on="4000:4016"),
+        seeds=48,
+        bounds=jd.tuned(on="63000000:63000048", confirmed_on="64000000:64000048"),
         judge=judge_trap,
         controls={"fits compared with the next law": jd.Control(jd.rolled(measured_exponent="seed"), breaks="misses the exponent")},
         rivals={"tolerances make no difference": {TRAPPED: 0.0}, "the average has another minimum": BIASED},
