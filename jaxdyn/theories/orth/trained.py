@@ -371,6 +371,7 @@ CLAIMS = (
         "steps of training on a text in a network like Pythia, over that of random directions?",
         quick=jd.grid(Watched, network="rotary", width=64, vectors=64),
         paper=jd.grid(Watched, network="rotary", width=WIDTHS, vectors=64, steps=600, every=100),
+        seeds=10,
         expected="measured",
         form="all",
         judge=read_every,
