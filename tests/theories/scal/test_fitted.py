@@ -53,9 +53,10 @@ def test_recovery():
 
 
 def test_the_trap():
-    ds = by_stops(0.05, 0.0)
+    ds = xr.concat([by_stops(0.05, 0.0)] * 3, "seed")
     assert passed(fitted.judge_trap(ds)) == [True, True]
-    np.testing.assert_allclose(fitted.BIASED[fitted.STRICTLY](ds), 0.05)
+    assert passed(fitted.judge_trap(xr.concat([by_stops(0.0, 0.05)] * 3, "seed"))) == [False, False]
+    assert fitted.BIASED[fitted.STRICTLY](ds) == 1
 
 
 def test_sums():
