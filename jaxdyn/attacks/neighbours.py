@@ -8,6 +8,9 @@ of a control that changes this field alone; and of a field in ``holds`` the two 
 switches, numbers that are 0 or 1 in the claim and the other one in a control, and numbers that are there for controls alone
 (``jd.field(1.0, role="breach")``).
 
+So is a number that stands in the claim's title, statement or assumptions: what a statement fixes it says of nothing else. Of an axis
+both ends have to stand there, and 0, 1 and 2 as "= 1" or next to the field's name ("two classes"), since they stand in many texts.
+
 A field that chooses among names, or between true and false, is asked at its other names too, unless the claim tells which it means:
 its title, statement or assumptions have the name (of a switch: the field's name), or a control is about the other one.
 
@@ -46,6 +49,9 @@ MEANING = {  # what a text may write for a name
     **{"square": ("x^2", "quadratic"), "cube": ("x^3", "cubic"), "id": ("linear", "identity"), "linear": ("linear", "identity")},
     **{"mse": ("squared error", "least squares"), "nll": ("cross-entropy", "likelihood"), "cross": ("cross-entropy",)},
 }
+WORDS = dict(zip("no one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True))
+NUMERAL = re.compile(r"(?<![\w.,^_])-?(?:\d{1,3}(?:,\d{3})+|\d*\.?\d+)(?![\w]|\.\d)")
+COMMON = 2.0  # numbers up to this stand in many texts
 BEYOND = (0.5, 2.0)  # of the lowest and of the highest value of an axis
 
 
@@ -210,6 +216,8 @@ def neighbours(case: Case) -> list[Neighbour]:
         role = role_of(grid.setting, field)
         if field in claim.holds or role == "breach" or (trained and role == "time"):
             continue
+        if stated(claim, field, own):
+            continue
         marks = _breaches(case, field)
         if set(own) | set(marks) <= {0, 1} and marks:
             continue  # a switch
@@ -230,6 +238,25 @@ def _elsewhere(case: Case) -> list[Grid]:
     claims = registry.all_claims(case.result.task.load, {claim.theory}).values()
     others = [one.quick for one in claims if one.trial is claim.trial and one.id != claim.id]
     return [grid for grid in (claim.paper, *others) if grid is not None and grid.setting is claim.quick.setting]
+
+
+def stated(claim: Claim, field: str, values: Sequence[float]) -> bool:
+    """Whether the ends of a field's values stand in a claim's title, statement or assumptions."""
+    text = " ".join((claim.title, claim.statement, *map(str, claim.assumes)))
+    text = re.sub(r"\\cdot|\\times|[${}]", "", text)
+    return all(_stands(text, field, value) for value in {min(values), max(values)})
+
+
+def _stands(text: str, field: str, value: float) -> bool:
+    """Whether a text gives a number, as a numeral or a word; one of the common ones as that of the field."""
+    found = [(m, float(m[0].replace(",", ""))) for m in NUMERAL.finditer(text)]
+    found += [(m, float(WORDS[m[0].lower()])) for m in re.finditer(rf"\b({'|'.join(WORDS)})\b", text, re.I)]
+    percent = [(m, number / 100) for m, number in found if re.match(r"\\?%", text[m.end() :])]
+    alike = [m for m, number in (*found, *percent) if math.isclose(number, value, rel_tol=1e-9)]
+    named = rf"\s*{re.escape(field[:STEM])}" if len(field) >= STEM else r"(?!)"
+    if abs(value) > COMMON or not float(2 * value).is_integer():
+        return bool(alike)
+    return any(text[: m.start()].rstrip().endswith("=") or re.match(named, text[m.end() :]) for m in alike)
 
 
 def _named(claim: Claim) -> Iterator[Neighbour]:

@@ -1,5 +1,6 @@
 """Neighbours: laws that hold at one setting only are found; right laws stand, and what a claim excludes is not asked."""
 
+import dataclasses
 from typing import Literal
 
 import jax.numpy as jnp
@@ -226,3 +227,28 @@ def test_a_name_of_a_control_ends_a_claim():
     assert settings(case, "kind") == ["kind = fourth"] and settings(case, "exact") == []
     case = trained.unrun(**KINDS | {"quick": jd.grid(Kinds, kind=["square", "fourth"])})
     assert settings(case, "kind") == ["kind = cube"], "an axis of names"
+
+
+@pytest.mark.parametrize(
+    ("statement", "field", "values", "expected"),
+    [
+        ("After 200 steps at rate .003", "steps", (200,), True),
+        ("After 200 steps at rate .003", "lr", (0.003,), True),
+        ("After 200 steps at rate .003", "lr", (0.03,), False),
+        ("At 1,200 steps", "steps", (1200,), True),
+        ("At 1,200 steps", "steps", (200,), False),
+        ("For two classes and three layers", "classes", (2,), True),
+        ("For two classes and three layers", "layers", (3,), True),
+        ("Two of them win", "classes", (2,), False),
+        (r"With $\\eta = 1$", "eta", (1.0,), True),
+        ("At 1 of them", "eta", (1.0,), False),
+        ("Of ratios from .1 to 10", "ratio", (0.1, 1.0, 10.0), True),
+        ("Of ratios up to 10", "ratio", (0.1, 1.0, 10.0), False),
+        ("With 20% of the labels", "share", (0.2,), True),
+        ("In arXiv:2305.16380", "steps", (16380,), False),
+        ("Where $x^{3}$ is", "power", (3.0,), False),
+    ],
+)
+def test_what_stands_in_the_statement_is_not_asked(statement, field, values, expected):
+    claim = trained.case().claim
+    assert neighbours.stated(dataclasses.replace(claim, title="A law", statement=statement, assumes=()), field, values) is expected
