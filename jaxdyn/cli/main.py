@@ -1,7 +1,7 @@
 """The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``models``, ``memory`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
-Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
+Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def verify_command(
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
-            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, limited)
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, limited, load)
             if (sentence := unused()) is not None:
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
@@ -264,6 +264,7 @@ class _Page:
         debug: whether errors are shown with their tracebacks.
         fail_fast: whether to stop at the first outcome that differs.
         limited: whether claims without an outcome are listed as not run.
+        load: files with users' own claims.
         claims: all requested claims, once they are known; until then no page is written.
         same: claims that share another claim's figure.
         chosen: number of claims to run.
@@ -276,6 +277,7 @@ class _Page:
     debug: bool
     fail_fast: bool
     limited: bool
+    load: Sequence[str] = ()
     claims: Sequence[Claim] = ()
     same: Mapping[str, str] = dataclasses.field(default_factory=dict)
     chosen: int = 0
@@ -309,13 +311,15 @@ class _Page:
         """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
-        whole = payload(outcomes, began - self.start, others)
+        whole = payload(outcomes, began - self.start, others, self.load)
         for entry in whole["claims"]:
             entry["referee"] = brief_of(entry["id"])
         if self.device:
             whole["environment"]["device"] = self.device
         if unfinished:
             whole["unfinished"] = unfinished
+            for entry in whole["not_run"]:
+                entry["waiting"] = True
         if self.debug:
             _add_tracebacks(whole, outcomes)
         figures = {v.claim.id: v.figure for v in outcomes if v.figure is not None}

@@ -57,7 +57,7 @@ class Pieces:
         after: token numbers after every text.
 
     Raises:
-        UsageError: if some bytes have tokens and others have none.
+        UsageError: if some bytes have tokens and others have none, or all 256 have tokens that stand for themselves.
     """
 
     tokens: Sequence[str]
@@ -72,6 +72,8 @@ class Pieces:
         if self._bytes and len(self._bytes) < 256:
             lacking = next(b for b in range(256) if b not in self._bytes)
             raise UsageError(f"it has byte tokens, but none for the byte 0x{lacking:02X}")
+        if whole := [self.tokens[i] for i in self._byte_of if self.kinds[i] in WHOLE]:
+            raise UsageError(f"its token {whole[0]} is written like a byte, and of a kind that stands for itself")
 
     def encode(self, text: str, add_special_tokens: bool = True) -> Encoding:
         """Token numbers of a text.
@@ -89,8 +91,8 @@ class Pieces:
         data = bytearray()
         for number in ids:
             kind, token = self.kinds[number], self.tokens[number]
-            if kind == BYTE:
-                data.append(int(token[3:5], 16))
+            if number in self._byte_of:
+                data.append(self._byte_of[number])
             elif kind not in WHOLE:
                 data += token.replace(SPACE, " ").encode()
             elif kind == OWN or not skip_special_tokens:
@@ -132,11 +134,19 @@ class Pieces:
     @functools.cached_property
     def _joined(self) -> dict[str, int]:
         """Tokens that neighbours may form, with their numbers."""
-        return {token: i for i, token in enumerate(self.tokens) if self.kinds[i] != BYTE}
+        return {token: i for i, token in enumerate(self.tokens) if i not in self._byte_of}
 
     @functools.cached_property
     def _bytes(self) -> dict[int, int]:
-        return {int(token[3:5], 16): i for i, token in enumerate(self.tokens) if self.kinds[i] == BYTE}
+        """Tokens of bytes: those of this kind; in a file that lost the kinds, those that are written like them, if all are there."""
+        own = {int(token[3:5], 16): i for i, token in enumerate(self.tokens) if self.kinds[i] == BYTE}
+        written = {byte: self._numbers.get(f"<0x{byte:02X}>") for byte in range(256)}
+        known = {byte: number for byte, number in written.items() if number is not None}
+        return known if not own and len(known) == 256 else own
+
+    @functools.cached_property
+    def _byte_of(self) -> dict[int, int]:
+        return {number: byte for byte, number in self._bytes.items()}
 
     @functools.cached_property
     def _unknown(self) -> int | None:

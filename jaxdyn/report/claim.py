@@ -240,10 +240,10 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _recorded(claim: Mapping[str, Any]) -> Markup:
     """The last recorded verdict of a claim that was not run."""
-    last = claim.get("last_verdict")
+    last, here = claim.get("last_verdict"), "Not judged yet when this page was written" if claim.get("waiting") else "Not run here"
     if not last:
-        return Markup("Not run here, and never recorded.")
-    text = "Not run here. Last recorded: <b>{}</b>, {}, commit {}, {}{}."
+        return Markup(f"{here}, and never recorded.")
+    text = f"{here}. Last recorded: <b>{{}}</b>, {{}}, commit {{}}, {{}}{{}}."
     stale = " (its checks, controls or rivals have changed since)" if last.get("stale") else ""
     return Markup(text).format(last["verdict"], last["date"], last["commit"], last["device"], stale)
 

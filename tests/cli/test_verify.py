@@ -308,6 +308,7 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     whole = json.loads(said.out)
     assert len(whole["claims"]) == len(whole["not_run"]) == 1
     (other,) = whole["not_run"]
+    assert other["command"] == f"jaxdyn verify {other['id']} --load {TOYS}"
     assert other["verdict"] == "not run" and other["last_verdict"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
     assert "1 of 2 claims: " in said.err
     assert "1 of 1 verdicts as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
@@ -355,7 +356,8 @@ def test_the_page_is_written_while_claims_are_judged(monkeypatch):
     assert (
         "Still running when this page was written: 1 of 2 claims judged" in first
         and 'http-equiv="refresh"' in first
-        and "Not run here" in first
+        and "Not judged yet when this page was written" in first
+        and "Not run here" not in first
     )
     assert "Still running" not in last and 'http-equiv="refresh"' not in last and "Not run here" not in last
 

@@ -119,6 +119,17 @@ def test_characters_without_a_token():
         Pieces(["<0x00>"], [0.0], [BYTE], True, (), ())
 
 
+def test_bytes_of_a_file_that_lost_the_kinds():
+    """As in llama.cpp, which looks for them by how they are written: in 'aé' the é is its two bytes."""
+    tokens = ["<unk>", "<s>", *BYTES, "a", "\u2581", "\u2581a"]
+    scores = [0.0] * 258 + [-1.0, -2.0, -3.0]
+    model = Pieces(tokens, scores, [UNKNOWN, CONTROL] + [NORMAL] * 259, True, (), ())
+    assert model.encode("aé").ids == [260, 2 + 0xC3, 2 + 0xA9]
+    assert model.decode(model.encode("aé").ids) == "aé"
+    with pytest.raises(UsageError, match="its token <0x00> is written like a byte"):
+        Pieces(tokens, scores, [UNKNOWN, CONTROL] + [OWN] * 256 + [NORMAL] * 3, True, (), ())
+
+
 def test_tokens_that_stand_for_themselves():
     own = model(["a", "b", "▁", "▁a", "(a", "(ab"], kinds=[*[NORMAL] * 4, OWN, OWN], space=True)
     assert spelled(own, "a<s>a(ab(ab <unk>") == ["▁a", "<s>", "▁a", "(ab", "(ab", "▁", "▁", "<unk>"]

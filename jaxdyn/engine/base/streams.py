@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["INTERRUPTED", "closed", "obey", "prepare", "to_standard_error"]
@@ -71,30 +71,32 @@ def closed(error: OSError) -> str:
 
 
 def obey() -> None:
-    """Make Ctrl-C end this process at once, with one sentence, even during a compiled program or inside a broad ``except``.
+    """Make Ctrl-C, and a request to end, end this process at once, with one sentence, whatever it does.
+
+    That is so even during a compiled program or inside a broad ``except``.
 
     No file is left half-written: all writes are atomic (:func:`jaxdyn.engine.storage.store.atomic_write`).
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        return
+    ending = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    signal.signal(signal.SIGINT, _nothing)
+    for number in ending:
+        signal.signal(number, _nothing)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
+    threading.Thread(target=_watch, args=(reader, writer, ending), daemon=True).start()
 
 
 def _nothing(*_: Any) -> None:
     """Do nothing: an exception here could surface in a callback that cannot pass it on, or half-way through an import in C."""
 
 
-def _watch(reader: socket.socket, writer: socket.socket) -> None:
+def _watch(reader: socket.socket, writer: socket.socket, ending: Sequence[int]) -> None:
     """End the process after an interruption; holding ``writer`` keeps it open, since the system writes to it."""
-    while reader.recv(1)[0] != signal.SIGINT:
+    while (number := reader.recv(1)[0]) not in ending:
         pass
     with contextlib.suppress(OSError, ValueError):
         os.write(2, f"{RESTORED if os.isatty(2) else ''}{INTERRUPTED}\n".encode())
     workers = sys.modules.get("multiprocessing")  # if it was never imported, there are no workers
     for worker in workers.active_children() if workers else ():
         worker.kill()
-    os._exit(130)
+    os._exit(128 + number)

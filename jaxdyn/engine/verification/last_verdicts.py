@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +36,15 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
         return {}
 
 
-def not_run(claim: Claim) -> dict[str, Any]:
+def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
     """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit and device.
 
-    ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals may have changed since.
+    ``load`` are the files with users' own claims, which its command names. ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals may have changed since.
     """
     found, now = recorded_verdicts().get(claim.id), digest(claim)
     last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": now is None or found["digest"] != now}
-    return {**described(claim), "verdict": "not run", "last_verdict": last, "command": f"jaxdyn verify {claim.id}"}
+    command = " ".join([f"jaxdyn verify {claim.id}", *(f"--load {shlex.quote(path)}" for path in load)])
+    return {**described(claim), "verdict": "not run", "last_verdict": last, "command": command}
 
 
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:

@@ -57,7 +57,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] = ()) -> dict[str, Any]:
+def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] = (), load: Sequence[str] = ()) -> dict[str, Any]:
     """The entries of all claims of a call, and the costs of their programs.
 
     A claim's ``runs`` counts its own runs; the call's ``runs`` counts all different runs, including those of controls.
@@ -66,6 +66,7 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
         results: of the claims that were run.
         seconds: duration of the call.
         others: claims that were selected but not run; ``not_run`` has their last recorded verdicts.
+        load: files with users' own claims.
     """
     costs: dict[Program, Cost] = {}
     users: dict[Program, list[str]] = {}
@@ -75,7 +76,7 @@ def payload(results: Sequence[Result], seconds: float, others: Sequence[Claim] =
             users.setdefault(cost.program, []).append(verified.claim.id)
     whole = {
         "claims": list(map(entry, results)),
-        "not_run": [not_run(claim) for claim in others],
+        "not_run": [not_run(claim, load) for claim in others],
         "counts": counts([v.claim for v in results]),
         "programs": len(costs),
         "runs": sum(distinct_runs(r for v in results for r in v.task.requests).values()),

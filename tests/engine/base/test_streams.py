@@ -154,6 +154,14 @@ def test_ctrl_c_again_changes_nothing(folder, pause):
     assert process.returncode == 130 and without_running(said) == INTERRUPTED, said
 
 
+def test_a_request_to_end_is_obeyed_like_ctrl_c(folder):
+    process = subprocess.Popen([*ENDLESS, "1"], cwd=folder, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True)
+    begun(process, "running")
+    process.terminate()
+    said = process.communicate(timeout=20)[1]
+    assert process.returncode == 143 and without_running(said) == INTERRUPTED, said
+
+
 @pytest.mark.slow
 def test_an_interruption_shows_the_cursor_again(folder):
     """In a terminal the progress bar hides it."""
