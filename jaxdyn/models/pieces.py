@@ -138,7 +138,7 @@ class Pieces:
 
     @functools.cached_property
     def _bytes(self) -> dict[int, int]:
-        """Tokens of bytes: those of this kind; in a file that lost the kinds, those that are written like them, if all are there."""
+        """Tokens of bytes: those of this kind; in a file that lost the kinds, what is written like all of them."""
         own = {int(token[3:5], 16): i for i, token in enumerate(self.tokens) if self.kinds[i] == BYTE}
         written = {byte: self._numbers.get(f"<0x{byte:02X}>") for byte in range(256)}
         known = {byte: number for byte, number in written.items() if number is not None}

@@ -39,7 +39,8 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
 def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
     """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit and device.
 
-    ``load`` are the files with users' own claims, which its command names. ``last_verdict`` is None if none was recorded; its ``stale`` says whether checks, controls or rivals may have changed since.
+    ``load`` are the files with users' own claims, which its command names. ``last_verdict`` is None if none was recorded; its
+    ``stale`` says whether checks, controls or rivals may have changed since.
     """
     found, now = recorded_verdicts().get(claim.id), digest(claim)
     last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": now is None or found["digest"] != now}
