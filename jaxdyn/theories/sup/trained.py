@@ -182,7 +182,7 @@ UNTRAINED = {"networks that are not trained": {"every": 0.0}}
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        title="How trained thoughts rank nodes: path, frontier, within reach, others",
+        title="How far trained thoughts tell path, frontier and other nodes apart",
         statement="Group the nodes, for thought $i$, into node $i$ of the path, the nodes at distance $i$ from the root, all "
         "nodes within $i$ steps, and all others. By how much is the mean inner product of thought $i$ with a group's embeddings "
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
@@ -254,7 +254,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        title="How far ahead is Coconut of training on chains of text?",
+        title="Is Coconut ahead of training on chains of text?",
         statement="How often do networks answer right that were trained by Coconut, on chains of text, or (paper scale) on "
         "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
         talks=("practical:coc-table", "practical:coc-table-cot", "practical:coc-table-no-cot", "practical:coc-better-than-no-cot"),
