@@ -112,7 +112,7 @@ FULL = jd.grid(SearchFlow, target="middle", train="full", inside=[2.0, 3.0], den
 CLAIMS = (
     STUDY.claim(
         id="emer.bounded",
-        title="Unless the best vertex is shown, the search for edges stays bounded",
+        title="Shown a vertex above the mean, but not the best, search is bounded",
         tested=tested("the diagonal"),
         statement=r"Where the diagonal $\mu$ of the searching layer's matrix is trained from zero by Coconut's loss, averaged over "
         r"names, and $F(0) < d_p < d_{max}$, $\mu$ never "

@@ -56,16 +56,17 @@ STUDY = jd.Study(
 )
 TESTED = (
     "{records} times {span} steps of SGD at rate {lr} with Coconut's loss (cross-entropy of one demonstrated next vertex) on "
-    "ENTRIES of the searching layer's matrix, on one digraph of {vertices} vertices that are renamed at random in every example; "
-    "orthonormal embeddings in {width} dimensions; then {fresh} new graphs and thoughts over 1 to 7 vertices; {seeds} seeds."
+    "ENTRIES of the searching layer's matrix, on one digraph of {vertices} vertices that are renamed at random in every example, "
+    "with an edge density of {density}; orthonormal embeddings in {width} dimensions; then {fresh} new graphs of the same density, "
+    "and thoughts over 1 to 7 vertices; {seeds} seeds."
 )
 
 CLAIMS = (
     STUDY.claim(
         id="emer.expansion",
-        title="A trained diagonal expands every thought by exactly one search step",
+        title="A diagonal trained on one graph expands thoughts in others by one step",
         tested=TESTED.replace("ENTRIES", "the diagonal"),
-        statement="After training of the diagonal of the searching layer's matrix with Coconut's loss on one graph, in which two "
+        statement="After SGD on the diagonal of the searching layer's matrix with Coconut's loss on one graph, in which two "
         "of a thought's three vertices have an edge to the demonstrated one and fewer to the mean vertex ($F(0) < d_p$ of "
         "`emer.bounded`), the next thought in every new graph holds exactly the vertices of the thought and those within one more "
         "step, with a weight above $10^{-4}$.",
@@ -80,8 +81,9 @@ CLAIMS = (
         id="emer.expansion_full",
         title="How often a layer trained in its full matrix expands a thought",
         tested=TESTED.replace("ENTRIES", "all entries"),
-        statement="After training of all entries of the searching layer's matrix on one graph, in which share of new graphs does "
-        "the next thought hold exactly the vertices of the thought and those within one more step?",
+        statement="After training of all entries of the searching layer's matrix with Coconut's loss on one graph, in which two "
+        "of a thought's three vertices have an edge to the demonstrated one, in which share of new graphs does the next thought "
+        "hold exactly the vertices of the thought and those within one more step?",
         expected="measured",
         quick=jd.grid(SearchSgd, target="middle", train="full", density=0.2),
         judge=read_full,

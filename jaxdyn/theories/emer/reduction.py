@@ -108,7 +108,8 @@ FLOWS = jd.Study(
     source="arXiv:2509.23365, Theorem 1 and its Lemma 1 (reduction); the equation of nu is derived",
     tested="Gradient flow to $t = 10^{12}$ from zero of all entries of the searching layer's matrix, for Coconut's loss "
     "(cross-entropy of one demonstrated next vertex) and Coconut-BFS's (any vertex in reach), averaged over names of the "
-    "vertices; random digraphs of {vertices} vertices, {inside} of them in the thought; {seeds} graphs.",
+    "vertices; random digraphs of {vertices} vertices with an edge density of {density}, {inside} of the vertices in the thought, "
+    "the demonstrated one with edges from all of these or from all but one; {seeds} graphs.",
     plot=plot_flow,
     caption=r"$\mu$ and $\nu$ of the full matrix along its gradient flow and by the two equations; one line per run.",
 )
@@ -121,8 +122,8 @@ SGD = jd.Study(
     bounds=jd.tuned(on="96000000:96000016", confirmed_on="97000000:97000016"),
     source="arXiv:2509.23365, Lemma 1 (reduction); sizes and step sizes ours",
     tested="SGD at rates {lr} on all entries of the searching layer's matrix with Coconut's loss, until $t$ = {records} times "
-    "{span} (rate times steps): {vertices} vertices, {inside} of them in the thought, embeddings in {width} dimensions, {batch} "
-    "random namings a step; {seeds} seeds.",
+    "{span} (rate times steps): {vertices} vertices, {inside} of them in the thought, an edge density of {density}, embeddings "
+    "in {width} dimensions, {batch} random namings a step; {seeds} seeds.",
     plot=plot_sgd,
     caption=r"$\mu$ and the rest of the matrix along SGD for both step sizes, and $\mu$ by the two equations: median and central "
     "90% of the runs.",
@@ -134,8 +135,8 @@ CLAIMS = (
         id="emer.gradient",
         title="Averaged over names, the search layer's gradient has two numbers",
         tested="Automatic differentiation at random values of both numbers, for Coconut's loss (cross-entropy of one "
-        "demonstrated next vertex) and Coconut-BFS's (any vertex in reach); random digraphs of {vertices} vertices, {inside} of "
-        "them in the thought; {seeds} graphs.",
+        "demonstrated next vertex) and Coconut-BFS's (any vertex in reach); random digraphs of {vertices} vertices with an "
+        "edge density of {density}, {inside} of the vertices in the thought; {seeds} graphs.",
         statement="With linear attention and orthonormal embeddings, and averaged over names of the n vertices, minus the "
         r"gradient of the searching layer's loss in its full matrix at $\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$, with two "
         r"numbers $\mu$ and $\nu$, is $\frac1n(E_G[a] - E_P[a])$ on the diagonal and $\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it, "
@@ -165,10 +166,11 @@ CLAIMS = (
     SGD.claim(
         id="emer.reduction_sgd",
         title="SGD with random names follows the two numbers of the search layer",
-        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix after SGD with "
-        "Coconut's loss, which demonstrates the vertex with the most edges from the thought, and 40 random namings a step, "
-        rf"extrapolated to small steps, are those of the two equations of `emer.reduction` within {NEAR:.2%} of their largest size "
-        "in a run, on average over runs; the rest of the matrix falls with the step size like its square root (order 0.4 to 0.6).",
+        statement=r"The mean diagonal $\mu$ and the mean off the diagonal $\nu$ of the searching layer's matrix at t = 160 "
+        "(rate times steps) of SGD with Coconut's loss, which demonstrates the vertex with the most edges from the thought, and 40 "
+        rf"random namings a step, extrapolated to small steps, are those of the two equations of `emer.reduction` within "
+        rf"{NEAR:.2%} of their largest size in a run, on average over runs; the rest of the matrix "
+        "falls with the step size like its square root (order 0.4 to 0.6).",
         judge=judge_sgd,
         controls=NAMED,
         rivals={"nothing moves": jd.off(STILL), **FROZEN},

@@ -99,7 +99,7 @@ SETUP = "{edges} edges, with one set of token vectors; {thoughts} thoughts; expl
 
 THRESHOLD = STUDY.claim(
     id="sup.threshold_erratum",
-    title="The printed threshold loses a vertex on nearly complete graphs",
+    title="The printed threshold loses a vertex on some nearly complete graphs",
     statement=r"On nearly complete digraphs of $n$ vertices, with orthonormal token vectors and the printed threshold "
     r"$\epsilon_2 = 1/(4n)$ of layer 2, the construction loses a vertex if it is the end of only $k$ of the $m_c$ edges that start "
     r"within $c$ steps of the root and $k / (\sqrt 3\,m_c) < \epsilon_2$: for $n = 6$ and 7 none, and for $n = 8$ and 9 the one "
@@ -125,17 +125,17 @@ THRESHOLD = STUDY.claim(
 )
 EXIT = STUDY.claim(
     id="sup.no_exit",
-    title="If no edge leaves the root, the first thought holds other vertices",
+    title="If no edge leaves the root, a thought may hold what is out of reach",
     statement="If no edge leaves the root and the token vectors are orthonormal, the construction's attention in the first "
     r"thought is uniform over all $t = 3m + 6$ places, so that each vertex with $k$ of the $m$ edges into it enters if "
     r"$k / (\sqrt 3\,t) \ge \epsilon_2$ (a candidate counts as one edge more); later thoughts add the ends of edges that leave "
-    r"them. This holds for layer 2's threshold $\epsilon_2 = 1/(4\max(m, n))$ with $n$ possible vertices; if a graph has more "
-    "edges than vertices, its first thought never is the root alone.",
+    r"them. This holds for layer 2's threshold $\epsilon_2 = 1/(4\max(m, n))$ with $n$ possible vertices; if more edges "
+    "lead to vertices other than the root than there are such vertices, the first thought never is the root alone.",
     quick=jd.grid(Search, kind="no_exit", nodes=[8.0, 24.0]),
     paper=jd.grid(Search, kind="no_exit", nodes=[8.0, 24.0, 48.0], names=64, edges=96, thoughts=16),
     form="derived",
     source="derived, for the construction of arXiv:2505.12514, appendix B",
-    tested=f"{{graphs}} random digraphs of {{nodes}} vertices each, none of whose edges starts at the root; {SETUP}",
+    tested=f"{{graphs}} random digraphs of {{nodes}} vertices each, none of whose edges starts or ends at the root; {SETUP}",
     judge=judge_exit,
     decides={"never": ("vertices in the first thought", r"threshold $\epsilon_2 = 1/2$")},
     controls={r"threshold $\epsilon_2 = 1/2$": {"threshold": "half"}, **DISCRETE},

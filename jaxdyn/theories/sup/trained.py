@@ -167,7 +167,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe="coconut"),
     paper=jd.grid(Training, recipe="coconut", **THREE_HOPS),
-    seeds=4,
+    seeds=6,
     paper_seeds=8,
     evidence="network",
     source="arXiv:2505.12514, section 5; sizes and bounds ours",
@@ -182,27 +182,28 @@ UNTRAINED = {"networks that are not trained": {"every": 0.0}}
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        title="How trained thoughts rank nodes: path, frontier, within reach, others",
+        title="How far trained thoughts tell path, frontier and other nodes apart",
         statement="Group the nodes, for thought $i$, into node $i$ of the path, the nodes at distance $i$ from the root, all "
         "nodes within $i$ steps, and all others. By how much is the mean inner product of thought $i$ with a group's embeddings "
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
         "the path, to edges from nodes at distance $i-1$, from nodes within $i-1$ steps, and to all others larger than to the "
-        "next group? (At thought 2 the intervals of the last difference of nodes and of the first of edges contain 0.)",
+        "next group?",
         talks=("practical:coc-not-interpretable", "practical:sup-sauce"),
         expected="measured",
         recorded={
-            "optimal - frontier, thought 1": (0.17, 0.4128, 0.656),
-            "frontier - reachable, thought 1": (1.74, 1.934, 2.13),
-            "reachable - unreachable, thought 1": (0.919, 1.874, 2.83),
-            "optimal - frontier, thought 2": (0.741, 1.768, 2.8),
-            "frontier - reachable, thought 2": (1.73, 1.942, 2.15),
-            "reachable - unreachable, thought 2": (-0.129, 0.3064, 0.741),
-            "attention, optimal - frontier, step 1": (0.00808, 0.03111, 0.0542),
-            "attention, reachable - unreachable, step 1": (0.24, 0.2677, 0.296),
-            "attention, optimal - frontier, step 2": (-0.00804, 0.02896, 0.066),
-            "attention, frontier - reachable, step 2": (0.0275, 0.05346, 0.0795),
-            "attention, reachable - unreachable, step 2": (0.0606, 0.08458, 0.109),
+            "optimal - frontier, thought 1": (0.325, 0.4288, 0.532),
+            "frontier - reachable, thought 1": (1.73, 1.91, 2.09),
+            "reachable - unreachable, thought 1": (1.58, 1.976, 2.37),
+            "optimal - frontier, thought 2": (1.32, 1.75, 2.18),
+            "frontier - reachable, thought 2": (1.82, 1.991, 2.17),
+            "reachable - unreachable, thought 2": (0.115, 0.3193, 0.524),
+            "attention, optimal - frontier, step 1": (0.0159, 0.02674, 0.0376),
+            "attention, reachable - unreachable, step 1": (0.258, 0.2684, 0.279),
+            "attention, optimal - frontier, step 2": (0.0125, 0.02782, 0.0431),
+            "attention, frontier - reachable, step 2": (0.0394, 0.05255, 0.0657),
+            "attention, reachable - unreachable, step 2": (0.0752, 0.08632, 0.0974),
         },
+        recorded_seeds=12,  # nine networks learned
         judge=judge_frontier,
         controls={
             "thoughts and attention of other examples": jd.swap(measured_gaps="shuffled", measured_looks="looks_shuffled"),
@@ -238,10 +239,11 @@ CLAIMS = (
         "and how much smaller is its inner product there than without the edge?",
         expected="measured",
         recorded={
-            "inner product with thought 1, minus unreachable nodes": (2.39, 3.419, 4.44),
-            "networks whose thought 2 holds the node above others one step away": (0.51, 1, 1),
-            "inner product with thought 2, without the edge minus with it": (0.0536, 0.4171, 0.781),
+            "inner product with thought 1, minus unreachable nodes": (2.98, 3.479, 3.97),
+            "networks whose thought 2 holds the node above others one step away": (0.565, 0.8889, 0.98),
+            "inner product with thought 2, without the edge minus with it": (0.214, 0.427, 0.64),
         },
+        recorded_seeds=12,  # nine networks learned
         judge=judge_walks,
         rivals={
             "the shortcut is not read": jd.off(UNREAD),
@@ -254,7 +256,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        title="How far ahead is Coconut of training on chains of text?",
+        title="Is Coconut ahead of training on chains of text?",
         statement="How often do networks answer right that were trained by Coconut, on chains of text, or (paper scale) on "
         "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
         talks=("practical:coc-table", "practical:coc-table-cot", "practical:coc-table-no-cot", "practical:coc-better-than-no-cot"),
@@ -266,6 +268,7 @@ CLAIMS = (
             "accuracy of Coconut minus that of cot": (-0.0667, 0.1328, 0.333),
         },
         recorded_seeds=8,
+        seeds=4,
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),

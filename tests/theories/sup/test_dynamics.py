@@ -66,6 +66,14 @@ def test_without_an_exit_attention_is_uniform(x64):
     assert all(np.flatnonzero(row).tolist() == [0] for row in found)  # each thought is one more place: 18, 19, 20, 21
 
 
+def test_without_an_exit_edges_into_the_root_do_not_count(x64):
+    into, others = [[v, 0] for v in range(1, 8)], [[3, 4], [4, 5]]  # 9 edges, 8 vertices
+    for more, kept in (([], [0]), ([[6, 5]], [0, 5])):
+        edges = jnp.array(into + others + more)
+        found = by_weights(edges, jnp.asarray(0), jnp.array([1, 2]), 8, 1, jnp.asarray(1 / (4 * len(edges))))
+        assert np.flatnonzero(found[1]).tolist() == kept
+
+
 def test_thoughts_and_margins(x64):
     held = jnp.array([[True, False, False, False], [True, True, True, True]])
     np.testing.assert_allclose(sets.thoughts(held, 6), [[1, 0, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0, 0]])

@@ -336,8 +336,8 @@ VALUES = STUDY.claim(
     ),
     title="Nodes climb to single irreps, to energies known in closed form",
     statement=r"In the reduced dynamics of one node with square activation $\sigma = x^2$ on all pairs, gradient ascents of its "
-    "energy on the unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy "
-    "$M/2d$ for real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
+    "energy on the unit sphere from random starts end in local maxima inside one irrep of degree d, or a pair of conjugate ones, "
+    "with the energy $M/2d$ for real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
     judge=judge_values,
     controls={"relu": RELU, "starts instead of ends": STARTS},
     rivals={"quaternionic type taken for real": quaternionic_as_real, "a quarter of the energy, as printed": QUARTER},
@@ -347,12 +347,12 @@ VALUES = STUDY.claim(
 SET = STUDY.claim(
     id="li2.maxima_set",
     talks=("grokking:li2-theorem-2",),
-    title="The maxima of a node's energy have Fourier blocks of rank one",
-    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
-    r"where the weights u for the first operand and v for the inverse of the second have the Fourier blocks $\hat u_k = a r^*$ "
-    r"and $\hat v_k = b r^*$, with directions a and b, a common r and half of the squared norm each (quaternionic type: two equal "
-    r"singular values). A random u in an irrep of degree d with v = u has the energy $(2M/d) \sum_i s_i^4$ of the singular values "
-    "$s_i$ of its blocks instead, in a group of M elements.",
+    title="Maxima of a node's energy have Fourier blocks of the least rank",
+    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere "
+    r"from random starts end where the weights u for the first operand and v for the inverse of the second have the Fourier "
+    r"blocks $\hat u_k = a r^*$ and $\hat v_k = b r^*$, with directions a and b, a common r and half of the squared norm each "
+    r"(quaternionic type: two equal singular values). A random u in an irrep of degree d with v = u has the energy "
+    r"$(2M/d) \sum_i s_i^4$ of the singular values $s_i$ of its blocks instead, in a group of M elements.",
     judge=judge_set,
     controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
     rivals={
@@ -388,8 +388,8 @@ CYCLIC = STUDY.claim(
     talks=("grokking:li2-corollary-2", "grokking:li2-corollary-2-values"),
     title="For modular addition a node ends with a single frequency",
     statement=r"In the reduced dynamics of one node with square activation $\sigma = x^2$ on all pairs of residues modulo M, the "
-    "weights for both operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the "
-    "alternating sign of even M.",
+    "weights for both operands end, from random starts on the unit sphere, with one and the same frequency and the "
+    "energy $M/4$, or $M/2$ where that frequency is the alternating sign of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
     tested="{starts} random starts on residues modulo 7 and 8 (at the paper's scale 15, too), followed for {steps} steps of "

@@ -174,6 +174,17 @@ def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def judge_printed(ds: xr.Dataset) -> list[jd.Check]:
+    """The share of each irrep, of commutative groups and of others."""
+    tables = [np.asarray(parse(str(name)).table) for name in ds.group.values]
+    commute = xr.DataArray([bool(np.all(t == t.T)) for t in tables], dims="group")
+    error = jd.relative_error(ds, "shares")
+    return [
+        jd.at_most("energy of each irrep of a commutative group, relative error", error.where(commute), 1e-10),
+        jd.at_most("energy of each irrep of another group, relative error", error.where(~commute), 1e-10),
+    ]
+
+
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     """The energy of linear nodes is zero."""
     return [jd.at_most("energy of a linear node", abs(ds.measured_linear - ds.predicted_linear), 1e-20)]
@@ -285,6 +296,7 @@ CLAIMS = (
         r"\sum_{k \neq 0} \frac{1}{d_k} \left| \sum_{r} \operatorname{tr}(\hat{S}_{k,r}) \right|^2$",
         source=f"{SOURCE}, equations 20 and 21",
         form="printed",
+        judge=judge_printed,
     ),
     ENERGY.claim(
         id="li2.linear_none",

@@ -339,12 +339,12 @@ CLAIMS = (
     STUDY.claim(
         id="li2.K_limit",
         talks=("grokking:li2-wide",),
-        title="The gradient falls as the inverse square of the width",
+        title="Gradient over early signal falls as the inverse square of the width",
         statement=r"In Gaussian layers of many more nodes than pairs of group elements, all of which are trained on, with features "
         r"$\tilde F$ and targets $\tilde Y$ minus their means, the gradient $G_F$ that the hidden layer receives at the ridge "
         r"solution has $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| = \eta/(Kc + \eta)^2$ for K nodes and ridge $\eta$: for a "
-        r"fixed $\eta \ll Kc$ it vanishes as $K^{-2}$, the lazy limit. Here $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean "
-        "product of two activations that share t operands.",
+        r"fixed $\eta \ll Kc$ this ratio vanishes as $K^{-2}$, the lazy limit. Here $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the "
+        "mean product of two activations that share t operands.",
         source=f"derived from {SOURCE}",
         judge=judge_ratio,
         holds={"eta": (0.01, 10), "spread": (0.5, 2), "block": (500, 2000)},

@@ -79,10 +79,10 @@ CLAIMS = (
         id="li2.ridge_top",
         title="Solving for the top layer speeds up modulus 41 but slows down 23",
         bounds=jd.tuned(on="4000:4008", confirmed_on="8000:8016"),
-        statement=r"On .8 of the pairs, networks of 256 nodes with $\sigma = x^2$ that Adam trains at a rate of .005, and whose "
-        "top layer is kept at the ridge solution on the features, generalise sooner than networks that train it on the residues "
-        "modulo 41, in fewer epochs by a factor of at least 1.5, but later modulo 23, by at least 5% (geometric means; networks "
-        "that do not generalise in 400 epochs count with these).",
+        statement=r"On .8 of the pairs, networks of 256 nodes with $\sigma = x^2$ that Adam trains at a rate of .005 with a "
+        "weight decay of 5e-5, and whose top layer is kept at the ridge solution on the features, generalise sooner than networks "
+        "that train it on the residues modulo 41, in fewer epochs by a factor of at least 1.5, but later modulo 23, by at least 5% "
+        "(geometric means; networks that do not generalise in 400 epochs count with these).",
         judge=judge,
         controls={"times with the ridge solution and with a trained top layer exchanged": exchanged},
         rivals={
