@@ -209,7 +209,7 @@ CLAIMS = (
         tested=tested(CHAINS),
         statement=r"A GPT-2 style transformer, trained on the last entity of its facts, that has learned $A \to B$ and $B \to C$ "
         r"(NLL below .05) answers $A \leadsto C$, a question unseen of this triple and trained for others, worse than by a "
-        r"uniform guess among V answers, NLL $\ge {WORSE:g}\ln V$, in "
+        rf"uniform guess among V answers, NLL $\ge {WORSE:g}\ln V$, in "
         rf"every run; and among the C of such triples the right one beats less than {FIRST:.0%} of the others "
         "on average.",
         source=f"{SOURCE}, section 5 and its figures of chain of thought and of relevant tokens",
