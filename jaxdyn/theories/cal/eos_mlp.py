@@ -151,8 +151,9 @@ CLAIMS = (
         id="cal.eos_mlp",
         title="Gradient descent on a tanh network settles at the edge of stability",
         statement=r"Where the sharpness (the largest eigenvalue of the Hessian of the loss) grows beyond $2/\eta$ along gradient "
-        r"flow of a small tanh network on 40 points or more in 5 dimensions, full-batch gradient descent with step size $\eta$ "
-        r"from .1 to .4, if it does not diverge, settles at the sharpness $2/\eta$, within 4% on average over starts.",
+        r"flow of a tanh network with two hidden layers of 24 units on 40 points or more in 5 dimensions, full-batch "
+        r"gradient descent with step size $\eta$ from .1 to .4, if it does not diverge, settles at the sharpness $2/\eta$, "
+        "within 4% on average over starts.",
         holds={"points": (40, 160), "eta": (0.1, 0.4)},
         judge=judge,
         controls={

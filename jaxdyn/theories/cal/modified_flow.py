@@ -232,7 +232,7 @@ CLAIMS = (
     study.claim(
         id="cal.modified_flow",
         title="Gradient descent follows the flow of a loss with a gradient penalty",
-        statement=rf"Gradient descent with step size $\eta$ on {NETWORK} follows the gradient flow of "
+        statement=rf"Until any fixed time, gradient descent with step size $\eta$ on {NETWORK} follows the gradient flow of "
         r"$\tilde L = L + \tfrac\eta4\|\nabla L\|^2$ up to $O(\eta^2)$.",
         source="arXiv:2009.11162, modified loss",
         judge=make_order_judge("modified", 2, 0.1),

@@ -179,8 +179,8 @@ CLAIMS = (
         title="The mean of SGD follows a flow with a penalty on batch gradients",
         statement=r"For regression with a two-layer linear network, the mean of SGD with step size $\eta$ over shuffled epochs "
         r"of $m$ batches follows the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, where "
-        r"$L_i$ is the loss of batch $i$. In the limit of small steps the mean's displacement from the flow of $L$, projected on "
-        "the predicted displacement, is as long as predicted to 0.5% on average over problems.",
+        r"$L_i$ is the loss of batch $i$. In the limit of small steps, with four batches, the mean's displacement from "
+        r"the flow of $L$, projected on the predicted displacement, is as long as predicted to 0.5% on average over problems.",
         judge=judge,
         controls={"fixed order of the batches": {"order": "cyclic"}},
         rivals={

@@ -132,7 +132,7 @@ CLAIMS = (
         id="cal.staircase",
         title="From a small start, singular values are learned one after another",
         statement=r"From a balanced start of size $\varepsilon \le 10^{-4}$, gradient flow of a two-layer linear network learns "
-        r"singular values $s_1 > s_2 > \dots$ that are at least .5 apart one after another: mode $i$ reaches $s_i/2$ at "
+        r"singular values $3.5 > s_1 > s_2 > \dots > .5$ that are at least .5 apart one after another: mode $i$ reaches $s_i/2$ at "
         r"$\ln(s_i/\varepsilon_i)/(2s_i)$ to 1%, and half way to the next of these times the map has learned $i$ modes. For an "
         r"aligned start $\varepsilon_i = \varepsilon$; in general it is half the squared length of the part of $q_i^\top Q_0$ that "
         r"is orthogonal to those of the earlier modes, with $Q_0 = [W_1^\top; W_2]$ at the start and $q_i = (v_i, u_i)/\sqrt2$ of "

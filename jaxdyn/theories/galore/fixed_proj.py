@@ -147,7 +147,7 @@ CLAIMS = (
     ).claim(
         id="galore.cor_rank",
         title="Inputs that span few dimensions leave a gradient of as low a rank",
-        tested="{steps} steps of gradient descent, by differentiation of a quadratic loss: weights of {size} by {size}, inputs "
+        tested="{steps} steps of gradient descent, by differentiation of a quadratic loss: weights of {rows} by {size}, inputs "
         "that span {span} dimensions, symmetric $B_i$ with eigenvalues from .5 to 1.5; {seeds} problems.",
         statement=r"Where the negative gradient of weights W, m by n, is $\frac1N\sum_i (a_i - B_i W f_i) f_i^\top$, with "
         r"vectors $a_i$, symmetric positive definite $B_i$ and inputs $f_i$ that span $N' < n$ dimensions, it has rank $N'$ at "

@@ -71,6 +71,7 @@ class Span:
     """
 
     free: jd.Swept = 0.0
+    rows: int = jd.field(6, at_least=1)
     size: int = 8
     span: int = jd.field(3, at_least=1, role="none")
     steps: int = 40
@@ -165,9 +166,9 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     k_f, k_mix, k_a, k_b, k_free = jax.random.split(key, 5)
     count = 2 * s.span
     inputs = jax.random.normal(k_mix, (count, s.span), jnp.float64) @ jax.random.normal(k_f, (s.span, s.size), jnp.float64)
-    a = jax.random.normal(k_a, (count, s.size), jnp.float64)
-    b, c = positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
-    g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.size, s.size), jnp.float64)
+    a = jax.random.normal(k_a, (count, s.rows), jnp.float64)
+    b, c = positive(k_b, count, s.rows), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
+    g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.rows, s.size), jnp.float64)
     # the null space of S
     modes = decay.modes(b, c)
     null = modes.values < 1e-9 * modes.values[-1]
@@ -181,12 +182,12 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     values = linalg.singular_values(path)
     inside = jnp.where(null, jnp.einsum("kmn,tmn->tk", modes.matrices, path), 0)
     return jd.observables(
-        predicted={"null_dimensions": s.size * (s.size - s.span) + jnp.zeros(())},
+        predicted={"null_dimensions": s.rows * (s.size - s.span) + jnp.zeros(())},
         measured={"null_dimensions": jnp.sum(null).astype(jnp.float64)},
         recorded={
             "beyond": jd.named(values[:, s.span] / values[0, 0], "time"),
             "within": values[0, s.span - 1] / values[0, 0],
-            "entries_less_span": s.size**2 - s.span + jnp.zeros(()),
+            "entries_less_span": s.rows * s.size - s.span + jnp.zeros(()),
             "in_null": jd.named(jnp.linalg.norm(inside, axis=1) / jnp.linalg.norm(g), "time"),
         },
         status=train.finite_status(last),

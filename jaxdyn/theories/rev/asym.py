@@ -90,7 +90,8 @@ CLAIMS = (
         title="The asymmetry of a one-way fact is in the decoder, not the attention",
         statement=rf"In {MODEL}, a fact that is learned (logit above $\ln M$, M tokens) in the direction A to B alone gives the "
         r"decoder Y the logits $Y[A,B] = u(M-1)/M$, u the clock, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "
-        r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$. The attention logits have $Z[A,B] = Z[B,A] = 0$.",
+        r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$. The attention logits have $Z[A,B] = Z[B,A] = 0$: with one key "
+        "they have no gradient.",
         judge=judge,
         controls={
             "symmetric decoder Y + Y^T": {"decoder": "symmetric"},

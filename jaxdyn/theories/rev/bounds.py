@@ -2,6 +2,8 @@ r"""The bound of Theorems 3 and 4: its judge, rivals and figure, from :math:`t =
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -11,13 +13,14 @@ from jaxdyn import plotting
 from jaxdyn.theories.rev.one_layer import EXPONENT
 
 LEAST = 0.95  # share of sequences that obey the bound; those of a run are drawn independently
-NEAR = 0.04  # how far from the flow's the mean of 1 - p may be: SGD's is 1.5% lower at most, the flow's 6% with half of (M - 1)u
+NEAR = 0.02  # how far from its law the mean of 1 - p of a run may be: 1.5% in 3,200 simulated runs
+APART = 0.004  # how far from the flow's its exponent may be: SGD's 1 - p is up to 3% larger, which is .003 of ln s, at least 9
 LATE = 10  # the bound is judged from this many N ln M / eta steps on
 ASSUMES = (jd.above("tokens", 100), jd.below("eta", 1.0), jd.above("eta_over_least", 10.0))  # M >> 100, M^-.99 << eta < 1
 CAPTION = (
     r"Left: $1 - p$ of trained sequences against $s = M\eta t/N$, median and central 90% of the sequences of all runs, the "
-    r"bound, and gradient flow. Right: exponent c of the mean probability of a run, median and central 90% of runs, and that of "
-    r"gradient flow. One row of panels for each number of tokens M, the first of the other values."
+    r"bound, and the law of the mean. Right: exponent c of the mean probability of a run, median and central 90% of runs, and "
+    r"that of gradient flow. One row of panels for each number of tokens M, the first of the other values."
 )
 
 
@@ -33,32 +36,38 @@ def late_enough(ds: xr.Dataset) -> xr.DataArray:
     return late
 
 
-def judge_bound(ds: xr.Dataset, least: float = LEAST, near: float = NEAR) -> list[jd.Check]:
-    """Once t is late nearly all sequences obey the bound; on average what is missing is the flow's.
+def judge_bound(ds: xr.Dataset, least: float = LEAST, near: float = NEAR, apart: float = APART) -> list[jd.Check]:
+    """Once t is late nearly all sequences obey the bound; what is missing on average is what the clocks leave.
 
     Not all: by the chance of SGD one row of some thousands is visited half as often as the mean one.
     """
     late = late_enough(ds)
     counted = late & ds.drawn & ds.measured_bound.notnull()
     obeys = (ds.measured_bound >= ds.predicted_bound).where(counted).min("record")
-    missing = (ds.measured_missing / ds.predicted_missing).where(late)
-    apart = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
+    missing = (ds.measured_missing / (1 - ds.predicted_mean.sel(token="target", drop=True))).where(late)
+    off = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
     return [
         jd.share_within("share of sequences that obey the bound at all late times", obeys, over=list(obeys.dims), low=least),
-        jd.within("mean of 1 - p of a run over that of gradient flow", missing, 1 - near, 1 + near),
-        jd.at_most("exponent of the mean of a run against the flow's", apart, near / 8),  # of ln s, at least 9
+        jd.within("mean of 1 - p of a run over its law", missing, 1 - near, 1 + near),
+        jd.at_most("exponent of the mean of a run against the flow's", off, apart),
     ]
+
+
+def answered(p: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.DataArray]:
+    """The mean probabilities of both kinds of tokens where that of a target is p."""
+    return lambda ds: ds.predicted_mean.where(ds.token != "target", p(ds))
 
 
 RIVALS = {
     "nothing is learned": jd.off(
-        predicted_missing=lambda ds: 1 - 1 / ds["size"],
+        predicted_mean=answered(lambda ds: 1 / ds["size"]),
         predicted_exponent=lambda ds: np.log((ds["size"] - 1) / (2 * (1 - 1 / ds["size"]))) / np.log(ds.s),
     ),
     # logits go on growing at their first rate, so that 1 - p falls exponentially
     "logits that never saturate": jd.swap(
-        predicted_missing=lambda ds: (ds["size"] - 1) / (ds["size"] - 1 + np.exp(ds.s / ds["size"]))
+        predicted_mean=answered(lambda ds: 1 - (ds["size"] - 1) / (ds["size"] - 1 + np.exp(ds.s / ds["size"])))
     ),
+    "$1 - p = (M-1)/s$, the late limit of gradient flow": jd.swap(predicted_mean=answered(lambda ds: 1 - (ds["size"] - 1) / ds.s)),
     # the end of the theorem's range 0 < c < 1
     "the bound with c = 1": jd.swap(predicted_bound=lambda ds: 1 - (1 - ds.predicted_bound) * ds.s ** (EXPONENT - 1)),
 }
@@ -76,7 +85,7 @@ def plot_bound(ds: xr.Dataset, fig: Figure) -> None:
         plotting.band(left, s.values, values, "network, sequences of all runs")
         bound = 1 - one.predicted_bound
         left.plot(s, bound.where(bound < 1), "--", color=plotting.COLORS["theory"], label=f"bound, c = {EXPONENT}")
-        left.plot(s, one.predicted_missing, ":", color=plotting.COLORS["third"], label="gradient flow")
+        left.plot(s, 1 - one.predicted_mean.sel(token="target"), ":", color=plotting.COLORS["third"], label="law of the mean")
         left.set(xscale="log", yscale="log", xlabel=r"$s = M\eta t/N$", ylabel="$1 - p$", title=f"M = {float(one['size']):g}")
         exponents = part.measured_exponent.transpose("seed", "record").values
         plotting.band(right, s.values, exponents, "exponent of the mean of a run")

@@ -76,10 +76,10 @@ train = study.claim(
     talks=("training:rev-theorem-3",),
     title="Facts are learned at least as fast as the bound, where trained",
     statement=rf"In {MODEL}, from $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, each on one of N facts that are equally "
-    rf"likely, with M tokens, 95% or more of the trained "
+    rf"likely, with $M > 100$ tokens and $\eta < 1$, 95% or more of the trained "
     rf"facts are answered with the probability $p \ge 1 - \frac{{M-1}}{{2 s^c}}$, $s = M\eta t/N$, $c = {EXPONENT}$. The "
-    r"mean of $1-p$ in a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to "
-    r"4%, and the largest c that it allows is $\ln\frac{M-1+e^u}{2}/\ln s$ to .005.",
+    r"mean of $1-p$ in a run is that of `rev.clock` to 2%, and the largest c that it allows is that of gradient flow, "
+    r"$\ln\frac{M-1+e^u}{2}/\ln s$ with $(M-1)u + e^u - 1 = s$, to .004.",
     bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000004"),
     judge=judge_bound,
     assumes=ASSUMES,

@@ -13,14 +13,15 @@ from jaxdyn.theories.rev.one_layer import MODEL, OneLayer, trial
 
 SOURCE = "arXiv:2405.04669"
 FEWER, CHAINS = 0.85, 0.75  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
-NOISY = 0.07  # how far from the flow's the mean of 1 - p may be: rows with two targets, which take draws, are not in the mean
+NOISY = 0.07  # how far from its law the mean of 1 - p may be: rows with two targets, which take draws, are not in the mean
+APART = 0.009  # how far from the flow's its exponent may be, for the same reason
 UNLEARNED = 0.1  # probability of an answer that is not learned, at most, times M: that of a guess is 1
 CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
 def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
     """The bound for the two direct sequences of every test index, and how tight it is on average over all rows of one target."""
-    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER, NOISY)
+    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER, NOISY, APART)
 
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
@@ -109,10 +110,10 @@ direct = study.claim(
     talks=("training:rev-theorem-4",),
     title="Steps of a chain of facts are learned at least as fast as the bound",
     statement=rf"In {MODEL}, from $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, each drawing a given fact with the odds "
-    r"1/N, with M tokens, 85% or more of the facts $A_i \to B_i$ and $B_i \to C_i$ are answered with the probability "
-    r"$p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
-    r"mean of $1-p$ over all facts with a first token of their own is that of gradient flow to "
-    r"7%, and the largest exponent that it allows is the flow's to .009.",
+    r"1/N, with $M > 100$ tokens and $\eta < 1$, 85% or more of the facts $A_i \to B_i$ and $B_i \to C_i$ are answered with "
+    r"the probability $p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
+    r"mean of $1-p$ over all facts with a first token of their own is that of `rev.clock` to "
+    r"7%, and the largest exponent that it allows is that of gradient flow (`rev.thm3_train`) to .009.",
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,

@@ -262,14 +262,14 @@ def test_ablation_takes_one_axis_at_a_time():
     p = 10 * np.ones((3, 2, 2, SEEDS)) * np.array([1.05, 1, 1])[:, None, None, None] * np.array([1.3, 1])[:, None, None]
     dims = ("every", "rank", "alpha", "seed")
     ds = xr.Dataset({"measured_perplexity": (dims, p)}, {"every": every, "rank": rank, "alpha": alpha, "seed": range(SEEDS)})
-    np.testing.assert_allclose([r.value for r in claims.read_ablation(ds)], [1.05, 1, 1.3, 1])
+    np.testing.assert_allclose([r.value for r in claims.read_ablation(ds)], [1.05, 1, 1.3, 1.3, 1, 1])
 
 
 def bits(values):
-    p = np.asarray(values)[None, :, None] * np.ones((2, 1, SEEDS))
+    p = np.asarray(values)[None, :, None] * np.ones((3, 1, SEEDS))
     p[:, 1] *= np.array([1.0, 1.001, 0.999])
-    loss = np.full((2, 2, SEEDS, 2, 2), np.log(256.0))
-    coords = {"optimizer": ["full", "galore"], "moments": ["float32", "8bit"], "seed": range(SEEDS), "part": ["valid", "test"]}
+    loss = np.full((3, 2, SEEDS, 2, 2), np.log(256.0))
+    coords = {"optimizer": list(claims.BITS), "moments": ["float32", "8bit"], "seed": range(SEEDS), "part": ["valid", "test"]}
     dims = ("optimizer", "moments", "seed")
     return xr.Dataset({"measured_perplexity": (dims, p), "loss": ((*dims, "step", "part"), loss)}, coords)
 

@@ -28,14 +28,15 @@ def flowing():
             "measured_bound": (("seed", "sequence", "record"), 1 - each),
             "predicted_bound": (run, record * (1 - (M - 1) / (2 * s**EXPONENT))),
             "measured_missing": (run, mean),
-            "predicted_missing": (run, record * missing),
+            "predicted_mean": (("token", *run), np.stack([record * (1 - missing), record * missing / (M - 1)])),
             "measured_exponent": (run, np.log((M - 1) / (2 * mean)) / np.log(s)),
             "predicted_exponent": (run, record * exponent),
             "drawn": (("seed", "sequence"), np.ones((8, 300), bool)),
             "late": ("record", np.linspace(12, 80, 5)),
             "s": (run, record * s),
             "size": ("seed", np.full(8, float(M))),
-        }
+        },
+        {"token": ["target", "other"]},
     )
 
 
@@ -50,7 +51,7 @@ def test_rivals_are_rejected(flowing, name):
     assert rejected(bounds.judge_bound, rival)
 
 
-@pytest.mark.parametrize(("name", "factor"), [("exponent", 1.1), ("missing", 1.1), ("missing", 0.9), ("bound", 1.01)])
+@pytest.mark.parametrize(("name", "factor"), [("exponent", 1.1), ("mean", 1.001), ("mean", 0.999), ("bound", 1.01)])
 def test_distortions_are_rejected(flowing, name, factor):
     assert not passed(bounds.judge_bound, distorted(flowing, name, factor))
 

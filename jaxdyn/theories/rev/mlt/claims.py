@@ -149,6 +149,7 @@ def tested(facts: str) -> str:
     return NETWORK.format(facts=facts, **fields)
 
 
+SMALL = "GPT-2 style transformer of two layers with tied embeddings, trained for 400 epochs on the last entity of its facts,"
 PAIRS = "pairs A, B: seven tenths of them asked for in both directions, the others in one that is drawn at random"
 CHAINS = r"triples: seven tenths of them with $A \to B$, $B \to C$ and $A \leadsto C$, the others without the last"
 TUNED = jd.tuned(on="0:20", confirmed_on="96000000:96000040")
@@ -194,7 +195,7 @@ CLAIMS = (
     reversal.claim(
         id="rev.mlt_curse",
         title="A transformer gives reversed facts less probability than a guess",
-        statement=r"A GPT-2 style transformer, trained on the last entity of its facts, learns them in the directions on which it "
+        statement=rf"A {SMALL} learns them in the directions on which it "
         rf"is trained (NLL below .05 at the end). In the unseen direction of a pair it is worse than a uniform guess among V "
         rf"answers, NLL $\ge {WORSE:g}\ln V$, in every run: it has learned which answers occur. (Among those that never occur the "
         rf"right one still does better than "
@@ -207,9 +208,9 @@ CLAIMS = (
         talks=("training:rev-cot",),
         title="A transformer that knows A to B and B to C cannot answer A to C",
         tested=tested(CHAINS),
-        statement=r"A GPT-2 style transformer, trained on the last entity of its facts, that has learned $A \to B$ and $B \to C$ "
+        statement=rf"A {SMALL} that has learned $A \to B$ and $B \to C$ "
         r"(NLL below .05) answers $A \leadsto C$, a question unseen of this triple and trained for others, worse than by a "
-        r"uniform guess among V answers, NLL $\ge {WORSE:g}\ln V$, in "
+        rf"uniform guess among V answers, NLL $\ge {WORSE:g}\ln V$, in "
         rf"every run; and among the C of such triples the right one beats less than {FIRST:.0%} of the others "
         "on average.",
         source=f"{SOURCE}, section 5 and its figures of chain of thought and of relevant tokens",
@@ -232,10 +233,8 @@ CLAIMS = (
         id="rev.mlt_asym",
         talks=("training:rev-asymmetric",),
         title="Logits of learned directions stand out, those of reversed ones do not",
-        statement="Among the logits of a GPT-2 style transformer after an entity and a relation, the right answer in each learned "
-        "direction lies "
-        "more "
-        f"than {STANDS_OUT:g} standard deviations above the other answers, on average over pairs and runs; in the unseen "
+        statement=f"In a {SMALL} the logit of the right answer after an entity and a relation lies, in each learned direction, "
+        f"more than {STANDS_OUT:g} standard deviations above the other answers, on average over pairs and runs; in the unseen "
         f"direction of one-way pairs it beats, on average, less than {FIRST:.0%} of the answers that training never asks for.",
         judge=judge_asym,
         controls=WORLDS,
@@ -246,8 +245,7 @@ CLAIMS = (
     reversal.claim(
         id="rev.mlt_rank",
         title="The reversal curse is not complete: right answers rank above chance",
-        statement="Asked in the unseen direction of a pair, a GPT-2 style transformer with tied embeddings, trained on the last "
-        "entity of its facts, ranks the right answer "
+        statement=f"Asked in the unseen direction of a pair, a {SMALL} ranks the right answer "
         f"above {BETTER:.0%} to {FIRST:.0%} of the other answers that training never asks for, on average over pairs and runs, "
         f"where "
         "chance would be a half.",
