@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
+from jaxdyn.engine.base.words import FORMULAS
 from jaxdyn.engine.claims.contract import (
     EVIDENCE,
     MECHANISM,
@@ -124,6 +125,8 @@ def _or_none(is_allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or is_allowed(value)
 
 
+UNFILLED = re.compile(r"\{[A-Za-z_][\w.]*:[.,\d]*[bdeEfFgGnosxX%]\}")  # of an f-string that has no f
+NAMED = re.compile(r"\{[A-Za-z_][\w.]*\}")  # the same; in a formula it may be LaTeX
 EXPECTED = ("upheld", "refuted", "measured")
 ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # fields of a claim, a test of a value, in words
     (("id", "title", "statement", "source"), _is_text, "a text"),
@@ -263,6 +266,10 @@ class Claim(Shared):
             for name in names:
                 if not is_allowed(value := getattr(self, name)):
                     raise UsageError(f"{of}{name}={_brief(value)} is not allowed: it is {what}")
+        for name in ("title", "statement", "source", "caption"):
+            bare = "".join(piece for piece in FORMULAS.split(getattr(self, name) or "") if piece[:1] not in ("$", "`"))
+            if found := UNFILLED.search(getattr(self, name) or "") or NAMED.search(bare):
+                raise UsageError(f"{of}{name} holds {found[0]} as it stands: the text lacks an f in front, or a value")
         for kind in ("controls", "rivals"):
             if odd := [key for key in getattr(self, kind) if not (isinstance(key, str) and key)]:
                 raise UsageError(f"{self.id}: {kind} have names; {_brief(odd[0])} is none")

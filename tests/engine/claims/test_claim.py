@@ -18,6 +18,8 @@ from tests.engine.handmade import doubled
         ({"expected": "refuted"}, "names the counterpart form"),
         ({"controls": {}}, "at least one negative control"),
         ({"assumes": print}, r"toy.made: assumes=<built-in function print> is not allowed: it is jd.above\(...\) or jd.below"),
+        ({"statement": "worse by {WORSE:g}"}, "statement holds {WORSE:g} as it stands: the text lacks an f in front, or a value"),
+        ({"title": "After {steps} steps"}, "title holds {steps} as it stands"),
         ({"assumes": None}, "assumes=None is not allowed"),
         ({"assumes": "step"}, "assumes='step' is not allowed"),
         ({"assumes": (jd.below("step", 1.0), 0.5)}, "or a tuple of them"),
