@@ -151,11 +151,11 @@ CLAIMS = (
         id="hyper.tie",
         talks=("training:hyper-transfer",),
         title="Two encoders with one contrastive loss, one useful, one useless",
-        statement="An encoder $f$ that reads the $k$ relevant bits and an encoder $g$ that reads the signs of $k$ others have "
-        "the same contrastive loss: to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to "
-        r".003 on the same batches, on average over runs. With about a thousand negatives, $n$, the loss of $f$ is within .003 of "
-        r"$\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ ($T$: temperature). Linear probes on 5000 examples have an "
-        "accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",
+        statement="On the hypercube of fifty bits an encoder $f$ that reads the $k = 10$ relevant bits and an encoder $g$ "
+        "that reads the signs of ten others have the same contrastive loss at temperature $T = 1/2$ and $n = 1022$ negatives: "
+        "to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to .003 on the same batches, on "
+        r"average over runs. The loss of $f$ is within .003 of $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$. Linear probes on 5000 "
+        "examples have an accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",
         seeds=12,
         bounds=jd.tuned(on="0:8", confirmed_on="9000:9008"),
         excused={

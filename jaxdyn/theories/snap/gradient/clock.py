@@ -22,7 +22,7 @@ from jaxdyn.theories.snap.gradient import frozen_decoder
 from jaxdyn.theories.snap.gradient.frozen_decoder import BREACHES, FROZEN, FROZEN_PAPER, TESTED, advantages
 
 HIT = 0.02  # by how much the mean probability of the next token may differ from its law
-MISS = 0.02  # by how much 1 - that probability, over its law, may differ from 1 in the later half of training
+MISS = 0.04  # by how much 1 - that probability, over its law, may differ from 1 in the later half of training
 
 
 @jd.setting
@@ -202,8 +202,9 @@ CLAIMS = (
         "$K$ equally frequent classes, with a vocabulary of $M$ tokens, the advantage $u$ of a class's right logit, $u_k$ after "
         "$k$ visits from $u_0 = 0$, moves only when the "
         r"class is visited, by $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, and the mean probability of its next token is "
-        r"$\sum_k \mathrm{Binom}(k; t, 1/K)\, p(u_k)$ with $p(u) = 1/(1 + (M-1)e^{-u})$: within .02 at all recorded "
-        "times, and in the later half of training $1 - p$ within 2%, relative.",
+        r"$\sum_k \mathrm{Binom}(k; t, 1/K)\, p(u_k)$ with $p(u) = 1/(1 + (M-1)e^{-u})$: over 512 runs of 120 steps at $\eta$ of "
+        ".5 and 2 ($K = 4$, $M = 32$) within .02 at all recorded times, and in the later half of training $1 - p$ within 4%, "
+        "relative.",
         tested="SGD on the decoder alone, step sizes {eta}, one of {classes} equally frequent classes per step for {steps} "
         "steps; {distinct} distinct tokens per class, a vocabulary of {tokens} tokens; {seeds} seeds.",
         judge=judge_one_sample,

@@ -173,7 +173,7 @@ def judge_factored(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within(
             "rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean("class"), over="seed", low=0.8
         ),
-        jd.at_least("gains against the flow of (Y, Z), relative difference", apart, 0.05),
+        jd.at_least("gains against the flow of (Y, Z), relative difference", apart, 0.02),
     ]
 
 
@@ -274,12 +274,21 @@ CLAIMS = (
         talks=("training:snap-network",),
         title="With two key-query matrices only the order of tokens survives",
         bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
-        statement=r"With fixed orthonormal embeddings $U$ in $d$ dimensions and separate matrices, $W = W_Q W_K^\top$ moves "
-        r"by $\dot W = \eta\,(G\, W_K W_K^\top + W_Q W_Q^\top G)$ with $G = U^\top \partial_Z J\, U/\sqrt{d}$. If the two start as "
-        r"random rotations times at most 1, the common token's share is .2 to .4 and $\eta_Z$ is 1 to 20 times $\eta_Y$, the gains "
-        r"of a class's logits from $\eta_Y t = 30$ to 600 are in the order of gradient flow in $(Y, Z)$, with a mean rank "
-        "correlation of at least .8, but not of its sizes, which differ by 5% or more in every run.",
-        holds={"init": (0.1, 1.0), "common": (0.2, 0.4), "eta_z": (1.0, 20.0), "horizon": (30.0, 600.0)},
+        statement=r"With fixed orthonormal embeddings $U$ in $d$ dimensions and separate matrices, $W = W_Q W_K^\top$ moves by "
+        r"$\dot W = \eta\,(G\, W_K W_K^\top + W_Q W_Q^\top G)$ with $G = U^\top \partial_Z J\, U/\sqrt{d}$. If the two start "
+        "as random rotations times .1 to 1, there are two queries and four classes with three distinct tokens each, the "
+        r"common token's share is .2 to .4 and $\eta_Z$ is 1 to 20 times $\eta_Y$, the gains of a class's logits from $\eta_Y "
+        "t = 30$ to 600 are in the order of gradient flow in $(Y, Z)$, with a mean rank correlation of at least .8, but not "
+        "of its sizes, which differ by 2% or more in every run.",
+        holds={
+            "init": (0.1, 1.0),
+            "common": (0.2, 0.4),
+            "eta_z": (1.0, 20.0),
+            "horizon": (30.0, 600.0),
+            "classes": (4, 4),
+            "distinct": (3, 3),
+            "queries": (2, 2),
+        },
         tested=r"Gradient flow in float64 from $\eta_Y t = 0$ to {horizon}, key and query factors starting as random "
         "rotations times {init}: {classes} classes with {distinct} distinct tokens each and one common token (share {common} "
         "of every context), {queries} queries, {tokens} tokens, {frame} embeddings of {width} dimensions; the flow in $(Y, "

@@ -235,8 +235,8 @@ CLAIMS = (
         statement="In the decoder $Y$ and the attention logits $Z$, the gradient of the expected log-likelihood $J$ is "
         r"$\partial_Y J = \sum_n w_n f_n (e_{y_n} - \alpha_n)^\top$ and $\partial_{z_m} J = \sum_{n:\,\psi(n)=m} "
         r"w_n\,\mathrm{diag}(f_n) (I - f_n f_n^\top)\,Y(e_{y_n} - \alpha_n)$; class $n$ has frequency $w_n$, query $\psi(n)$, "
-        r"next token $y_n$, normalised attention $f_n$ and predicted probabilities $\alpha_n$. Averaged over its sequences, "
-        "the same holds for a batch of finite length.",
+        r"next token $y_n$, normalised attention $f_n$ on the tokens before the query, and predicted probabilities $\alpha_n$. "
+        "Averaged over its sequences, the same holds for a batch of finite length.",
         tested="Automatic differentiation in float64 at random weights (standard deviation {spread}): {classes} classes with "
         "random laws and frequencies, {queries} queries, {tokens} tokens; batches of {batch} sequences of {length} tokens; "
         "{seeds} seeds.",
@@ -261,10 +261,10 @@ CLAIMS = (
         title="The gradient that reaches the attention rises, peaks and decays",
         statement="For frozen inputs $f_n$ that do not overlap and $K$ equally frequent classes, the decoder propagates back "
         r"the gradient $g_n = \gamma(t)\,(\iota f_n - \beta \sum_{n' \ne n} f_{n'})$ with $\iota = M/(M-1)$, $\beta = "
-        r"M/(M-1)^2$ and $\gamma = (M-1)^2 h/(M-1+e^u)$, where $M$ is the size of the vocabulary and $u = Mh$ the advantage "
-        r"of the right logit over the others. With $t$ in units of $K/\eta$, $\gamma$ is $((M-1)/M)^2\,t$ up to $t = .5$ and "
-        r"$((M-1)/M)^2 \ln(Mt)/t$ from $t = 300$ on, both within 5% for $M$ from 21 to 300; it peaks where $e^u(u-1) = M-1$, and "
-        r"its integral is $(M-1)^2 K h^2/(2\eta)$.",
+        r"M/(M-1)^2$ and $\gamma = (M-1)^2 h/(M-1+e^u)$, where $M$ is the size of the vocabulary and $u = Mh$ the advantage of "
+        r"the right logit over the others. With $t$ in units of $K/\eta$, $\gamma$ is $((M-1)/M)^2\,t$ up to $t = .5$ and "
+        r"$((M-1)/M)^2 \ln(Mt)/t$ from $t = 300$ on, both within 5% for $M$ from 21 to 300; it peaks where $e^u(u-1) = M-1$. "
+        r"Its integral over time is $(M-1)^2 K h^2/(2\eta)$.",
         holds={"tokens": (21, 300)},
         judge=judge_form,
         evidence="flow",

@@ -308,10 +308,11 @@ CLAIMS = (
         id="snap.bounds",
         talks=("training:snap-theorem-3-bounds",),
         title="The leading token's logit lies between two bounds (reduced ODE)",
-        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another, "
-        r"the logit of a class's most frequent distinct token lies between $f(0)^2 B_n$ and $B_n$ at all recorded times, where "
-        r"$B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the accumulated pressure on class $n$ and $f$ the token's share of normalised "
-        "attention; at first it is at the lower bound, to 1%, in every class of every run.",
+        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another "
+        "(together at most as frequent as a class's distinct tokens), the logit of a class's most frequent distinct token "
+        r"lies between $f(0)^2 B_n$ and $B_n$ at all recorded times, where $B_n = \rho\,\eta_Z\int\xi_n\,dt$ is the "
+        "accumulated pressure on class $n$ and $f$ the token's share of normalised attention; at first it is at the lower "
+        "bound, to 1%, in every class of every run.",
         quick=COMMONS,
         judge=judge_tight,
         bounds="derived: float64 rounding, and the change of f up to the first record",
@@ -328,9 +329,9 @@ CLAIMS = (
     reduced.claim(
         id="snap.monotone",
         title="The leading token gains without a break (reduced ODE)",
-        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another, "
-        "the logit of a class's most frequent distinct token and its share $f$ of the normalised attention rise between any two "
-        "records.",
+        statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another "
+        "(together at most as frequent as a class's distinct tokens), the logit of a class's most frequent distinct token and its "
+        "share $f$ of the normalised attention rise between any two records.",
         quick=COMMONS,
         judge=judge_monotone,
         decides={"any two records": ("share of increments of the dominant token's logit above 0", "descent instead of ascent")},

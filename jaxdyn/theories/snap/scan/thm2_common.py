@@ -148,12 +148,18 @@ CLAIMS = (
         talks=("training:snap-common-down",),
         title="Equally frequent common tokens lose attention (reduced ODE)",
         statement="In the reduced dynamics from zero, the attention logit of a common token falls between any two records if "
-        "it is the only one or if each common token is equally frequent in all classes.",
+        "it is the only one or one of two that are equally frequent in all classes and together at most as frequent as a "
+        "class's distinct tokens.",
         quick=jd.grid(Laws, per_query=[1.0, 2.0], second=[0.0, 0.2]),
+        holds={"common": (0.03, 0.8), "second": (0.0, 0.2)},
         judge=judge_down,
         decides={"any two records": ("share of increments below 0", "descent instead of ascent")},
         controls={
             "two unequal common tokens": {"unequal": 1.5},
+            "three and one times as frequent as the distinct ones": jd.Control(
+                {"common": 3.0, "second": 1.0, "eta_z": 1e6},
+                why="Two common tokens that drift apart are what changes; they do so where attention learns fast.",
+            ),
             "the two common tokens of the table": {"laws": "table"},
             "descent instead of ascent": jd.Control({"ascent": -1.0}, breaks="falls"),
         },

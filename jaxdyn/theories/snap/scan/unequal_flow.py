@@ -103,11 +103,12 @@ CLAIMS = (
     ).claim(
         id="snap.unequal_flow",
         title="A memory lets one of two unequal common tokens gain attention",
-        statement="In the network's gradient flow one of two common tokens that are unequally frequent in different classes "
-        r"can gain attention for some time, which Theorem 2(b) excludes for equal ones. With overlap $K\|E\| < .2$ ($K$ classes, "
-        r"$E = F^\top F - I$ for the normalised attention $F$ at the start) and $\eta_Y/\eta_Z$ of .1, .2, 3 or 10, the attention "
-        "logit of a common token rises between some two records exactly where it does so in the reduced dynamics of a decoder "
-        "that remembers past attention, in every class of every run; the dynamics without this memory misses it.",
+        statement="In the network's gradient flow of four classes one of two common tokens, of which one is $e^3$ times as "
+        "frequent as the other in the first class and as much rarer in the others, can gain attention for some time, which "
+        r"Theorem 2(b) excludes for equal ones. With overlap $K\|E\| < .2$ ($K$ classes, $E = F^\top F - I$ for the normalised "
+        r"attention $F$ at the start) and $\eta_Y/\eta_Z$ of .1, .2, 3 or 10, the attention logit of a common token rises "
+        "between some two records exactly where it does so in the reduced dynamics of a decoder that remembers past "
+        "attention, in every class of every run; the dynamics without this memory misses it.",
         tested=TESTED
         + r" The weights of the two tokens are multiplied by $e^{1.5}$ and divided by it in the first class, divided and "
         "multiplied in the others.",

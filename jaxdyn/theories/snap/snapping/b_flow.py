@@ -165,6 +165,7 @@ study = jd.Study(
     r"smallest $\eta_Y/\eta_Z$.",
 )
 RARE = {"odds": (0.005, 0.05)}  # of the common token's probability over the distinct one's
+SIZES = {"classes": (4, 4), "spare": (0, 108)}  # M of 13 to 121
 CROWD = {"a common token as probable as the distinct one": {"odds": 1.0}}
 
 memory = study.claim(
@@ -176,10 +177,10 @@ memory = study.claim(
     r"f_c(0)\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$, $M$ the size of the vocabulary, $f_c$ the common token's share of normalised "
     "attention, $u$ the decoder's clock and $D$ Dawson's function integrated: at all times, without a fit, within half of "
     r"$\varepsilon + M f_c^2$, relative. Late ($s > 5$) it grows by $\frac2q\varepsilon$ in $\ln u$ within 15%, not by Theorem "
-    r"4's $\frac2q$: where the $x$ of that law's $\frac1q\ln(1 + x)$ is above 10, the law is at least 1.9 times $B$. For $K$ "
-    r"well below $M$: $\varepsilon \le \frac14$.",
+    r"4's $\frac2q$: where the $x$ of that law's $\frac1q\ln(1 + x)$ is above 10, the law is at least 1.9 times $B$. For "
+    r"$\varepsilon \le \frac14$ and $M f_c^2 \le .3$.",
     judge=judge_memory,
-    holds=RARE,
+    holds={**RARE, **SIZES},
     controls={**CROWD, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
     rivals={"nothing moves": jd.off(NOTHING_MOVES), "Theorem 4's law": PRINTED},
 )
@@ -223,15 +224,15 @@ CLAIMS = (
         id="snap.frozen_flow",
         talks=("training:snap-snapping",),
         title="Attention freezes although it learns faster than the decoder",
-        statement="In the network's gradient flow of $K$ classes, with one rare common token (at most .05 times as frequent "
-        r"as a distinct one), one distinct token per class and $M$ tokens in the vocabulary, attention freezes after $2K\ln "
-        r"M/\eta_Y$ although it learns much faster than the decoder ($\eta_Y/\eta_Z$ of .002 or less): from then on $\|c(2t) - "
-        r"c(t)\|_1$, the movement of attention while time doubles, is at most .01, does not rise, and is within 15% that of "
-        "the law with the decoder's memory (`snap.B_memory`).",
+        statement="In the network's gradient flow of $K = 4$ classes, with one rare common token (at most .05 times as "
+        "frequent as a distinct one), one distinct token per class and $M$ of 13 to 121 tokens in the vocabulary, attention "
+        r"freezes after $2K\ln M/\eta_Y$ although it learns much faster than the decoder ($\eta_Y/\eta_Z$ of .002 or less): "
+        r"from then on $\|c(2t) - c(t)\|_1$, the movement of attention while time doubles, is at most .01, does not rise, and "
+        "is within 15% that of the law with the decoder's memory (`snap.B_memory`).",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         paper=GRID.replace(ratio=[1e-4, 1e-3, 2e-3]),
         judge=judge_frozen,
-        holds={**RARE, "ratio": (1e-4, 2e-3)},
+        holds={**RARE, **SIZES, "ratio": (1e-4, 2e-3)},
         controls={
             **CROWD,
             "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,
@@ -242,14 +243,15 @@ CLAIMS = (
     study.claim(
         id="snap.lr_late_flow",
         title="A faster decoder first speeds attention up, then holds it back, too",
-        statement="In the network's gradient flow of $K$ classes, with one rare common token (at most .05 times as frequent "
-        r"as a distinct one), one distinct token per class and $M$ tokens in the vocabulary, at fixed $\eta_Z$, twice the "
-        r"decoder's rate $\eta_Y$ makes the distinct token's logit $B$ smaller, by 2% or more, after $2K\ln M/\eta_Y$ (of the "
-        r"smaller $\eta_Y$), by what the law with the decoder's memory (`snap.B_memory`) says within 15%; until two e-folds "
-        r"before $K\ln M/\eta_Y$ it makes $B$ larger, again as this law does within 10%.",
+        statement="In the network's gradient flow of $K = 4$ classes, with one rare common token (at most .05 times as "
+        "frequent as a distinct one), one distinct token per class and $M$ of 13 to 121 tokens in the vocabulary, at fixed "
+        r"$\eta_Z$, twice the decoder's rate ($\eta_Y/\eta_Z$ of .002 instead of .001) makes the distinct token's logit $B$ "
+        r"smaller, by 2% or more, after $2K\ln M/\eta_Y$ (of the smaller $\eta_Y$), by what the law with the decoder's memory "
+        r"(`snap.B_memory`) says within 15%; until two e-folds before $K\ln M/\eta_Y$ it makes $B$ larger, again as this law "
+        "does within 10%.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         judge=judge_effect,
-        holds=RARE,
+        holds={**RARE, **SIZES},
         decides={"first": ("sign of the effect on B early in training, agreement", "a decoder trained from the start")},
         controls={
             "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,

@@ -211,12 +211,13 @@ memory = study.claim(
     statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
     r"f_n\,du$ ($f_n$ the normalised attention of class $n$, $u$ the decoder's clock, $M$ the size of the vocabulary). With it "
     "the reduced dynamics gives the attention logits of the network's gradient flow within 1%, relative, at all recorded "
-    "times, where classes hardly overlap ($M f_c^2 < .05$ for the normalised attention $f_c$ on their one common token at the "
-    "start).",
+    "times, where classes hardly overlap (one common token, at most .03 times as frequent as a typical distinct one, and $M "
+    "f_c^2 < .05$ for the normalised attention $f_c$ on it at the start).",
     source=f"derived; {study.source}",
     form="memory",
     judge=judge_memory,
     assumes=UNCROWDED,
+    holds={"common": (0.003, 0.03)},
     controls={"much overlap": {"crowd": 50.0}, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
     rivals={"nothing moves": jd.off(NOTHING_MOVES), "the attention of the moment": jd.swap(predicted_z="instant")},
 )
@@ -252,12 +253,12 @@ CLAIMS = (
     study.claim(
         id="snap.memory_lag",
         title="What the decoder's memory takes from the attention has a closed form",
-        statement="In the network's gradient flow, where classes hardly overlap ($M f_c^2 < .05$, letters of `snap.memory`) "
-        "and the decoder learns more than 90 times as fast as the attention, the logits $z$ of the reduced dynamics without "
-        "memory are right within 5% while the decoder's clock $u$ is below 15, and what they miss grows with $u$: for $u$ "
-        "from 8 to 15 it is, with $M$ tokens in the vocabulary and normalised attention $f$, "
-        r"$-\frac16\frac{\eta_Z}{\eta_Y}\frac{M-1}{M}u^2 f_l^2(z_l - \sum_j f_j^2z_j)$ within 10% on average over times, "
-        r"queries and runs, and at $\eta_Y/\eta_Z = 1000$ its part along this law is the law's within 3%.",
+        statement="In the network's gradient flow, with two or more distinct tokens per class and one common token, .003 "
+        "times as frequent as a typical distinct one, and a decoder that learns 100 to 1000 times as fast as the attention, "
+        "the logits $z$ of the reduced dynamics without memory are right within 5% while the decoder's clock $u$ is below 15, "
+        "and what they miss grows with $u$: for $u$ from 8 to 15 it is, with $M$ tokens in the vocabulary and normalised "
+        r"attention $f$, $-\frac16\frac{\eta_Z}{\eta_Y}\frac{M-1}{M}u^2 f_l^2(z_l - \sum_j f_j^2z_j)$ within 10% on average "
+        r"over times, queries and runs, and at $\eta_Y/\eta_Z = 1000$ its part along this law is the law's within 3%.",
         source=f"derived; {study.source}",
         bounds=jd.tuned(on="11000000:11000008", confirmed_on="31000000:31000008"),
         seeds=8,
@@ -268,6 +269,7 @@ CLAIMS = (
         form="instant",
         judge=judge_lag,
         assumes=(jd.above("rate_ratio", 90.0), jd.below("crowding", 0.05)),
+        holds={"common": (0.003, 0.003), "ratio": (100.0, 1000.0), "distinct": (2, 8)},
         controls={"attention that learns ten times faster than the decoder": {"ratio": 0.1}, "no memory": WITHOUT_MEMORY},
         rivals={"nothing is missing": jd.off(NO_LAG), "the same share of every logit": EQUAL_LAG, "nothing moves": NOTHING_MOVES},
         plot=plot_lag,

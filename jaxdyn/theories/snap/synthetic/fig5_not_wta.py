@@ -169,11 +169,11 @@ CLAIMS = (
         id="snap.not_wta",
         talks=("training:snap-frequent",),
         title="Attention is shared, not taken by the most frequent token",
-        statement=r"Attention trained by SGD with momentum from a zero start, at $\eta_Z = 1$ and $\eta_Y/\eta_Z$ from 1 to "
-        "10, is not winner-take-all: on average over runs, the number of a class's own tokens that share it, "
-        r"$e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l \propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ "
-        "from the ratio of the first and the last token's attention, and in every run attention is in the order of the "
-        "frequencies $P_l$.",
+        statement="Attention trained for 100 steps by SGD with momentum from a zero start on the two classes of Figure 5, at "
+        r"$\eta_Z = 1$ and $\eta_Y/\eta_Z$ from 1 to 10, is not winner-take-all: on average over runs, the number of a class's "
+        r"own tokens that share it, $e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l \propto P_l\,(1 - \kappa "
+        r"P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention, and in every run attention "
+        "is in the order of the frequencies $P_l$.",
         source="arXiv:2305.16380, abstract and Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_not_wta,
@@ -189,10 +189,10 @@ CLAIMS = (
     study.claim(
         id="snap.not_wta_shape",
         title="How well Theorem 3 gives attention token by token",
-        statement=r"How far, token by token, is trained attention from Theorem 3's $c_l \propto P_l\,(1 - \kappa "
-        r"P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention? The reading is the distance "
-        "that is left (sum of absolute differences), over the distance from the start, averaged over runs, at each "
-        r"$\eta_Y/\eta_Z$.",
+        statement=r"How far, token by token, is attention from Theorem 3's $c_l \propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with "
+        r"$\kappa$ from the ratio of the first and the last token's attention, after 100 steps of SGD with momentum in the "
+        "setting of Figure 5? The reading is the distance that is left (sum of absolute differences), over the distance from "
+        r"the start, averaged over runs, at each $\eta_Y/\eta_Z$.",
         source="arXiv:2305.16380, Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_shape,

@@ -104,9 +104,10 @@ CLAIMS = (
     ).claim(
         id="snap.invariants_sgd",
         title="SGD on sampled sequences conserves row sums",
-        statement="Gradient descent with momentum on sampled sequences of finite length conserves the sum of every row of the "
-        "decoder $Y$ and of the attention logits $Z$: in single precision they change by at most $10^{-5}$ of the movement, "
-        "summed over its entries, of the row that moves most.",
+        statement=r"In 100 steps at $\eta_Z$ of .5 to 3 and $\eta_Y/\eta_Z$ of 1 to 10 gradient descent with momentum on "
+        "sampled sequences of finite length conserves the sum of every row of the decoder $Y$ and of the attention logits "
+        "$Z$: in single precision they change by at most $10^{-5}$ of the movement, summed over its entries, of the row that "
+        "moves most.",
         tested="{num_last} queries with {num_next_per_last} classes each, {common} common and {distinct} distinct tokens per "
         "class; {steps} steps of SGD with momentum {momentum} on batches of {batch} sequences of {length} tokens from a "
         r"random start, in float32, $\eta_Z$ of {lr}, $\eta_Y/\eta_Z$ of {ratio}; {seeds} seeds.",

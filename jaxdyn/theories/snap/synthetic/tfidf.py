@@ -230,11 +230,12 @@ CLAIMS = (
         id="snap.tf_idf",
         talks=("training:snap-tf-idf",),
         title="Attention's gain, not yet attention, ranks tokens by TF-IDF",
-        statement=r"What training adds to the attention $c_l$ of a class, $\ln(c_l/P_l)$, in 100 steps of SGD with momentum at "
-        r"$\eta_Z$ from .1 to 1 and $\eta_Y/\eta_Z$ from 1 to 10, ranks its tokens by tf-idf, the product of their frequency "
-        "$P_l$ in the class and the logarithm of the inverse share of classes that show them: Spearman's correlation is at "
-        "least .6 on average over classes and runs, by .03 above that with idf alone and by .15 above that with tf alone. "
-        "Attention itself then still follows tf: its correlation with tf is by .3 above that with tf-idf.",
+        statement=r"What training adds to the attention $c_l$ of a class, $\ln(c_l/P_l)$, in 100 steps of SGD with momentum on "
+        r"six classes of some 26 tokens each, at $\eta_Z$ from .1 to 1 and $\eta_Y/\eta_Z$ from 1 to 10, ranks its tokens by "
+        "tf-idf, the product of their frequency $P_l$ in the class and the logarithm of the inverse share of classes that "
+        "show them: Spearman's correlation is at least .6 on average over classes and runs, by .03 above that with idf alone "
+        "and by .15 above that with tf alone. Attention itself then still follows tf: its correlation with tf is by .3 above "
+        "that with tf-idf.",
         judge=judge,
         evidence="network",
         bounds=jd.tuned(on="0:12", confirmed_on="98000000:98000012"),
@@ -266,12 +267,12 @@ CLAIMS = (
         id="snap.contextual_sparsity",
         talks=("short:snap-contextual-sparsity",),
         title="Attention is sparse in another way for each query",
-        statement=f"After 100 steps of SGD with momentum, at equal rates from 1 to 10 of decoder and attention, the {LEADING} "
-        "largest logits of attention belong to other tokens for each query: two queries' rows have less than 6% of them in common "
-        "on average, which is less than by chance. A query's row raises attention on the "
-        f"{LEADING} leading tokens of its class's contexts by at least .05 over that at the start; with the row of another query "
-        "less than 40% of this is left. Frequency still counts: on the same context the leading tokens with the own row and with "
-        "another's have between half and 90% in common.",
+        statement="After 100 steps of SGD with momentum on six classes of some 26 tokens each, at equal rates from 1 to 10 of "
+        f"decoder and attention, the {LEADING} largest logits of attention belong to other tokens for each query: two queries' "
+        "rows have less than 6% of them in common on average, which is less than by chance. A query's row raises attention on "
+        f"the {LEADING} leading tokens of its class's contexts by at least .05 over that at the start; with the row of another "
+        "query less than 40% of this is left. Frequency still counts: on the same context the leading tokens with the own row "
+        "and with another's have between half and 90% in common.",
         judge=judge_contextual,
         evidence="network",
         bounds=jd.tuned(on="0:24", confirmed_on="98000000:98000016"),
