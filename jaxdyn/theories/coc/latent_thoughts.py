@@ -164,9 +164,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
         title="Answers are lost when continuous thoughts are left out or replaced",
-        statement="Every network that Coconut has trained from scratch on paths of two or more steps, and that answers four fifths "
-        "right, loses at least 20% of all answers if its thoughts are left out or taken from another problem, and at least 10% if "
-        "they are replaced by noise of the same length.",
+        statement="Every decoder of two layers that Coconut has trained from scratch on paths of two or three steps, and that "
+        "answers four fifths right, loses at least 20% of all answers if its thoughts are left out or taken from another "
+        "problem, and at least 10% if they are replaced by noise of the same length.",
         talks=("practical:coc-figure-method",),
         judge=judge_ablation,
         controls={
@@ -196,8 +196,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.thoughts_inference",
         title="A network trained by Coconut needs a thought for each step of the path",
-        statement="Every network that Coconut has trained from scratch on paths of two or more steps, and that answers four fifths "
-        "right, needs as many thoughts at inference as the path has steps: with fewer it loses at least 30% of all answers.",
+        statement="Every decoder of two layers that Coconut has trained from scratch on paths of two or three steps, and that "
+        "answers four fifths right, needs as many thoughts at inference as the path has steps: with fewer it loses at least 30% "
+        "of all answers.",
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
         rivals={"the answer does not need thoughts": jd.off({with_only(j): 0.0 for j in (0, 1)})},
@@ -206,10 +207,10 @@ CLAIMS = (
     STUDY.claim(
         id="coc.edit",
         title="The answer follows an edit of the graph",
-        statement="If the graph is edited so that the other candidate is right, every network that Coconut has trained from "
-        "scratch, and that answered four fifths right before, gives the new answer on at least 70% of the graphs. There are two "
-        "edits: the edge into the target leads to the other "
-        "candidate instead, or the candidates exchange their parents.",
+        statement="If the graph is edited so that the other candidate is right, every decoder of two layers that Coconut has "
+        "trained from scratch on paths of two or three steps, and that answered four fifths right before, gives the new answer "
+        "on at least 70% of the graphs. There are two edits: the edge into the target leads to the other candidate instead, or "
+        "the candidates exchange their parents.",
         judge=judge_edit,
         controls={"right candidates exchanged": jd.swap(measured_edited=lambda ds: 1 - ds.measured_edited)},
         rivals={

@@ -113,11 +113,11 @@ FITTED = jd.Study(
     id="coc.prosqa_graphs",
     title="A pseudo-code fitted to ProsQA draws graphs with its statistics",
     statement="Grow graphs of 28 nodes, two of them roots. A new node draws a Poisson number of parents, 1.5 on average, in "
-    "proportion to 1 plus 1.5 times their depth: with probability .35 among descendants of the first root alone, with .45 among "
-    "those of the second alone, else among all nodes. Let the target be a deepest leaf below that root whose leaves are deeper, "
-    "and at least three steps away. Then graphs, with isolated nodes dropped, have the means of ProsQA's table, 23.0 nodes, 36.0 "
-    "edges, a shortest path of 3.8 steps, each to 2%, and 1.6 shortest paths, to 7%. (The numbers were fitted to the released "
-    "graphs.)",
+    "proportion to 1 plus 1.5 times their depth: with probability .35 among the first root and the nodes that descend from it "
+    "alone, with .45 likewise for the second root, else among all nodes. Let the target be a deepest leaf below that root whose "
+    "leaves are deeper, and at least three steps away. Then graphs, with isolated nodes dropped, have the means of ProsQA's "
+    "table, 23.0 nodes, 36.0 edges, a shortest path of 3.8 steps, each to 2%, and 1.6 shortest paths, to 7%. (The numbers were "
+    "fitted to the released graphs.)",
     talks=(
         "practical:coc-prosqa-nodes",
         "practical:coc-prosqa-edges",
@@ -145,9 +145,9 @@ CLAIMS = (
         printed="arXiv:2412.06769, appendix A.2: pseudo-code with thresholds .35 and .7, families with nodes of neither, and any "
         "leaf as target; talk practical, Performance in ProsQA: 23.0 nodes, 36.0 edges, shortest path 3.8, 1.6 shortest paths",
         statement="Grow graphs of 26 nodes, two of them roots. A new node draws a Poisson number of parents, 1.5 on average, in "
-        "proportion to 1 plus 1.5 times their depth: with probability .35 among nodes that do not descend from the second root, "
-        "with .35 among those that do not descend from the first, else among all nodes. Let the target be any leaf below node 0 "
-        "alone, at least three steps away. Then graphs, with isolated nodes dropped, have the means of ProsQA's table, 23.0 "
+        "proportion to 1 plus 1.5 times their depth: with probability .35 among all but the second root and its descendants, "
+        "with .35 among all but the first root and its descendants, else among all nodes. Let the target be any leaf below node "
+        "0 alone, at least three steps away. Then graphs, with isolated nodes dropped, have the means of ProsQA's table, 23.0 "
         "nodes, 36.0 edges, a shortest path of 3.8 steps, each to 2%, and 1.6 shortest paths, to 7%.",
     ),
 )

@@ -28,7 +28,7 @@ MAPS = (
             r"enough at $d = 23$, while with 64, which would hold any mixture of fours and all but the purest of sixes (44 to 66), "
             "a tenth of the frequencies come out wrong at large decays and a third at small ones. The other is a time: after 9900 "
             "epochs decays from 3e-5 on have done their work, 1e-5 has not at any width, so decay times epochs is about .3, where "
-            "more nodes neither help nor hurt. Within the corner the same product tells fours from sixes (`cogo.wd_order`)."
+            "more nodes neither help nor hurt. Within the corner some frequencies still go from six to four (`cogo.wd_order`)."
         ),
         cells=45,
         seeds=6,

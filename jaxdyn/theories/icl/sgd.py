@@ -252,12 +252,12 @@ CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
         title="SGD on fresh prompts follows the two equations of the gradient flow",
-        statement="When linear attention is trained by SGD on fresh prompts from a start in which only the corner $u$ of the "
-        "value matrix and the block $U$ of the key-query matrix differ from zero, with equal norms, $u$ and the strength "
-        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, follow the two equations of the gradient flow on average "
-        "over runs, within 10% at five times from $t = .3$ to 6. The root mean square of the entries that the equations leave "
-        r"at zero is below .02 at a step size of .005. Here $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} "
-        r"I$, where $\Lambda$ is the inputs' covariance and $N$ the number of examples per prompt.",
+        statement="When linear attention on three inputs is trained by SGD on 64 fresh prompts of $N = 20$ examples per step, "
+        "from a start in which only the corner $u$ of the value matrix and the positive semidefinite block $U$ of the key-query "
+        r"matrix differ from zero, both of norm .5, $u$ and the strength $\mathrm{tr}(\Gamma uU)/3$, extrapolated to small steps, "
+        "follow the two equations of the gradient flow on average over runs, within 10% at five times from $t = .3$ to 6. The "
+        r"root mean square of the entries that the equations leave at zero is below .02 at a step size of .005. Here $\Gamma = (1 "
+        r"+ \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} I$ with the inputs' covariance $\Lambda$.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 6$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
@@ -279,11 +279,12 @@ CLAIMS = (
     STUDY.claim(
         id="icl.test_length",
         title="The error of in-context regression on longer and shorter prompts",
-        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD on prompts of $N$ "
-        "examples from the start of `icl.sgd`, on new prompts of $M = 5$, 20 and 40 examples, extrapolated to small steps, is "
-        r"$\mathrm{tr}\Lambda - 2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + "
-        r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on average over runs, with the inputs' "
-        r"covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + \tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
+        statement="Let linear attention with merged keys and queries be trained by SGD as in `icl.sgd`, on prompts of $N = 20$ "
+        "examples, but to $t = 15$, and its weights be averaged over the second half of the time. Extrapolated to small steps, "
+        r"its mean squared error on new prompts of $M = 5$, 20 and 40 examples is $\mathrm{tr}\Lambda - "
+        r"2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + \mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on "
+        r"average over runs, with the inputs' covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + "
+        r"\tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
@@ -303,12 +304,13 @@ CLAIMS = (
     STUDY.claim(
         id="icl.cov_shift",
         title="The error of in-context regression on prompts of another law",
-        statement="The mean squared error of linear attention with merged keys and queries, trained by SGD from the start of "
-        "`icl.sgd`, on prompts of another law than that of training and of $M = 5$, 20 and 40 examples, extrapolated to small "
-        r"steps, is that of the predictor $\Gamma^{-1}$, where gradient flow ends, within 15% on average over runs, for each "
-        r"law and length: for inputs whose covariance has the eigenvalues of training's $\Lambda$ in reverse order, for tasks "
-        r"of covariance $\propto \Lambda$, and for labels with noise of variance 1. Here $\Gamma = (1 + \tfrac1N)\Lambda + "
-        r"\tfrac{\mathrm{tr}\Lambda}{N} I$ for $N$ examples per prompt.",
+        statement="Let linear attention with merged keys and queries be trained by SGD as in `icl.sgd`, on prompts of $N = 20$ "
+        "examples, but to $t = 15$, and its weights be averaged over the second half of the time. Extrapolated to small steps, "
+        "its mean squared error on prompts of another law and of $M = 5$, 20 and 40 examples is that of the predictor "
+        r"$\Gamma^{-1}$, where gradient flow ends, within 15% on average over runs, for each law and length: for inputs whose "
+        r"covariance has the eigenvalues of training's $\Lambda$ in reverse order, for tasks of covariance $\propto \Lambda$, and "
+        r"for noise of variance 1 on the labels of the examples, against the label without noise. Here $\Gamma = (1 + "
+        r"\tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} I$.",
         tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
         "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
         "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "

@@ -163,21 +163,21 @@ def test_nodes_spread_at_random_give_four_or_six_to_a_third_of_the_frequencies()
 
 
 def decaying(power):
-    """Made-up records of five runs at four decays; the share of order 4 grows with (decay / 5e-5)^power times epochs, up to .6."""
+    """Made-up records of five runs at four decays; the share of order 4 grows with (decay / 5e-5)^power times epochs, up to .48."""
     decay, epoch = np.array([5e-5, 1e-4, 2e-4, 5e-4]), np.arange(0, 10000, 100.0)
-    share = np.minimum(0.45 * (decay[:, None] / 5e-5) ** power * epoch / 9900, 0.6)
+    share = np.clip(1.8 * (decay[:, None] / 5e-5) ** power * epoch / 9900 - 0.3, 0, 0.48)
     fours = 11 * share[:, None] * (1 + 0.02 * np.random.default_rng(0).normal(size=(4, 5, 1)))
     ds = xr.Dataset({"curve_fours": (("decay", "seed", "epoch"), fours)}, {"decay": decay, "epoch": epoch, "seed": range(5)})
     one = ds.curve_fours.isel(epoch=0, drop=True) * 0
     return ds.assign(predicted_diagonal=one + 22, predicted_share=one + 0.65, measured_share=ds.curve_fours.isel(epoch=-1) / 11)
 
 
-def test_judge_of_decay_tells_decay_times_epochs_from_epochs():
-    assert passes(orders.judge_wd, decaying(1.0)), [str(c) for c in orders.judge_wd(decaying(1.0))]
-    assert not passes(orders.judge_wd, decaying(0.0))
+def test_judge_of_decay_tells_its_clock_from_decay_times_epochs_and_from_epochs():
+    assert passes(orders.judge_wd, decaying(0.7)), [str(c) for c in orders.judge_wd(decaying(0.7))]
+    assert not passes(orders.judge_wd, decaying(0.0)) and not passes(orders.judge_wd, decaying(1.0))
     (claim,) = (c for c in orders.CLAIMS if c.id == "cogo.wd_order")
     for rival in claim.rivals.values():
-        assert rejects(orders.judge_wd, decaying(1.0), rival)
+        assert rejects(orders.judge_wd, decaying(0.7), rival)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of decay are needed"):
         orders.judge_wd(decaying(1.0).isel(decay=[0, 1]))
 

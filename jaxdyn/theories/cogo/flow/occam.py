@@ -357,10 +357,11 @@ CLAIMS = (
         id="cogo.occam_wd",
         talks=("training:cogo-occam-norm",),
         title="Weight decay prunes a redundant solution to the simple one",
-        statement=r"Gradient descent at rate $\eta$ with weight decay $\lambda$ from $y * z'$, a solution of addition modulo $d = "
-        "5$ with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the factor "
-        r"$s$ with $6\frac{d-1}{d} s(1-s^3) = \lambda d \|z'\|^2$, once $\eta\lambda$ times the steps is 10 or more.",
-        holds={"decay": (1e-3, 1e-2), "lr": (0.5, 1.0)},
+        statement=r"Gradient descent at rate $\eta$ with weight decay $\lambda$ from $y * z'$ with a little noise, a solution of "
+        "addition modulo $d = 5$ with two nodes for each of $z' = z_{F6}$, of which one is .3 to .9 times as large as the other, "
+        r"ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the factor $s$ with $6\frac{d-1}{d} s(1-s^3) = "
+        r"\lambda d \|z'\|^2$, once $\eta\lambda$ times the steps is 10 or more.",
+        holds={"decay": (1e-3, 1e-2), "lr": (0.5, 1.0), "second": (0.3, 0.9)},
         judge=judge_prune,
         controls={
             "no weight decay": {"decay": 0.0},

@@ -256,11 +256,13 @@ DECOMPOSITION = STUDY.claim(
     id="cogo.loss_dec",
     talks=("training:cogo-loss", "training:cogo-sufficient"),
     title="The loss is a sum over frequencies of functions of sum potentials",
-    statement="On finite Abelian groups, for random weights, the loss over all pairs is, in the sum potentials $r$ and their "
-    r"sums $S_{p,m,k} = \sum_{k'} r_{p,k',m-k',k}$, $L = \frac1d \sum_{k \ne 0} \ell_k + 1 - \frac1d$ with $\ell_k = "
-    r"-2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p S_{p,0,k}|^2 + "
-    r"\sum_{m \ne 0} (|r_{m0k} + \frac12 S_{a,m,k}|^2 + |r_{0mk} + \frac12 S_{b,m,k}|^2)$; if a and b have zero "
-    "mean, the terms in which one of their indices is 0 drop out, as printed.",
+    statement="On finite Abelian groups of $d$ elements, for random weights of a network with quadratic activation, the mean "
+    r"over all pairs of the squared distance of the centred output, over $2d$, from the centred one-hot target is $L = \frac1d "
+    r"\sum_{k \ne 0} \ell_k + 1 - \frac1d$. In the sum potentials $r_{k_1k_2k} = \sum_j z_{ak_1j} z_{bk_2j} z_{ckj}$ and "
+    r"$r_{p,k_1,k_2,k} = \sum_j z_{pk_1j} z_{pk_2j} z_{ckj}$ of spectra $z$, and sums $S_{p,m,k} = \sum_{k'} r_{p,k',m-k',k}$ of "
+    r"these, $\ell_k = -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p S_{p,0,k}|^2 + "
+    r"\sum_{m \ne 0} (|r_{m0k} + \frac12 S_{a,m,k}|^2 + |r_{0mk} + \frac12 S_{b,m,k}|^2)$; if a and b have zero mean, the terms "
+    "in which one of their indices is 0 drop out, as printed.",
     source=f"{SECTION}, Theorem on the loss; terms with zero modes are ours",
     judge=judge_decomposition,
     controls=BREACHES,
@@ -294,9 +296,9 @@ CLAIMS = (
         id="cogo.loss_forms",
         talks=("training:cogo-setup",),
         title="Three forms of the loss are the same number",
-        statement=r"On finite Abelian groups, the loss summed over pairs, in $d^3$ potentials, and from Gram matrices of the "
-        r"weights are the same number for random weights; so is the last in the scale of the training runs, at the weights "
-        r"$w/(2d)^{1/3}$.",
+        statement="On finite Abelian groups of $d$ elements, the loss of a network with quadratic activation and random weights "
+        "$w$ is the same number as a mean over all pairs, in $d^3$ potentials, and from Gram matrices in the scale of the "
+        "training runs: at the weights $w/(2d)^{1/3}$, for the output itself in place of the output over $2d$.",
         source="derived",
         judge=judge_forms,
         controls=BREACHES,

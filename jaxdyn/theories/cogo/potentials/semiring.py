@@ -228,8 +228,9 @@ CLAIMS = (
             "training:cogo-composition",
         ),
         title="Sum potentials are ring homomorphisms",
-        statement=r"On finite Abelian groups, sum potentials are ring homomorphisms: $r(1) = 1$, $r(x+y) = r(x) + r(y)$, "
-        r"$r(x*y) = r(x)\,r(y)$. Their sums $\sum_{k'} r_{p,k',m-k',k}$ are additive.",
+        statement="On finite Abelian groups, sum potentials of networks without zero modes are ring homomorphisms for the "
+        r"operations of cogo.semiring: $r(1) = 1$, $r(x+y) = r(x) + r(y)$, $r(x*y) = r(x)\,r(y)$. Their sums $\sum_{k'} "
+        "r_{p,k',m-k',k}$ are additive.",
         judge=judge_rules,
         controls={"the potentials of another run": jd.rolled(measured_rules="seed", measured_sums="seed")},
         rivals={

@@ -187,10 +187,11 @@ CLAIMS = (
             "training:cogo-order-6",
         ),
         title="Six nodes at every pair of frequencies solve modular addition",
-        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, $z_{F6} = 6^{-1/3} \sum_k z_{syn} * z_\nu * y_k$ has zero loss and adds "
-        r"correctly, for random $\nu$ of modulus one and random phases at each of the $n = (d-1)/2$ pairs of "
-        r"frequencies; so does $z_{syn,\alpha\beta} * z_{\nu=i}$. Both have $q = 3(d-1)$ nodes and squared Fourier "
-        r"norm $6 \cdot 6^{1/3}\,n$.",
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$ and the partial solutions $z$ of cogo.partial, $z_{F6} = 6^{-1/3} \sum_k "
+        r"z_{syn} * z_\nu * y_k$ has zero loss and adds correctly, for random $\nu$ of modulus one and nodes $y_k$ of random "
+        r"phases with $abc = 1$ at each of the $n = (d-1)/2$ pairs of frequencies; so does the sum with $z_{syn,\alpha\beta} * "
+        r"z_{\nu=i}$, for random $\alpha$ and $\beta$ of modulus one. Both have $q = 3(d-1)$ nodes and squared Fourier norm $6 "
+        r"\cdot 6^{1/3}\,n$.",
         judge=judge_six,
         decides={"every pair": ("number of nodes", "zero loss takes memorising")},
         controls={
@@ -202,11 +203,12 @@ CLAIMS = (
         id="cogo.zF46",
         talks=("training:cogo-order-4",),
         title="One block of six nodes carries the bias of blocks of four",
-        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of "
-        "order 4 at the other frequencies, has zero loss with $q = 2d$ nodes and adds correctly; so does the solution in "
-        "which two blocks of order 6 share the bias, with two nodes more. With $n_6 = 1$ or 2 of them and $n = (d-1)/2$ the "
-        r"squared Fourier norm is $6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$. With one block "
-        r"of order 6 that does not carry the bias $L = (4/d)\,(n - 1)$.",
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, $z_{F4/6}$, one block of order 6 as in cogo.zF6 that carries, by a "
+        r"constant in layer c of its nodes, the bias of blocks of order 4, $4^{-1/3} z_{\nu=i} * z_\xi * y_k$, at the other "
+        "frequencies $k$, has zero loss with $q = 2d$ nodes and adds correctly; so does the solution in which two blocks of "
+        "order 6 share the bias, with two nodes more. With $n_6 = 1$ or 2 of them and $n = (d-1)/2$ the squared Fourier norm is "
+        r"$6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$. With one block of order 6 that does not "
+        r"carry the bias $L = (4/d)\,(n - 1)$.",
         judge=judge_mixed,
         controls={
             "bias removed": replaced("F4/6", "F4/6 without bias"),
@@ -217,9 +219,9 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.zF4_naive",
         title="Four nodes at every pair of frequencies solve modular addition",
-        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, blocks of order 4, $z_{\nu=i} * z_\xi * y_k$ of partial solutions $z$ "
-        "and nodes $y_k$ of frequency $k$, at all frequencies are a solution of zero loss, since each of them solves "
-        "its own pair of frequencies up to a mean.",
+        statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$, blocks of order 4, $4^{-1/3} z_{\nu=i} * z_\xi * y_k$ of partial "
+        "solutions $z$ and nodes $y_k$ of frequency $k$, at all frequencies are a solution of zero loss, since each of them "
+        "solves its own pair of frequencies up to a mean.",
         source="nobody's; the composed solution of arXiv:2410.01779 has a block of order 6 as well",
         form="naive",
         counterpart="derived",
