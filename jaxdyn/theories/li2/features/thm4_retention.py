@@ -343,9 +343,9 @@ STUDY = jd.Study(
     evidence="reduced",
     tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs for {steps} steps of "
     "{step} of its norm: {subsets} sets per run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than "
-    f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo "
-    "primes for M; for d groups of like order with irreps of several degrees, where the threshold is on what exceeds a random "
-    "node's share in the irrep.",
+    f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Starts: {{starts}}, a "
+    "number for residues modulo it, for M; for d groups of like order with the irrep's degree after the slash, where the threshold "
+    "is on what exceeds a random node's share in the irrep. Whitened by infinitely many features, with ridge {{ridge}} for each.",
 )
 
 CLAIMS = (
