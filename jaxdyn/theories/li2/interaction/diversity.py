@@ -154,6 +154,7 @@ CLAIMS = (
         id="li2.lr_boundary",
         talks=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
+        # in 8,000 epochs networks at the smallest rate generalise, too
         statement="At 1.1 of the critical share of pairs, which learning rates lead in 2,000 epochs (10,000 at paper scale) to "
         r"networks with $\sigma = x^2$ that generalise, and what is the energy of their nodes? The paper has small rates "
         "generalise, and large ones end in solutions of higher energy that do not. Measured: the shares of networks that "
