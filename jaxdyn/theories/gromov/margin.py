@@ -55,10 +55,10 @@ CLAIMS = (
         bounds=jd.tuned(on="0:192", confirmed_on="31000000:31000192"),
         seeds=192,
         statement=rf"In the {NETWORK}, let $u_j = 1 - \cos\theta_j d$ for the node $j$. "
-        r"Over all pairs of operands, the margin of the right class over the class $d$ further has the mean $\frac12\sum_j "
-        r"u_j$ at each draw of the phases and, averaged over random phases, the variance $\sum_j(\frac{15}8u_j + "
-        r"\frac18u_j^2)$. The latter, averaged over networks and moduli (weighted by their size), is met within 5% at every width "
-        r"and within 2.5% on average over widths.",
+        r"Over all pairs of operands, the margin of the right class over the class $d$ further has the mean $\frac12\sum_j u_j$ "
+        r"at each draw of the phases and, averaged over random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. The "
+        "latter, averaged over networks, $d$ = 1 to 5 and moduli (weighted by their size), is met within 5% at every width from 8 "
+        "to 160 nodes and within 2.5% on average over widths.",
         judge=judge,
         controls=FREE,
         rivals={"all nodes fluctuate together": alike, "squares of single operands do not fluctuate": crossed},

@@ -147,12 +147,12 @@ CLAIMS = (
     jd.Claim(
         id="margin.factored",
         title="Keys and queries apart turn to the matrix of least nuclear norm",
-        statement="Where keys K and queries Q are trained apart by normalised gradient descent from Gaussian entries of size "
-        r"0.01 to 1 and select the optimal token of every sequence, the direction of $W = KQ^\top$ turns to that of least "
-        r"nuclear norm, $\arg\min \|W\|_*$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ with the letters of "
-        "`margin.matrix`: after 10,240 steps of length 0.1 the cosine is above 0.96 on average over runs, and in more than 60% "
-        "of the runs larger than that with the solution of least Frobenius norm; 1 - cosine at least halves after the first "
-        "1,280 steps (geometric mean over runs).",
+        statement="Where keys K and queries Q are trained apart by normalised gradient descent from Gaussian entries of size 0.01 "
+        "to 1, and select the optimal token of each of four sequences of five Gaussian tokens in six dimensions, the direction of "
+        r"$W = KQ^\top$ turns to that of least nuclear norm, $\arg\min \|W\|_*$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W "
+        r"z_i \ge 1$ with the letters of `margin.matrix`: after 10,240 steps of length 0.1 the cosine is above 0.96 on average "
+        "over runs, and in more than 60% of the runs larger than that with the solution of least Frobenius norm; 1 - cosine at "
+        "least halves after the first 1,280 steps (geometric mean over runs).",
         tested="{records} times {every} steps of normalised gradient descent, of length {lr}, on both factors of {inputs} by "
         "{inputs} from Gaussian entries of size {size}, on the logistic loss of one softmax attention head; {sequences} "
         "sequences of {shown} Gaussian tokens in {inputs} dimensions, each with one optimal token of score 1 and the others of "

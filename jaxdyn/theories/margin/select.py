@@ -153,10 +153,10 @@ CLAIMS = (
         id="margin.vector",
         title="Attention turns to the support vector machine of its best tokens",
         statement="Let attention weights be the softmax of $X_i p$, with $X_i$ the tokens $x_{it}$ of a sequence, one of which, "
-        "the optimal one, has the highest score. Where normalised gradient descent on the logistic loss from $p = 0$ selects "
-        "the optimal token of every sequence and has taken p to a norm above 200, the direction of p has a cosine above 0.999 "
-        r"with that of $\arg\min \|p\|$ subject to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for the other tokens, if this "
-        "minimum is below 5.",
+        "the optimal one, has the highest score. Where normalised gradient descent by steps of length 0.1 from $p = 0$, on the "
+        "logistic loss of four sequences of five Gaussian tokens in six dimensions, selects the optimal token of every sequence "
+        r"and has taken p to a norm above 200, the direction of p has a cosine above 0.999 with that of $\arg\min \|p\|$ subject "
+        r"to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for the other tokens, if this minimum is below 5.",
         assumes=INSIDE,
         bounds=jd.tuned(on="0:16", confirmed_on="8000:8016"),
         controls=BREACHES,
@@ -165,10 +165,11 @@ CLAIMS = (
         id="margin.matrix",
         title="A full attention matrix turns to the least norm that separates tokens",
         statement="Let attention weights be the softmax of $X_i W z_i$, with $X_i$ the tokens $x_{it}$ of a sequence, one of "
-        "which, the optimal one, has the highest score, and $z_i$ its query. Where normalised gradient descent on the logistic "
-        "loss from $W = 0$ selects the optimal token of every sequence and has taken W to a Frobenius norm above 200, the "
-        r"direction of W has a cosine above 0.999 with that of $\arg\min \|W\|_F$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top "
-        r"W z_i \ge 1$ for the other tokens, if this minimum is below 5.",
+        "which, the optimal one, has the highest score, and $z_i$ its query. Where normalised gradient descent by steps of length "
+        "0.1 from $W = 0$, on the logistic loss of four sequences of five Gaussian tokens in six dimensions, selects the optimal "
+        "token of every sequence and has taken W to a Frobenius norm above 200, the direction of W has a cosine above 0.999 with "
+        r"that of $\arg\min \|W\|_F$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ for the other tokens, if this "
+        "minimum is below 5.",
         decides={
             "least": ("cosine with the direction of the largest margin", "the mean difference between optimal and other tokens")
         },

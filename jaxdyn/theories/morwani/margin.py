@@ -147,13 +147,13 @@ CLAIMS = (
         id="morwani.margin",
         title="Training ends at the largest margin, with frequencies used alike",
         bounds=jd.tuned(on="0:16", confirmed_on="70000001:70000017"),
-        statement="Two-layer networks with quadratic activation and at least $4(p-1)$ nodes, trained by Adam for 6,000 steps "
-        "from Gaussian weights of size 0.3 on all sums modulo a prime $p$ with a penalty of 0.0001 to 0.001 (at paper scale "
-        r"40,000 steps, 0.00001) on the sum of the cubes of their nodes' norms $\|\theta\|_{2,3}^3$, end on average with at "
-        r"least 99.9% of the largest margin over that sum, $\sqrt{2/27}\,/\,(\sqrt p\,(p-1))$, and no run exceeds it by more "
-        "than rounding. They use the $(p-1)/2$ frequencies alike: the largest difference between a frequency's share of the "
-        "cubes and the equal share is on average at most .1% of the latter, and at least 99.9% of the nodes' power, weighted "
-        "with the cubes, is at one frequency per node.",
+        statement="Two-layer networks with quadratic activation and 64 nodes, trained by Adam for 6,000 steps from Gaussian "
+        "weights of size 0.3 on all sums modulo a prime $p$ from 5 to 13 with a penalty of 0.0001 to 0.001 (at paper scale 256 "
+        r"nodes, 40,000 steps, $p = 23$, 0.00001) on the sum of the cubes of their nodes' norms $\|\theta\|_{2,3}^3$, end on "
+        r"average with at least 99.9% of the largest margin over that sum, $\sqrt{2/27}\,/\,(\sqrt p\,(p-1))$, and no run exceeds "
+        "it by more than rounding. They use the $(p-1)/2$ frequencies alike: the largest difference between a frequency's share "
+        "of the cubes and the equal share is on average at most .1% of the latter, and at least 99.9% of the nodes' power, "
+        "weighted with the cubes, is at one frequency per node.",
         holds={"modulus": (5, 13), "weight": (1e-4, 1e-3)},
         decides={"largest": ("margin / largest", "weight decay")},
         judge=judge,

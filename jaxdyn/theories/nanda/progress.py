@@ -300,12 +300,12 @@ CLAIMS = (
         talks=("training:cogo-fourier-basis",),
         title="A transformer that groks modular addition uses a few frequencies",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4005"),
-        statement=r"A one-layer transformer that has learned addition modulo 43 or 53 from half of the pairs, with weight decay "
-        r"and to a test accuracy of 99%, computes it with a few key frequencies $w_k$, at most a quarter of all, the fewest with "
-        r"99.9% of the squared amplitudes of $\cos(w_k(a + b - c))$ in its logits of $c$: in every such run, with no other part of "
-        r"the sum $a + b$ in its logits the test loss is at most a "
-        "tenth of chance; without the key frequencies the training loss is at least chance; and the Gini coefficient of the "
-        "Fourier norms of its embedding has more than doubled.",
+        statement="A one-layer transformer of width 32 that has learned addition modulo 43 or 53 from half of the pairs, with a "
+        "weight decay of 2 and to a test accuracy of 99%, computes it with a few key frequencies $w_k$, at most a quarter of all, "
+        r"the fewest with 99.9% of the squared amplitudes of $\cos(w_k(a + b - c))$ in its logits of $c$: in every such run, with "
+        "no other part of the sum $a + b$ in its logits the test loss is at most a tenth of chance; without the key frequencies "
+        "the training loss is at least chance; and the Gini coefficient of the Fourier norms of its embedding has more than "
+        "doubled.",
         judge=judge_progress,
         controls=NO_DECAY | RENAMED,
         rivals={

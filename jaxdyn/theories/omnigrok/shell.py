@@ -50,12 +50,13 @@ CLAIMS = (
         id="omnigrok.shell",
         title="Networks generalise on a shell of weight norms",
         bounds=jd.tuned(on="0:12", confirmed_on="4000:4012"),
-        statement="Tanh networks with two hidden layers that learn a random teacher of their shape, trained with their weights "
-        "held on a sphere, generalise best on a shell of norms: their test loss (at least 0.5% of the targets' variance is "
-        "counted) is at least three times as high at 0.3 and at 2 times the standard norm as at the best norm between. A "
-        "student with weight decay that starts at twice the standard norm generalises when its norm has fallen to the outer "
-        "edge of that shell, where the test loss is 5% of the variance: within 15% for each decay (mean over seeds), and for "
-        "every student with the smallest decay at 0.8 to 1.25 times its norm.",
+        statement="Tanh networks with two hidden layers of 32 nodes that learn 60 samples of a random teacher of their shape (100 "
+        "nodes and samples at paper scale), trained with their weights held on a sphere, generalise best on a shell of norms: "
+        "their test loss (at least 0.5% of the targets' variance is counted) is at least three times as high at 0.3 and at 2 "
+        "times the standard norm as at the best norm between. A student with a weight decay from .25 to .0625 (.03125 at paper "
+        "scale) that starts at twice the standard norm generalises when its norm has fallen to the outer edge of that shell, "
+        "where the test loss is 5% of the variance: within 15% for each decay (mean over seeds), and for every student with the "
+        "smallest decay at 0.8 to 1.25 times its norm.",
         decides={"best": ("test loss at either end / least test loss", "training loss for test loss")},
         judge=judge,
         controls={

@@ -137,8 +137,8 @@ CLAIMS = (
         id="power.percent",
         title="How much longer generalisation takes with one percent fewer pairs",
         expected="measured",
-        statement="How many more epochs does a network with quadratic activation need to generalise for each percent of all "
-        "pairs that it is trained on less, between the two smallest shares? The reading is the mean over runs for each group.",
+        statement="How many more epochs does a network with quadratic activation need to generalise for each percent of all pairs "
+        "that it is trained on less, between 1.2 and 1.1 of the critical share? The reading is the mean over runs for each group.",
         judge=judge_percent,
         recorded={
             GROWTH.format("cyclic"): (0.0657, 0.09026, 0.115),

@@ -181,10 +181,10 @@ CLAIMS = (
         talks=("grokking:li2-figure-grokking",),
         title="Transformers generalise long after fitting, later with fewer pairs",
         bounds=jd.tuned(on="8000:8010", confirmed_on="51000000:51000015"),
-        statement="Transformers trained by AdamW with weight decay of .5 to 1 on part of the table of sums modulo 31 need, "
-        "for an accuracy of .95 on the other pairs, at least 3 times the steps that they need on their own pairs, at the "
-        "smaller of two shares (geometric mean over runs), and the steps that the other pairs need grow on average at least "
-        "like the inverse 1.1th power of the share.",
+        statement="Two-layer transformers of width 32, trained by AdamW at a rate of .003 with weight decay of .5 to 1 on .45 or "
+        ".8 of the table of sums modulo 31 need, for an accuracy of .95 on the other pairs, at least 3 times the steps that they "
+        "need on their own pairs, at the smaller share (geometric mean over runs), and the steps that the other pairs need grow "
+        "on average at least like the inverse 1.1th power of the share.",
         tested="Decoders with {layers} layers of width {width} and {heads} heads; AdamW at rate {lr} with weight decay "
         "{decay}, batches of {batch} pairs, {steps} steps, trained on {share} of all pairs. Networks that do not get there "
         "count with all steps; {seeds} seeds.",

@@ -342,9 +342,9 @@ CLAIMS = (
         id="li2.real_sym_limit",
         title="With real weights and v = u an element is confused with its inverse",
         statement=r"A construction for all pairs and $\sigma = x^2$: with real weights, enough random pairs of nodes $[u; \pm Pv]$ "
-        "in each irrep, with v = u (P inverts the group element), fit one half of the target of each element h and one half of "
-        r"that of its inverse exactly, and no more: of the squared targets $N / 2(M - 1)$ is left, N being the number of the M "
-        r"elements with $h^2 \neq e$.",
+        "in each irrep but the trivial one, with v = u (P inverts the group element), fit one half of the target of each element h "
+        r"and one half of that of its inverse exactly, and no more: of the squared targets, less their mean, $N / 2(M - 1)$ is "
+        r"left, N being the number of the M elements with $h^2 \neq e$.",
         judge=judge_tied,
         decides={"exactly": ("squared distance from the symmetric half, over its square", "v free")},
         controls={"v free": jd.Control(untied, breaks="v = u"), "one pair fewer": jd.Control({"missing": 1.0}, breaks="exactly")},

@@ -343,9 +343,9 @@ STUDY = jd.Study(
     evidence="reduced",
     tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs for {steps} steps of "
     "{step} of its norm: {subsets} sets per run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than "
-    f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo "
-    "primes for M; for d groups of like order with irreps of several degrees, where the threshold is on what exceeds a random "
-    "node's share in the irrep.",
+    f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Starts: {{starts}}, a "
+    "number for residues modulo it, for M; for d groups of like order with the irrep's degree after the slash, where the threshold "
+    "is on what exceeds a random node's share in the irrep. Whitened by infinitely many features, with ridge {{ridge}} for each.",
 )
 
 CLAIMS = (
@@ -398,7 +398,8 @@ CLAIMS = (
         title="How many more pairs keep a feature with a higher probability",
         statement=r"By Theorem 4 a number of random pairs of the order of $\ln(M/\delta)$ is enough to keep a maximum of a node's "
         rf"energy with probability $1 - \delta$. How many more are needed for {KEPT:g} than for 1/2, over the theorem's ratio "
-        r"$\ln(M/\delta) / \ln(2M)$, as a geometric mean over cyclic groups? Below 1 that ratio is more than enough.",
+        r"$\ln(M/\delta) / \ln(2M)$, as a geometric mean over cyclic groups, for the three energies of `li2.thm4`? Below 1 that "
+        "ratio is more than enough.",
         judge=judge_surer,
         expected="measured",
         rivals={
@@ -419,10 +420,10 @@ CLAIMS = (
         id="li2.whitened",
         title="How many pairs keep a feature under the whitened energy",
         statement=r"Measured in the reduced dynamics of one node, under the energy $\frac12 \|\tilde Y^\top (\tilde F \tilde "
-        r"F^\top + \eta)^{-1} \sigma(Xw)\|^2$ of a node with weights $w$, for inputs $X$, targets $\tilde Y$, ridge "
-        r"$\eta$ and frozen random features $\tilde F$ with $\sigma = x^2$: is a maximum kept from $n = c_{50} M \ln "
-        "M$ random pairs with one $c_{50}$ for all orders M of the group, so that the share $p_{50}$ of pairs falls "
-        r"with the first power of $\ln M / M$, whatever the threshold at which the maximum counts as kept?",
+        r"F^\top + \eta)^{-1} \sigma(Xw)\|^2$ of a node with weights $w$, for inputs $X$, targets $\tilde Y$, ridge $\eta$ and "
+        r"infinitely many frozen random features $\tilde F$ with $\sigma = x^2$: is a maximum kept from $n = c_{50} M \ln M$ "
+        "random pairs with one $c_{50}$ for all orders M of the group, so that the share $p_{50}$ of pairs falls with the first "
+        r"power of $\ln M / M$, whatever the threshold at which the maximum counts as kept?",
         judge=judge_whitened,
         expected="measured",
         rivals={

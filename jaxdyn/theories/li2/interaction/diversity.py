@@ -154,15 +154,17 @@ CLAIMS = (
         id="li2.lr_boundary",
         talks=("grokking:li2-boundary-rate",),
         title="Which learning rates generalise near the critical share",
-        statement=r"At 1.1 of the critical share of pairs, which learning rates lead to networks with $\sigma = x^2$ that "
-        "generalise, and what is the energy of their nodes? The paper has small rates generalise, and large ones end in "
-        "solutions of higher energy that do not. Measured: the shares of networks that generalise at the smallest rate, "
-        "between, and at the largest, and the energy of nodes at the largest rate over that between.",
+        # in 8,000 epochs networks at the smallest rate generalise, too
+        statement="At 1.1 of the critical share of pairs, which learning rates lead in 2,000 epochs (10,000 at paper scale) to "
+        r"networks with $\sigma = x^2$ that generalise, and what is the energy of their nodes? The paper has small rates "
+        "generalise, and large ones end in solutions of higher energy that do not. Measured: the shares of networks that "
+        "generalise at the smallest rate, between, and at the largest, and the energy of nodes at the largest rate over that "
+        "between.",
         judge=judge_boundary,
         expected="measured",
         rivals={
             "nothing but the training pairs is learned at any rate": jd.off({SMALLEST: 0.0, BETWEEN: 0.0, LARGEST: 0.0}),
-            "small rates generalise, too": {SMALLEST: 1.0},
+            "the smallest rate generalises in these epochs, too": {SMALLEST: 1.0},
             "the rate does not change the nodes' energy": {ENERGY: 0.0},
         },
         recorded={

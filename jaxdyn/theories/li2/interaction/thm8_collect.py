@@ -203,9 +203,9 @@ CLAIMS = (
     STUDY.claim(
         id="li2.lemma8",
         title="The feature that leads at the start wins",
-        statement=r"In the reduced dynamics $\dot\alpha_l = \mu_l \alpha_l^2$ of a node's feature strengths (equation 10), in "
-        r"the unit ball and then on the sphere, the feature with the largest $\mu_l \alpha_l(0)$ wins from each start with "
-        r"$\alpha(0) > 0$, and the others vanish.",
+        statement=r"In the reduced dynamics $\dot\alpha_l = \mu_l \alpha_l^2$, $\mu_l > 0$, of a node's feature strengths "
+        r"(equation 10), in the unit ball and then on the sphere, the feature with the largest $\mu_l \alpha_l(0)$ wins from each "
+        r"start with $\alpha(0) > 0$, and the others vanish.",
         source="arXiv:2509.21519, Lemma 8",
         judge=judge_leader,
         evidence="reduced",
