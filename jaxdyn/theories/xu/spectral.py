@@ -252,9 +252,9 @@ CLAIMS = (
         statement="In two-layer networks of 128 nodes with quadratic activation that learn addition modulo 23 from half of the "
         "pairs by Adam at rate .01 with weight decay .0005, the second singular value of the updates of the first layer in ten "
         "times 5 epochs exceeds three times the third before the test accuracy reaches .95: in most of the networks that "
-        "generalise, and on average at least 80 epochs before. Without weight decay most networks never show this gap. At the "
-        "published sizes this does not hold: there the gap is present from the first window on, with decay and without (study: "
-        "refuted).",
+        "generalise, and on average at least 80 epochs before. Without weight decay most networks never show this gap in 400 "
+        "epochs. At the published sizes this does not hold: there the gap is present from the first window on, with decay and "
+        "without (study: refuted).",
         decides={"never": (OFF, "updates with and without decay exchanged")},
         judge=judge,
         controls={
@@ -296,9 +296,9 @@ CLAIMS = (
         holds={"share": (0.8, 0.9)},
         statement="Two-layer networks of 128 nodes with quadratic activation that learn addition modulo 23 from 0.8 to 0.9 of the "
         "pairs by Adam at rate .01 with weight decay .0005 generalise before the second singular value of the updates of the "
-        "first layer in ten times 5 epochs exceeds three times the third: most show this gap, most of them later than a test "
-        "accuracy of .95, and on average at least 80 epochs later. They generalise without weight decay, too. At the published "
-        "sizes this does not hold: there the gap is present from the first window on (study: refuted).",
+        "first layer in ten times 5 epochs exceeds three times the third: most show this gap in 400 epochs, most later than a "
+        "test accuracy of .95, and on average at least 80 epochs later. They generalise without weight decay, too. At the "
+        "published sizes this does not hold: there the gap is present from the first window on (study: refuted).",
         judge=judge_late,
         controls={
             "half of the pairs": jd.Control({"share": 0.5}, every_seed=True),
@@ -317,11 +317,11 @@ CLAIMS = (
         tested="A two-layer network with ReLU and {hidden} nodes learns addition modulo {group} from a share {share} of the "
         "pairs by Adam at rate {lr}, {epochs} epochs, with weight decay {decay}; {seeds} seeds. An update is the change of "
         "the first layer in {every} epochs, a window has {window} updates.",
-        statement="Two-layer networks of 128 nodes with ReLU that learn addition modulo 23 from 0.8 of the pairs by Adam at "
-        "rate .01 with weight decay .0005 generalise without the gap of quadratic networks: in most of them the second singular "
-        "value of the updates of the first layer in ten times 5 epochs never exceeds three times the third, and the largest "
-        "ratio of the two is at most 1.7 on average. The study at the published sizes is inconclusive: networks with ReLU do "
-        "not generalise from the 40% of the pairs there.",
+        statement="Two-layer networks of 128 nodes with ReLU that learn addition modulo 23 from 0.8 of the pairs by Adam at rate "
+        ".01 with weight decay .0005 generalise without the gap of quadratic networks: in most of them the second singular value "
+        "of the updates of the first layer in ten times 5 epochs never exceeds three times the third in 400 epochs, and the "
+        "largest ratio of the two is at most 1.7 on average. The study at the published sizes is inconclusive: networks with ReLU "
+        "do not generalise from the 40% of the pairs there.",
         decides={"never": (SHARE_GAP, "the activation plays no part: the gap opens")},
         judge=judge_relu,
         controls={
