@@ -242,12 +242,12 @@ STUDY = jd.Study(
     "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
 )
 END = (
-    r"with $K$ classes of one size in at least $K - 1$ dimensions, whose loss is the mean cross-entropy of the logits $Wh_i$ plus "
-    r"$\frac\lambda2\bigl(\|W\|^2 + \sum_k \operatorname{mean}_{i \in k}\|h_i\|^2\bigr)$ with $\lambda < 1/K$, if features $h_i$ "
-    r"move as many times as fast as the classifier $W$ as there are features, the features of a class coincide, all pairs of "
-    r"centred class means have the cosine $-1/(K-1)$, classifier and class means, centred and over their norms, agree, the right "
-    r"logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the classifier have the squared "
-    r"length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
+    "with $K$ classes of one size in at least $K - 1$ dimensions, whose loss is the mean cross-entropy of the logits $Wh_i$ plus "
+    r"$\frac\lambda2\bigl(\|W\|^2 + \sum_k \operatorname{mean}_{i \in k}\|h_i\|^2\bigr)$ with $\lambda < 1/K$ between .005 and "
+    ".05, if features $h_i$ move as many times as fast as the classifier $W$ as there are features, the features of a class "
+    "coincide, all pairs of centred class means have the cosine $-1/(K-1)$, classifier and class means, centred and over their "
+    r"norms, agree, the right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the "
+    r"classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},

@@ -87,10 +87,10 @@ CLAIMS = (
     ).claim(
         id="joma.model_entropy",
         title="SmolLM2's attention has less than half of uniform entropy",
-        statement="On pieces of 256 tokens the attention of SmolLM2-135M-Instruct is sparse: its entropy is below half of that "
-        "of uniform attention on average, and below 95% in every layer and piece of text. It falls from the bottom layers to "
-        "the top ones (rank correlation with the layer of -.3 or less, in every piece), where that of the paper's five-layer "
-        "network rises.",
+        statement="On pieces of 256 tokens of the interpreter's manual the attention of SmolLM2-135M-Instruct is sparse: its "
+        "entropy is below half of that of uniform attention on average, and below 95% in every layer and piece of text. It falls "
+        "from the bottom layers to the top ones (rank correlation with the layer of -.3 or less, in every piece), where that of "
+        "the paper's five-layer network rises.",
         controls={"a random network: the same weights in random order": {"weights": "shuffled"}},
         rivals={
             "uniform attention": jd.off({MEAN: 1.0, LAYER: 1.0, UPWARDS: 0.0}),

@@ -24,4 +24,4 @@ def bounce_runs():
         drive=["critical", "linear"],
         eta=[0.02, 0.01, 0.005],
     )
-    return jd.sweep(fig4_bounce.trial, grid, 1)
+    return jd.sweep(fig4_bounce.trial, grid, 2)  # the same twice: an interval of a mean needs two

@@ -400,7 +400,7 @@ def test_numbers_of_the_figure(bounce_runs):
     ds = bounce_runs.sel(drive="critical", eta=0.02)
     assert upheld(fig4_bounce.judge_figure, ds.sel(logits="law"))
     assert not upheld(fig4_bounce.judge_figure, ds.sel(logits="softmax"))
-    softmax = ds.sel(logits="softmax")
+    softmax = ds.sel(logits="softmax").isel(seed=0)
     assert abs(float(softmax.lowest.item()) - 2.11) < 0.01 and abs(float(softmax["last"].item()) - 2.25) < 0.01
 
 

@@ -190,10 +190,10 @@ CLAIMS = (
         id="joma.text_dip",
         talks=("training:joma-figure-6",),
         title="Attention starts uniform and sharpens while a text is learned",
-        statement="In a language model of two layers that learns the interpreter's manual by 280 steps of Adam at the rate "
-        ".006, with ReLU MLPs, the entropy of each layer's attention starts within .15 nats of that of uniform causal "
-        r"attention, $\ln(n!)/n$ for windows of $n$ words, and falls by at least .2 nats in most runs; so it does if the words "
-        "are read in random order.",
+        statement="In a language model of two layers and width 64 that learns the interpreter's manual with 1000 words by 280 "
+        "steps of Adam at the rate .006, with ReLU MLPs, the entropy of each layer's attention starts within .15 nats of that of "
+        r"uniform causal attention, $\ln(n!)/n$ for windows of $n$ words, and falls by at least .2 nats in most runs; so it does "
+        "if the words are read in random order.",
         quick=STUDY.quick.replace(shuffled=[False, True]),
         paper=PAPER.replace(shuffled=[False, True]),
         judge=judge_dip,
@@ -214,10 +214,10 @@ CLAIMS = (
         quick=STUDY.quick.replace(activation=list(MLPS)),
         paper=PAPER.replace(activation=list(MLPS)),
         bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000012"),
-        statement="In a language model of two layers that learns the interpreter's manual by 280 steps of Adam at the rate "
-        ".006, the entropy of each layer's attention returns after its fall: with ReLU MLPs and with linear ones it ends at "
-        "least .2 nats above its minimum in most runs, so that the return does not need the MLPs' nonlinearity. The top layer "
-        "ends at least .1 nats above the bottom layer, mean over seeds.",
+        statement="In a language model of two layers and width 64 that learns the interpreter's manual with 1000 words by 280 "
+        "steps of Adam at the rate .006, the entropy of each layer's attention returns after its fall: with ReLU MLPs and with "
+        "linear ones it ends at least .2 nats above its minimum in most runs, so that the return does not need the MLPs' "
+        "nonlinearity. The top layer ends at least .1 nats above the bottom layer, mean over seeds.",
         judge=judge_return,
         controls={
             "the bottom layer in place of the top layer": EXCHANGED,
@@ -256,9 +256,9 @@ CLAIMS = (
         title="At a large learning rate the bottom layer's attention collapses",
         seeds=12,
         max_seeds=48,
-        statement="In a language model of two layers that learns the interpreter's manual by 280 steps of Adam at a rate of .01 "
-        "to .02, with ReLU MLPs, attention of the bottom layer collapses: its entropy ends below .3 nats and less than .2 nats "
-        "above its minimum, means over seeds.",
+        statement="In a language model of two layers and width 64 that learns the interpreter's manual with 1000 words by 280 "
+        "steps of Adam at a rate of .01 to .02, with ReLU MLPs, attention of the bottom layer collapses: its entropy ends below "
+        ".3 nats and less than .2 nats above its minimum, means over seeds.",
         quick=STUDY.quick.replace(lr=1e-2),
         paper=PAPER.replace(lr=1e-2),
         holds={"lr": (0.01, 0.02)},

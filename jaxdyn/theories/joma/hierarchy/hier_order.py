@@ -363,13 +363,13 @@ CLAIMS = (
         id="joma.hier_order",
         talks=("training:joma-deep-latent", "training:joma-shallow-latent"),
         title="Near tokens of a latent tree are attended to first",
-        statement="A block with exp attention whose logits' rate is that of the lower layer times the number of tokens, and "
-        "which learns the class of a latent tree with edges of polarity .6 to .8, attends to near tokens first where its "
-        r"outputs start far from the classes' prior: the step at which the attention logit of a pair of tokens reaches $\ln 2$ "
-        "is rank-correlated by at least .2 with the distance $H$ to their closest common ancestor, mean over runs. Without "
-        "latents the mean rank correlation is within .05 of zero.",
+        statement="A block with exp attention whose logits' rate is that of the lower layer times the number of tokens, and which "
+        "learns the class of a latent tree of depth 5, with four subtrees, as many classes and edges of polarity .6 to .8, "
+        "attends to near tokens first where its 32 outputs start equally likely, far from the classes' prior: the step at which "
+        r"the attention logit of a pair of tokens reaches $\ln 2$ is rank-correlated by at least .2 with the distance $H$ to "
+        "their closest common ancestor, mean over runs. Without latents the mean rank correlation is within .05 of zero.",
         decides={"first": ("latents: rank correlation of arrival and H", "outputs at the classes' prior")},
-        holds={"rho": (0.6, 0.8)},
+        holds={"rho": (0.6, 0.8), "depth": (5, 5), "subtrees": (4, 4), "vocabulary": (32, 32)},
         judge=judge_order,
         controls={**OTHER_DATA, "outputs at the classes' prior": TO_EXACT},
         rivals={"attention learns the tree in no order": jd.off({FORWARD: 0.0})},
@@ -378,11 +378,11 @@ CLAIMS = (
         id="joma.hier_order_balanced",
         talks=("training:joma-deep-latent",),
         title="Started at the classes' prior, far tokens are attended to first",
-        statement="A block with exp attention whose logits' rate is that of the lower layer times the number of tokens, and "
-        "which learns the class of a latent tree with edges of polarity .8 to .9, attends to far tokens first where its outputs "
-        r"start at the classes' prior: the step at which the attention logit of a pair of tokens reaches $\ln 2$ is "
-        "rank-correlated by -.2 or less with the distance $H$ to their closest common ancestor, mean over runs. Without latents "
-        "the mean rank correlation is within .05 of zero.",
+        statement="A block with exp attention whose logits' rate is that of the lower layer times the number of tokens, and which "
+        "learns the class of a latent tree of depth 5, with four subtrees, as many classes and edges of polarity .8 to .9, "
+        "attends to far tokens first where its outputs start at the classes' prior: the step at which the attention logit of a "
+        r"pair of tokens reaches $\ln 2$ is rank-correlated by -.2 or less with the distance $H$ to their closest common "
+        "ancestor, mean over runs. Without latents the mean rank correlation is within .05 of zero.",
         decides={"first": ("latents: minus rank correlation of arrival and H", "outputs far from the classes' prior")},
         tested="A JoMA block with exp attention, {hidden} GELU nodes and a fixed upper layer learns the class of a latent "
         "tree ({subtrees} subtrees, leaves at depth {depth}, edges of polarity {rho}), and of leaves with the same "
@@ -391,7 +391,7 @@ CLAIMS = (
         source="derived here: joma.hblt_cancellation",
         quick=EXACT,
         paper=EXACT.replace(lr=1 / 64, batch=1024),
-        holds={"rho": (0.8, 0.9)},
+        holds={"rho": (0.8, 0.9), "depth": (5, 5), "subtrees": (4, 4)},
         judge=judge_reverse,
         controls={**OTHER_DATA, "outputs far from the classes' prior": TO_WIDE},
         rivals={"attention learns the tree in no order": jd.off({REVERSE: 0.0})},

@@ -213,7 +213,7 @@ CLAIMS = (
         r"start $\bar b$ ($\Delta$: change since the start, $\tau$: temperature, $r$: ratio of learning rates), in the mean over "
         "seeds: for $r$ of .1 and 1 to 15%, with a correlation over tokens of at least .98; for $r$ from .1 to 10 their change "
         "to 40%, and 90 to 120% of it along itself. The factorisation that the theorem assumes fails there, with a relative "
-        "residual of .7 to .8, of which at most .12 acts on the logits.",
+        "residual of .7 to .8; but what the residual adds to the pull on the logits is at most .12 of it.",
         tested="The experiment of Figure 2: a block with softmax attention (temperature {tau}) and linear outputs as logits "
         "of {classes} classes, one sample per class over {tokens} tokens, {data} frequencies. Full-batch gradient "
         "descent of attention and MLP at the rate {lr} from a start of size {init}, 40 times {every} steps; ratio of "

@@ -241,7 +241,7 @@ CLAIMS = (
     LAWS.claim(
         id="joma.multi_query",
         talks=("training:joma-theorem-1-any",),
-        title="With several queries, the MLP's weights determine the sum of logits",
+        title="With several queries, the MLP's weights determine a sum over queries",
         statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training with "
         r"orthonormal embeddings and no weight decay conserves the sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ "
         r"(exp attention) and $\sum_m z_m^2 - r\sum_k v_k^2$ (linear attention) of each token: to $10^{-8}$ of the logits' part "

@@ -233,10 +233,10 @@ CLAIMS = (
         talks=("training:joma-theorem-1-softmax",),
         title="Theorem 1's softmax law as printed, its second term not halved",
         statement=r"In reduced dynamics with softmax attention and prescribed gradients that factorise, $z = \frac12\sum_k v_k^2 "
-        r"- \|v_k\|^2\bar b + c$ where $E[b] = \bar b$ is constant; read here with the sum over nodes on both terms and "
-        r"the factor $r/\tau$ ($z$: attention logits, $v_k$: the tokens' weights at node $k$, $r$: ratio of learning "
-        r"rates, $\tau$: temperature).",
-        source=f"{SOURCE}, as printed",
+        r"- \|v_k\|^2\bar b + c$ where $E[b] = \bar b$ is constant; read here with the 1/2 on the first term alone, as the braces "
+        r"under the talk's estimate have it, the sum over nodes on both, and the factor $r/\tau$ ($z$: attention logits, $v_k$: "
+        r"the tokens' weights at node $k$, $r$: ratio of learning rates, $\tau$: temperature).",
+        source=f"{SOURCE}, as printed (with 1/2 on both terms: joma.softmax_flow)",
         form="printed",
         printed=r"talk training, Theorem 1: $\mathbf{z}_m(t) = \frac{1}{2} \sum_k \mathbf{v}_k^2(t) - \|\mathbf{v}_k(t)\|_2^2 "
         r"\bar{\mathbf{b}}_m + \mathbf{c}$",

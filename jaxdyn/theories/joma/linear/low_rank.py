@@ -14,6 +14,8 @@ from jaxdyn import plotting
 from jaxdyn.theories.joma.linear.training import HALFWAY, LinearLayer, trial
 
 MARGIN = 1.3  # largest over second largest row norm of Δ from which srank(dV/dt) is near 1 already at 0.99 t*
+# Then a row at 1/1.3 of the largest one's saliency has 1/17.9 of its speed, and one that is further behind has less.
+EACH = 1 / 320
 
 
 def low_rank_judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -24,14 +26,15 @@ def low_rank_judge(ds: xr.Dataset) -> list[jd.Check]:
     near = ds.measured_srank_rate.isel(time=HALFWAY)
     if "start_v" in ds.dims:
         near = near.sel(start_v=0.0)
-    wide, end = near.where(ds.margin >= MARGIN), ds.isel(time=-1)
+    others = ds.saliency.isel(node=0).notnull().sum("token") - 1
+    wide, end = ((near - 1) / others).where(ds.margin >= MARGIN), ds.isel(time=-1)
     checks = [
         *form_judge(ds),
         jd.at_most("srank(dV/dt) - 1 at the blow-up", end.measured_srank_rate - 1, 1e-6),
         jd.at_most("srank(dV/dt) - srank(V) at the blow-up", end.measured_srank_rate - end.measured_srank_v, 0.0),
     ]
     if bool(np.isfinite(wide).any()):
-        return [*checks, jd.at_most("srank(dV/dt) at 0.99 t*, largest row ahead by 30%", wide, 1.05)]
+        return [*checks, jd.at_most("srank(dV/dt) - 1 at 0.99 t*, for each other token, largest row ahead by 30%", wide, EACH)]
     if all(check.passed for check in checks):
         raise jd.Inconclusive(f"no run has a largest row of Δ that exceeds the second by {MARGIN - 1:.0%}: set boost=1.5")
     return checks
@@ -93,7 +96,7 @@ PAPER = jd.grid(LinearLayer, nodes=[2, 5, 20], hidden=20, tokens=[10, 20], sampl
 STUDY = jd.Study(
     trial=trial,
     evidence="flow",
-    bounds="derived: the solver's tolerance, and the closed form: rows behind by 30% move at 6% of the largest one's speed",
+    bounds="derived: the solver's tolerance, and the closed form: rows behind by 30% move at 1/17.9 of the largest one's speed",
     quick=MANY,
     paper=PAPER,
     seeds=4,
@@ -125,8 +128,8 @@ CLAIMS = (
         "gradients, under gradient flow at equal rates of weights $V$ and logits, the latter from zero, row $l$ moves on the "
         r"line $V_l(0) + a_l\Delta_l$ ($\Delta_l$: its saliency) by the closed form of one node, with $\|\Delta_l\|$ in place "
         r"of $|\Delta_l|$: $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2}(V \circ V - V(0) \circ V(0))1))\Delta$. When "
-        r"the largest row reaches norm 6, $\dot V$ has stable rank 1; with 1% of the time to the blow-up left it is at most "
-        "1.05 where $V(0) = 0$ and the largest row of Δ exceeds the second by 30%.",
+        r"the largest row reaches norm 6, $\dot V$ has stable rank 1; with 1% of the time to the blow-up left it is at most $1 + "
+        r"(M - 1)/320$ for $M$ tokens where $V(0) = 0$ and the largest row of Δ exceeds the second by 30%.",
         tested="A layer with exp attention and {nodes} linear nodes under upper gradients that are drawn once and stay; "
         "{tokens} tokens, {samples} samples, the largest row of the saliency raised by {boost}. Gradient flow from "
         "weights of size {start_v} until a row has norm 6; seeds: {seeds}.",

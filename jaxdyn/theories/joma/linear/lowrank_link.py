@@ -298,8 +298,9 @@ CLAIMS = (
         statement=r"Near a critical point $\mu$ with curvature one, the gradient flow from zero of the weights $V$ of a layer "
         r"with exp attention and several linear nodes, at equal rates of weights and logits, follows $\dot V_l = "
         r"e^{\|V_l\|^2/2}(\mu_l - V_l)$ for row $l$: $V_l = a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = "
-        r"\|\mu_l\|^2/2$. Where the norms $\|\mu_l\|$ are spread from 2 or less up to 3 or 3.5, the stable rank of $\dot V$ "
-        "first falls, by a factor of at least 1.2 on average, and then returns, by a factor of at least 1.2 on average.",
+        r"\|\mu_l\|^2/2$. Where the norms $\|\mu_l\|$ of eight tokens are spread evenly from .5, 1 or 2 up to 3 or 3.5, the "
+        r"stable rank of $\dot V$ first falls, by a factor of at least 1.2 on average, and then returns, by a factor of at least "
+        "1.2 on average.",
         holds={"high": (3.0, 3.5)},
         judge=judge_link,
         controls={
@@ -324,16 +325,23 @@ CLAIMS = (
         "equal rates of weights and logits, the latter from zero, the stable ranks of the weights $V$ and of their gradient "
         r"follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$ ($p_l$: "
         "share of the token, $y_l$: its mean target), with an error of first order in the step size, and to 3% when "
-        "extrapolated to step size 0. Where the rows of the target have norms spread from .5 to 1.6 and the weights start "
-        "small, on average the gradient's stable rank first falls by a factor of 1.05 to 1.25, returns by at least 1.3 and "
-        "then falls again by at least 1.4; in most runs this last fall is the larger one.",
+        "extrapolated to step size 0. With eight tokens, six nodes, small weights at the start and targets of a block whose rows "
+        "of weights have norms spread from .5 to 1.6, on average the gradient's stable rank first falls by a factor of 1.05 to "
+        "1.25, returns by at least 1.3 and then falls again by at least 1.4; in most runs this last fall is the larger one.",
         decides={
             "first": (
                 "srank(gradient) at the start over its lowest value before it returns",
                 "attention stays as at the start (the gradient's stable rank is constant)",
             )
         },
-        holds={"noise": (0.3, 0.6), "start": (0.05, 0.1)},
+        holds={
+            "noise": (0.3, 0.6),
+            "start": (0.05, 0.1),
+            "tokens": (8, 8),
+            "nodes": (6, 6),
+            "low": (0.5, 0.5),
+            "high": (1.6, 1.6),
+        },
         judge=judge_trained,
         controls={
             "attention stays as at the start (the gradient's stable rank is constant)": {"ratio": 0.0},

@@ -155,8 +155,10 @@ def _theory(
 
 
 SETTLED = 0.01  # trained logits reach their limit in steps of size one, whose error is of that order
-FALL, RISE = 0.3, 0.06  # nats, of the entropy
-SOFTMAX_FALL, SOFTMAX_RISE, SOFTMAX_ABOVE = 0.05, 0.03, 0.2  # where the normalisation is differentiated
+FALL, RISE = 0.8, 0.25  # nats, of the entropy, mean over critical points; single ones differ by a factor of ten
+SOFTMAX_FALL, SOFTMAX_RISE, SOFTMAX_ABOVE = 0.15, 0.08, 0.4  # where the normalisation is differentiated
+MEAN = "mean over critical points"
+RISES = f"rise of the entropy to its limit, {MEAN}"
 ROUNDING = 1e-15  # an error below it has no order in the step size
 
 
@@ -177,8 +179,8 @@ def judge(ds: xr.Dataset, fall: float = FALL, rise: float = RISE) -> list[jd.Che
     return [
         jd.within("order of the step error", stats.loglog_slope(ds.eta, _error(ds), "eta"), 0.85, 1.15),
         jd.at_most("entropy extrapolated to step 0, error at any time", abs(limit - fine.predicted_entropy), 1e-5),
-        jd.at_least("fall of the entropy", limit.isel(time=0) - lowest, fall),
-        jd.at_least("rise of the entropy to its limit", fine.measured_limit - lowest, rise),
+        jd.mean_within(f"fall of the entropy, {MEAN}", limit.isel(time=0) - lowest, over="seed", low=fall),
+        jd.mean_within(RISES, fine.measured_limit - lowest, over="seed", low=rise),
         jd.at_most("trained logits: error of the limit of the entropy", others, SETTLED),
         *([jd.at_most("logits v^2/T: error of the limit of the entropy", miss.sel(logits=law), 1e-6)] if law else []),
     ]
@@ -189,7 +191,12 @@ def judge_softmax(ds: xr.Dataset) -> list[jd.Check]:
     fine = halving_steps(ds).isel(eta=-1, drop=True)
     return [
         *judge(ds, SOFTMAX_FALL, SOFTMAX_RISE),
-        jd.at_least("limit of the entropy above that of softmax(mu^2/T)", fine.measured_limit - fine.held_limit, SOFTMAX_ABOVE),
+        jd.mean_within(
+            f"limit of the entropy above that of softmax(mu^2/T), {MEAN}",
+            fine.measured_limit - fine.held_limit,
+            over="seed",
+            low=SOFTMAX_ABOVE,
+        ),
     ]
 
 
@@ -237,10 +244,11 @@ GRID = jd.grid(Bounce, logits=["law", "trained"], eta=[0.02, 0.01, 0.005])
 BOUNCE = jd.Study(
     trial=trial,
     quick=GRID,
-    seeds=3,
+    seeds=16,
+    max_seeds=64,
     paper_seeds=64,
     evidence="reduced",
-    bounds=jd.tuned(on="0:64", confirmed_on="4000:4005"),
+    bounds=jd.tuned(on="0:16", confirmed_on="56000000:56000016"),
     tested="Reduced dynamics, no network in training: {tokens} tokens near random critical points, components uniform in "
     "[{mu_low}, {mu_high}), all weights {start} at the start; steps of {eta} for a time of {span}, then {settle} steps "
     "of size one to the limit; logits set to $v^2/T$ (law) or following their gradient (trained); seeds: {seeds}.",
@@ -251,7 +259,14 @@ BOUNCE = jd.Study(
     r"(dashed).",
 )
 BREACHES = {"linear dynamics": {"drive": "linear"}, "all mu equal": jd.Control({"spread": 0.0}, breaks=r"\mu")}
-SPREAD = {"temperature": (3.0, 4.0), "mu_high": (3.5, 4.0), "start": (0.05, 0.5)}
+DOMAIN = {
+    "start": (0.05, 0.5),
+    "temperature": (3.0, 3.0),
+    "mu_low": (1.0, 1.0),
+    "mu_high": (4.0, 4.0),
+    "spread": (1.0, 1.0),
+    "tokens": (10, 10),
+}
 UNIFORM = jd.swap(predicted_entropy=float(np.log(10)), predicted_limit=float(np.log(10)))
 TEXT_LOGITS = jd.swap(predicted_entropy="text", predicted_limit="text_limit")
 
@@ -261,12 +276,12 @@ CLAIMS = (
         talks=("training:joma-catch-up",),
         title="Near a minimum, attention first concentrates and then spreads again",
         statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$; attention "
-        r"normalised over the tokens by a sum that is not differentiated; $T$ from 3 to 4, components of $\mu$ spread from 1 "
-        "to 3.5 or 4, weights that start near zero) the entropy of attention falls by at least .3 nats and then rises by at "
-        r"least .06 to that of $\mathrm{softmax}(\mu^2/T)$, along the exact solution of $\dot v = (\mu - "
+        r"normalised over ten tokens by a sum that is not differentiated; $T = 3$, components of $\mu$ uniform between 1 and 4, "
+        "equal weights near zero at the start) the entropy of attention falls by at least .8 nats and then rises by at least "
+        r".25, on average over $\mu$, to that of $\mathrm{softmax}(\mu^2/T)$, along the exact solution of $\dot v = (\mu - "
         r"v)\circ\mathrm{softmax}(v^2/T)$.",
-        decides={"first concentrates and then spreads again": ("rise of the entropy to its limit", "linear dynamics")},
-        holds=SPREAD,
+        decides={"first concentrates and then spreads again": (RISES, "linear dynamics")},
+        holds=DOMAIN,
         judge=judge,
         controls=BREACHES,
         rivals={"attention stays uniform": UNIFORM, "the text's logits, $v^2/2$": TEXT_LOGITS},
@@ -275,16 +290,16 @@ CLAIMS = (
         id="joma.bounce_softmax",
         title="With a softmax that is differentiated, attention spreads further",
         statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$) with the full "
-        r"gradient of the softmax $p$, $\dot z = (\frac{d}{dt}v^2 - p\,\frac{d}{dt}\|v\|^2)/T$ with $T$ from 3 to 4, "
-        r"components of $\mu$ spread from 1 to 3.5 or 4 and weights that start near zero, the entropy of attention falls by "
-        "at least .05 nats and rises again by at least .03, to a limit at least .2 nats above the entropy of "
-        r"$\mathrm{softmax}(\mu^2/T)$.",
+        r"gradient of the softmax $p$ over ten tokens, $\dot z = (\frac{d}{dt}v^2 - p\,\frac{d}{dt}\|v\|^2)/T$, $T = 3$, "
+        r"components of $\mu$ uniform between 1 and 4 and equal weights near zero at the start, the entropy of attention falls "
+        r"by at least .15 nats and rises again by at least .08, to a limit at least .4 nats above the entropy of "
+        r"$\mathrm{softmax}(\mu^2/T)$, on average over $\mu$.",
         tested="Reduced dynamics, no network in training: {tokens} tokens near random critical points, components uniform in "
         "[{mu_low}, {mu_high}), all weights {start} at the start; steps of {eta} for a time of {span}, then {settle} "
         "steps of size one to the limit; seeds: {seeds}.",
         source="arXiv:2310.00535, section 4 and Theorem 1 (softmax); derived here",
         quick=GRID.replace(logits="softmax"),
-        holds=SPREAD,
+        holds=DOMAIN,
         judge=judge_softmax,
         controls=BREACHES,
         rivals={
@@ -297,8 +312,9 @@ CLAIMS = (
         talks=("training:joma-figure-4",),
         title="The numbers behind Figure 4's fall and rise of the entropy",
         statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ "
-        "with $T = 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and "
-        "one step). The text's logits $v^2/2$ do not give these numbers.",
+        r"with $T = 3$, $\eta = .02$, the figure's $\mu$ and all weights .05 at the start, the entropy of attention has its "
+        "minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one step). The text's logits $v^2/2$ do not give "
+        "these numbers.",
         decides={"minimum": ("entropy at the minimum", "the text's logits, v^2/2")},
         tested=r"The recursion itself, with the figure's ten critical values $\mu$, steps $\eta$ of {eta} and all weights $v$ "
         "at {start} in the beginning.",
