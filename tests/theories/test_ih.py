@@ -119,8 +119,8 @@ def passed(checks):
     return [c.passed for c in checks]
 
 
-@pytest.mark.parametrize("late", [0, 1, 2, 4])
-def test_a_quarter_of_the_runs_may_be_late(late):
+@pytest.mark.parametrize("late", [0, 1])
+def test_one_run_of_sixteen_may_be_late(late):
     ds = made(late)
     assert passed(phases.judge_phases(ds)) == [True] * 3
     assert passed(phases.judge_circuit(ds)) == [True] * 2

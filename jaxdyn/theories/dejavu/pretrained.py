@@ -22,7 +22,7 @@ LEAST, MEAN = 0.75, 0.9  # cosine in each layer that is slow, and their mean
 SLOW = "cosine from block to block, in each layer predicted to be slow, every piece"
 AVERAGE = "the same, mean over these layers and pieces"
 EXCESS = "cosine, mean over inner layers, published minus shuffled weights"  # a reading
-FAST = "cosine from block to block, first and last layer, every piece"
+FAST = "cosine from block to block, first and last layer, mean over pieces"
 
 
 @on_text
@@ -58,7 +58,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within(AVERAGE, slow.mean("layer"), over="seed", low=MEAN),
     ]
     if fast.size:
-        checks.append(jd.at_most(FAST, fast, LEAST))
+        checks.append(jd.mean_within(FAST, fast, over="seed", high=LEAST))
     return checks
 
 
@@ -110,11 +110,12 @@ SLOWLY = STUDY.claim(
     id="dejavu.model_slow",
     title="SmolLM2's stream turns slowly but in its first and last block",
     statement="From the second to the last but one block of SmolLM2-135M-Instruct the residual streams before and after a block "
-    "have a mean cosine of at least .75 in every block and piece of text, and .9 on average. The first and the last block turn the "
-    "stream by more: their cosines are below .75 in every piece.",
+    "have a cosine, mean over the tokens of a piece but the first, of at least .75 in every block and piece of 256 tokens of the "
+    "Python interpreter's manual, and .9 on average. The first and the last block turn the stream by more: on average over "
+    "pieces the cosine of each is below .75.",
     form="inner",
     judge=judge,
-    bounds=jd.tuned(on="0:8", confirmed_on="5000:5006"),
+    bounds=jd.tuned(on="0:8", confirmed_on="56000000:56000024"),
     controls={"cosines of the layers below": jd.rolled(measured_slow="layer")},
     rivals={
         "each block writes a new stream, of any direction": jd.off(NEW),
@@ -127,8 +128,9 @@ CLAIMS = (
     SLOWLY.as_printed(
         id="dejavu.model_slow_beyond",
         title="SmolLM2's residual stream turns slowly in every block",
-        statement="In every block of SmolLM2-135M-Instruct the residual streams before and after it have a mean cosine of at least "
-        ".75, and .9 on average, as streams of OPT-175B were reported to change slowly from block to block.",
+        statement="In every block of SmolLM2-135M-Instruct the residual streams before and after it have a cosine, mean over the "
+        "tokens of a piece but the first, of at least .75 in every piece, and .9 on average, as streams of OPT-175B were "
+        "reported to change slowly from block to block.",
         form="all",
     ),
     STUDY.claim(

@@ -180,9 +180,9 @@ def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
     """The way to counts of tokens and away from them, and the loss at the end."""
     least = closest(ds, "measured_from_unigram") / end(ds, "measured_from_unigram")
     return [
-        jd.mean_within(LEAST, least, over="seed", high=0.6),
+        jd.mean_within(LEAST, least, over="seed", high=0.5),
         jd.mean_within(LOWER, lower(ds), over="seed", high=0.0),
-        jd.mean_within(LEFT, excess(ds), over="seed", high=2 / 3),
+        jd.mean_within(LEFT, excess(ds), over="seed", high=0.5),
     ]
 
 
@@ -195,7 +195,7 @@ def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
     """Where both layers look at the end."""
     return [
         jd.mean_within(BEFORE, end(ds, "measured_before"), over="seed", low=0.5),
-        jd.mean_within(INDUCED, end(ds, "measured_induced"), over="seed", low=0.6),
+        jd.mean_within(INDUCED, end(ds, "measured_induced"), over="seed", low=0.7),
     ]
 
 
@@ -265,12 +265,13 @@ CLAIMS = (
         id="ih.phases",
         title="A two-layer network passes counts of tokens before counts of pairs",
         statement="A two-layer attention network of width 16 that learns by Adam to predict Markov chains of three states in "
-        "context, a new chain in every sequence, comes close to the predictor by counts of tokens, and then leaves it: on "
-        "average over runs the least divergence from it on the way is below .6 times that at the end, and at that moment the "
-        "network is closer to it than to the uniform prediction (geometric mean). After 600 steps at rate .03 (6,000 at .003 at "
-        "paper scale) it has won, on average, more than a third of the gap between the losses by counts of tokens and by counts of "
+        "context, a new chain in every sequence, its rows uniform on the simplex, comes close to the predictor by counts of "
+        "tokens, and then leaves it: on average over runs the least divergence from it on the way is below half of that at the "
+        "end, and at that moment the network is closer to it than to the uniform prediction (geometric mean). After 600 steps at "
+        "rate .03 it has won, on average, more than half of the gap between the losses by counts of tokens and by counts of "
         "pairs.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
+        max_seeds=64,
+        bounds=jd.tuned(on="56000000:56000016", confirmed_on="56000016:56000032"),
         judge=judge_phases,
         rivals={"nothing moves": jd.off(STILL_PHASES)},
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
@@ -278,11 +279,12 @@ CLAIMS = (
     STUDY.claim(
         id="ih.circuit",
         title="Both halves of an induction head form in a two-layer network",
-        statement="After 600 steps by Adam at rate .03 (6,000 at .003 at paper scale) on sequences of Markov chains of three "
-        "states, a new chain in every sequence, the first layer of a two-layer attention network of width 16 puts, on average "
-        "over runs, more than half of its attention on the token before the query's, and the second more than .6 of its own on "
-        "tokens that come right after one equal to the query's.",
-        bounds=jd.tuned(on="51000000:51000016", confirmed_on="70000001:70000017"),
+        statement="After 600 steps by Adam at rate .03 on sequences of Markov chains of three states, a new chain in every "
+        "sequence, its rows uniform on the simplex, the first layer of a two-layer attention network of width 16 puts, on "
+        "average over runs, more than half of its attention on the token before the query's, and the second more than .7 of its "
+        "own on tokens that come right after one equal to the query's.",
+        max_seeds=64,  # one run in 16 forms no induction head
+        bounds=jd.tuned(on="56000000:56000016", confirmed_on="56000016:56000032"),
         judge=judge_circuit,
         rivals={"nothing moves: attention as at the start": jd.off(STILL_CIRCUIT)},
         controls=ONE_LAYER,
@@ -304,6 +306,7 @@ CLAIMS = (
             "no more than counts of tokens is learned": {LEFT: 1.0},
             "counts of pairs are reached": {LEFT: 0.0},
         },
-        recorded={LEFT: (0.199, 0.2669, 0.335)},
+        recorded={LEFT: (0.217, 0.3056, 0.395)},
+        recorded_seeds=32,
     ),
 )

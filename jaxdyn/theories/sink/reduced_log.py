@@ -148,10 +148,10 @@ CLAIMS = (
     LAW,
     LAW.as_printed(
         id="sink.reduced_log_naive",
-        title="In a reduced flow the sink's score grows like the log of time",
+        title="In a reduced flow the sink's score grows like the whole log of time",
         form="heuristic",
-        statement=r"In the reduced flow of one query that has nothing to look for, the loss that is left to gain falls like "
-        r"$e^{-\Delta}$ with the margin $\Delta$ of the sink's score, so that $\dot\Delta = c\,e^{-\Delta}$ and the margin grows "
-        "late with slope 1 in the logarithm of time.",
+        statement="By a heuristic of ours, in the reduced flow of one query that has nothing to look for the loss that is left "
+        r"to gain falls like $e^{-\Delta}$ with the margin $\Delta$ of the sink's score, so that $\dot\Delta = c\,e^{-\Delta}$ "
+        "and the margin grows late with slope 1 in the logarithm of time.",
     ),
 )

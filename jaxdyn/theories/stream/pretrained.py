@@ -35,18 +35,18 @@ CACHES = {
     "dense": cache.Policy(kind="dense", size=DECODED),
 }
 LLAMA = [FOUR_HUNDRED_K["Llama-2-7B"][name] / FOUR_HUNDRED_K["Llama-2-7B"]["4 sinks"] for name in NAMES]
-BREAKS = "log perplexity, window minus 4 sinks, every piece"
 WINDOW = "log perplexity, window minus 4 sinks, mean over pieces"
 AGAIN = "log perplexity, 4 sinks minus recomputation, mean over pieces"
 OVER = "log perplexity, 4 sinks minus a cache for everything, mean over pieces"
 RATIO = "log of perplexity over that with 4 sinks, over predicted, mean over pieces"
-ONE = "log perplexity, window minus 1 sink, every piece"
+ONE = "log perplexity, window minus 1 sink, mean over pieces"
 COUNTED = "bytes in the caches / formula, minus 1, every token"
 FLAT = "bytes of the streaming cache, end / when full"
 LINEAR = "bytes of the dense cache, the same"
 LEVEL = "log perplexity, 4 sinks minus a cache for everything, second half, mean over pieces"
 LEAST, SAME, CLOSE = np.log(1.35), np.log(1.1), np.log(2.0)  # of ratios of perplexities
-BROKEN = np.log(1.8), np.log(8.0)  # the same, of a window, mean over pieces
+BROKEN = np.log(1.8), np.log(8.0)  # the same, of a window over four first tokens, mean over pieces
+WITHOUT = np.log(1.6), np.log(9.0)  # over one, which may differ from four by a tenth
 
 
 def bytes_by_token(shared: ModelAndText, policy: cache.Policy, tokens: Int[Array, " n"]) -> Int[Array, " n"]:
@@ -109,7 +109,6 @@ def more(ds: xr.Dataset, policy: str, than: str, name: str = "nats") -> xr.DataA
 def judge_window(ds: xr.Dataset) -> list[jd.Check]:
     """A window against four sinks; these against recomputation and a cache for everything."""
     return [
-        jd.at_least(BREAKS, more(ds, "window", "4 sinks"), LEAST),
         jd.mean_within(WINDOW, more(ds, "window", "4 sinks"), over="seed", low=BROKEN[0], high=BROKEN[1]),
         jd.mean_within(AGAIN, ds.again, over="seed", low=-LEAST, high=LEAST),
         jd.mean_within(OVER, more(ds, "4 sinks", "dense"), over="seed", high=CLOSE),
@@ -120,7 +119,7 @@ def judge_sinks(ds: xr.Dataset) -> list[jd.Check]:
     """One, two and eight first tokens against four, next to what is predicted; one against none."""
     return [
         jd.mean_within(RATIO, np.log(ds.measured_ratio / ds.predicted_ratio), over="seed", low=-SAME, high=SAME),
-        jd.at_least(ONE, more(ds, "window", "1 sink"), LEAST),
+        jd.mean_within(ONE, more(ds, "window", "1 sink"), over="seed", low=WITHOUT[0], high=WITHOUT[1]),
     ]
 
 
@@ -212,7 +211,7 @@ SINKS = STUDY.claim(
     title="One first token in the cache is enough for SmolLM2",
     statement="For SmolLM2-135M-Instruct one first token in the cache does what it needs: with one, two and eight the perplexity "
     "is within 10% of that with four, in caches of 64 keys and on average over pieces of 256 tokens of the Python interpreter's "
-    "manual. Without any it is at least 1.35 times that with one, in every piece.",
+    "manual. Without any it is 1.6 to 9 times that with one, on average.",
     talks=("practical:stream-pretraining-vanilla",),
     form="one",
     judge=judge_sinks,
@@ -229,11 +228,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.model_window",
         title="A window breaks SmolLM2, and four first tokens mend it",
-        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is at least 1.35 times that of a "
-        "cache of the same 64 keys which keeps the first four tokens, in every piece of 256 tokens of the Python interpreter's "
-        "manual, and 1.8 to 8 times on average over pieces. With these it is, on average over pieces, that of encoding each window "
-        "anew within a factor of 1.35, on the few tokens for which that is done, and at most twice that with a cache for "
-        "everything.",
+        statement="When its window drops the first token, the perplexity of SmolLM2-135M-Instruct is 1.8 to 8 times that of a "
+        "cache of the same 64 keys which keeps the first four tokens, on average over pieces of 256 tokens of the Python "
+        "interpreter's manual. With these it is, on average over pieces, that of encoding each window anew within a factor of "
+        "1.35, on the few tokens for which that is done, and at most twice that with a cache for everything.",
         talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         form="one",
         bounds=LOOKED,
@@ -241,7 +239,7 @@ CLAIMS = (
         judge=judge_window,
         controls={"a window in place of four sinks": as_window("4 sinks")},
         rivals={
-            "first tokens do not matter": jd.off({BREAKS: 0.0, WINDOW: 0.0}),
+            "first tokens do not matter": jd.off({WINDOW: 0.0}),
             "four are as far from recomputation as a window": {AGAIN: lambda ds: float(ds.again_window.mean())},
             "it breaks as Llama-2-13B does": {WINDOW: float(np.log(FIGURE_1["window"] / FIGURE_1["4 sinks"]))},
         },
@@ -252,9 +250,9 @@ CLAIMS = (
     SINKS.as_printed(
         id="stream.model_sinks_beyond",
         title="SmolLM2 needs four first tokens in the cache, as Llama-2 does",
-        statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities with "
-        "one, two and eight are to that with four as those of Llama-2-7B, within 10% on average over pieces of text. Without any "
-        "it is at least 1.35 times that with one, in every piece.",
+        statement="For SmolLM2-135M-Instruct, as for Llama-2-7B, one or two first tokens in the cache do not do: perplexities "
+        "with one, two and eight are to that with four as those of Llama-2-7B, within 10% on average over pieces of text. "
+        "Without any it is 1.6 to 9 times that with one, on average.",
         form="four",
     ),
     STUDY.claim(

@@ -198,10 +198,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.text_window",
         title="Where no attention sink has emerged, a plain window breaks nothing",
-        statement="In a small decoder trained on sequences cut out of a text, with rotary positions, none of whose heads has a "
-        "sink (a mean weight above 0.3 on the first token), the perplexity of a window of the last keys is within 2% of that of a "
-        "cache that keeps one or four first tokens as well, on average over runs, and its loss is at most half of that of the "
-        "untrained network, in every run.",
+        statement="In a decoder of two layers of width 32, trained for 800 steps on sequences cut out of a text, with rotary "
+        "positions, none of whose heads has a sink (a mean weight above 0.3 on the first token), the perplexity of a window of "
+        "the last keys is within 2% of that of a cache that keeps one or four first tokens as well, on average over runs, and "
+        "its loss is at most half of that of the untrained network, in every run.",
         talks=("practical:stream-window-13b",),
         judge=judge_window,
         max_seeds=24,
@@ -212,10 +212,11 @@ CLAIMS = (
     STUDY.claim(
         id="stream.text_recomputed",
         title="A streaming cache predicts as well as encoding each window anew",
-        statement="In a small decoder trained on sequences cut out of a text, with rotary positions and without a sink, a cache "
-        "that keeps one or four first tokens next to the last ones, at positions within the cache, has over the whole of a long "
-        "text a perplexity within 3% of that of encoding the window anew for every token, in every run, and a loss of at most "
-        "half of that of the untrained network. (On single stretches: `stream.text_stable`.)",
+        statement="In a decoder of two layers of width 32, trained for 800 steps on sequences cut out of a text, with rotary "
+        "positions and without a sink, a cache that keeps one or four first tokens next to the last ones, at positions within "
+        "the cache, has over the whole of a long text a perplexity within 3% of that of encoding the window anew for every "
+        "token, in every run, and a loss of at most half of that of the untrained network. (On single stretches: "
+        "`stream.text_stable`.)",
         talks=("practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
         judge=judge_recomputed,
         bounds=TUNED,
@@ -225,11 +226,11 @@ CLAIMS = (
     STUDY.claim(
         id="stream.text_stable",
         title="Over long texts caches stay as good as encoding the window anew",
-        statement="In a small decoder trained on sequences cut out of a text, with rotary positions and without a sink, caches "
-        "that keep 0, 1, 2, 4 or 8 first tokens next to the last ones, at positions within the cache, all have a perplexity "
-        "within 6% of that of encoding the window anew, in every run and on every stretch of the text from 2 to 50 lengths of "
-        "training; the ratio changes by less than 4% per decade of positions, and the loss is at most half of that of the "
-        "untrained network.",
+        statement="In a decoder of two layers of width 32, trained for 800 steps on sequences cut out of a text, with rotary "
+        "positions and without a sink, caches that keep 0, 1, 2, 4 or 8 first tokens next to the last ones, at positions within "
+        "the cache, all have a perplexity within 6% of that of encoding the window anew, in every run and on every stretch of "
+        "the text from 2 to 50 lengths of training; the ratio changes by less than 4% per decade of positions, and the loss is "
+        "at most half of that of the untrained network.",
         talks=("practical:stream-figure-stable",),
         judge=judge_level,
         bounds=TUNED,
@@ -239,9 +240,9 @@ CLAIMS = (
     STUDY.claim(
         id="stream.text_dense",
         title="A dense cache breaks beyond the length of training",
-        statement="In a small decoder trained on sequences cut out of a text, with rotary positions and without a sink, a dense "
-        "cache, which goes on to 50 times the length of training, has at least twice the perplexity of encoding a window of that "
-        "length anew for each token, in every run.",
+        statement="In a decoder of two layers of width 32, trained for 800 steps on sequences cut out of a text, with rotary "
+        "positions and without a sink, a dense cache, which goes on to 50 times the length of training, has at least twice the "
+        "perplexity of encoding a window of that length anew for each token, in every run.",
         talks=("practical:stream-figure-policies",),
         judge=judge_dense,
         bounds=TUNED,
@@ -252,8 +253,8 @@ CLAIMS = (
         id="stream.sink_count",
         title="Does it help to keep more first tokens in a model without a sink?",
         statement="Does it help to keep more first tokens? The reading is the perplexity with two, four and eight of them over "
-        "that with one, in caches of equal size, in a small decoder trained on sequences cut out of a text, without a sink. (All "
-        "their intervals contain 1.)",
+        "that with one, in caches of equal size, in a decoder of two layers of width 32, trained on sequences cut out of a text, "
+        "without a sink. (All their intervals contain 1.)",
         talks=("practical:stream-pretraining-vanilla",),
         expected="measured",
         judge=judge_count,
@@ -271,9 +272,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.positions",
         title="With a first token kept, positions in the text cost perplexity",
-        statement="In a small decoder trained on sequences cut out of a text, with rotary positions and without a sink, which "
-        "reads texts of 50 times the length of training through a cache of that length that keeps the first token, positions of "
-        "the text in place of those within the cache cost at least 5% in perplexity, in every run.",
+        statement="In a decoder of two layers of width 32, trained for 800 steps on sequences cut out of a text, with rotary "
+        "positions and without a sink, which reads texts of 50 times the length of training through a cache of that length that "
+        "keeps the first token, positions of the text in place of those within the cache cost at least 5% in perplexity, in "
+        "every run.",
         talks=("practical:stream-position-rolling",),
         judge=judge_positions,
         bounds=TUNED,

@@ -213,11 +213,14 @@ def dense_share(ds: xr.Dataset) -> xr.DataArray:
 
 
 TASK = (
-    "one head and rotary positions, trained by Adam for {steps} steps on sequences of {length} tokens of the Bigram-Backcopy "
-    "task, which begin with token 0, and reading texts of 600 tokens of it through caches of {keys} keys; {seeds} seeds. Runs "
-    "count if they have learned to copy, and perplexities from the 24th token on."
+    "one head and rotary positions, trained by Adam for {steps} steps of {batch} sequences at the rate {lr} on sequences of "
+    "{length} tokens of the Bigram-Backcopy task ({vocabulary} tokens, {triggers} of them triggers), which begin with token 0, and "
+    "reading texts of 600 tokens of it through caches of {keys} keys; {seeds} seeds. Runs count if they have learned to copy, and "
+    "perplexities from the 24th token on."
 )
 LONG = {"steps": 10_000, "streams": 16}
+STEPS = "trained for 2,500 steps (10,000 at paper scale) on the Bigram-Backcopy task"
+SINGLE = f"of width 32 with softmax attention and a single unit in the MLP, {STEPS}"
 STUDY = jd.Study(
     tested="One-block decoders (units in the MLP: {hidden}) with " + TASK,
     trial=trial,
@@ -239,10 +242,9 @@ TUNED = jd.tuned(on="0:16", confirmed_on="4100:4116")
 TOKEN = STUDY.claim(
     id="stream.sink_token",
     title="In small decoders a sink is made by the first token, not by its place",
-    statement="In two-block decoders of softmax attention with a single unit in each MLP, trained on the Bigram-Backcopy task with "
-    "a first token that occurs nowhere else, the sink is made by that token and not by its place: with another token in the first "
-    "place, kept in the cache, as many nats are lost as by a window that keeps neither, to 35% of them on average over the runs "
-    "that have learned to copy.",
+    statement=f"In two-block decoders {SINGLE} with a first token that occurs nowhere else, the sink is made by that token and "
+    "not by its place: with another token in the first place, kept in the cache, as many nats are lost as by a window that "
+    "keeps neither, to 35% of them on average over the runs that have learned to copy.",
     talks=("practical:sink-position", "practical:stream-linebreak-13b"),
     tested="Two-block decoders (units in the MLP: {hidden}) with " + TASK,
     quick=jd.grid(Streamed, layers=2),
@@ -257,8 +259,8 @@ BEYOND = TOKEN.as_printed(
     id="stream.linebreak_beyond",
     title="Any token serves as a sink in the first place",
     statement="What makes a sink is its place, so that any token kept there serves as well, as line breaks do in Llama-2: in a "
-    "two-block decoder, another token in the first place loses at most 35% of the nats that a window loses, on average over "
-    "runs.",
+    "two-block decoder trained with a first token that occurs nowhere else, another token in the first place loses at most 35% of "
+    "the nats that a window loses, on average over runs.",
     form="place",
     source="arXiv:2309.17453, section 3.1 and table 1 (line breaks in the place of the first tokens, in large language models)",
     talks=("practical:sink-position", "practical:stream-table-linebreak", "practical:stream-linebreak-13b"),
@@ -268,9 +270,9 @@ CLAIMS = (
     STUDY.claim(
         id="stream.sink_emerges",
         title="A sink emerges where the head has nothing to do",
-        statement="In one-block decoders of softmax attention with a single unit in the MLP, trained on the Bigram-Backcopy task, "
-        "a sink emerges where the head has nothing to do: its weight on the first token is larger at tokens after which nothing is "
-        "to be copied than at triggers, by at least 0.6 on average over the runs that have learned to copy.",
+        statement=f"In one-block decoders {SINGLE}, a sink emerges where the head has nothing to do: its weight on the first "
+        "token is larger at tokens after which nothing is to be copied than at triggers, by at least 0.6 on average over the runs "
+        "that have learned to copy.",
         judge=judge_emerges,
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
         talks=("practical:sink-irrelevant",),
@@ -283,10 +285,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.window_breaks",
         title="A window of keys breaks where a sink is, and not where none is",
-        statement="In one-block decoders of softmax attention with a single unit in the MLP, trained on the Bigram-Backcopy task, "
-        "a window breaks where a sink is, and not where none is: in most networks trained with a first token that occurs nowhere "
-        "else, a window that drops it has more than 1.02 times the perplexity of a cache that keeps it; in the same networks "
-        "trained and read without that token the two perplexities differ by less than 0.2%, in every run that has learned to copy.",
+        statement=f"In one-block decoders {SINGLE}, a window breaks where a sink is, and not where none is: in most networks "
+        "trained with a first token that occurs nowhere else, a window that drops it has more than 1.02 times the perplexity of a "
+        "cache that keeps it; in the same networks trained and read without that token the two perplexities differ by less than "
+        "0.2%, in every run that has learned to copy.",
         talks=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
@@ -302,10 +304,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.stable",
         title="With the sink kept, perplexity stays low over long texts",
-        statement="With the first token kept, at positions within the cache, one-block decoders of softmax attention with a single "
-        "unit in the MLP and a sink, trained on the Bigram-Backcopy task, lack at most 0.05 nats per token of the law of the text "
-        "on every stretch from two lengths of the cache to 50, on average over the runs that have learned to copy, and in each of "
-        "these their perplexity changes by less than 2% per decade of positions.",
+        statement=f"With the first token kept, at positions within the cache, one-block decoders {SINGLE}, whose mean weight on "
+        "the first token at idle queries is above 0.25, lack at most 0.05 nats per token of the law of the text on every "
+        "stretch from two lengths of the cache to 50, on average over the runs that have learned to copy, and in each of these "
+        "their perplexity changes by less than 2% per decade of positions.",
         talks=("practical:stream-figure-stable", "practical:stream-pretraining-sink-token"),
         judge=judge_stable,
         bounds=TUNED,
@@ -315,11 +317,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.window_holds",
         title="With 64 units in the MLP, a window holds in spite of a sink",
-        statement="A wide MLP can do without the sink: in one-block decoders of softmax attention, width 32, with 64 units in the "
-        "MLP, trained on the Bigram-Backcopy task, whose mean weight on the first token at idle queries is above 0.25, the "
-        "perplexity of a window is within 10% of that of a cache that keeps the first token, in every run that has learned to "
-        "copy, and with the window they lack at most 0.05 nats per token of the law of the text on every stretch, on average over "
-        "these runs.",
+        statement="A wide MLP can do without the sink: in one-block decoders of softmax attention, width 32, with 64 units in "
+        f"the MLP, {STEPS}, whose mean weight on the first token at idle queries is above 0.25, the perplexity of a window is "
+        "within 10% of that of a cache that keeps the first token, in every run that has learned to copy, and with the window "
+        "they lack at most 0.05 nats per token of the law of the text on every stretch, on average over these runs.",
         quick=jd.grid(Streamed, hidden=64),
         paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,

@@ -234,14 +234,14 @@ FOUND_ORDER = {
 }
 RECALLED = {name: FOUND_ORDER[name][1] for name in COST.values()}
 FOUND_MARKOV = {
-    "log perplexity at 20% minus that with everything: last keys": (-0.114, 0.1246, 0.363),
-    "log perplexity at 20% minus that with everything: random and last keys": (-0.117, 0.1192, 0.356),
-    "log perplexity at 20% minus that with everything: first and last keys": (-0.00291, 0.0004981, 0.00391),
-    "log perplexity at 20% minus that with everything: H2O, summed": (-0.0153, 0.0193, 0.0539),
-    "log perplexity at 20% minus that with everything: H2O, mean": (-0.0448, 0.04728, 0.14),
-    "log perplexity at 20% minus that with everything: H2O, decayed": (-0.0496, 0.0475, 0.145),
-    "log perplexity at 20% minus that with everything: anti-H2O": (-0.154, 0.1405, 0.435),
-    "log perplexity at 20% minus that with everything: oracle (not causal)": (-0.00701, 0.002993, 0.013),
+    "log perplexity at 20% minus that with everything: last keys": (0.0412, 0.1534, 0.266),
+    "log perplexity at 20% minus that with everything: random and last keys": (0.0414, 0.1449, 0.248),
+    "log perplexity at 20% minus that with everything: first and last keys": (-0.00542, 0.003831, 0.0131),
+    "log perplexity at 20% minus that with everything: H2O, summed": (-0.000284, 0.01842, 0.0371),
+    "log perplexity at 20% minus that with everything: H2O, mean": (0.0105, 0.05176, 0.093),
+    "log perplexity at 20% minus that with everything: H2O, decayed": (0.0109, 0.04899, 0.0871),
+    "log perplexity at 20% minus that with everything: anti-H2O": (0.0567, 0.1962, 0.336),
+    "log perplexity at 20% minus that with everything: oracle (not causal)": (-0.00058, 0.003853, 0.00829),
 }
 FOUND_SHARE = {
     "share of the heaviest 5%, end minus start": (0.0594, 0.09462, 0.13),
@@ -256,10 +256,11 @@ CLAIMS = (
     STUDY.claim(
         id="h2o.ppl_budget",
         title="At 20% and 40%, keys with most attention beat random or last ones",
-        statement="Where facts are asked for at any distance, a small trained decoder whose cache holds, half and half, the keys "
-        "with the most attention so far and the last ones predicts better than with the last keys alone, with random keys next to "
-        "the last, and with the keys with the least attention next to the last: their perplexity is higher by at least 2% if the "
-        "cache has room for 20% of the sequence, and by 10% if it has for 40%, on average over runs.",
+        statement="Where facts are asked for at any distance, a decoder of two layers of width 32, trained for 400 steps, whose "
+        "cache holds, half and half, the keys with the most attention so far and the last ones predicts better than with the "
+        "last keys alone, with random keys next to the last, and with the keys with the least attention next to the last: their "
+        "perplexity is higher by at least 2% if the cache has room for 20% of the sequence, and by 10% if it has for 40%, on "
+        "average over runs.",
         seeds=24,
         bounds=jd.tuned(on="7000:7016", confirmed_on="12000:12024"),
         judge=judge_budget,
@@ -290,20 +291,17 @@ CLAIMS = (
         id="h2o.bigram_tie",
         title="What evicting keys costs where nothing needs to be recalled",
         statement="Does it matter what is evicted where nothing needs to be recalled? The reading is the logarithm of the "
-        "perplexity on a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. (All "
-        "their intervals contain 0.)",
+        "perplexity on a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. (On 24 seeds "
+        "the last keys alone, random ones next to them, and those with the least attention cost some; with the first keys next "
+        "to the last no cost is told from zero.)",
         tested=DECODERS + "a Markov chain of {fillers} tokens, sequences of {length}; {seeds} seeds. Half of a cache is for the "
         "last keys.",
         expected="measured",
         quick=QUICK.replace(stating=0.0, asking=0.0),
         paper=PAPER.replace(stating=0.0, asking=0.0),
-        seeds=8,
+        seeds=24,
         judge=judge_markov,
-        rivals={"it costs what it costs where facts are recalled": RECALLED},
-        excused={
-            "opponents: nothing": "It says itself that eviction is not told apart from costing nothing here; it is from what it "
-            "costs where facts are recalled."
-        },
+        rivals={"eviction costs nothing": jd.off(FREE), "it costs what it costs where facts are recalled": RECALLED},
         recorded=FOUND_MARKOV,
         plot=plot_markov,
         caption="Perplexity over that with the whole cache over the budget of the cache, by policy, on a Markov chain; geometric "
