@@ -36,20 +36,30 @@ def late_enough(ds: xr.Dataset) -> xr.DataArray:
     return late
 
 
-def judge_bound(ds: xr.Dataset, least: float = LEAST, near: float = NEAR, apart: float = APART) -> list[jd.Check]:
-    """Once t is late nearly all sequences obey the bound; what is missing on average is what the clocks leave.
+def judge_share(ds: xr.Dataset, least: float) -> jd.Check:
+    """Once t is late nearly all sequences obey the bound.
 
     Not all: by the chance of SGD one row of some thousands is visited half as often as the mean one.
     """
-    late = late_enough(ds)
-    counted = late & ds.drawn & ds.measured_bound.notnull()
+    counted = late_enough(ds) & ds.drawn & ds.measured_bound.notnull()
     obeys = (ds.measured_bound >= ds.predicted_bound).where(counted).min("record")
-    missing = (ds.measured_missing / (1 - ds.predicted_mean.sel(token="target", drop=True))).where(late)
-    off = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
+    return jd.share_within("share of sequences that obey the bound at all late times", obeys, over=list(obeys.dims), low=least)
+
+
+def tightness(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Of each run at late times: the mean of 1 - p over its law, and its exponent minus the flow's."""
+    late = late_enough(ds)
+    missing = ds.measured_missing / (1 - ds.predicted_mean.sel(token="target", drop=True))
+    return missing.where(late), (ds.measured_exponent - ds.predicted_exponent).where(late)
+
+
+def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
+    """The bound, and what is missing on average: in each run what the clocks leave."""
+    missing, off = tightness(ds)
     return [
-        jd.share_within("share of sequences that obey the bound at all late times", obeys, over=list(obeys.dims), low=least),
-        jd.within("mean of 1 - p of a run over its law", missing, 1 - near, 1 + near),
-        jd.at_most("exponent of the mean of a run against the flow's", off, apart),
+        judge_share(ds, LEAST),
+        jd.within("mean of 1 - p of a run over its law", missing, 1 - NEAR, 1 + NEAR),
+        jd.at_most("exponent of the mean of a run against the flow's", abs(off), APART),
     ]
 
 
