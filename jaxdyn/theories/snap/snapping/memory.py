@@ -35,7 +35,7 @@ class Rare:
     """Classes with one rare common token, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = ``reach``."""
 
     common: jd.Swept = jd.field(0.03, above=0)  # weight of the common token; the distinct tokens of a class have weights of order 1
-    crowd: jd.Swept = jd.field(1.0, above=0)  # times as much of the common token (a breach)
+    crowd: jd.Swept = jd.field(1.0, above=0, role="breach")  # times as much of the common token
     ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
     reach: jd.Swept = jd.field(1e5, above=0, role="time")
     classes: int = jd.field(3, at_least=2)
