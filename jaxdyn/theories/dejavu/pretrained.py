@@ -114,6 +114,7 @@ SLOWLY = STUDY.claim(
     "Python interpreter's manual, and .9 on average. The first and the last block turn the stream by more: on average over "
     "pieces the cosine of each is below .75.",
     form="inner",
+    max_seeds=24,
     judge=judge,
     bounds=jd.tuned(on="0:8", confirmed_on="56000000:56000024"),
     controls={"cosines of the layers below": jd.rolled(measured_slow="layer")},

@@ -112,8 +112,8 @@ ZM = STUDY.claim(
     title="Perfect memorisation is a composed solution, with large norm",
     statement=r"On $\mathbb{Z}_d$, perfect memorisation $z_M = d^{-2/3} z_a * z_b$, whose node of each pair $(g, g')$ of elements "
     r"has $d^{-2/3} (\omega^{kg}, \omega^{kg'}, \omega^{-k(g+g')})$, $\omega = e^{2\pi i/d}$, in the three layers at frequency $k "
-    r"\ne 0$ (times phases with $abc = 1$ that all nodes share), has zero loss and adds all pairs correctly. It has $d^2$ nodes "
-    r"at each frequency and squared Fourier norm $3(d-1)\,d^{2/3}$.",
+    r"\ne 0$ (times three phases of product 1 that all nodes share), has zero loss and adds all pairs correctly. It has $d^2$ "
+    r"nodes at each frequency and squared Fourier norm $3(d-1)\,d^{2/3}$.",
     decides={"all pairs": ("pairs whose largest output is not their sum", "z_a alone, of order d")},
     form="derived",
     controls={
