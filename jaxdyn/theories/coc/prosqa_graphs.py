@@ -112,8 +112,8 @@ FITTED = jd.Study(
 ).claim(
     id="coc.prosqa_graphs",
     title="A pseudo-code fitted to ProsQA draws graphs with its statistics",
-    statement="Grow graphs of 28 nodes, two of them roots. A new node draws a Poisson number of parents, 1.5 on average, in "
-    "proportion to 1 plus 1.5 times their depth: with probability .35 among the first root and the nodes that descend from it "
+    statement="Grow graphs of 28 nodes, two of them roots. A new node draws a Poisson number of parents, 1.5 on average, "
+    "with weights of 1 plus 1.5 times their depth: with probability .35 among the first root and the nodes that descend from it "
     "alone, with .45 likewise for the second root, else among all nodes. Let the target be a deepest leaf below that root whose "
     "leaves are deeper, and at least three steps away. Then graphs, with isolated nodes dropped, have the means of ProsQA's "
     "table, 23.0 nodes, 36.0 edges, a shortest path of 3.8 steps, each to 2%, and 1.6 shortest paths, to 7%. (The numbers were "

@@ -91,7 +91,7 @@ CLAIMS = (
         title="Demonstrating the best vertex makes the search grow like log time",
         tested=tested(COCONUT),
         bounds=TUNED,
-        statement="Where, with Coconut's loss, the demonstrated vertex has the most edges from the thought, $d_{max}$, the "
+        statement="Where the demonstrated vertex has the most edges from the thought, $d_{max}$, with Coconut's loss the "
         r"diagonal $\mu$ of the searching layer's matrix has at $t = 10^{12}$ the slope $d\mu/d\ln t = \sqrt K/\Delta$ within "
         r"0.01%, $\Delta = d_{max} - d_2$, and differs from $\frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}$ by at most "
         "$10^{-4}$ times this slope. K = 2 or 3 of n vertices are in the thought, $d_2$ is the second largest number of edges, "

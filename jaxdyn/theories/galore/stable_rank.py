@@ -254,8 +254,9 @@ CLAIMS = (
         id="galore.rank1",
         title="A gradient whose slowest mode has rank 1 becomes one of rank 1",
         tested=tested(ENTRIES),
-        statement=r"In the reduced dynamics of gradient descent at a rate $\eta$ on $G = A - S[W]$, $S[W] = \frac1N\sum_i B_i W "
-        r"C_i$, where the eigenvectors of the lowest eigenvalues $\lambda_1 < \lambda_2$ of $S$ are products $yz^\top$ and "
+        statement=r"In the reduced dynamics of gradient descent on weights $W$ at a rate $\eta$, with $G = A - S[W]$ for a fixed "
+        r"matrix $A$ and $S[W] = \frac1N\sum_{i=1}^N B_i W C_i$, where the eigenvectors of the lowest eigenvalues $\lambda_1 < "
+        r"\lambda_2$ of $S$ are products $yz^\top$ and "
         r"$uv^\top$ of vectors that are orthogonal, $y$ to $u$ and $z$ to $v$, and $G_0$ has a part along each, the stable rank of "
         r"$G$ approaches 1 like "
         r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$ within 1% of that rate, for $\eta$ from .3 to .9 of $2 / (\lambda_2 + "

@@ -152,9 +152,10 @@ CLAIMS = (
     STUDY.claim(
         id="margin.vector",
         title="Attention turns to the support vector machine of its best tokens",
-        statement="Let attention weights be the softmax of $X_i p$, with $X_i$ the tokens $x_{it}$ of a sequence, one of which, "
-        "the optimal one, has the highest score. Where normalised gradient descent by steps of length 0.1 from $p = 0$, on the "
-        "logistic loss of four sequences of five Gaussian tokens in six dimensions, selects the optimal token of every sequence "
+        statement="Let attention weights be the softmax of $X_i p$, with $X_i$ the tokens $x_{it}$ of a sequence, of which "
+        r"$x_{i,\mathrm{opt}}$ has the highest score. Where normalised gradient descent by steps of length 0.1 from $p = 0$, on "
+        r"the "
+        "logistic loss of four sequences of five Gaussian tokens in six dimensions, selects this token in each sequence "
         r"and has taken p to a norm above 200, the direction of p has a cosine above 0.999 with that of $\arg\min \|p\|$ subject "
         r"to $(x_{i,\mathrm{opt}} - x_{it}) \cdot p \ge 1$ for the other tokens, if this minimum is below 5.",
         assumes=INSIDE,
@@ -164,10 +165,11 @@ CLAIMS = (
     STUDY.claim(
         id="margin.matrix",
         title="A full attention matrix turns to the least norm that separates tokens",
-        statement="Let attention weights be the softmax of $X_i W z_i$, with $X_i$ the tokens $x_{it}$ of a sequence, one of "
-        "which, the optimal one, has the highest score, and $z_i$ its query. Where normalised gradient descent by steps of length "
-        "0.1 from $W = 0$, on the logistic loss of four sequences of five Gaussian tokens in six dimensions, selects the optimal "
-        "token of every sequence and has taken W to a Frobenius norm above 200, the direction of W has a cosine above 0.999 with "
+        statement="Let attention weights be the softmax of $X_i W z_i$, with $X_i$ the tokens $x_{it}$ of a sequence, of "
+        r"which $x_{i,\mathrm{opt}}$ has the highest score, and $z_i$ its query. Where normalised gradient descent by steps of "
+        r"length "
+        "0.1 from $W = 0$, on the logistic loss of four sequences of five Gaussian tokens in six dimensions, selects this token "
+        "in each sequence and has taken W to a Frobenius norm above 200, the direction of W has a cosine above 0.999 with "
         r"that of $\arg\min \|W\|_F$ subject to $(x_{i,\mathrm{opt}} - x_{it})^\top W z_i \ge 1$ for the other tokens, if this "
         "minimum is below 5.",
         decides={

@@ -188,8 +188,9 @@ CLAIMS = (
         ),
         title="Six nodes at every pair of frequencies solve modular addition",
         statement=r"On $\mathbb{Z}_d$ with odd $d \ge 5$ and the partial solutions $z$ of cogo.partial, $z_{F6} = 6^{-1/3} \sum_k "
-        r"z_{syn} * z_\nu * y_k$ has zero loss and adds correctly, for random $\nu$ of modulus one and nodes $y_k$ of random "
-        r"phases with $abc = 1$ at each of the $n = (d-1)/2$ pairs of frequencies; so does the sum with $z_{syn,\alpha\beta} * "
+        r"z_{syn} * z_\nu * y_k$ has zero loss and adds correctly, for random $\nu$ of modulus one and nodes $y_k$ of three "
+        r"random phases of product 1 at each of the $n = (d-1)/2$ pairs of frequencies; so does the sum with "
+        r"$z_{syn,\alpha\beta} * "
         r"z_{\nu=i}$, for random $\alpha$ and $\beta$ of modulus one. Both have $q = 3(d-1)$ nodes and squared Fourier norm $6 "
         r"\cdot 6^{1/3}\,n$.",
         judge=judge_six,

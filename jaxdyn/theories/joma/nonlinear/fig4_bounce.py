@@ -312,7 +312,7 @@ CLAIMS = (
         talks=("training:joma-figure-4",),
         title="The numbers behind Figure 4's fall and rise of the entropy",
         statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ "
-        r"with $T = 3$, $\eta = .02$, the figure's $\mu$ and all weights .05 at the start, the entropy of attention has its "
+        r"with $T = 3$, $\eta = .02$, the figure's $\mu$ and weights of .05 at the start, the entropy of attention has its "
         "minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one step). The text's logits $v^2/2$ do not give "
         "these numbers.",
         decides={"minimum": ("entropy at the minimum", "the text's logits, v^2/2")},
