@@ -211,13 +211,13 @@ memory = study.claim(
     statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
     r"f_n\,du$ ($f_n$ the normalised attention of class $n$, $u$ the decoder's clock, $M$ the size of the vocabulary). With it "
     "the reduced dynamics gives the attention logits of the network's gradient flow within 1%, relative, at all recorded "
-    "times, where classes hardly overlap (one common token, at most .03 times as frequent as a typical distinct one, and $M "
-    "f_c^2 < .05$ for the normalised attention $f_c$ on it at the start).",
+    "times, where classes of two or more distinct tokens hardly overlap (one common token, at most .03 times as frequent as a "
+    "typical distinct one, and $M f_c^2 < .05$ for the normalised attention $f_c$ on it at the start).",
     source=f"derived; {study.source}",
     form="memory",
     judge=judge_memory,
     assumes=UNCROWDED,
-    holds={"common": (0.003, 0.03)},
+    holds={"common": (0.003, 0.03), "distinct": (2, 8)},
     controls={"much overlap": {"crowd": 50.0}, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
     rivals={"nothing moves": jd.off(NOTHING_MOVES), "the attention of the moment": jd.swap(predicted_z="instant")},
 )
