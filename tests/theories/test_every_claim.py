@@ -5,6 +5,7 @@ import pytest
 
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.resource import absence
+from jaxdyn.engine.judging.agreement import too_few_to_agree
 from jaxdyn.engine.runs.sweep import Request, plan
 
 CLAIMS = registry.all_claims()
@@ -14,6 +15,7 @@ KINDS = {"upheld": 1, "refuted": 0, "measured": 0}  # least number of negative c
 @pytest.mark.thinned
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_is_complete_and_its_grids_can_be_built(claim):
+    assert too_few_to_agree(max(claim.seeds, claim.max_seeds or 0), claim.recorded_seeds or 1) is None
     assert len(claim.controls) >= KINDS[claim.expected]
     assert claim.plot is not None and claim.source and claim.statement
     assert (claim.counterpart is not None) == (claim.expected == "refuted")
