@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["OUTCOMES", "Answer", "Finding", "Word", "answered", "excused", "not_applicable", "not_asked"]
+__all__ = ["OUTCOMES", "Answer", "Finding", "Word", "answered", "excused", "not_applicable", "not_asked", "with_idle"]
 
 Word: TypeAlias = Literal["noticed", "finding", "excused", "not applicable", "not asked"]
 OUTCOMES: tuple[Word, ...] = ("noticed", "finding", "excused", "not applicable", "not asked")
@@ -79,18 +79,21 @@ def excused(answer: Answer, attack: str, excuses: Mapping[str, str]) -> Answer:
     return dataclasses.replace(answer, outcome=outcome, findings=found)
 
 
-def refuse_idle(excuses: Mapping[str, str], answers: Mapping[str, Answer]) -> None:
-    """Refuse excuses for what no attack found: they would hide what it finds later.
+def with_idle(answers: Mapping[str, Answer], excuses: Mapping[str, str]) -> dict[str, Answer]:
+    """The answers, with a finding for each excuse of what no attack found: it would hide what is found later.
 
     Raises:
-        UsageError: an excuse names no attack, or no finding of an attack that was asked.
+        UsageError: an excuse names no attack.
     """
+    found = dict(answers)
     for name in excuses:
         attack, _, subject = name.partition(": ")
         if attack not in answers:
             raise UsageError(f"excused={{{name!r}: …}} names no attack; they are {', '.join(answers)}")
-        answer = answers[attack]
+        answer = found[attack]
         if answer.facts.get("left_out"):  # what was not asked for want of time may be excused
             continue
         if answer.outcome in ("noticed", "finding", "excused") and not any(subject in ("", f.subject) for f in answer.findings):
-            raise UsageError(f"excused={{{name!r}: …}} excuses nothing: {attack} finds no such fault; leave it out")
+            idle = Finding(subject or attack, f"excused={{{name!r}: …}} excuses nothing: no such fault is found; leave it out")
+            found[attack] = dataclasses.replace(answer, outcome="finding", findings=(*answer.findings, idle))
+    return found

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.attacks.answer import Answer, excused, not_applicable, not_asked, refuse_idle
+from jaxdyn.attacks.answer import Answer, excused, not_applicable, not_asked, with_idle
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.listed import ATTACKS
 from jaxdyn.engine.base.failure import Failure, let_through
@@ -70,7 +70,7 @@ def referee(claim: str | Claim, *, quick: bool = False, out: str | Path | None =
         ``.answers`` by the attack's name, ``.findings`` (the number of open ones), ``.to_json()``.
 
     Raises:
-        UsageError: the claim is unknown, or excuses what no attack finds.
+        UsageError: the claim is unknown, or an excuse names no attack.
     """
     registry.check_claim(claim)
     if isinstance(claim, str):
@@ -96,9 +96,7 @@ def refereed(claim: Claim, *, quick: bool, store: Path | None, load: Sequence[st
         why = f"its own runs are {result.verdict}" + (f": {result.message}" if result.message else "")
         return Report(claim, {attack.name: not_applicable(why) for attack in ATTACKS})
     case = Case(claim, result, run, max(LEAST, SHARE * own), quick)
-    answers = {attack.name: _asked(attack, case) for attack in ATTACKS}
-    refuse_idle(claim.excused, answers)
-    return Report(claim, answers)
+    return Report(claim, with_idle({attack.name: _asked(attack, case) for attack in ATTACKS}, claim.excused))
 
 
 def _asked(attack: Attack, case: Case) -> Answer:

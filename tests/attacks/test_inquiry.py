@@ -36,9 +36,12 @@ def test_an_excuse_closes_a_finding_and_stays_visible(monkeypatch):
     assert "The rate is another claim's." in repr(report)
 
 
-def test_excuses_for_nothing_are_refused():
-    with pytest.raises(UsageError, match="excuses nothing"):
-        inquiry.referee(toys.claim(excused={"data read": "because"}), quick=True)
+def test_an_excuse_for_nothing_is_a_finding():
+    """Of this claim alone: what is asked of others goes on."""
+    answer = inquiry.referee(toys.claim(excused={"data read": "because"}), quick=True).answers["data read"]
+    assert answer.outcome == "finding" and "excuses nothing" in answer.open[-1].text
+    with pytest.raises(UsageError, match="names no attack"):
+        inquiry.referee(toys.claim(excused={"date read": "because"}), quick=True)
 
 
 def test_an_attack_that_fails_is_not_asked(monkeypatch):

@@ -129,10 +129,6 @@ CLAIMS = (
         "weights.",
         holds={"starts": (4, 16), "steps": (100, 400)},
         decides={"only": ("least order minus 6 or 4", "the mean takes no nodes: four")},
-        excused={
-            "data read: measured_order": "The search that needs more than the six nodes on record counts as seven: six is where it "
-            "succeeds, not where the records end."
-        },
         controls={"potentials of R_* dropped": jd.Control({"star": 0.0}, breaks="reduced loss")},
         rivals={
             "the mean takes no nodes: four": jd.swap(predicted_order=4.0),
