@@ -17,6 +17,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from jaxdyn.engine.programs.chunk import flags, switches
+from jaxdyn.engine.programs.direct import versions_of
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError
 
@@ -26,23 +28,28 @@ if TYPE_CHECKING:
 __all__ = ["identity", "read", "write"]
 
 SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
-SOURCES = ("nn", "models/instruments", "metrics.py", "linalg.py", "stats.py")
+SOURCES = ("nn", "models/instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py")
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray")
 
 
 @functools.cache
 def _code() -> bytes:
-    """A digest of the source that instruments consist of, and of JAX's version."""
+    """A digest of the source that instruments consist of."""
     package = Path(__file__).parents[1]
     files = [f for name in SOURCES for f in ((package / name).rglob("*.py") if (package / name).is_dir() else [package / name])]
-    digest = hashlib.sha256(jax.__version__.encode())
+    digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(str(file.relative_to(package)).encode() + file.read_bytes())
     return digest.digest()
 
 
 def identity(model: Model, pieces: Int[np.ndarray, "piece n"]) -> str:
-    """A digest of everything that measurements depend on, but for the instrument's name."""
+    """A digest of everything that measurements depend on, but for the instrument's name.
+
+    Options of JAX and of compilers, versions of libraries and the device are among it, as for stored runs.
+    """
     digest = hashlib.blake2b(_code(), digest_size=10)
+    digest.update(repr((switches(), flags(), versions_of(LIBRARIES), jax.devices()[0].device_kind)).encode())
     digest.update(repr(model.shape).encode() + repr(pieces.shape).encode() + np.ascontiguousarray(pieces).tobytes())
     if model.tokenizer is not None:
         digest.update(model.tokenizer.inner.to_str().encode())

@@ -1,6 +1,8 @@
 """What a probe stores: Datasets and sentences come back as they were, by what they depend on."""
 
+import jax
 import numpy as np
+import pytest
 import xarray as xr
 
 from jaxdyn.models.probe_store import identity, read, write
@@ -23,3 +25,16 @@ def test_the_identity_is_of_the_content():
     assert identity(one, pieces) == identity(plain.model(), pieces.copy()) != identity(one, pieces.reshape(3, 2))
     moved = one._replace(params=one.params | {"norm": one.params["norm"] * (1 + 1e-6)})
     assert identity(moved, pieces) != identity(one, pieces)
+
+
+@pytest.mark.parametrize(("option", "value"), [("jax_default_prng_impl", "rbg"), ("jax_default_matmul_precision", "bfloat16")])
+def test_other_options_of_jax_are_another_identity(option, value):
+    """What was measured with other random keys or products is not shown for these."""
+    one, pieces, before = plain.model(), np.zeros((2, 3), np.int32), jax.config.values[option]
+    usual = identity(one, pieces)
+    try:
+        jax.config.update(option, value)
+        assert identity(one, pieces) != usual
+    finally:
+        jax.config.update(option, before)
+    assert identity(one, pieces) == usual

@@ -24,6 +24,7 @@ NETWORKS = {
     "mistral": ("mistral", {"window": 3, "head_size": 8}),
     "qwen2": ("qwen2", {"biases": ("q", "k", "v"), "window": 4}),
     "gpt_neox": ("gpt_neox", LAYER | {"rotary": 2, "parallel": True}),
+    "gpt_neox, a share that rounds down": ("gpt_neox", LAYER | {"width": 88, "heads": 2, "rotary": 30, "parallel": True}),
     "gpt_neox, serial": ("gpt_neox", LAYER | {"scaling": Scaling(kind="linear", factor=2.0), "tied": True}),
 }
 TOKENS = np.random.default_rng(0).integers(0, 13, (2, 9))

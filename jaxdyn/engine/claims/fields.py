@@ -37,7 +37,7 @@ def allowed_words(cls: type[Any], name: str) -> str:
 
 
 class _Unheld(ValueError):
-    """A number that no float is near: the message says which floats there are."""
+    """A value that no field can hold, or that could be two: the message says why."""
 
 
 def coerce(cls: type[Any], name: str, value: Any) -> Any:
@@ -73,6 +73,8 @@ def _convert(cls: type[Any], name: str, value: Any) -> Any:
     if typing.get_origin(hint) is typing.Literal:
         return _option(typing.get_args(hint), value)
     if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint != Swept:
+        if isinstance(value, str) and value == "none" and str in typing.get_args(hint):
+            raise _Unheld("it could be None or this text; give None in Python, or another text")
         if value is None or (isinstance(value, str) and value == "none"):
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
@@ -83,8 +85,10 @@ def _option(options: tuple[Any, ...], value: Any) -> Any:
     """The option that equals a value or its text; ``ValueError`` if there is none."""
     if isinstance(value, bool | int | float | str | None):
         for option in options:
-            same = value == option and isinstance(value, bool) is isinstance(option, bool)  # to Python, 1 and True are equal
-            if same or (isinstance(value, str) and value == str(option)):
+            if value == option and isinstance(value, bool) is isinstance(option, bool):  # to Python, 1 and True are equal
+                return option
+        for option in options:
+            if isinstance(value, str) and value == str(option):
                 return option
     raise ValueError
 

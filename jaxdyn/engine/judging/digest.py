@@ -37,9 +37,12 @@ ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are ide
 ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
 CONTAINERS = (dict, list, tuple, types.MappingProxyType)
 PLAIN = (type(None), bool, int, float, complex, str, bytes)  # their subclasses may have more than their values
-REACHING = {  # functions that get at values which the code does not mention
+REACHING = {  # names of what gets at values that the code does not mention
     *("globals", "eval", "exec", "__import__", "import_module", "open", "read_text", "read_bytes", "memmap"),
     *("loadtxt", "genfromtxt", "fromfile", "open_dataset", "load_dataset", "open_dataarray", "load_dataarray", "read_csv"),
+    *("load", "loadmat", "fromregex", "open_memmap", "open_mfdataset", "open_zarr", "File", "netcdf_file", "urlopen"),
+    *("read_parquet", "read_excel", "read_json", "read_hdf", "read_pickle", "read_table", "read_sql", "read_feather", "read_xml"),
+    *("environ", "getenv", "connect", "Popen", "check_output", "input", "stdin", "listdir", "scandir", "iterdir", "glob", "rglob"),
 }
 SMALL = 10_000  # an array of at most so many numbers is hashed by value, a larger one by its bytes
 

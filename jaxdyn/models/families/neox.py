@@ -6,6 +6,7 @@ tensors are those of the library transformers.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from jaxdyn.models import rope_fields
@@ -68,6 +69,8 @@ def _slices(shape: Transformer) -> dict[str, TensorSlice]:
 
 def _config(shape: Transformer) -> dict[str, Any]:
     share, rope = shape.rotated / shape.entries, rope_fields.written(shape)
+    if int(shape.entries * share) < shape.rotated:  # readers cut the product off
+        share = math.nextafter(share, 1)
     rope["rope_parameters"] |= {"partial_rotary_factor": share}
     return {
         "architectures": ["GPTNeoXForCausalLM"],

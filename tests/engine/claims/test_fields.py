@@ -163,6 +163,20 @@ def test_a_switch_between_numbers_takes_no_truth_values():
             coerce(Levels, name, value)
 
 
+def test_a_value_that_is_an_option_itself_is_not_taken_for_the_text_of_another():
+    @jd.setting
+    class Options:
+        one: Literal[1, "1", None, "none"] = 1
+        word: str | None = None
+
+    for value in (1, "1", None, "none"):
+        held = coerce(Options, "one", value)
+        assert held == value and type(held) is type(value)
+    assert coerce(Options, "word", None) is None and coerce(Options, "word", "some") == "some"
+    with pytest.raises(jd.UsageError, match="word='none' is not allowed: it could be None or this text"):
+        coerce(Options, "word", "none")
+
+
 @pytest.mark.parametrize(("name", "value", "allowed"), BAD)
 def test_bad_values_are_named_in_one_sentence(toys, name, value, allowed):
     with pytest.raises(jd.UsageError) as error:

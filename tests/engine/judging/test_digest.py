@@ -398,6 +398,8 @@ def test_a_state_counts_whatever_holds_it(tmp_path, how):
         ("B = 'bound.txt'", "float(open(B).read())", r"a function that uses open\(\)"),
         ("from pathlib import Path", "float(Path('bound.txt').read_text())", r"a function that uses read_text\(\)"),
         ("B = 'bound.txt'", "float(np.loadtxt(B))", r"a function that uses loadtxt\(\)"),
+        ("B = 'bound.npy'", "float(np.load(B))", r"a function that uses load\(\)"),
+        ("import os", "float(os.environ['B'])", r"a function that uses environ\(\)"),
         ("import importlib", "importlib.import_module('bounds').B", r"a function that uses import_module\(\)"),
         ("class M(type):\n    def __getattr__(cls, name): return 0.1\nclass B(metaclass=M): pass", "B.b", "cannot be read"),
     ],
