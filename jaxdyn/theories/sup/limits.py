@@ -110,7 +110,8 @@ THRESHOLD = STUDY.claim(
     ),
     form="derived",
     source="derived; arXiv:2505.12514, Lemma 2 for the threshold",
-    tested="{graphs} digraphs of {nodes} vertices each: all edges among $n - 3$ vertices with the root, one more vertex that "
+    tested="{graphs} digraphs of {nodes} vertices each: all edges among $n - 3$ vertices, one of them the root, one more vertex "
+    "that "
     f"hangs on these by a single edge, and an edge apart; {SETUP}",
     judge=judge_threshold,
     controls={

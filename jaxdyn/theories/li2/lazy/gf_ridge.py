@@ -201,6 +201,9 @@ CLAIMS = (
         r"I)^{-1}$, the negative derivative of the loss $\frac12 \|\tilde Y - \tilde F V\|^2 + \frac\eta2 \|V\|^2$ with respect "
         r"to the features F; $\tilde F$ and $\tilde Y$ are features and targets minus their means over the samples.",
         source=f"{SOURCE}, Proposition 1",
+        tested="Features of {hidden} nodes with random weights ({activation}) on {samples} random pairs of the group of residues "
+        "modulo {group}, and the loss differentiated at the ridge solution; {seeds} seeds.",
+        bounds="derived: float64 rounding of a product of solved systems",
         judge=judge_fixed,
         evidence="algebra",
         controls={"noise on the ridge solution": {"noise": 0.1}},
