@@ -243,7 +243,7 @@ TOKEN = STUDY.claim(
     id="stream.sink_token",
     title="In small decoders a sink is made by the first token, not by its place",
     statement=f"In two-block decoders {SINGLE} with a first token that occurs nowhere else, the sink is made by that token and "
-    "not by its place: with another token, always the same, in the first place and kept in the cache, as many nats are lost as "
+    "not by its place: with one other token in the first place, kept in the cache, as many nats are lost as "
     "by a window that "
     "keeps neither, to 35% of them on average over the runs that have learned to copy.",
     talks=("practical:sink-position", "practical:stream-linebreak-13b"),
