@@ -368,7 +368,9 @@ CLAIMS = (
         id="orth.trained_rotary",
         talks=("training:joma-orthogonal",),
         title="How orthogonal the vectors of a network like Pythia stay in training",
-        tested=TESTED.replace("NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width})"),
+        tested=TESTED.replace(
+            "NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width}, also of its MLPs)"
+        ),
         statement="How large does the mean |cos| of embeddings, of what MLPs write and of the residual stream become in 150 "
         "steps of training on a text in a network like Pythia, over that of random directions?",
         quick=jd.grid(Watched, network="rotary", width=64, vectors=64),

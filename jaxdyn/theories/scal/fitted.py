@@ -282,9 +282,10 @@ CLAIMS = (
     STUDY.claim(
         id="scal.mean_trap",
         title="On averaged losses L-BFGS with default tolerances stops too early",
-        statement=f"When the parametric fit of exact losses {LAW} averages Huber's losses instead of summing them, L-BFGS with "
-        r"its default tolerances misses the exponent $a = \beta/(\alpha+\beta)$ by more than 0.005 for more than half of the "
-        "laws; with strict ones it finds it to $10^{-3}$ for more than four laws in five.",
+        statement=f"When the parametric fit of exact losses {LAW} averages Huber's losses, L-BFGS with its default tolerances "
+        r"misses the exponent $a = \beta/(\alpha+\beta)$ by more than 0.005 for more than half of the laws (with sums it is less "
+        r"frequent: "
+        "`scal.sum_default`); with strict ones it finds it to $10^{-3}$ for more than four laws in five.",
         quick=jd.grid(Exact, objective="mean", stops=["strict", "default"]),
         seeds=48,
         bounds=jd.tuned(on="63000000:63000048", confirmed_on="64000000:64000048"),

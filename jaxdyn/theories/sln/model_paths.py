@@ -413,7 +413,8 @@ CLAIMS = (
         },
         tested="Decoders of {layers} layers and width {width} with rotary positions, trained for {steps} steps of Adam on "
         "{batch} problems each from four in five of the connected graphs of {least} to {largest} vertices; {looked} graphs of "
-        f"{{largest}} vertices with leading eigenvalues apart by {GAP} at least, {PERMUTATIONS} permutations; {{seeds}} seeds.",
+        f"{{largest}} vertices, 7 of them held out, with leading eigenvalues apart by {GAP} at least, {PERMUTATIONS} "
+        f"permutations; {{seeds}} seeds.",
         judge=judge_embedding,
         controls={"edges permuted": jd.swap(embedding=permuted)},
         rivals={"embeddings have nothing to do with the spectrum": jd.off({ABOVE: 0.01, SLOW: 0.5})},

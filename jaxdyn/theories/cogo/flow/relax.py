@@ -380,7 +380,8 @@ CLAIMS = (
         id="cogo.exp_relax",
         title="Potentials of wide networks relax one by one under the cross terms",
         statement="Under gradient flow of the cross terms of the loss alone from independent Gaussian weights of standard "
-        "deviation $s$ from 0.5 to 1, the cross potentials $r_{k_1k_2k}$ of a network of width $q$ relax independently until "
+        "deviation $s$ from 0.5 to 1, the cross potentials $r_{k_1k_2k}$ of a wide network, of $q$ nodes, relax independently "
+        "until "
         r"$\lambda t = 1.5$, $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = 2q\kappa/d^2$, $\kappa = 3s^4/d^2$, "
         r"and $\delta = 1$ for $r_{kkk}$, else 0. At $d = 5$ the root mean square deviation falls like the width to the power "
         r"$-1/2$ (within 0.15); with 2048 nodes it stays below 5% of the distance from $\delta$ at the start on average over "

@@ -241,7 +241,7 @@ CLAIMS = (
         r"mean attention $\bar b$ of the start ($\Delta$: change since the start, $\tau$: temperature, $r$: ratio of learning "
         "rates, 1), is correlated with the logits over tokens, in the mean over seeds: by at least .97 at a quarter of the run, "
         "and at its end by at least .97 for gaussian and by .92 to .97 for random data. Its relative error at a quarter of the "
-        "run is 10 to 30%.",
+        "run is 10 to 30%. (At the end it is several times as large as the logits: `joma.fig2_size`.)",
         judge=judge_fig2,
         bounds=jd.tuned(on="0:48", confirmed_on="21000000:21000048"),
         controls={

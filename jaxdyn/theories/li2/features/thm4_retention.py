@@ -345,7 +345,7 @@ STUDY = jd.Study(
     "{step} of its norm: {subsets} sets per run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than "
     f"a threshold of its squared norm is in the irrep of the start, {MAIN} unless another one is named. Starts: {{starts}}, a "
     "number for residues modulo it, for M; for d groups of like order with the irrep's degree after the slash, where the threshold "
-    "is on what exceeds a random node's share in the irrep. Whitened by infinitely many features, with ridge {{ridge}} for each.",
+    "is on what exceeds a random node's share in the irrep. Whitened by infinitely many features, with ridge {ridge} for each.",
 )
 
 CLAIMS = (

@@ -188,7 +188,8 @@ phases = study.claim(
 effect = study.claim(
     id="snap.lr_late",
     title="A faster decoder first speeds attention up, then holds it back",
-    statement="In the reduced dynamics of $K = 4$ classes, with one distinct token per class, a common token at most a tenth as "
+    statement="In the reduced dynamics of $K = 4$ classes, of which each query has 1, 2 or 4, with one distinct token per class, "
+    "a common token at most a tenth as "
     r"frequent and $M$ of 300 to 3000 tokens in the vocabulary, at fixed $\eta_Z = 2 \cdot 10^6$, a decoder's rate $\eta_Y$ of "
     r"2 in place of 1 makes the accumulated pressure $B$ of `snap.B_law` smaller, by 2% or more, after $2K\ln M/\eta_Y$ (of the "
     r"smaller $\eta_Y$), by what the law of `snap.B_law` gives; until two e-folds before $K\ln M/\eta_Y$ (of the larger one) it "
@@ -199,7 +200,6 @@ effect = study.claim(
         "size": (300.0, 3000.0),
         "eta_z": (2e6, 2e6),
         "eta_y": (1.0, 1.0),
-        "per_query": (1.0, 4.0),
         "classes": (4, 4),
     },
     decides={"first": ("sign of the effect before the transition, agreement", "a larger eta_Y always slows B")},
