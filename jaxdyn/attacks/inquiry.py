@@ -12,6 +12,7 @@ from typing import Any
 from jaxdyn.attacks.answer import Answer, excused, not_applicable, not_asked, with_idle
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.listed import ATTACKS
+from jaxdyn.attacks.recorded import what_was_asked
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.catalogue import registry
@@ -43,9 +44,9 @@ class Report:
         return sum(len(answer.open) for answer in self.answers.values())
 
     def to_json(self) -> dict[str, Any]:
-        """The claim's entry of ``jaxdyn referee --json``."""
+        """The claim's entry of ``jaxdyn referee --json``; ``asked`` is a hash of what the claim says and how it is judged."""
         attacks = [{"name": name, **dataclasses.asdict(answer)} for name, answer in self.answers.items()]
-        return dict(finite({"id": self.claim.id, "attacks": attacks}))
+        return dict(finite({"id": self.claim.id, "asked": what_was_asked(self.claim), "attacks": attacks}))
 
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}: {self.findings} open finding{'s' if self.findings != 1 else ''}"]

@@ -131,6 +131,8 @@ def factor_text(factor: Mapping[str, Any]) -> str:
 def write_answers(folder: Path, date: str, claims: Mapping[str, Claim], target: Path = RECORDED) -> int:
     """Add the answers in an output folder to the shipped file; returns their number.
 
+    Answers on claims that say something else now, or are judged otherwise, are left out.
+
     Raises:
         UsageError: the folder has no answers.
     """
@@ -143,8 +145,9 @@ def write_answers(folder: Path, date: str, claims: Mapping[str, Claim], target: 
         raise UsageError(f"{folder} holds no answers of `jaxdyn referee`; give the folder that was its --out") from None
     now = {}
     for entry in (entry for entry in read if entry["id"] in claims):
-        attacks = [{name: a[name] for name in KEPT} | _numbers(a) for a in entry["attacks"]]
-        now[entry["id"]] = {"digest": what_was_asked(claims[entry["id"]]), "date": date, "attacks": attacks}
+        if (asked := what_was_asked(claims[entry["id"]])) == entry["asked"]:
+            attacks = [{name: a[name] for name in KEPT} | _numbers(a) for a in entry["attacks"]]
+            now[entry["id"]] = {"digest": asked, "date": date, "attacks": attacks}
     whole = {name: entry for name, entry in (recorded_answers() | now).items() if name in claims}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(finite(whole[name]), sort_keys=True)}" for name in sorted(whole))
     atomic_write(target, f"{{\n{lines}\n}}\n")

@@ -1,5 +1,6 @@
 """Recorded answers: what is kept of them, counted, and shown in brief."""
 
+import dataclasses
 import json
 import math
 
@@ -35,8 +36,9 @@ def written(tmp_path, monkeypatch):
     target = tmp_path / "recorded.json"
     monkeypatch.setattr(recorded, "RECORDED", target)
     recorded.recorded_answers.cache_clear()
-    (tmp_path / recorded.ANSWERS).write_text(json.dumps({"claims": [ENTRY, ENTRY | {"id": "no.such"}]}), encoding="utf-8")
     claim = toys.claim()
+    entry = ENTRY | {"asked": recorded.what_was_asked(claim)}
+    (tmp_path / recorded.ANSWERS).write_text(json.dumps({"claims": [entry, entry | {"id": "no.such"}]}), encoding="utf-8")
     assert recorded.write_answers(tmp_path, "2026-01-02", {claim.id: claim}, target) == 1
     yield claim
     recorded.recorded_answers.cache_clear()
@@ -51,6 +53,11 @@ def test_the_answers_on_a_claim_are_kept_without_their_facts_but_for_factors(wri
 def test_a_claim_that_is_judged_otherwise_now_is_stale(written):
     other = toys.claim(judge=toys.judge_start)
     assert digest(other) != digest(written) and recorded.summary_of(other)["stale"]
+
+
+def test_answers_on_a_claim_that_said_something_else_are_left_out(written, tmp_path):
+    other = dataclasses.replace(written, title="Another title")
+    assert recorded.write_answers(tmp_path, "2026-01-03", {other.id: other}, tmp_path / "other.json") == 0
 
 
 def test_in_brief_the_weakest_factor_is_the_largest_that_is_not_noticed(written):
