@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.attacks.answer import Finding, answered, excused, not_asked, refuse_idle
+from jaxdyn.attacks.answer import Finding, answered, excused, not_asked, with_idle
 from jaxdyn.errors import UsageError
 
 FOUND = answered("asked", [Finding("rate", "wrong"), Finding("time", "late")])
@@ -28,12 +28,18 @@ def test_excuses(excuses, outcome, left):
 
 @pytest.mark.parametrize(
     ("excuses", "words"),
-    [({"laws": "since"}, "no attack"), ({"law: speed": "since"}, "excuses nothing"), ({"words": "since"}, "excuses nothing")],
+    [({"law: speed": "since"}, "law"), ({"words": "since"}, "words")],
 )
-def test_idle_excuses_are_refused(excuses, words):
-    with pytest.raises(UsageError, match=words):
-        refuse_idle(excuses, {"law": FOUND, "words": answered("asked")})
+def test_idle_excuses_are_findings(excuses, words):
+    found = with_idle({"law": FOUND, "words": answered("asked")}, excuses)[words]
+    assert found.outcome == "finding" and "excuses nothing" in found.open[-1].text
+
+
+def test_an_excuse_that_names_no_attack_is_refused():
+    with pytest.raises(UsageError, match="no attack"):
+        with_idle({"law": FOUND}, {"laws": "since"})
 
 
 def test_what_was_not_asked_may_be_excused():
-    refuse_idle({"law: rate": "since"}, {"law": not_asked("too dear")})
+    dear = {"law": not_asked("too dear")}
+    assert with_idle(dear, {"law: rate": "since"}) == dear

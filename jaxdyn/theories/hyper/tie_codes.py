@@ -154,7 +154,7 @@ CLAIMS = (
         statement="On the hypercube of fifty bits an encoder $f$ that reads the $k = 10$ relevant bits and an encoder $g$ "
         "that reads the signs of ten others have the same contrastive loss at temperature $T = 1/2$ and $n = 1022$ negatives: "
         "to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to .003 on the same batches, on "
-        r"average over runs. The loss of $f$ is within .003 of $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$, less the second-order "
+        r"average over runs. The loss of $f$ is within .003 of $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$, minus the second-order "
         r"term for "
         "the spread of the negatives (below .001). Linear probes on 5000 "
         "examples have an accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",

@@ -343,7 +343,7 @@ CLAIMS = (
         title="With real weights and v = u an element is confused with its inverse",
         statement=r"A construction for all pairs and $\sigma = x^2$: with real weights, enough random pairs of nodes $[u; \pm Pv]$ "
         "in each irrep but the trivial one, with v = u (P inverts the group element), fit one half of the target of each element h "
-        r"and one half of that of its inverse exactly, and no more: of the squared targets, less their mean, $N / 2(M - 1)$ is "
+        r"and one half of that of its inverse exactly, and no more: of the squared targets, minus their mean, $N / 2(M - 1)$ is "
         r"left, N being the number of the M elements with $h^2 \neq e$.",
         judge=judge_tied,
         decides={"exactly": ("squared distance from the symmetric half, over its square", "v free")},
