@@ -9,7 +9,7 @@ switches, numbers that are 0 or 1 in the claim and the other one in a control, a
 (``jd.field(1.0, role="breach")``).
 
 So is a number that stands in the claim's title, statement or assumptions: what a statement fixes it says of nothing else. Both ends
-of an axis have to stand there, and 0, 1 and 2 as "= 1" or next to the field's name ("two classes"), since they stand in many texts.
+of an axis have to stand there, and halves up to 2 as "= 1" or by the field's name ("two classes"), since they stand in many texts.
 
 A field that chooses among names, or between true and false, is asked at its other names too, unless the claim tells which it means:
 its title, statement or assumptions have the name (of a switch: the field's name), or a control is about the other one.

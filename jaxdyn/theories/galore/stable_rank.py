@@ -239,7 +239,7 @@ CLAIMS = (
         paper=jd.grid(Quadratic, kind="pair", step=[0.3, 0.4, 0.45], every=1, flip=[0.0, 1.0]),
         assumes=(STEP, jd.above("kept_share", 1e-6), REACHED),
         judge=judge_rate,
-        bounds=jd.tuned(on="0:128", confirmed_on="61000000:61000128"),
+        bounds=jd.tuned(on="0:128", confirmed_on="57000000:57000128"),
         controls={
             "a lowest eigenvector of rank 1": jd.Control(
                 {"kind": "entries", "every": 3}, why="these problems decay more slowly, so that records lie further apart"
@@ -267,7 +267,7 @@ CLAIMS = (
         paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8], every=6),
         assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03), REACHED),
         judge=judge_rank_one,
-        bounds=jd.tuned(on="0:128", confirmed_on="61000000:61000128"),
+        bounds=jd.tuned(on="0:128", confirmed_on="57000000:57000128"),
         controls={
             "a lowest eigenvector of rank 2": jd.Control(
                 {"kind": "pair", "every": 1, "step": 0.4}, why="this rate is read at each step and at a step size of its own"

@@ -80,7 +80,7 @@ train = study.claim(
     rf"facts are answered with the probability $p \ge 1 - \frac{{M-1}}{{2 s^c}}$, $s = M\eta t/N$, $c = {EXPONENT}$. The "
     r"mean of $1-p$ in a run is that of `rev.clock` to 2%, and the largest c that it allows is that of gradient flow, "
     r"$\ln\frac{M-1+e^u}{2}/\ln s$ with $(M-1)u + e^u - 1 = s$, to .004.",
-    bounds=jd.tuned(on="0:8", confirmed_on="96000000:96000004"),
+    bounds=jd.tuned(on="0:8", confirmed_on="97000000:97000004"),
     judge=judge_bound,
     assumes=ASSUMES,
     controls={

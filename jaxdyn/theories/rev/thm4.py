@@ -124,7 +124,7 @@ direct = study.claim(
     r"mean of $1-p$ over all facts with a first token of their own is that of `rev.clock` to 5%, and the largest exponent that it "
     r"allows is that of gradient flow (`rev.thm3_train`) to .008, both on average over runs.",
     seeds=16,
-    bounds=jd.tuned(on="59000000:59000024", confirmed_on="96000000:96000016"),
+    bounds=jd.tuned(on="96000000:96000016", confirmed_on="97000000:97000016"),
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,

@@ -410,8 +410,9 @@ CLAIMS = (
         quick=QUICK.replace(decay=list(WIDE_APART)),
         paper=PAPER_23.replace(decay=list(WIDE_APART)),
         seeds=14,
+        max_seeds=28,
         paper_seeds=SEEDS,
-        bounds=jd.tuned(on="0:14", confirmed_on="56000000:56000010"),
+        bounds=jd.tuned(on="0:14", confirmed_on="98000000:98000028"),
         judge=judge_wd,
         controls={"as many epochs at every decay": EQUAL_EPOCHS},
         rivals={
