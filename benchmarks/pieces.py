@@ -273,7 +273,7 @@ def probe(task: Task) -> None:
     from real_model import our_whole, tokens
 
     import jaxdyn as jd
-    from jaxdyn.models.instruments.pieces import forward
+    from jaxdyn.instruments.pieces import forward
 
     model, name = _model(task)
     texts, length, parts = (1, 64, 2) if task.quick else (4, 512, 10)

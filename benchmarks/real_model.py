@@ -192,7 +192,7 @@ def agree(model: Any, folder: str) -> float:
 
 def whole_rows(model: Any, folder: str, sizes: Any, rounds: int, peak: float) -> list[dict[str, Any]]:
     """Tokens per second of whole texts."""
-    from jaxdyn.models.instruments.pieces import forward
+    from jaxdyn.instruments.pieces import forward
 
     rows = []
     for texts, length in sizes:

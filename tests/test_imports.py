@@ -14,6 +14,7 @@ PACKAGE = Path(jaxdyn.__file__).parent
 LIBRARIES = (
     "data",
     "flow",
+    "instruments",
     "linalg",
     "metrics",
     "models",
@@ -29,6 +30,7 @@ LIBRARIES = (
 ABOVE = {  # part of the package -> parts that it never imports; "" is the front, ``import jaxdyn``
     "engine": {"", "cli", "experiment", "maintain", "report", "testing", "theories"},
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
+    "instruments": {"", "cli", "experiment", "maintain", "models", "report", "testing", "theories"},
     "explorer": {"cli", "maintain"},
     "report": {"cli", "maintain"},
     "theories": {"cli", "maintain"},

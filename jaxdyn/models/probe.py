@@ -32,15 +32,15 @@ from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.instruments import Instrument, NotApplicable, Number, registry
+from jaxdyn.instruments.pieces import finite_pieces, pieces_read, reading_cost
 from jaxdyn.models import probe_store
-from jaxdyn.models.instruments import INSTRUMENTS, Instrument, NotApplicable, Number
-from jaxdyn.models.instruments.pieces import finite_pieces, pieces_read, reading_cost
 from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.series import given_steps, labels, steps_of
 from jaxdyn.models.summary import describe
 
-__all__ = ["NUMBERS", "Checkpoint", "Outcome", "Plan", "Probe", "choose", "expand", "plan", "probe"]
+__all__ = ["NUMBERS", "Checkpoint", "Outcome", "Plan", "Probe", "expand", "plan", "probe"]
 
 PURPOSE, NUMBERS = "probe", "probe.json"
 LEFT_OUT = "left_out"  # attribute of a Dataset: a sentence on pieces
@@ -188,7 +188,7 @@ def probe(
         StoreError: for a folder that is another job's, or damaged.
     """
     check_options()
-    chosen, models, raw = choose(only), expand(model, steps), open_text(text)
+    chosen, models, raw = registry.choose(only), expand(model, steps), open_text(text)
     if dtype is not None and any(isinstance(one, Model) for *_, one in models):
         raise UsageError(f"dtype={shown(dtype)} is not allowed: the parameters of a model in memory have their own")
     with contextlib.ExitStack() as stack:
@@ -206,22 +206,6 @@ def probe(
         if folder is not None:
             atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
     return result
-
-
-def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
-    """Instruments by name, in their own order.
-
-    Raises:
-        UsageError: for an unknown name, or none.
-    """
-    if only is None:
-        return tuple(INSTRUMENTS.values())
-    given = only.split(",") if isinstance(only, str) else only if isinstance(only, list | tuple) else [only]
-    names = [str(name).strip() for name in given]
-    unknown = [name for name in names if name not in INSTRUMENTS]
-    if unknown or not names:
-        raise UsageError(f"only={shown(unknown[0] if unknown else only)} is not allowed: instruments are {', '.join(INSTRUMENTS)}")
-    return tuple(one for name, one in INSTRUMENTS.items() if name in names)
 
 
 def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[str, int | None, Any]]:
@@ -288,8 +272,8 @@ def _measure(
     say: Callable[[str], None] | None,
 ) -> Checkpoint:
     """All instruments on one model, each stored as it ends."""
-    data, which = (None, "") if folder is None else (folder / "data", probe_store.identity(model, pieces))
-    found = {one.name: None if data is None else probe_store.read(data, one.name, which) for one in chosen}
+    data, which = (None, {}) if folder is None else (folder / "data", probe_store.identities(model, pieces, chosen))
+    found = {one.name: None if data is None else probe_store.read(data, one.name, which[one.name]) for one in chosen}
     ahead = plan(model, raw.name, pieces, chosen, tuple(n for n, stored in found.items() if stored is not None))
     if say is not None:
         say(_announced(ahead))
@@ -308,7 +292,7 @@ def _measure(
             if stored is None and isinstance(result, xr.Dataset):
                 result = _labelled(result, places, left_out)
             if stored is None and data is not None:
-                probe_store.write(data, one.name, which, result, seconds)
+                probe_store.write(data, one.name, which[one.name], result, seconds)
             if stored is not None:
                 bar.advance(1, {"compile_seconds": 0.0})
             skipped = result if isinstance(result, str) else ""
@@ -328,7 +312,7 @@ def _read(name: str, model: Model, pieces: Int[np.ndarray, "piece n"]) -> tuple[
     Raises:
         UsageError: if there is none.
     """
-    places, read = finite_pieces(model, pieces, max(one.pieces for one in INSTRUMENTS.values()))
+    places, read = finite_pieces(model, pieces, max(one.pieces for one in registry.instruments().values()))
     if not places.size:
         raise UsageError(
             f"{name} cannot be probed: its logits, or its residual stream, are not finite on any of the {read} pieces of the text"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,22 @@ from jaxdyn.engine.programs.chunk import flags, switches
 from jaxdyn.engine.programs.direct import versions_of
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError
+from jaxdyn.instruments import registry
 
 if TYPE_CHECKING:
+    from jaxdyn.instruments import Instrument
     from jaxdyn.models.loading import Model
 
-__all__ = ["identity", "read", "write"]
+__all__ = ["identities", "read", "write"]
 
 SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
-SOURCES = ("nn", "models/instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py")
+SOURCES = ("nn", "instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py")
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray")
 
 
 @functools.cache
 def _code() -> bytes:
-    """A digest of the source that instruments consist of."""
+    """A digest of the source that all instruments use."""
     package = Path(__file__).parents[1]
     files = [f for name in SOURCES for f in ((package / name).rglob("*.py") if (package / name).is_dir() else [package / name])]
     digest = hashlib.sha256()
@@ -43,10 +46,16 @@ def _code() -> bytes:
     return digest.digest()
 
 
-def identity(model: Model, pieces: Int[np.ndarray, "piece n"]) -> str:
-    """A digest of everything that measurements depend on, but for the instrument's name.
+@functools.cache
+def _text(file: str) -> bytes:
+    """A module's source, as it was when the first model was measured."""
+    return Path(file).read_bytes()
 
-    Options of JAX and of compilers, versions of libraries and the device are among it, as for stored runs.
+
+def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequence[Instrument]) -> dict[str, str]:
+    """By instrument a digest of everything that its measurements depend on, but for its name.
+
+    Its module, options of JAX and of compilers, versions of libraries and the device are among it, as for stored runs.
     """
     digest = hashlib.blake2b(_code(), digest_size=10)
     digest.update(repr((switches(), flags(), versions_of(LIBRARIES), jax.devices()[0].device_kind)).encode())
@@ -56,7 +65,13 @@ def identity(model: Model, pieces: Int[np.ndarray, "piece n"]) -> str:
     for path, leaf in jax.tree_util.tree_leaves_with_path(model.params):
         digest.update(jax.tree_util.keystr(path).encode())
         digest.update(np.ascontiguousarray(jax.device_get(leaf)).view(np.uint8).data)
-    return digest.hexdigest()
+    homes, found = registry.homes(), {}
+    for one in chosen:
+        own = digest.copy()
+        if one.name in homes:
+            own.update(_text(str(homes[one.name].__file__)))
+        found[one.name] = own.hexdigest()
+    return found
 
 
 def write(folder: Path, name: str, which: str, ds: xr.Dataset | str, seconds: float) -> None:

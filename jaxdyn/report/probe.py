@@ -25,8 +25,8 @@ from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification import origin
+from jaxdyn.instruments import Number, registry
 from jaxdyn.models import probe as models
-from jaxdyn.models.instruments import Number
 from jaxdyn.models.probe import Checkpoint, Probe
 from jaxdyn.models.series import short
 from jaxdyn.plotting import COLORS, CYCLE
@@ -99,7 +99,8 @@ def page(probe: Probe) -> str:
 
 def _code() -> str:
     """Hash of the code of all instruments and of the page."""
-    return origin.modules_hash((models.__name__, __name__))
+    homes = {home.__name__ for home in registry.homes().values()}
+    return origin.modules_hash((models.__name__, __name__, *homes))
 
 
 def changes(html: str) -> origin.Changes | None:

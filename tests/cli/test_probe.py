@@ -7,8 +7,8 @@ import pytest
 from jaxdyn.cli.probe import folder_of
 from jaxdyn.models import probe as probing
 from jaxdyn.models.tokenizer import Tokenizer
-from tests.models.instruments import plain
-from tests.models.toys import Letters, refuses, toy
+from tests.instruments import plain
+from tests.models.toys import Letters, only, refuses, toy
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def here(tmp_path, monkeypatch):
     """A working folder with a text, toys for instruments, and a model of any name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "book.txt").write_text("It was a dark and stormy night. " * 40, encoding="utf-8")
-    monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first"), "second": refuses("second")})
+    only(monkeypatch, toy("first"), refuses("second"))
     monkeypatch.setattr(probing, "load", lambda name, dtype: plain.model(tokenizer=Tokenizer(Letters())))
     monkeypatch.setattr(
         probing, "describe", lambda name, dtype: type("Summary", (), {"lines": lambda self: [f"model      {name}"]})()

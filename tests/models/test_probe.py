@@ -11,12 +11,13 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.instruments import registry
 from jaxdyn.models import probe as probing
 from jaxdyn.models.loading import Model
 from jaxdyn.models.tokenizer import Tokenizer
 from jaxdyn.report.probe import traces
-from tests.models.instruments import plain
-from tests.models.toys import Letters, refuses, toy
+from tests.instruments import plain
+from tests.models.toys import Letters, only, refuses, toy
 from tests.nn.drawn import weights
 
 NUMBERS = np.random.default_rng(0).integers(0, 11, 600)
@@ -35,7 +36,7 @@ def toys(monkeypatch):
         return dataclasses.replace(one, measure=measure)
 
     ones = [counted(one) for one in (toy("first"), refuses("second"), toy("third", 2.0))]
-    monkeypatch.setattr(probing, "INSTRUMENTS", {one.name: one for one in ones})
+    only(monkeypatch, *ones)
     return ran
 
 
@@ -67,13 +68,13 @@ def test_a_killed_probe_leaves_whole_files_and_resumes(toys, tmp_path, monkeypat
         tick(0.9)
         raise KeyboardInterrupt
 
-    whole = dict(probing.INSTRUMENTS)
-    monkeypatch.setitem(probing.INSTRUMENTS, "third", dataclasses.replace(whole["third"], measure=killed))
+    *others, third = registry.instruments().values()
+    only(monkeypatch, *others, dataclasses.replace(third, measure=killed))
     with pytest.raises(KeyboardInterrupt):
         jd.probe(plain.model(), NUMBERS, 400, out=tmp_path)
     names = sorted(file.name.split(".")[0] for file in (tmp_path / "data").iterdir())
     assert names == ["first", "second"] and not (tmp_path / "index.html").exists()
-    monkeypatch.setitem(probing.INSTRUMENTS, "third", whole["third"])
+    only(monkeypatch, *others, third)
     jd.probe(plain.model(), NUMBERS, 400, out=tmp_path)
     assert toys == ["first", "second", "third"] and (tmp_path / "index.html").exists()
 
@@ -213,7 +214,7 @@ def test_the_cost_is_said_before_the_work(toys):
     assert lines[0].startswith("3 instruments; 4 pieces of 100 tokens of token numbers; about 1 min, ")
     jd.probe(plain.model(), NUMBERS, 400, "first", say=lines.append)
     assert any(line.startswith("1 instrument; 4 pieces") for line in lines)
-    ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), tuple(probing.INSTRUMENTS.values()))
+    ahead = probing.plan(plain.model(), "text", np.zeros((4, 100), np.int32), registry.choose(None))
     assert ahead.seconds > 0 and ahead.bytes > sum(leaf.nbytes for leaf in jax.tree.leaves(plain.model().params))
 
 
@@ -279,7 +280,7 @@ def test_all_instruments_and_their_page(tmp_path, dtype):
     shape = plain.changed(dtype=dtype)
     one = Model(shape, weights(shape), None, None)
     result = jd.probe(one, NUMBERS, 260, out=tmp_path, length=64)
-    assert set(result.data) == set(probing.INSTRUMENTS) - {"numbers"}
+    assert set(result.data) == set(registry.instruments()) - {"numbers"}
     assert {outcome.read for outcome in result.checkpoints[0].outcomes} == {(4, 64), None}
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 7 and "nobody knows which tokens are numbers" in page and "Llama-2-7B, PG19" in page

@@ -1,12 +1,22 @@
 """What a probe stores: Datasets and sentences come back as they were, by what they depend on."""
 
+import types
+
 import jax
 import numpy as np
 import pytest
 import xarray as xr
 
-from jaxdyn.models.probe_store import identity, read, write
-from tests.models.instruments import plain
+from jaxdyn.instruments import registry
+from jaxdyn.models.probe_store import identities, read, write
+from tests.instruments import plain
+from tests.models.toys import toy
+
+
+def identity(model, pieces, one=None):
+    """That of one instrument."""
+    (found,) = identities(model, pieces, [toy("one") if one is None else one]).values()
+    return found
 
 
 def test_datasets_and_sentences_come_back(tmp_path):
@@ -25,6 +35,17 @@ def test_the_identity_is_of_the_content():
     assert identity(one, pieces) == identity(plain.model(), pieces.copy()) != identity(one, pieces.reshape(3, 2))
     moved = one._replace(params=one.params | {"norm": one.params["norm"] * (1 + 1e-6)})
     assert identity(moved, pieces) != identity(one, pieces)
+
+
+def test_the_identity_is_of_the_instruments_own_module(monkeypatch, tmp_path):
+    """What another version of its code has measured is measured again; results of other instruments stay."""
+    pieces, found = np.zeros((2, 3), np.int32), []
+    for name in ("one.py", "another.py"):
+        (tmp_path / name).write_text(f"NAME = {name!r}\n", encoding="utf-8")
+        home = types.SimpleNamespace(__file__=str(tmp_path / name))
+        monkeypatch.setattr(registry, "homes", lambda home=home: {"first": home})
+        found.append(identities(plain.model(), pieces, [toy("first"), toy("second")]))
+    assert found[0]["first"] != found[1]["first"] and found[0]["second"] == found[1]["second"]
 
 
 @pytest.mark.parametrize(("option", "value"), [("jax_default_prng_impl", "rbg"), ("jax_default_matmul_precision", "bfloat16")])

@@ -6,7 +6,7 @@ import pytest
 from jaxdyn.errors import UsageError
 from jaxdyn.models.probe_text import RawText, beginning, cut, numbered, open_text
 from jaxdyn.models.tokenizer import Tokenizer
-from tests.models.instruments import plain
+from tests.instruments import plain
 from tests.models.toys import Letters
 
 BEGUN, BARE = (plain.model(tokenizer=Tokenizer(Letters(begins))) for begins in (True, False))

@@ -16,13 +16,20 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
+from jaxdyn.instruments import registry
 from jaxdyn.models import sharding
-from jaxdyn.models.instruments import INSTRUMENTS, entropy, gradients, heavy, orthogonality, sinks, sparsity, streaming
 from jaxdyn.nn import Transformer, llama
 from jaxdyn.nn.cache import KINDS, Policy
 from jaxdyn.nn.cache.decode import step
 from jaxdyn.nn.cache.state import start
 from jaxdyn.nn.transformer import apply, init
+from jaxdyn.theories.dejavu import instrument as sparsity
+from jaxdyn.theories.galore import instrument as gradients
+from jaxdyn.theories.h2o import instrument as heavy
+from jaxdyn.theories.joma import instrument as entropy
+from jaxdyn.theories.orth import instrument as orthogonality
+from jaxdyn.theories.sink import instrument as sinks
+from jaxdyn.theories.stream import instrument as streaming
 from tests.models.hugging import needs_models
 from tests.nn.drawn import weights
 from tests.programs import faults
@@ -183,7 +190,7 @@ def test_real_models_lower_for_eight_accelerators(name):
 
 
 def test_every_instrument_is_lowered():
-    assert INSIDE.keys() == INSTRUMENTS.keys()
+    assert INSIDE.keys() == registry.instruments().keys()
 
 
 def test_how_parameters_are_cut():

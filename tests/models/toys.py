@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from jaxdyn.models.instruments import Cost, Instrument, NotApplicable, Number, Table
-from jaxdyn.models.instruments.instrument import number
-from jaxdyn.models.instruments.pieces import reading
+from jaxdyn.instruments import Cost, Instrument, NotApplicable, Number, Table, registry
+from jaxdyn.instruments.instrument import number
+from jaxdyn.instruments.pieces import reading
 
 
 class Letters:
@@ -66,3 +66,8 @@ def refuses(name):
 
     one = toy(name)
     return Instrument(**{field: getattr(one, field) for field in one.__dataclass_fields__} | {"measure": measure})
+
+
+def only(monkeypatch, *ones):
+    """Put these in the place of all instruments."""
+    monkeypatch.setattr(registry, "instruments", lambda: {one.name: one for one in ones})

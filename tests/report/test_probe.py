@@ -12,17 +12,16 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn.models import probe as probing
 from jaxdyn.report import probe as pages
-from tests.models.instruments import plain
-from tests.models.toys import refuses, toy
+from tests.instruments import plain
+from tests.models.toys import only, refuses, toy
 
 NUMBERS = np.arange(400) % 11
 
 
 @pytest.fixture
 def results(monkeypatch):
-    monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first"), "second": refuses("second")})
+    only(monkeypatch, toy("first"), refuses("second"))
     return jd.probe(plain.model(), NUMBERS, 400), jd.probe([plain.model(), plain.model()], NUMBERS, 400)
 
 
@@ -90,7 +89,7 @@ def without(result, number, *places):
 @pytest.fixture
 def four(monkeypatch):
     """A series of four checkpoints with steps."""
-    monkeypatch.setattr(probing, "INSTRUMENTS", {"first": toy("first")})
+    only(monkeypatch, toy("first"))
     return jd.probe([plain.model() for _ in range(4)], NUMBERS, 400, steps=[100, 200, 300, 400])
 
 

@@ -13,19 +13,19 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims import resource
-from jaxdyn.models.instruments import gradients
 from jaxdyn.models.on_text import ModelAndText, OnText, piece
 from jaxdyn.nn import cache
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.dejavu import pretrained as dejavu
+from jaxdyn.theories.galore import instrument as gradients
 from jaxdyn.theories.galore import pretrained as galore
 from jaxdyn.theories.h2o import pretrained as h2o
 from jaxdyn.theories.joma import pretrained as joma
 from jaxdyn.theories.orth import pretrained as orth
 from jaxdyn.theories.sink import pretrained as sink
 from jaxdyn.theories.stream import pretrained as stream
+from tests.instruments import plain
 from tests.models.hugging import REAL, needs_smollm2
-from tests.models.instruments import plain
 
 MODULES = (sink, stream, h2o, orth, dejavu, joma, galore)
 CLAIMS = {claim.id: claim for module in MODULES for claim in module.CLAIMS}

@@ -27,6 +27,7 @@ __all__ = [
     "Topic",
     "folder",
     "installed",
+    "instruments",
     "is_shipped",
     "load",
     "maps",
@@ -74,7 +75,7 @@ class ClaimPackage(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A module with a ``CLAIMS`` tuple: its name for messages, its name on the title page, the module, and its file."""
+    """A module with claims or instruments: its name for messages, its name on the title page, the module, and its file."""
 
     name: str
     topic: str | None
@@ -161,12 +162,29 @@ def topics(package: ClaimPackage) -> Iterator[Topic]:
         yield Topic(package.name, None, package.module, package.file)
         return
     for topic in package.page.topic_names:
-        name = _module_of(f"{package.module.__name__}.{topic}")
-        if name is None:
-            raise UsageError(f"topic {topic!r} is not allowed: {package.name} has no module of that name")
-        shipped_ = name.partition(".")[0] == "jaxdyn"
-        module = importlib.import_module(name) if shipped_ else _imported(name, f"{package.name}.{topic}")
-        yield Topic(f"{package.name}.{topic}", topic, module, str(module.__file__))
+        yield _part(package, "topic", topic)
+
+
+def instruments() -> Iterator[Topic]:
+    """The modules with instruments that title pages name, theory by theory.
+
+    Raises:
+        UsageError: a module that the package does not have.
+    """
+    packages = {package.module.__name__: package for package in _with_page()}  # one that is installed and loaded counts once
+    for package in packages.values():
+        for name in package.page.instruments if package.page is not None else ():
+            yield _part(package, "instrument", name)
+
+
+def _part(package: ClaimPackage, kind: str, listed: str) -> Topic:
+    """A module that a title page lists, imported."""
+    name = _module_of(f"{package.module.__name__}.{listed}")
+    if name is None:
+        raise UsageError(f"{kind} {listed!r} is not allowed: {package.name} has no module of that name")
+    shipped_ = name.partition(".")[0] == "jaxdyn"
+    module = importlib.import_module(name) if shipped_ else _imported(name, f"{package.name}.{listed}")
+    return Topic(f"{package.name}.{listed}", listed, module, str(module.__file__))
 
 
 def _module_of(topic: str) -> str | None:

@@ -43,6 +43,8 @@ class Theory:
             "table1")``, or by chapter, ``{"Near a critical point": ("nonlinear.bounce", …)}``. A topic is a module with a
             ``CLAIMS`` tuple, or a folder whose module ``claims`` has one.
         shown: ids of the claims whose figures the gallery shows.
+        instruments: names of the modules with instruments for models' own weights, relative to the theory's package. Each has an
+            ``INSTRUMENTS`` tuple of :class:`jaxdyn.instruments.Instrument`.
 
     Raises:
         UsageError: a topic that is listed twice.
@@ -54,6 +56,7 @@ class Theory:
     papers: tuple[Paper | str, ...] = ()
     topics: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
     shown: tuple[str, ...] = ()
+    instruments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = self.topic_names

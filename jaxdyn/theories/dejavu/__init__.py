@@ -30,4 +30,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("dejavu.contextual_gt_static",),
+    instruments=("instrument",),
 )

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import sparsity
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
+from jaxdyn.theories.dejavu import instrument as sparsity
 
 FORMS = ("inner", "all")  # layers in which the stream turns slowly
 LEAST, MEAN = 0.75, 0.9  # cosine in each layer that is slow, and their mean

@@ -43,4 +43,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("galore.ppl_order",),
+    instruments=("instrument",),
 )

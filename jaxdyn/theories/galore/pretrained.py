@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import gradients
-from jaxdyn.models.instruments.spectra import energies
+from jaxdyn.instruments.spectra import energies
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn.transformer import blocks_of, expanded
+from jaxdyn.theories.galore import instrument as gradients
 
 LOOKED_AT = 3  # layers, at most: at a third and two thirds of the depth, and the last
 KEEPS = 0.8  # of the squared norm, by a quarter of the rank

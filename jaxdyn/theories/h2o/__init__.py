@@ -31,4 +31,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("h2o.ppl_budget",),
+    instruments=("instrument",),
 )

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import heavy
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn.activations import cross_entropies
+from jaxdyn.theories.h2o import instrument as heavy
 
 BUDGET = 0.2  # of the piece
 KEPT = {  # label -> policy of jaxdyn.nn.cache.budgets

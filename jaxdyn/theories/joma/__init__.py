@@ -57,4 +57,5 @@ THEORY = jd.Theory(
         ),
     },
     shown=("joma.fig2",),
+    instruments=("instrument",),
 )

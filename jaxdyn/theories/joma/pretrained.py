@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import entropy
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.stats import spearman
+from jaxdyn.theories.joma import instrument as entropy
 from jaxdyn.theories.joma.published import ENTROPY
 
 BELOW = -0.3  # correlation of ranks that counts as a fall

@@ -21,4 +21,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("orth.trained",),
+    instruments=("instrument",),
 )

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import orthogonality
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
+from jaxdyn.theories.orth import instrument as orthogonality
 from jaxdyn.theories.orth.dynamics import directions
 
 UNITS = 256  # of an MLP, at most, whose rows are compared

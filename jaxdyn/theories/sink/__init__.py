@@ -39,4 +39,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("sink.bb_forms",),
+    instruments=("instrument",),
 )

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import sinks
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
+from jaxdyn.theories.sink import instrument as sinks
 
 FORMS = ("25 layers", "all above two")  # layers with a sink
 GROUPS = {"1 and 2": (1, 2), "4 to 10": tuple(range(4, 11)), "12": (12,), "13 to 30": tuple(range(13, 31))}  # layers; 3, 11 vary

@@ -31,4 +31,5 @@ THEORY = jd.Theory(
         "model_paths",
     ),
     shown=("sln.exact_small",),
+    instruments=("instrument",),
 )

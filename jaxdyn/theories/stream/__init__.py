@@ -33,4 +33,5 @@ THEORY = jd.Theory(
         "pretrained",
     ),
     shown=("stream.text_dense",),
+    instruments=("instrument",),
 )

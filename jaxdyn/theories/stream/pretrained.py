@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.models.instruments import streaming
 from jaxdyn.models.on_text import SMOLLM2, ModelAndText, OnText, on_text, piece
 from jaxdyn.nn import cache
 from jaxdyn.nn.cache.published import FIGURE_1, FOUR_HUNDRED_K
+from jaxdyn.theories.stream import instrument as streaming
 
 FORMS = ("one", "four")  # first tokens that are needed
 COUNTS = (1, 2, 8)  # first tokens in caches that are compared with four

@@ -39,6 +39,14 @@ def test_every_file_with_claims_is_a_topic(name):
     assert with_claims == set(library.theory(name).topic_names)
 
 
+@pytest.mark.parametrize("name", THEORIES)
+def test_every_module_with_instruments_is_named(name):
+    """On the title page: one that is left out would measure nothing."""
+    folder = registry.THEORIES / name
+    found = [path for path in folder.rglob("*.py") if "\nINSTRUMENTS" in path.read_text(encoding="utf-8")]
+    assert {".".join(path.relative_to(folder).with_suffix("").parts) for path in found} == set(library.theory(name).instruments)
+
+
 @pytest.mark.slow
 def test_ids_start_with_the_name_of_their_folder():
     homes = {entry["id"]: Path(entry["home"]).parts[2] for entry in registry.catalogue()}

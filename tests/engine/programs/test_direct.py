@@ -144,7 +144,7 @@ def test_the_key_follows_the_modules_behind_a_trial_and_no_others(copied):
         before = now()
 
 
-TRIALS = ("data", "models", "nn", "optim", "text", "theories")  # packages of trials and of what they use
+TRIALS = ("data", "instruments", "models", "nn", "optim", "text", "theories")  # packages of trials and of what they use
 NAMES = {"sklearn": "scikit-learn"}
 IMPORTING = {"import_module", "library"}  # functions that are called with the name of a module
 

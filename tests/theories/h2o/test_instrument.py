@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.heavy import BUDGETS, HEAVY, measure, uniform
-from jaxdyn.models.instruments.instrument import NotApplicable
+from jaxdyn.instruments.instrument import NotApplicable
 from jaxdyn.nn.cache import Policy, losses
-from tests.models.instruments import plain
+from jaxdyn.theories.h2o.instrument import BUDGETS, HEAVY, measure, uniform
+from tests.instruments import plain
 
 KINDS = {"H2O": "h2o", "recent": "window", "H2O's opposite": "anti_h2o"}
 

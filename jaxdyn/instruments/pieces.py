@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxdyn.models.instruments.instrument import Cost, Tick
+from jaxdyn.instruments.instrument import Cost, Tick
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import cross_entropies, reduce_blocks
 from jaxdyn.nn.transformer import mask_of

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import stats
-from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
+from jaxdyn.instruments.drawing import curve, expected, heads, layers_axis
 
 
 @pytest.fixture

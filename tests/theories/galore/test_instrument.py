@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from jaxdyn.models.instruments.gradients import GRADIENTS, SHARES, measure, predict, summary
 from jaxdyn.nn.transformer import apply
-from tests.models.instruments import plain
+from jaxdyn.theories.galore.instrument import GRADIENTS, SHARES, measure, predict, summary
+from tests.instruments import plain
 
 OTHERS = {
     "llama": {},

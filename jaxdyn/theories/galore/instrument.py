@@ -18,10 +18,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, first, forward, reading
-from jaxdyn.models.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
+from jaxdyn.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, need, number
+from jaxdyn.instruments.pieces import attention_bytes, first, forward, reading
+from jaxdyn.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import blocks_of, expanded, parts
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["GRADIENTS", "SHARES", "backwards", "block_gradients", "ends", "inputs", "measure", "predict", "summary"]
+__all__ = ["GRADIENTS", "INSTRUMENTS", "SHARES", "backwards", "block_gradients", "ends", "inputs", "measure", "predict", "summary"]
 
 PIECES, LENGTH = 4, 256
 RANKS = {"60M": (128, 512), "130M": (256, 768), "350M": (256, 1024), "1B": (512, 2048)}  # rank and width, table 2
@@ -252,3 +252,5 @@ GRADIENTS = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (GRADIENTS,)

@@ -21,9 +21,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxdyn.models.instruments.drawing import curve, expected, heads, layers_axis
-from jaxdyn.models.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
+from jaxdyn.instruments.drawing import curve, expected, heads, layers_axis
+from jaxdyn.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
+from jaxdyn.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.plotting import COLORS
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["EPSILON", "SINKS", "measure", "observe", "predict", "uniform"]
+__all__ = ["EPSILON", "INSTRUMENTS", "SINKS", "measure", "observe", "predict", "uniform"]
 
 EPSILON = 0.3
 FIRST = 8  # first tokens whose weights are shown one by one
@@ -251,3 +251,5 @@ SINKS = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (SINKS,)

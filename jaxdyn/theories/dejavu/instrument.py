@@ -19,9 +19,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Instrument, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import each_piece, first, reading, reading_cost
+from jaxdyn.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.instruments.instrument import Instrument, Number, Tick, extreme, need, number
+from jaxdyn.instruments.pieces import each_piece, first, reading, reading_cost
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["CARRIED", "IDLE", "SPARSITY", "TOP", "Overlaps", "carrying", "measure", "observe", "overlaps", "predict"]
+__all__ = ["CARRIED", "IDLE", "INSTRUMENTS", "SPARSITY", "TOP", "Overlaps", "carrying", "measure", "observe", "overlaps", "predict"]
 
 CARRIED = 0.95  # of the sum of squares
 TOP = 0.1  # share of the units in a token's own set
@@ -223,3 +223,5 @@ SPARSITY = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (SPARSITY,)

@@ -9,9 +9,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import plotting
-from jaxdyn.models.instruments import INSTRUMENTS
-from jaxdyn.models.instruments.instrument import NEEDS, NotApplicable, Number, exponential, extreme, number
-from tests.models.instruments import plain
+from jaxdyn.instruments import registry
+from jaxdyn.instruments.instrument import NEEDS, NotApplicable, Number, exponential, extreme, number
+from tests.instruments import plain
+
+INSTRUMENTS = registry.instruments()
 
 
 def test_the_interval_is_over_pieces():

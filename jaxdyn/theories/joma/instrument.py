@@ -19,10 +19,10 @@ import xarray as xr
 from jaxtyping import Array, Int, PyTree
 
 from jaxdyn import metrics
-from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, extreme, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
-from jaxdyn.models.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
+from jaxdyn.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, extreme, need, number
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
+from jaxdyn.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import reduce_blocks
 from jaxdyn.nn.transformer import blocks_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["ENTROPY", "measure", "observe", "predict", "uniform"]
+__all__ = ["ENTROPY", "INSTRUMENTS", "measure", "observe", "predict", "uniform"]
 
 PIECES, LENGTH = 8, 256
 COLORS = {"q": "measured", "k": "third", "v": "fourth", "o": "fifth", "gate": "theory", "up": "failed", "down": "control"}
@@ -165,3 +165,5 @@ ENTROPY = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (ENTROPY,)

@@ -17,8 +17,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from jaxdyn.models.instruments.drawing import expected
-from jaxdyn.models.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick
+from jaxdyn.instruments.drawing import expected
+from jaxdyn.instruments.instrument import Cost, Instrument, NotApplicable, Number, Tick
 from jaxdyn.nn import Transformer
 from jaxdyn.plotting import COLORS
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
     from jaxdyn.models.tokenizer import Tokenizer
 
-__all__ = ["NAVIGATORS", "heights", "measure", "number_tokens", "periods", "predict", "spectrum"]
+__all__ = ["INSTRUMENTS", "NAVIGATORS", "heights", "measure", "number_tokens", "periods", "predict", "spectrum"]
 
 MOST, LEAST = 1000, 100
 NUMBER_PERIODS = (2.0, 2.5, 5.0, 10.0)  # of the published outliers
@@ -169,3 +169,5 @@ NAVIGATORS = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (NAVIGATORS,)

@@ -8,12 +8,14 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.models.instruments import INSTRUMENTS, sinks
-from jaxdyn.models.instruments.instrument import NotApplicable
-from jaxdyn.models.instruments.pieces import each_piece, finite_pieces, first, forward, pieces_read, size, uniform_weights
+from jaxdyn.instruments import registry
+from jaxdyn.instruments.instrument import NotApplicable
+from jaxdyn.instruments.pieces import each_piece, finite_pieces, first, forward, pieces_read, size, uniform_weights
 from jaxdyn.nn.transformer import apply, attended
-from tests.models.instruments import plain
+from jaxdyn.theories.sink import instrument as sinks
+from tests.instruments import plain
 
+INSTRUMENTS = registry.instruments()
 TRACED = []
 
 

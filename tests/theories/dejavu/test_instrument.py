@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.sparsity import IDLE, SPARSITY, carrying, measure, overlaps
-from tests.models.instruments import plain
+from jaxdyn.theories.dejavu.instrument import IDLE, SPARSITY, carrying, measure, overlaps
+from tests.instruments import plain
 from tests.nn.drawn import weights
 
 RELU = {"mlp": "plain", "activation": "relu", "biases": ("up",)}

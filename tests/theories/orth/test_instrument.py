@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments import orthogonality
-from jaxdyn.models.instruments.orthogonality import ORTHOGONALITY, measure, rows
-from tests.models.instruments import plain
+from jaxdyn.theories.orth import instrument as orthogonality
+from jaxdyn.theories.orth.instrument import ORTHOGONALITY, measure, rows
+from tests.instruments import plain
 from tests.nn.drawn import weights
 
 

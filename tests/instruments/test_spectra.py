@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.spectra import energies, gaussian_share, gaussian_stable_rank, share, stable_ranks
+from jaxdyn.instruments.spectra import energies, gaussian_share, gaussian_stable_rank, share, stable_ranks
 
 SIZES = [(300, 300), (200, 700), (700, 200), (40, 60)]
 

@@ -19,9 +19,9 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
-from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, exponential, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
+from jaxdyn.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, exponential, need, number
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, cross_entropies, reduce_blocks
 from jaxdyn.nn.cache import budgets
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["BUDGETS", "HEAVY", "TOP", "evicted", "measure", "predict", "shares", "uniform"]
+__all__ = ["BUDGETS", "HEAVY", "INSTRUMENTS", "TOP", "evicted", "measure", "predict", "shares", "uniform"]
 
 TOP = 0.2  # of the keys
 BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.6)  # of the piece
@@ -191,3 +191,5 @@ HEAVY = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (HEAVY,)

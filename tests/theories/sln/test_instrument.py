@@ -5,36 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.models.instruments.instrument import NotApplicable
-from jaxdyn.models.instruments.navigators import NAVIGATORS, PERIODS, heights, measure, number_tokens, periods, spectrum
+from jaxdyn.instruments.instrument import NotApplicable
 from jaxdyn.models.loading import Model
 from jaxdyn.models.tokenizer import Tokenizer
+from jaxdyn.theories.sln.instrument import NAVIGATORS, PERIODS, heights, measure, number_tokens, periods, spectrum
+from tests.instruments import plain
 from tests.models.hugging import needs_models
-from tests.models.instruments import plain
 from tests.nn.drawn import weights
-
-
-class Words:
-    """A tokenizer of whole words; what it does not know, it spells in letters."""
-
-    def __init__(self, words):
-        self.words = {word: i for i, word in enumerate(words)}
-
-    def encode(self, text, add_special_tokens=True):
-        ids = [self.words[text]] if text in self.words else [self.words.get(c, ord(c) % len(self.words)) for c in text]
-        return type("Encoding", (), {"ids": ids})()
-
-    def token_to_id(self, token):
-        return self.words.get(token)
-
-    def id_to_token(self, number):
-        return list(self.words)[number]
 
 
 def model(words, embed=None):
     shape = plain.changed(vocabulary=len(words))
     params = weights(shape)
-    return Model(shape, params if embed is None else params | {"embed": embed}, Tokenizer(Words(words)), None)
+    return Model(shape, params if embed is None else params | {"embed": embed}, Tokenizer(plain.Words(words)), None)
 
 
 def test_planted_waves_are_found():
@@ -83,12 +66,12 @@ def test_embeddings_without_a_spectrum(value):
 
 def test_the_longer_run_of_numbers_is_taken():
     words = ["<s>", *(f" {i}" for i in range(127)), *map(str, range(105))]
-    np.testing.assert_array_equal(number_tokens(Tokenizer(Words(words))), np.arange(1, 121))
+    np.testing.assert_array_equal(number_tokens(Tokenizer(plain.Words(words))), np.arange(1, 121))
 
 
 def test_numbers_beyond_the_embeddings_end_a_run():
     words = ["<s>", *map(str, range(105))]
-    np.testing.assert_array_equal(number_tokens(Tokenizer(Words(words), rows=57)), np.arange(1, 51))
+    np.testing.assert_array_equal(number_tokens(Tokenizer(plain.Words(words), rows=57)), np.arange(1, 51))
 
 
 def test_a_tokenizer_of_digits_is_no_use():

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.streaming import SINKS, STREAMING, measure
 from jaxdyn.nn.cache import Policy, losses
-from tests.models.instruments import plain
+from jaxdyn.theories.stream.instrument import SINKS, STREAMING, measure
+from tests.instruments import plain
 
 SLOW = pytest.mark.slow
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.entropy import ENTROPY, measure, uniform
-from tests.models.instruments import plain
+from jaxdyn.theories.joma.instrument import ENTROPY, measure, uniform
+from tests.instruments import plain
 
 
 @pytest.mark.parametrize("fields", [{}, pytest.param({"repeats": 2}, marks=pytest.mark.slow)], ids=["once", "twice"])

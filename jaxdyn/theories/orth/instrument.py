@@ -18,9 +18,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxdyn.models.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading
+from jaxdyn.instruments.drawing import curve, expected, layers_axis
+from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, need, number
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["ORTHOGONALITY", "cosine", "directions", "measure", "observe", "predict", "rows"]
+__all__ = ["INSTRUMENTS", "ORTHOGONALITY", "cosine", "directions", "measure", "observe", "predict", "rows"]
 
 PIECES, LENGTH = 8, 512
 ROUNDING = 32  # of a mean of some hundred rows, in units of float32
@@ -176,3 +176,5 @@ ORTHOGONALITY = Instrument(
     plot=plot,
     traces=traces,
 )
+
+INSTRUMENTS = (ORTHOGONALITY,)

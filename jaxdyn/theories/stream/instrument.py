@@ -17,9 +17,9 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
-from jaxdyn.models.instruments.drawing import curve
-from jaxdyn.models.instruments.instrument import Cost, Instrument, Number, Table, Tick, exponential, need, number
-from jaxdyn.models.instruments.pieces import attention_bytes, each_piece, first, forward, reading
+from jaxdyn.instruments.drawing import curve
+from jaxdyn.instruments.instrument import Cost, Instrument, Number, Table, Tick, exponential, need, number
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import cross_entropies
 from jaxdyn.nn.cache.full_text import prefill_residual
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["POLICIES", "SHARE", "SINKS", "STREAMING", "measure", "observe", "predict", "spots"]
+__all__ = ["INSTRUMENTS", "POLICIES", "SHARE", "SINKS", "STREAMING", "measure", "observe", "predict", "spots"]
 
 PIECES, LENGTH = 4, 2048
 SHARE = 4  # a piece is this many times as long as the cache
@@ -207,3 +207,5 @@ STREAMING = Instrument(
     traces=traces,
     table=table,
 )
+
+INSTRUMENTS = (STREAMING,)

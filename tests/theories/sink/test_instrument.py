@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxdyn.models.instruments.sinks import AS_IT_IS, MIDDLE, SINKS, measure, uniform
 from jaxdyn.models.tokenizer import Tokenizer
-from tests.models.instruments import plain
-from tests.models.instruments.test_navigators import Words
+from jaxdyn.theories.sink.instrument import AS_IT_IS, MIDDLE, SINKS, measure, uniform
+from tests.instruments import plain
 
 OTHER = "another word of the text"
 
@@ -36,7 +35,7 @@ def test_weights_are_those_of_plain_attention(random):
 def test_first_tokens_are_replaced_by_tokens_that_the_model_has():
     words = [*"abcdefghi", "\n", "<s>", "<bos>"]
     for rows, names in ((11, ["a line break", "<s>"]), (10, ["a line break"])):
-        measured = measure(plain.model(tokenizer=Tokenizer(Words(words), rows=rows)), plain.TOKENS, plain.nothing)
+        measured = measure(plain.model(tokenizer=Tokenizer(plain.Words(words), rows=rows)), plain.TOKENS, plain.nothing)
         assert measured.variant.values.tolist() == [AS_IT_IS, OTHER, *names, MIDDLE]
 
 
@@ -86,7 +85,7 @@ def test_a_sink_token_is_the_first():
 
 def test_a_token_that_stands_first_anyway_is_no_replacement():
     """Where a tokenizer begins every piece with <s>, the piece with <s> there is the piece itself."""
-    model = plain.model(tokenizer=Tokenizer(Words([*"abcdefghi", "\n", "<s>"]), rows=11))
+    model = plain.model(tokenizer=Tokenizer(plain.Words([*"abcdefghi", "\n", "<s>"]), rows=11))
     begun = plain.TOKENS.copy()
     begun[:, 0] = 10
     ds = measure(model, begun, plain.nothing)
