@@ -1,18 +1,22 @@
-"""All instruments by name: those of the modules that theories' title pages name.
+"""All instruments and laws by name: those of the modules that theories' title pages name.
 
 They are collected when they are asked for, not when this is imported: that imports every theory's title page, and the modules.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from types import ModuleType
 
 from jaxdyn.engine.catalogue import library
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.instruments.instrument import Instrument
+from jaxdyn.instruments.law import Law
 
-__all__ = ["choose", "homes", "instruments"]
+__all__ = ["choose", "homes", "instruments", "law_of", "laws"]
+
+KINDS = (Instrument, Law)
 
 
 def instruments() -> dict[str, Instrument]:
@@ -21,12 +25,43 @@ def instruments() -> dict[str, Instrument]:
     Raises:
         UsageError: a module without an ``INSTRUMENTS`` tuple, or two instruments of one name.
     """
-    return {name: one for name, (one, _) in _declared().items()}
+    return {one.name: one for one, _ in _declared() if isinstance(one, Instrument)}
+
+
+def laws() -> dict[str, Law]:
+    """All laws by name, theory by theory.
+
+    Raises:
+        UsageError: as of :func:`instruments`.
+    """
+    return {one.name: one for one, _ in _declared() if isinstance(one, Law)}
+
+
+def law_of(name: str) -> Law:
+    """A law by its name, or one of your own, by its module and its name there, ``"module:NAME"``.
+
+    Raises:
+        UsageError: for an unknown name, a module that cannot be imported, or what is no law.
+    """
+    if ":" not in name:
+        known = laws()
+        if name not in known:
+            allowed = f"laws are {', '.join(known)}, or one of your own as 'module:NAME'"
+            raise UsageError(f"watch={shown(name)} is not allowed: {allowed}")
+        return known[name]
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
+        raise UsageError(f"watch={shown(name)} is not allowed: {module!r} cannot be imported ({error})") from None
+    if not isinstance(found, Law):
+        raise UsageError(f"watch={shown(name)} is not allowed: {module} has no law {attribute!r}")
+    return found
 
 
 def homes() -> dict[str, ModuleType]:
-    """The modules that declare them, by the name of the instrument."""
-    return {name: module for name, (_, module) in _declared().items()}
+    """The modules that declare instruments, by their names."""
+    return {one.name: module for one, module in _declared() if isinstance(one, Instrument)}
 
 
 def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
@@ -46,14 +81,15 @@ def choose(only: Sequence[str] | str | None) -> tuple[Instrument, ...]:
     return tuple(one for name, one in known.items() if name in names)
 
 
-def _declared() -> dict[str, tuple[Instrument, ModuleType]]:
-    found: dict[str, tuple[Instrument, ModuleType]] = {}
+def _declared() -> list[tuple[Instrument | Law, ModuleType]]:
+    found, names = [], set[tuple[type, str]]()
     for part in library.instruments():
         declared = getattr(part.module, "INSTRUMENTS", None)
-        if not isinstance(declared, tuple) or not all(isinstance(one, Instrument) for one in declared):
-            raise UsageError(f"{part.name} has no INSTRUMENTS tuple: put its Instrument objects into a tuple of that name")
+        if not isinstance(declared, tuple) or not all(isinstance(one, KINDS) for one in declared):
+            raise UsageError(f"{part.name} has no INSTRUMENTS tuple: put its Instrument and Law objects into a tuple of that name")
         for one in declared:
-            if one.name in found:
+            if (type(one), one.name) in names:
                 raise UsageError(f"two instruments are called {one.name}; the second is in {part.name}")
-            found[one.name] = (one, part.module)
+            names.add((type(one), one.name))
+            found.append((one, part.module))
     return found

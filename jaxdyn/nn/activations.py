@@ -15,9 +15,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn.nn.config import Transformer
-from jaxdyn.nn.transformer import attended, blocks_of, ending, expanded, heads, last, parts, read, without_sink
+from jaxdyn.nn.transformer import (
+    attended,
+    blocks_of,
+    ending,
+    expanded,
+    heads,
+    last,
+    parts,
+    read,
+    slopes_of,
+    turned,
+    without_sink,
+)
 
-__all__ = ["BlockActivations", "cross_entropies", "reduce_blocks"]
+__all__ = ["BlockActivations", "cross_entropies", "reduce_blocks", "scores"]
 
 ROWS = 64  # tokens whose logits are in memory at once
 
@@ -56,6 +68,15 @@ def reduce_blocks(
 
     x, reduced = jax.lax.scan(one, enter(params, tokens), expanded(shape, blocks_of(shape, params)))
     return without_sink(shape, last(shape, params, x)), reduced
+
+
+def scores(shape: Transformer, block: BlockActivations) -> Float[Array, "b h n n"]:
+    """Scores of queries (rows) on keys (columns) in a block at work, with their positions, whatever the kind of attention."""
+    wide = jnp.promote_types(block.query.dtype, jnp.float32)
+    q, k = turned(shape, block.query), jnp.repeat(turned(shape, block.key), shape.heads // shape.key_heads, axis=-2)
+    found = jnp.einsum("bnhe,bmhe->bhnm", q, k, preferred_element_type=wide) * shape.entries**-0.5
+    at = jnp.arange(q.shape[-3], dtype=jnp.int32)
+    return found + slopes_of(shape, at) if shape.position == "alibi" else found
 
 
 def cross_entropies(shape: Transformer, params: PyTree, x: Float[Array, "n d"], targets: Int[Array, " n"]) -> Float[Array, " n"]:

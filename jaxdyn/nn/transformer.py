@@ -61,6 +61,7 @@ __all__ = [
     "read",
     "read_out",
     "rms_norm",
+    "slopes_of",
     "trunk",
     "turned",
     "units",
@@ -471,14 +472,14 @@ def attended(
 ) -> tuple[Array, Float[Array, "b h n n"]]:
     """Output [b, n, h, e] and weights of the heads."""
     at = jnp.arange(q.shape[-3], dtype=jnp.int32)
-    bias = _slopes(s, at) if s.position == "alibi" else None
+    bias = slopes_of(s, at) if s.position == "alibi" else None
     k, v = (jnp.repeat(part, s.heads // s.key_heads, axis=-2) for part in (turned(s, k), v))
     dropped = functools.partial(drop, place="attention")
     given = {"kind": s.attention, "mask": mask_of(s, at.size), "bias": bias, "sink": sink, "drop": dropped}
     return attention.attend(turned(s, q), k, v, **given)
 
 
-def _slopes(s: Transformer, at: Int[Array, " n"]) -> Float[Array, "h n n"]:
+def slopes_of(s: Transformer, at: Int[Array, " n"]) -> Float[Array, "h n n"]:
     """ALiBi's term of the scores; keys after a query are as far from it as those before."""
     bias = attention.alibi(at, at, s.heads, s.dtype)
     return bias if s.causal else -jnp.abs(bias)

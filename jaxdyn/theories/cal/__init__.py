@@ -45,4 +45,5 @@ THEORY = jd.Theory(
         "eos_mlp",
     ),
     shown=("cal.gd_order1",),
+    instruments=("instrument",),
 )

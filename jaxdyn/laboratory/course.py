@@ -1,0 +1,104 @@
+r"""One run of the laboratory: a network in training, read by laws every so many steps, and both sides of each law at the end.
+
+.. math:: \theta_{i+1} = \theta_i + \text{tx}\bigl(\nabla L(\theta_i, b_i)\bigr), \qquad \text{read at } i = 0, k, 2k, \dots
+
+What is read is of the same batch at all times, so that readings differ by the weights alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn import nn, train
+from jaxdyn.errors import is_traced
+from jaxdyn.instruments.law import Law, Sides, sides
+from jaxdyn.instruments.moment import Batch, Moment, batch_loss
+from jaxdyn.laboratory.tasks import Task
+
+__all__ = ["Course", "Plan", "run"]
+
+
+class Plan(NamedTuple):
+    """How long a network trains, and on how many sequences; ``same``: all steps see the batch that is read."""
+
+    steps: int
+    every: int
+    batch: int
+    reading: int
+    same: bool
+
+
+class Course(NamedTuple):
+    """What a run gives: both sides of every law, the loss on the batch that is read, and how it ended."""
+
+    laws: dict[str, Sides]
+    step: Int[Array, " time"]
+    loss: Float[Array, " time"]
+    status: Int[Array, ""]
+
+
+def run(
+    shape: nn.Transformer,
+    task: Task,
+    tx: optax.GradientTransformation,
+    laws: Sequence[Law],
+    plan: Plan,
+    lr: Any,
+    key: PRNGKeyArray,
+) -> Course:
+    """Train one network and read the laws along it; what is random depends on the key alone."""
+    k_world, k_init, k_read, k_batch, k_drop = jax.random.split(key, 5)
+    world = task.world(k_world)
+    reading = task.batch(world, k_read, plan.reading)
+    drops = is_traced(shape.dropout) or shape.dropout > 0
+
+    def batch(i: Int[Array, ""]) -> tuple[Batch, Any]:
+        drawn = reading if plan.same else task.batch(world, jax.random.fold_in(k_batch, i), plan.batch)
+        return drawn, jax.random.fold_in(k_drop, i) if drops else None
+
+    step = train.make_step(lambda params, given: batch_loss(shape, params, *given), tx, batch)
+    look, observe = _observer(shape, reading, laws, lr)
+    state = train.init(tx, nn.network(shape).init(k_init))
+    memories = {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}
+
+    def advance(carry: tuple[train.State, PyTree], count: Int[Array, ""]) -> tuple[tuple[train.State, PyTree], PyTree]:
+        state, memories = carry
+        state = jax.lax.fori_loop(0, count, lambda _, s: step(s), state)
+        memories, seen = observe(state, memories)
+        return (state, memories), seen
+
+    counts = jnp.full(plan.steps // plan.every + 1, plan.every, jnp.int32).at[0].set(0)
+    (state, _), (curves, steps, loss) = jax.lax.scan(advance, (state, memories), counts)
+    found = {law.name: sides(law, curves[law.name], steps.astype(loss.dtype), lr) for law in laws}
+    return Course(found, steps, loss, train.finite_status((state.params, loss)))
+
+
+def _observer(
+    shape: nn.Transformer, reading: Batch, laws: Sequence[Law], lr: Any
+) -> tuple[Callable[[train.State], tuple[Moment, Array]], Callable[..., tuple[PyTree, PyTree]]]:
+    """What looks at a state, and what reads all laws there."""
+
+    def loss(params: PyTree) -> Float[Array, ""]:
+        return batch_loss(shape, params, reading)
+
+    def look(state: train.State) -> tuple[Moment, Float[Array, ""]]:
+        value, gradient = jax.value_and_grad(loss)(state.params)
+        return Moment(shape, state.params, reading, gradient, loss, state.opt, lr, state.step), value
+
+    def observe(state: train.State, memories: dict[str, PyTree]) -> tuple[dict[str, PyTree], PyTree]:
+        moment, value = look(state)
+        curves, kept = {}, {}
+        for law in laws:
+            if law.memory is None:
+                curves[law.name] = law.read(moment)
+            else:
+                curves[law.name], kept[law.name] = law.read(moment, memories[law.name])
+        return kept, (curves, state.step, value)
+
+    return look, observe

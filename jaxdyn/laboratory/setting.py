@@ -1,0 +1,173 @@
+"""What one run of the laboratory is: data, a variant of the transformer, an optimizer, and which laws are read.
+
+The *plain* block has softmax attention with one head, no positions, no norm, a ReLU MLP, biases nowhere, and is trained by plain
+descent: what theories assume as far as a transformer can have it. Every other network differs from it in named fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import optax
+from jaxtyping import Array, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import nn, optim
+from jaxdyn.instruments.law import Asked, Law
+from jaxdyn.instruments.registry import law_of
+from jaxdyn.laboratory import course
+from jaxdyn.laboratory.tasks import TASKS, Task
+from jaxdyn.optim.methods import FACTORED
+
+__all__ = ["Lab", "NETWORK", "TRAINING", "asked", "laws_of", "method_of", "plan_of", "shape_of", "task_of", "trial"]
+
+NETWORK = (  # fields of the setting that are fields of nn.Transformer
+    "width",
+    "layers",
+    "heads",
+    "groups",
+    "hidden",
+    "attention",
+    "window",
+    "output_gate",
+    "query_key_norm",
+    "position",
+    "norm",
+    "norm_place",
+    "mlp",
+    "activation",
+    "parallel",
+    "tied",
+    "sink_token",
+    "skip",
+    "residual",
+    "start",
+    "std",
+    "dropout",
+    "dtype",
+)
+TRAINING = ("optimizer", "lr", "momentum", "weight_decay", "clip", "batch", "same", "steps", "every")
+
+
+@jd.setting
+class Lab:
+    """One run.
+
+    Args:
+        data: the name of a source of sequences.
+        watch: names of laws, joined by "+".
+        width, layers, heads, groups, hidden, attention, window, output_gate, query_key_norm, position, norm, norm_place, mlp,
+            activation, parallel, tied, sink_token, skip, residual, start, std, dropout, dtype: fields of nn.Transformer; ``hidden``
+            is four times the width if it is not given, and attention or activation may be a function of one's own.
+        optimizer, lr, momentum, weight_decay, clip: a method of optim, its rate and its options.
+        batch: sequences of a step.
+        same: whether all steps see the same batch, that which is read.
+        steps: of training.
+        every: steps between two readings.
+        reading: sequences that are read.
+    """
+
+    data: str = "classes"
+    watch: str = ""
+    width: int = jd.field(64, at_least=1)
+    layers: int = jd.field(2, at_least=1)
+    heads: int = jd.field(1, at_least=1)
+    groups: int | None = None
+    hidden: int | None = None
+    attention: str = "softmax"
+    window: int | None = None
+    output_gate: bool = False
+    query_key_norm: bool = False
+    position: str = "none"
+    norm: str = "none"
+    norm_place: str = "pre"
+    mlp: str = "plain"
+    activation: str = "relu"
+    parallel: bool = False
+    tied: bool = False
+    sink_token: bool = False
+    skip: jd.Swept = 1.0
+    residual: jd.Swept = 1.0
+    start: str = "fan_in"
+    std: jd.Swept = jd.field(0.02, at_least=0)
+    dropout: jd.Swept = jd.field(0.0, at_least=0, below=1)
+    dtype: str = "float32"
+    optimizer: str = "sgd"
+    lr: jd.Swept = jd.field(0.1, at_least=0)
+    momentum: float | None = None
+    weight_decay: jd.Swept = jd.field(0.0, at_least=0)
+    clip: float | None = None
+    batch: int = jd.field(64, at_least=1)
+    same: bool = False
+    steps: int = jd.field(400, at_least=1)
+    every: int = jd.field(20, at_least=1)
+    reading: int = jd.field(64, at_least=1)
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.data in TASKS, f"data is one of {', '.join(TASKS)}", "data")
+        jd.require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
+        factored = self.optimizer not in FACTORED
+        jd.require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
+        shape_of(self), method_of(self), laws_of(self)  # what they refuse is refused here
+
+
+def task_of(s: Any) -> Task:
+    """The source of sequences."""
+    return TASKS[s.data]
+
+
+def shape_of(s: Any) -> nn.Transformer:
+    """The network."""
+    task = task_of(s)
+    fields = {name: getattr(s, name) for name in NETWORK}
+    if s.mlp == "none":
+        fields["hidden"] = None
+    elif s.hidden is None:
+        fields["hidden"] = 4 * s.width
+    return nn.Transformer(vocabulary=task.vocabulary, length=task.length + s.sink_token, **fields)
+
+
+def method_of(s: Any, key: PRNGKeyArray | None = None) -> optax.GradientTransformation:
+    """The optimizer."""
+    options = optim.Options(momentum=s.momentum, weight_decay=s.weight_decay, clip=s.clip)
+    return optim.method(s.optimizer, s.lr, options, key=key).tx
+
+
+def laws_of(s: Any) -> list[Law]:
+    """The laws that are watched."""
+    return [law_of(name) for name in s.watch.split("+") if name]
+
+
+def plan_of(s: Any) -> course.Plan:
+    """How long and on how much it trains."""
+    return course.Plan(s.steps, s.every, s.batch, s.reading, s.same)
+
+
+def asked(s: Any) -> Asked:
+    """What laws are asked of."""
+    return Asked(shape_of(s), s.data, s.optimizer, s.same)
+
+
+def trial(s: Lab, key: PRNGKeyArray) -> jd.Observables:
+    """One network in training, and both sides of every law along it."""
+    return observed(s, key)
+
+
+def observed(s: Any, key: PRNGKeyArray) -> jd.Observables:
+    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss."""
+    k_method, k_run = jax.random.split(key)
+    laws, plan = laws_of(s), plan_of(s)
+    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), laws, plan, s.lr, k_run)
+
+    def along(law: Law, value: Array) -> Any:
+        return jd.named(value, " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
+
+    return jd.observables(
+        predicted={law.name: along(law, found.laws[law.name].predicted) for law in laws},
+        measured={law.name: along(law, found.laws[law.name].measured) for law in laws},
+        recorded={"loss": jd.named(found.loss, "time")}
+        | {f"speaks_{law.name}": jd.named(found.laws[law.name].speaks, "time") for law in laws},
+        status=found.status,
+        coords={"time": range(0, plan.steps + 1, plan.every)},
+    )
