@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verification.verify import verify, verify_many
     from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
+    from jaxdyn.report.laboratory import lab
     from jaxdyn.report.probe import probe
 
     __version__: str
@@ -97,6 +98,7 @@ __all__ = [
     "imports",
     "initial",
     "interval_within",
+    "lab",
     "map",
     "mean_reading",
     "mean_within",

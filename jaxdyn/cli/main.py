@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``models``, ``memory`` and others.
+"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``lab``, ``models`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
 Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxdyn.cli.arguments import (
+    LAB_FIELDS,
     Parser,
     add_explore,
+    add_lab,
     add_load,
     add_memory,
     add_models,
@@ -64,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,map,referee,explore,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,map,referee,explore,lab,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     # options that several commands share
@@ -80,7 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    # claims: list, show, verify, map, referee, explore
+    # claims: list, show, verify, map, referee, explore; and lab
     list_ = commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
     list_.add_argument(
         "--by-resolution", action="store_true", help="Order claims by the factor by which their law may be wrong unnoticed."
@@ -98,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_map(commands, load)
     _add_referee(commands, patterns, load)
     add_explore(commands)
+    add_lab(commands)
     # models: models, memory, probe
     add_models(commands)
     add_memory(commands)
@@ -406,6 +409,26 @@ def _explore(args: argparse.Namespace) -> int:
     )
 
 
+def _lab(args: argparse.Namespace) -> int:
+    given = [f"{name}={value}" for name in LAB_FIELDS if (value := getattr(args, name)) is not None]
+    fields, seeds = parse_sets([*given, *args.sets]), parse_seeds(args.seeds)
+    from jaxdyn.cli.lab import lab_command
+
+    with streams.to_standard_error():  # prints of a user's file must not end up in the JSON
+        result = lab_command(
+            args.watch,
+            variants=args.variants,
+            fields=fields,
+            seeds=seeds,
+            out=from_home(args.out),
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
+            cluster=args.cluster,
+        )
+    if args.json:
+        print(json.dumps(result))
+    return 0
+
+
 def _models(args: argparse.Namespace) -> int:
     from jaxdyn.cli.models import get_command, show_command
 
@@ -457,6 +480,7 @@ COMMANDS = {
     "map": _map,
     "referee": _referee,
     "explore": _explore,
+    "lab": _lab,
     "models": _models,
     "memory": _memory,
     "probe": _probe,

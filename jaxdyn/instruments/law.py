@@ -1,7 +1,7 @@
 r"""A law: one quantity of a network in training, its measurement, and what a theory says of it from other measurements.
 
-At every moment :attr:`Law.read` gives named arrays. Those among ``own`` are the measured side's: :attr:`Law.measure` sees them along
-the whole run, and :attr:`Law.predict` sees all others, and of its own quantity the start. So no prediction can be its measurement.
+At every moment :attr:`Law.read` gives named arrays. Those among ``own`` are the measured side's: :attr:`Law.measure` sees them
+along the whole run, and :attr:`Law.predict` sees all others, and of its own quantity the start. So no prediction can be its measurement.
 
 .. math:: e(t) = \max_{s \le t} \|p(s) - m(s)\| \Big/ \max_{s \le t} \|m(s) - m(0)\|
 
@@ -143,7 +143,8 @@ def errors(
     """The error of a law until every time, for each run; NaN before theory says anything.
 
     Args:
-        predicted, measured: both sides, with the dimension ``time``.
+        predicted: what theory says, with the dimension ``time``.
+        measured: the same of what was measured.
         speaks: where they are compared.
         dims: a law's own dimensions, over which norms are taken.
         absolute: the largest mean absolute difference, instead of that over the largest movement.

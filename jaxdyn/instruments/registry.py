@@ -5,7 +5,6 @@ They are collected when they are asked for, not when this is imported: that impo
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -13,6 +12,7 @@ from jaxdyn.engine.catalogue import library
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
+from jaxdyn.nn import choices
 
 __all__ = ["choose", "homes", "instruments", "law_of", "laws"]
 
@@ -38,7 +38,7 @@ def laws() -> dict[str, Law]:
 
 
 def law_of(name: str) -> Law:
-    """A law by its name, or one of your own, by its module and its name there, ``"module:NAME"``.
+    """A law by its name, or one of your own, by its module or file and its name there: ``"module:NAME"``, ``"file.py:NAME"``.
 
     Raises:
         UsageError: for an unknown name, a module that cannot be imported, or what is no law.
@@ -46,14 +46,11 @@ def law_of(name: str) -> Law:
     if ":" not in name:
         known = laws()
         if name not in known:
-            allowed = f"laws are {', '.join(known)}, or one of your own as 'module:NAME'"
+            allowed = f"laws are {', '.join(known)}, or one of your own as 'file.py:NAME'"
             raise UsageError(f"watch={shown(name)} is not allowed: {allowed}")
         return known[name]
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
-        raise UsageError(f"watch={shown(name)} is not allowed: {module!r} cannot be imported ({error})") from None
+    module, _, attribute = name.rpartition(":")
+    found = getattr(choices.module_of("watch", name, module), attribute, None)
     if not isinstance(found, Law):
         raise UsageError(f"watch={shown(name)} is not allowed: {module} has no law {attribute!r}")
     return found

@@ -6,6 +6,7 @@ descent: what theories assume as far as a transformer can have it. Every other n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,12 +16,11 @@ from jaxtyping import Array, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import nn, optim
 from jaxdyn.instruments.law import Asked, Law
-from jaxdyn.instruments.registry import law_of
 from jaxdyn.laboratory import course
 from jaxdyn.laboratory.tasks import TASKS, Task
 from jaxdyn.optim.methods import FACTORED
 
-__all__ = ["Lab", "NETWORK", "TRAINING", "asked", "laws_of", "method_of", "plan_of", "shape_of", "task_of", "trial"]
+__all__ = ["Bench", "NETWORK", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
 
 NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "width",
@@ -47,16 +47,14 @@ NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "dropout",
     "dtype",
 )
-TRAINING = ("optimizer", "lr", "momentum", "weight_decay", "clip", "batch", "same", "steps", "every")
 
 
 @jd.setting
-class Lab:
+class Bench:
     """One run.
 
     Args:
         data: the name of a source of sequences.
-        watch: names of laws, joined by "+".
         width, layers, heads, groups, hidden, attention, window, output_gate, query_key_norm, position, norm, norm_place, mlp,
             activation, parallel, tied, sink_token, skip, residual, start, std, dropout, dtype: fields of nn.Transformer; ``hidden``
             is four times the width if it is not given, and attention or activation may be a function of one's own.
@@ -69,7 +67,6 @@ class Lab:
     """
 
     data: str = "classes"
-    watch: str = ""
     width: int = jd.field(64, at_least=1)
     layers: int = jd.field(2, at_least=1)
     heads: int = jd.field(1, at_least=1)
@@ -109,7 +106,7 @@ class Lab:
         jd.require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
         factored = self.optimizer not in FACTORED
         jd.require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
-        shape_of(self), method_of(self), laws_of(self)  # what they refuse is refused here
+        shape_of(self), method_of(self)  # what they refuse is refused here
 
 
 def task_of(s: Any) -> Task:
@@ -134,11 +131,6 @@ def method_of(s: Any, key: PRNGKeyArray | None = None) -> optax.GradientTransfor
     return optim.method(s.optimizer, s.lr, options, key=key).tx
 
 
-def laws_of(s: Any) -> list[Law]:
-    """The laws that are watched."""
-    return [law_of(name) for name in s.watch.split("+") if name]
-
-
 def plan_of(s: Any) -> course.Plan:
     """How long and on how much it trains."""
     return course.Plan(s.steps, s.every, s.batch, s.reading, s.same)
@@ -149,15 +141,10 @@ def asked(s: Any) -> Asked:
     return Asked(shape_of(s), s.data, s.optimizer, s.same)
 
 
-def trial(s: Lab, key: PRNGKeyArray) -> jd.Observables:
-    """One network in training, and both sides of every law along it."""
-    return observed(s, key)
-
-
-def observed(s: Any, key: PRNGKeyArray) -> jd.Observables:
+def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
     """The observables of a run: both sides of every law under its name, its own axes after time, and the loss."""
     k_method, k_run = jax.random.split(key)
-    laws, plan = laws_of(s), plan_of(s)
+    plan = plan_of(s)
     found = course.run(shape_of(s), task_of(s), method_of(s, k_method), laws, plan, s.lr, k_run)
 
     def along(law: Law, value: Array) -> Any:

@@ -1,20 +1,23 @@
 """Kinds that are fields: one name, a switch between several, or a function of one's own.
 
 A switch is what a field declared by :func:`jaxdyn.code` holds: its ``names``, and the ``index`` of one, which may be traced.
-All its branches are in the program. A function of one's own is ``"module:function"``; its module must be importable.
+All its branches are in the program. A function of one's own is ``"module:function"``, of a module that can be imported, or
+``"file.py:function"``.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 import jax
 
+from jaxdyn.engine.base.reference import load_file
 from jaxdyn.errors import UsageError
 
-__all__ = ["applied", "check", "is_kind", "names", "own"]
+__all__ = ["applied", "check", "is_kind", "module_of", "names", "own"]
 
 
 def names(kind: Any) -> tuple[str, ...]:
@@ -43,19 +46,28 @@ def check(field: str, kind: Any, allowed: Iterable[str]) -> None:
 
 
 def own(field: str, name: str) -> Callable[..., Any]:
-    """The function of a name ``"module:function"``.
+    """The function of a name ``"module:function"`` or ``"file.py:function"``.
 
     Raises:
         UsageError: if the module cannot be imported or has no such function.
     """
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
-        raise UsageError(f"{field}={name!r} is not allowed: {module!r} cannot be imported ({error})") from None
+    module, _, attribute = name.rpartition(":")
+    found = getattr(module_of(field, name, module), attribute, None)
     if not callable(found):
         raise UsageError(f"{field}={name!r} is not allowed: {module} has no function {attribute!r}")
     return found
+
+
+def module_of(field: str, name: str, module: str) -> ModuleType:
+    """A module by its name, or by the path of its file.
+
+    Raises:
+        UsageError: if it cannot be imported.
+    """
+    try:
+        return load_file(module) if module.endswith(".py") else importlib.import_module(module)
+    except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
+        raise UsageError(f"{field}={name!r} is not allowed: {module!r} cannot be imported ({error})") from None
 
 
 def applied(field: str, kind: Any, forms: Mapping[str, Callable[..., Any]], *args: Any) -> Any:

@@ -40,7 +40,7 @@ from jaxdyn.errors import StoreError, UsageError, missing, one_line, whole
 if TYPE_CHECKING:
     from jaxdyn.engine.base.progress import Progress
 
-__all__ = ["MOST_SEEDS", "check_cluster", "execute", "load_stored", "chosen_seeds", "sweep", "wait_for_first"]
+__all__ = ["MOST_SEEDS", "check_cluster", "chosen_seeds", "execute", "load_stored", "sweep", "sweep_all", "wait_for_first"]
 
 T = TypeVar("T")
 MOST_SEEDS = 10**7
@@ -88,24 +88,44 @@ def sweep(
     Raises:
         UsageError: before anything is run: workers could not import the trial, or an argument is not allowed.
     """
-    _refuse_kinds(trial, grid, executor, progress)
+    return sweep_all(
+        trial, [grid], seeds, out=out, executor=executor, cluster=cluster, progress=progress, memory=memory, chunk=chunk, lazy=lazy
+    )[0]
+
+
+def sweep_all(
+    trial: Callable[..., Any],
+    grids: Sequence[Grid],
+    seeds: int | Sequence[int] = 1,
+    *,
+    out: str | Path | None = None,
+    executor: Literal["auto", "vmap", "map", "flat"] = "auto",
+    cluster: cf.Executor | None = None,
+    progress: Progress | None = None,
+    memory: int | None = None,
+    chunk: int = MOST_SEEDS,
+    lazy: bool = False,
+) -> list[xr.Dataset]:
+    """The same over several grids, whose runs are planned together: one Dataset each. Arguments and errors as for :func:`sweep`."""
+    for grid in grids:
+        _refuse_kinds(trial, grid, executor, progress)
     check_cluster(cluster)
     memory, chunk = None if memory is None else whole("memory", memory, least=1), whole("chunk", chunk, least=1)
     _check_lazy(lazy, out)
-    request = Request(trial, grid, chosen_seeds(seeds))
+    requests = [Request(trial, grid, chosen_seeds(seeds)) for grid in grids]
 
-    def run(folder: Path | None) -> xr.Dataset:
-        jobs = plan([request], store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
+    def run(folder: Path | None) -> list[xr.Dataset]:
+        jobs = plan(requests, store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
         if folder is not None and (sentence := why_not_stored(jobs)) is not None:
             if lazy:
                 raise UsageError(f"lazy=True is not allowed: {sentence}")
-            warnings.warn(sentence, stacklevel=3)
+            warnings.warn(sentence, stacklevel=4)
         runs = load_stored(jobs, Runs(lazy))
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
             if isinstance(cost, Failure):
                 raise cost.exception()
-        return runs.dataset(request)
+        return [runs.dataset(request) for request in requests]
 
     if out is None:
         return run(None)

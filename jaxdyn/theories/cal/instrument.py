@@ -101,9 +101,8 @@ def iterated(moment: Moment, v: PyTree) -> tuple[PyTree, Float[Array, ""]]:
 
 def first_direction(moment: Moment) -> PyTree:
     """A vector near the sharpest direction at the start, from random signs."""
-    leaves, tree = jax.tree.flatten(moment.params)
-    keys = jax.random.split(jax.random.key(0, impl="threefry2x32"), len(leaves))
-    v = unit(tree.unflatten([jax.random.rademacher(k, x.shape, x.dtype) for k, x in zip(keys, leaves, strict=True)]))
+    flat, tree = jax.flatten_util.ravel_pytree(moment.params)
+    v = unit(tree(jax.random.rademacher(jax.random.key(0, impl="threefry2x32"), flat.shape, flat.dtype)))
     return jax.lax.fori_loop(0, WARM, lambda _, v: iterated(moment, v)[0], v)
 
 
@@ -133,9 +132,9 @@ EDGE = Law(
     name="edge",
     title="On one batch, sharpness rises to 2 over the step size, not beyond",
     theory=(
-        r"Where descent on one batch becomes as sharp as it can be, the largest eigenvalue of the Hessian stays at $2/\eta$: sharper, "
-        "it would leave; the largest mean over a quarter of training is that. Of a run that never comes within 10% of it, nothing is "
-        "said."
+        r"Where descent on one batch becomes as sharp as it can be, the largest eigenvalue of the Hessian stays at $2/\eta$: "
+        "sharper, it would leave; the largest mean over a quarter of training is that. Of a run that never comes within 10% of it, "
+        "nothing is said."
     ),
     source="arXiv:2103.00065, section 2",
     read=read_edge,
@@ -154,7 +153,7 @@ EDGE = Law(
 # descent and gradient flow
 
 PROBES = 64  # random directions in which deviations are compared
-TIGHT = {"rtol": 1e-6, "atol": 1e-8, "solver": "tsit5", "max_steps": 4096}
+TIGHT: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-8, "solver": "tsit5", "max_steps": 4096}
 
 
 class Followed(NamedTuple):
@@ -198,7 +197,7 @@ def followed(moment: Moment, at: Followed) -> Followed:
         return jax.tree.map(lambda g: -span * g, slope), jax.tree.map(lambda h: -span * h, bent)
 
     now = moment.step * jnp.asarray(moment.lr, jnp.float64)
-    sol = flow.solve(field, (at.flow, at.lead), [0.0, 1.0], now - at.time, **TIGHT)
+    sol = flow.solve(field, (at.flow, at.lead), np.array([0.0, 1.0]), now - at.time, **TIGHT)
     x, e = jax.tree.map(lambda y: y[-1], sol.ys)
     return Followed(x, e, now, jnp.maximum(at.status, sol.status))
 

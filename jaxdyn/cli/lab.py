@@ -1,0 +1,55 @@
+"""``jaxdyn lab``: trains variants of one transformer and reads laws along the way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.cli.pool import executor, reserved, worker_count
+from jaxdyn.engine.base.devices import check_options
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
+from jaxdyn.laboratory.lab import Order, order
+from jaxdyn.report import laboratory as pages
+
+__all__ = ["lab_command"]
+
+
+def lab_command(
+    watch: str,
+    *,
+    variants: str | None,
+    fields: Mapping[str, Any],
+    seeds: Any,
+    out: Path,
+    workers: int | None,
+    cluster: str | None,
+) -> dict[str, Any]:
+    """Announce a study, run it, and write its page; returns the cells as JSON."""
+    check_options()
+    cards = reserved(workers, cluster)
+    plan = order(watch, variants, **fields)
+    _say(_announcement(plan, seeds))
+    count = worker_count(workers, len(plan.grids))
+    with executor(count, cluster, cards) as (pool, _), Progress("lab") as progress:
+        found = pages.lab(watch, variants, seeds=seeds, out=out, cluster=pool, progress=progress, **fields)
+    for line in str(found).splitlines():
+        _say(line)
+    _say(f"page: {out / pages.FILES[0]}")
+    return pages.to_json(found)
+
+
+def _announcement(plan: Order, seeds: Any) -> str:
+    """What a study will do, in words."""
+    number = seeds if isinstance(seeds, int) else len(seeds)
+    cells = [len(grid.cells()) for grid in plan.grids.values()]
+    runs = sum(cells) * number
+    refused = [f"{law} is not asked of {name}: {reason}" for (law, name), reason in plan.refused.items()]
+    head = f"{plural(len(plan.laws), 'law')}, {plural(len(plan.variants), 'variant')}, {plural(runs, 'run')} in "
+    return "\n".join([f"{head}{plural(len(plan.grids), 'program')}; Ctrl-C is safe, the same command resumes", *refused])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,181 @@
+"""What the laboratory has found: for each law and variant its error along training, until when it holds, and a verdict.
+
+A law's verdict on a variant is *upheld* where the interval of its mean error over seeds lies within the law's bound, *refuted*
+where it lies outside, *inconclusive* in between, or with fewer than two runs of which the law says anything; *toothless* where the
+mechanism switched off passes, too, or the prediction at shuffled times, as far as it has a course. Intervals are Student's, 95%.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn import stats
+from jaxdyn.instruments.law import Law, errors, holds_until, shuffled
+from jaxdyn.status import OK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Cell", "Laboratory", "cells_of", "error_along", "errors_of", "own_dims", "sides_of"]
+
+VERDICTS = ("upheld", "refuted", "inconclusive", "toothless", "not asked")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A law, asked of a variant at some numbers.
+
+    Args:
+        law: the law's name.
+        variant: the variant's name.
+        numbers: swept fields, such as the rate.
+        error, low, high: the mean error over seeds at the end, and its interval.
+        until: the last step until which the mean error is within the bound; None: it never is.
+        off, shuffled: the mean error of the mechanism switched off, and of the prediction at shuffled times; NaN: it has no course.
+        runs: of which the law says something; ``lost`` have diverged.
+        verdict: see above; for "not asked" ``reason`` says why.
+    """
+
+    law: str
+    variant: str
+    numbers: Mapping[str, float]
+    error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    until: int | None = None
+    off: float = math.nan
+    shuffled: float = math.nan
+    runs: int = 0
+    lost: int = 0
+    verdict: str = "not asked"
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Laboratory:
+    """A finished study.
+
+    Args:
+        laws: that were watched.
+        variants: fields by which each variant differs, by its name.
+        cells: one for each law, variant, and combination of swept numbers.
+        data: the runs of every variant; without those of which no law was asked.
+        fields: what all variants share.
+    """
+
+    laws: tuple[Law, ...]
+    variants: Mapping[str, Mapping[str, Any]]
+    cells: tuple[Cell, ...]
+    data: Mapping[str, xr.Dataset]
+    fields: Mapping[str, Any]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each cell."""
+        import pandas as pd
+
+        rows = [{k: v for k, v in dataclasses.asdict(cell).items() if k != "numbers"} | dict(cell.numbers) for cell in self.cells]
+        return pd.DataFrame(rows)
+
+    def cell(self, law: str, variant: str) -> tuple[Cell, ...]:
+        """The cells of a law and a variant, one for each combination of swept numbers."""
+        return tuple(cell for cell in self.cells if cell.law == law and cell.variant == variant)
+
+    def __str__(self) -> str:
+        return table(self)
+
+
+def own_dims(law: Law, ds: xr.Dataset) -> list[str]:
+    """The law's own dimensions."""
+    return [str(dim) for dim in ds[f"measured_{law.name}"].dims if str(dim).startswith(f"{law.name}_")]
+
+
+def sides_of(law: Law, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Predicted, measured, and where the law speaks; nothing of runs that are not ok."""
+    fine = ds.status == OK
+    return (
+        *(ds[f"{side}_{law.name}"].where(fine) for side in ("predicted", "measured")),
+        ds[f"speaks_{law.name}"].astype(bool) & fine,
+    )
+
+
+def errors_of(law: Law, ds: xr.Dataset, predicted: xr.DataArray | None = None) -> xr.DataArray:
+    """The error until every time, of the law or of another prediction."""
+    own, measured, speaks = sides_of(law, ds)
+    return errors(own if predicted is None else predicted, measured, speaks, own_dims(law, ds), law.absolute)
+
+
+def error_along(law: Law, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Mean error over seeds until every time, and its interval."""
+    return stats.mean_interval(errors_of(law, ds), "seed")
+
+
+def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
+    """The law's cells of one variant."""
+    predicted, measured, speaks = sides_of(law, ds)
+    error = errors_of(law, ds)
+    mean, low, high = (x.isel(time=-1) for x in stats.mean_interval(error, "seed"))
+    until = holds_until(error.mean("seed"), law.bound)
+    others = {"off": xr.DataArray(law.off(*_in_time(predicted, measured)), dims=_time_first(measured))}
+    moves = bool((abs(predicted - predicted.isel(time=0)).where(speaks) > 0).any())
+    if moves:
+        others["shuffled"] = shuffled(predicted)
+    rejected = {name: errors_of(law, ds, other).isel(time=-1).mean("seed") for name, other in others.items()}
+    axes = [str(dim) for dim in mean.dims]
+    runs, lost = error.isel(time=-1).count("seed"), (ds.status != OK).sum("seed")
+    found = []
+    for place in np.ndindex(*(mean.sizes[dim] for dim in axes)):
+        at = dict(zip(axes, place, strict=True))
+        steps = int(until.isel(at))
+        values = {name: float(x.isel(at)) for name, x in (("error", mean), ("low", low), ("high", high), *rejected.items())}
+        there = {dim: i for dim, i in at.items() if dim in lost.dims}
+        number = int(runs.isel(at))
+        word, reason = verdict(law, values, number)
+        cell = Cell(law.name, variant, {dim: float(ds[dim].isel({dim: i})) for dim, i in at.items() if dim in ds.coords})
+        last = int(ds.time[steps]) if steps >= 0 else None
+        cell = dataclasses.replace(cell, **values, until=last, runs=number, lost=int(lost.isel(there)))
+        found.append(dataclasses.replace(cell, verdict=word, reason=reason))
+    return found
+
+
+def _time_first(x: xr.DataArray) -> list[str]:
+    return ["time", *(str(dim) for dim in x.dims if dim != "time")]
+
+
+def _in_time(*sides: xr.DataArray) -> tuple[np.ndarray, ...]:
+    """Arrays whose first axis is time."""
+    return tuple(np.asarray(x.transpose(*_time_first(sides[-1])).values) for x in sides)
+
+
+def verdict(law: Law, values: Mapping[str, float], runs: int) -> tuple[str, str]:
+    """The verdict on a law's error, and the reason where there is none."""
+    if runs < 2:
+        return "inconclusive", f"The law says something of {runs} runs; an interval needs two."
+    if values["low"] <= law.bound < values["high"]:
+        return "inconclusive", "The interval of the error lies astride the bound."
+    if values["high"] > law.bound:
+        return "refuted", ""
+    words = {"off": "the mechanism switched off", "shuffled": "the prediction at shuffled times"}
+    passes = [text for name, text in words.items() if values.get(name, math.inf) <= law.bound]
+    return ("toothless", f"It does not reject {passes[0]}.") if passes else ("upheld", "")
+
+
+def table(found: Laboratory) -> str:
+    """All cells as text: laws and variants, error with interval, until when the law holds, verdict."""
+    rows = [("law", "variant", "error", "95%", "bound", "holds until", "verdict")]
+    bounds = {law.name: law.bound for law in found.laws}
+    for cell in found.cells:
+        numbers = "".join(f", {name}={value:g}" for name, value in cell.numbers.items())
+        interval = f"{cell.low:.3g} to {cell.high:.3g}" if math.isfinite(cell.low) else ""
+        error = f"{cell.error:.3g}" if math.isfinite(cell.error) else ""
+        until = "" if cell.verdict == "not asked" else "at no time" if cell.until is None else f"step {cell.until}"
+        rows.append((cell.law, cell.variant + numbers, error, interval, f"{bounds[cell.law]:g}", until, cell.verdict))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    reasons = dict.fromkeys(f"{cell.law}, {cell.variant}: {cell.reason}" for cell in found.cells if cell.reason)
+    return "\n".join([*lines, *reasons])

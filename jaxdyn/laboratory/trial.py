@@ -1,0 +1,29 @@
+"""The laboratory's own trial: any variant in training, read by laws that are found by their names."""
+
+from __future__ import annotations
+
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.instruments.law import Law
+from jaxdyn.instruments.registry import law_of
+from jaxdyn.laboratory.setting import Bench, observed
+
+__all__ = ["Lab", "laws_of", "trial"]
+
+
+@jd.setting
+class Lab(Bench):
+    """One run of the laboratory, and the names of the laws that are read, joined by "+"."""
+
+    watch: str = ""
+
+
+def laws_of(watch: str) -> list[Law]:
+    """The laws of some names."""
+    return [law_of(name) for name in watch.split("+") if name]
+
+
+def trial(s: Lab, key: PRNGKeyArray) -> jd.Observables:
+    """One network in training, and both sides of every law along it."""
+    return observed(s, laws_of(s.watch), key)

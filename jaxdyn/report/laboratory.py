@@ -1,0 +1,202 @@
+"""The page of a study of the laboratory: laws by variants as one picture, then each law along training, measured beside predicted.
+
+It has the report's style and no script; the figure of a law shows what it measures along the direction in which it moves.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import json
+import math
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.colors
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from jaxdyn import plotting
+from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.parsing import from_home
+from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.instruments.law import Law
+from jaxdyn.laboratory import lab as studies
+from jaxdyn.laboratory.results import Cell, Laboratory, error_along, own_dims, sides_of
+from jaxdyn.plotting import COLORS, CYCLE
+from jaxdyn.report.page import POLICY, asset, environment
+from jaxdyn.version import installed_version
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json"]
+
+FILES = ("index.html", "lab.json")
+MARKS = {"upheld": "", "refuted": "×", "inconclusive": "?", "toothless": "△", "not asked": "–"}
+DRAWN = 6  # variants whose curves one panel shows
+
+
+def lab(
+    watch: Sequence[str] | str,
+    variants: Any = None,
+    *,
+    seeds: int | Sequence[int] = 4,
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    progress: Progress | None = None,
+    **fields: Any,
+) -> Laboratory:
+    """Train variants of the transformer, read laws along the way, judge each, and write a page.
+
+    ``jd.lab("balance", attention=["softmax", "sigmoid"], norm=["none", "rms"], data="trees", lr=[0.03, 0.1])``. The page is
+    ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.laboratory.lab.study`.
+    """
+    store = None if out is None else from_home(out)
+    found = studies.study(watch, variants, seeds=seeds, out=store, cluster=cluster, progress=progress, **fields)
+    if store is not None:
+        atomic_write(store / FILES[1], json.dumps(to_json(found), indent=1))
+        atomic_write(store / FILES[0], page(found))
+    return found
+
+
+def to_json(found: Laboratory) -> dict[str, Any]:
+    """Cells, variants and fields in JSON types."""
+    cells = [vars(cell) | {"numbers": dict(cell.numbers)} for cell in found.cells]
+    laws = [{"name": law.name, "title": law.title, "bound": law.bound, "source": law.source} for law in found.laws]
+    result: dict[str, Any] = finite(
+        json.loads(json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "cells": cells}))
+    )
+    return result
+
+
+def page(found: Laboratory) -> str:
+    """The page as HTML."""
+    facts = [*((name, _text(value)) for name, value in found.fields.items()), ("Runs", f"{_runs(found):,}")]
+    facts.append(("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"))
+    names = ", ".join(law.name for law in found.laws)
+    template = environment().get_template("laboratory.html")
+    return template.render(
+        policy=POLICY,
+        style=Markup(asset("report.css")),
+        title=f"{names}: {len(found.variants)} variants" if len(found.variants) > 1 else names,
+        facts=facts,
+        map=Markup(plotting.render(lambda _, fig: draw_map(found, fig), xr.Dataset(), "Laws by variants")),
+        sections=[_section(found, law) for law in found.laws],
+    )
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _runs(found: Laboratory) -> int:
+    return sum(ds.status.size for ds in found.data.values())
+
+
+def _section(found: Laboratory, law: Law) -> dict[str, Any]:
+    """The section of one law."""
+    cells = [cell for cell in found.cells if cell.law == law.name]
+    asked = [name for name in found.data if any(cell.variant == name and cell.verdict != "not asked" for cell in cells)]
+    figures = []
+    if asked:
+        drawn = asked[:DRAWN]
+        more = f" The first {DRAWN} of {len(asked)} variants." if len(asked) > DRAWN else ""
+        figures.append((_render(lambda fig: course(found, law, drawn, fig), law.title), COURSE + more))
+        figures.append((_render(lambda fig: draw_errors(found, law, drawn, fig), f"{law.title}: error"), ERRORS + more))
+    rows = [
+        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": _until(cell)}
+        for cell in cells
+    ]
+    return {"law": law, "figures": figures, "rows": rows}
+
+
+COURSE = (
+    "Along training: what was measured (solid) and what theory predicts (dashed) at the first of the swept numbers, both along the "
+    "direction in which the measured quantity has moved at the end, in units of this movement; median and central 90% of the runs."
+)
+ERRORS = "The error until each step, mean over seeds with its 95% interval; dotted: the largest error at which the law holds."
+
+
+def _render(draw: Callable[[Figure], None], label: str) -> Markup:
+    return Markup(plotting.render(lambda _, fig: draw(fig), xr.Dataset(), label))
+
+
+def _until(cell: Cell) -> str:
+    """Until when a law holds, in words."""
+    if cell.verdict == "not asked" or not math.isfinite(cell.error):
+        return ""
+    return "at no time" if cell.until is None else f"step {cell.until}"
+
+
+def _first(ds: xr.Dataset) -> xr.Dataset:
+    """The runs at the first of all swept numbers."""
+    return ds.isel({dim: 0 for dim in ds.status.dims if dim != "seed"})
+
+
+def moved(law: Law, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Predicted and measured movement since the start along the measured one's direction, in units of the whole."""
+    predicted, measured, speaks = sides_of(law, ds)
+    dims = own_dims(law, ds)
+    start = measured.isel(time=0, drop=True)
+    way = measured.isel(time=-1, drop=True) - start
+    length = (way**2).sum(dims, min_count=1) if dims else way**2
+    return tuple(
+        (((side - start) * way).sum(dims, min_count=1) if dims else (side - start) * way).where(speaks) / length.where(length > 0)
+        for side in (predicted, measured)
+    )  # type: ignore[return-value]
+
+
+def course(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) -> None:
+    """Measured and predicted along training, a panel for each variant."""
+    axes = np.atleast_1d(fig.subplots(1, len(names), sharey=True)) if len(names) <= 3 else np.ravel(fig.subplots(2, 3, sharey=True))
+    fig.set_size_inches(9, 3 if len(names) <= 3 else 5)
+    for ax, name in zip(axes, names, strict=False):
+        ds = _first(found.data[name])
+        predicted, measured = moved(law, ds)
+        plotting.band(ax, ds.time.values, measured.transpose("seed", "time").values, "measured", "measured")
+        plotting.band(ax, ds.time.values, predicted.transpose("seed", "time").values, "predicted", "theory", linestyle="--")
+        ax.set(title=name, xlabel="step")
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    axes[0].set_ylabel("movement")
+
+
+def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) -> None:
+    """The error until each step, by variant."""
+    ax = fig.subplots()
+    for name, color in zip(names, CYCLE, strict=False):
+        ds = _first(found.data[name])
+        mean, low, high = error_along(law, ds)
+        ax.plot(ds.time, mean, color=color, label=name)
+        ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
+    ax.axhline(law.bound, linestyle=":", color=COLORS["theory"])
+    ax.set(xlabel="step", ylabel="error", ylim=(0, None))
+
+
+def draw_map(found: Laboratory, fig: Figure) -> None:
+    """Laws by variants: colour by error over the bound, with a mark where the law does not hold or was not asked."""
+    laws, names = [law.name for law in found.laws], list(found.variants)
+    bounds = {law.name: law.bound for law in found.laws}
+    over, marks = np.full((len(laws), len(names)), np.nan), [["" for _ in names] for _ in laws]
+    for i, law in enumerate(laws):
+        for j, name in enumerate(names):
+            cells = found.cell(law, name)
+            worst = max(cells, key=lambda cell: -1.0 if math.isnan(cell.error) else cell.error)
+            over[i, j] = worst.error / bounds[law]
+            marks[i][j] = MARKS[worst.verdict]
+    fig.set_size_inches(max(4.0, 2.2 + 0.55 * len(names)), max(2.2, 1.6 + 0.42 * len(laws)))
+    ax = fig.subplots()
+    norm = matplotlib.colors.LogNorm(0.1, 10)
+    mesh = ax.pcolormesh(np.clip(over, 0.1, 10), norm=norm, cmap="RdYlBu_r", edgecolors="white", linewidth=1)
+    for i, row in enumerate(marks):
+        for j, mark in enumerate(row):
+            ax.text(j + 0.5, i + 0.5, mark, ha="center", va="center")
+    ax.grid(False)
+    ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right")
+    ax.set_yticks(np.arange(len(laws)) + 0.5, laws)
+    ax.invert_yaxis()
+    fig.colorbar(mesh, ax=ax, label="error over the bound")
