@@ -1,7 +1,8 @@
 r"""A law: one quantity of a network in training, its measurement, and what a theory says of it from other measurements.
 
 At every moment :attr:`Law.read` gives named arrays. Those among ``own`` are the measured side's: :attr:`Law.measure` sees them
-along the whole run, and :attr:`Law.predict` sees all others, and of its own quantity the start. So no prediction can be its measurement.
+along the whole run, and :attr:`Law.predict` sees all others, and of its own quantity the start. So no prediction can be its
+measurement.
 
 .. math:: e(t) = \max_{s \le t} \|p(s) - m(s)\| \Big/ \max_{s \le t} \|m(s) - m(0)\|
 

@@ -59,7 +59,8 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
         asks[name] = tuple(law for law, reason in reasons.items() if not reason)
         watched = "+".join(one for one, law in zip(_names("watch", watch), laws, strict=True) if not reasons[law.name])
         if watched:
-            grids[name] = jd.grid(Lab, **(shared | swept | own | {"watch": watched}))
+            axes = swept | {field: _values(own[field]) for field in own if field in Lab.swept_fields}  # type: ignore[attr-defined]
+            grids[name] = jd.grid(Lab, **(shared | own | axes | {"watch": watched}))
     return Order(laws, named, grids, asks, refused, shared | swept)
 
 

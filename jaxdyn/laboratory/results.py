@@ -132,7 +132,8 @@ def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
     for place in np.ndindex(*(mean.sizes[dim] for dim in axes)):
         at = dict(zip(axes, place, strict=True))
         steps = int(until.isel(at))
-        values = {name: float(x.isel(at)) for name, x in (("error", mean), ("low", low), ("high", high), *rejected.items())}
+        values: dict[str, Any] = {"error": mean, "low": low, "high": high, **rejected}
+        values = {name: float(x.isel(at)) for name, x in values.items()}
         there = {dim: i for dim, i in at.items() if dim in lost.dims}
         number = int(runs.isel(at))
         word, reason = verdict(law, values, number)

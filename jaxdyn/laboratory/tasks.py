@@ -1,8 +1,8 @@
 """What the laboratory trains on: sequences with known structure, by name, for the same training and the same instruments.
 
 A source says how many tokens there are and how long a sequence is. ``world(key)`` draws what is the same in a whole run, such as
-a chain's law or which facts there are; ``batch(world, key, count)`` draws sequences with what comes next, how much it counts, and what
-is known of them. Where only one token of a sequence is to be said, it comes after the last place.
+a chain's law or which facts there are; ``batch(world, key, count)`` draws sequences with what comes next, how much it counts, and
+what is known of them. Where only one token of a sequence is to be said, it comes after the last place.
 
 ========  ==============================================================================  ======================================
 name      sequences                                                                       known

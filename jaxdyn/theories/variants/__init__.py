@@ -1,0 +1,20 @@
+"""Variants: which laws survive rotary positions, norms, heads, gates and other optimizers, asked of one transformer."""
+
+import jaxdyn as jd
+
+THEORY = jd.Theory(
+    title="Theory by variant: one transformer, and which laws survive what",
+    about=(
+        "Each theory was stated for a little world of its own. Here its quantity is read along the training of one transformer and "
+        "of variants that differ from it in one field, with what theory predicts beside it: so one sees on which assumption a law "
+        "rests."
+    ),
+    setup=(
+        "A plain transformer (softmax attention with one head, no positions, no norm, a ReLU MLP, trained by plain descent), "
+        "twelve variants that differ from it in one field, and three recipes of whole networks, trained on sequences with known "
+        "structure."
+    ),
+    papers=(),
+    topics=("flow",),
+    shown=("variants.flow",),
+)

@@ -1,0 +1,346 @@
+"""The laboratory: its data, a run against a loop written by hand, studies and what they say, and the command as a user types it."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import nn, optim
+from jaxdyn.cli.arguments import LAB_FIELDS
+from jaxdyn.cli.main import main
+from jaxdyn.errors import UsageError
+from jaxdyn.instruments.law import Law
+from jaxdyn.instruments.moment import batch_loss
+from jaxdyn.instruments.registry import law_of, laws
+from jaxdyn.laboratory import course, results
+from jaxdyn.laboratory.lab import order, study
+from jaxdyn.laboratory.setting import Bench, asked, method_of, plan_of, shape_of, task_of
+from jaxdyn.laboratory.tasks import NAMES, ORDER, TASKS
+from jaxdyn.laboratory.trial import Lab, laws_of, trial
+from jaxdyn.laboratory.variants import VARIANTS
+from jaxdyn.status import DIVERGED, OK
+
+SMALL = {"data": "facts", "width": 8, "layers": 1, "steps": 6, "every": 3, "batch": 8, "reading": 48, "lr": 0.1}
+NORM = Law(
+    name="norm",
+    title="The read-out's entries move by the sum of its gradients",
+    theory="",
+    source="",
+    read=lambda moment: {"head": moment.params["head"][:2, :3], "gradient": moment.gradient["head"][:2, :3]},
+    own=("head",),
+    measure=lambda own: own["head"] - own["head"][:1],
+    predict=lambda others: -others["lr"] * jnp.cumsum(jnp.concatenate([0 * others["gradient"][:1], others["gradient"][:-1]]), 0),
+    dims="row col",
+    bound=1e-4,
+)
+
+
+# data
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_sequences_are_within_the_vocabulary_and_count_as_one(name):
+    task = TASKS[name]
+    world = task.world(jax.random.key(1))
+    batch = task.batch(world, jax.random.key(2), 16)
+    assert batch.tokens.shape == batch.targets.shape == batch.weights.shape == (16, task.length)
+    assert 0 <= int(batch.tokens.min()) and int(batch.tokens.max()) < task.vocabulary
+    assert 0 <= int(batch.targets.min()) and int(batch.targets.max()) < task.vocabulary
+    assert float(batch.weights.sum()) == pytest.approx(1, rel=1e-4) and float(batch.weights.min()) >= 0
+    again = task.batch(world, jax.random.key(2), 16)
+    jax.tree.map(np.testing.assert_array_equal, batch, again)
+    if name != "facts":  # of which every batch has all
+        assert not np.array_equal(batch.tokens, task.batch(world, jax.random.key(3), 16).tokens)
+
+
+def test_sums_of_a_group_and_what_is_held_out():
+    world = TASKS["groups"].world(jax.random.key(0))
+    batch = TASKS["groups"].batch(world, jax.random.key(1), ORDER**2)
+    left, right = np.asarray(batch.tokens[:, 0]), np.asarray(batch.tokens[:, 1])
+    assert len(set(zip(left.tolist(), right.tolist(), strict=True))) == ORDER**2
+    np.testing.assert_array_equal(batch.targets[:, -1], (left + right) % ORDER)
+    held = np.asarray(batch.known["held"])
+    assert 0.1 < held.mean() < 0.3
+    np.testing.assert_array_equal(np.asarray(batch.weights[:, -1]) == 0, held)
+
+
+def test_facts_have_partners_both_ways_and_one_way_is_held_out():
+    world = TASKS["facts"].world(jax.random.key(0))
+    batch = TASKS["facts"].batch(world, jax.random.key(1), 2 * NAMES)
+    names, ways = np.asarray(batch.tokens[:, 0]), np.asarray(batch.known["direction"])
+    partner = dict(zip(names.tolist(), np.asarray(batch.targets[:, -1]).tolist(), strict=True))
+    assert len(partner) == 2 * NAMES and all(partner[partner[name]] == name for name in partner)
+    held = np.asarray(batch.known["held"])
+    assert held.sum() == NAMES // 3  # one direction of each pair of the last third
+    assert np.all(np.asarray(batch.weights[:, -1])[held] == 0) and {0, 1} == set(ways)
+
+
+def test_a_class_shows_its_own_tokens_and_common_ones():
+    from jaxdyn.laboratory.tasks import CLASSES
+
+    task = TASKS["classes"]
+    batch = task.batch(task.world(jax.random.key(0)), jax.random.key(1), 256)
+    support = CLASSES.support[np.asarray(batch.known["class"])]
+    context = np.asarray(batch.tokens[:, :-1])
+    assert all(set(row) <= set(allowed) for row, allowed in zip(context, support, strict=True))
+    share = (context < CLASSES.common).mean()  # common tokens weigh 1 each, own ones .1, .4, .7 and 1
+    assert share == pytest.approx(4 / 6.2, abs=0.03)
+
+
+# a run
+
+
+def by_hand(s, key):
+    """The same run, step by step."""
+    k_method, k_run = jax.random.split(key)
+    k_world, k_init, k_read, k_batch, _ = jax.random.split(k_run, 5)
+    task, shape, tx = task_of(s), shape_of(s), method_of(s, k_method)
+    world = task.world(k_world)
+    reading = task.batch(world, k_read, s.reading)
+    params = nn.network(shape).init(k_init)
+    opt, kept = tx.init(params), []
+    for i in range(s.steps + 1):
+        if i % s.every == 0:
+            kept.append(
+                (params, jax.grad(lambda p: batch_loss(shape, p, reading))(params), float(batch_loss(shape, params, reading)))
+            )
+        batch = reading if s.same else task.batch(world, jax.random.fold_in(k_batch, i), s.batch)
+        updates, opt = tx.update(jax.grad(lambda p, b=batch: batch_loss(shape, p, b))(params), opt, params)
+        params = jax.tree.map(jnp.add, params, updates)
+    return kept
+
+
+@pytest.mark.parametrize("more", [{}, {"same": True}, {"optimizer": "adam", "lr": 0.01}])
+def test_a_run_is_that_of_a_loop_by_hand(more):
+    s, key = Bench(**SMALL | more), jax.random.key(5)
+    k_method, k_run = jax.random.split(key)
+    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [NORM], plan_of(s), s.lr, k_run)
+    kept = by_hand(s, key)
+    np.testing.assert_allclose(found.loss, [loss for *_, loss in kept], rtol=2e-5)
+    heads = np.stack([np.asarray(params["head"][:2, :3]) for params, *_ in kept])
+    np.testing.assert_allclose(found.laws["norm"].measured, heads - heads[:1], atol=1e-6)
+    np.testing.assert_array_equal(found.step, [0, 3, 6])
+    assert int(found.status) == OK
+
+
+def test_a_law_that_holds_by_construction_does():
+    s, key = Bench(**SMALL | {"same": True, "every": 1}), jax.random.key(6)
+    found = course.run(shape_of(s), task_of(s), method_of(s), [NORM], plan_of(s), s.lr, key)
+    np.testing.assert_allclose(found.laws["norm"].predicted, found.laws["norm"].measured, atol=1e-6)
+
+
+def test_a_run_that_diverges_says_so():
+    s = Bench(**SMALL | {"lr": 1e4, "steps": 30})
+    found = course.run(shape_of(s), task_of(s), method_of(s), [], plan_of(s), s.lr, jax.random.key(0))
+    assert int(found.status) == DIVERGED
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_is_a_network(name):
+    s = Bench(**SMALL | {"width": 16} | VARIANTS[name])
+    shape = shape_of(s)
+    params = jax.eval_shape(lambda: nn.network(shape).init(jax.random.key(0)))
+    assert params["embed"].shape == (TASKS["facts"].vocabulary, 16)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"data": "stories"}, "data=stories is not allowed: data is one of classes"),
+        ({"steps": 10, "every": 4}, "every divides steps"),
+        ({"optimizer": "lora"}, "lora trains factors"),
+        ({"optimizer": "lion"}, "it is one of sgd"),
+        ({"heads": 3, "width": 16}, "width is a multiple of heads"),
+        ({"attention": "hard"}, "attention='hard' is not allowed"),
+    ],
+)
+def test_what_a_run_refuses(fields, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        Bench(**fields)
+
+
+# studies
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return study("balance", attention=["softmax", "linear"], seeds=3, out=tmp_path_factory.mktemp("lab"), **SMALL)
+
+
+def test_a_study_has_a_cell_for_each_variant(found):
+    assert [cell.variant for cell in found.cells] == ["attention=softmax", "attention=linear"]
+    assert set(found.data) == {"attention=softmax", "attention=linear"}
+    frame = found.to_frame()
+    assert list(frame.law) == ["balance", "balance"] and set(frame.columns) >= {"error", "low", "high", "until", "verdict", "lr"}
+    assert "attention=softmax, lr=0.1" in str(found)
+    for cell in found.cells:
+        errors = results.errors_of(found.laws[0], found.data[cell.variant]).isel(time=-1)
+        assert cell.error == pytest.approx(float(errors.mean())) and cell.low < cell.error < cell.high
+        assert cell.off == pytest.approx(1.0) and cell.runs == 3 and cell.lost == 0
+
+
+def test_the_same_study_resumes_with_the_same_bits(found, tmp_path):
+    first = study("balance", attention="softmax", seeds=3, out=tmp_path, **SMALL)
+    again = study("balance", attention="softmax", seeds=3, out=tmp_path, **SMALL)
+    assert first.cells == again.cells
+    assert first.cells[0].error == pytest.approx(found.cells[0].error, rel=1e-5)
+
+
+def test_what_cannot_be_asked_is_said():
+    plan = order("edge,balance", variants=["plain", "Adam"], data="markov", same=True)
+    assert plan.refused == {("edge", "Adam"): "It is about the optimizer sgd, not adam."}
+    assert plan.asked == {"plain": ("edge", "balance"), "Adam": ("balance",)}
+    assert plan.grids["Adam"].base.watch == "balance" and plan.grids["plain"].base.watch == "edge+balance"
+
+
+def test_a_variant_of_ones_own_and_its_own_rate():
+    plan = order("balance", variants={"mine": {"heads": 2, "lr": 0.5}, "other": {"norm": "rms"}}, lr=[0.1, 0.2])
+    assert plan.grids["mine"].base.heads == 2 and plan.grids["mine"].axes == {"lr": (0.5,)}
+    assert plan.grids["other"].axes == {"lr": (0.1, 0.2)}
+
+
+@pytest.mark.parametrize(
+    ("watch", "fields", "sentence"),
+    [
+        ("", {}, "watch is not allowed: it names at least one law"),
+        ("gravity", {}, "watch=gravity is not allowed: laws are "),
+        ("balance,balance", {}, "watch='balance' is not allowed: it is named twice"),
+        ("balance", {"variants": "fancy"}, "variants='fancy' is not allowed: variants are plain"),
+        ("balance", {"depth": 3}, "Lab has no field 'depth'"),
+        (3, {}, "watch=3 is not allowed"),
+        ("jaxdyn.train:descend", {}, "jaxdyn.train has no law 'descend'"),
+        ("nowhere.py:LAW", {}, "nowhere.py: no such file"),
+    ],
+)
+def test_what_a_study_refuses(watch, fields, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        order(watch, **fields)
+
+
+def dataset(predicted, measured, status=None):
+    """Runs of the law called norm, with dimensions seed, time, entry."""
+    n, time, _ = predicted.shape
+    both = {f"{side}_norm": (("seed", "time", "norm_entry"), x) for side, x in (("predicted", predicted), ("measured", measured))}
+    data = both | {
+        "speaks_norm": (("seed", "time"), np.ones((n, time), bool)),
+        "status": (("seed",), np.zeros(n, int) if status is None else np.asarray(status)),
+    }
+    return xr.Dataset(data, {"time": np.arange(time) * 10, "seed": np.arange(n)})
+
+
+def one_cell(predicted, measured, **more):
+    (cell,) = results.cells_of(NORM, "plain", dataset(predicted, measured, **more))
+    return cell
+
+
+def course_of(n=4, time=8, entries=3):
+    rng = np.random.default_rng(0)
+    return np.cumsum(rng.standard_normal((n, time, entries)), 1)
+
+
+def test_verdicts():
+    m = course_of()
+    assert one_cell(m, m).verdict == "upheld" and one_cell(m, m).until == 70
+    assert one_cell(1.5 * m, m).verdict == "refuted" and one_cell(1.5 * m, m).until is None
+    still = np.broadcast_to(m[:, :1], m.shape)
+    assert one_cell(still, m).verdict == "refuted"
+    half = m.copy()
+    half[0] *= 1.01
+    assert one_cell(half, m).verdict == "inconclusive"
+
+
+def test_a_law_that_nothing_could_break_is_toothless():
+    rng = np.random.default_rng(1)
+    m = np.cumsum(rng.standard_normal((4, 8, 3)), 1)
+    constant = np.repeat(m[:, -1:], 8, 1)
+    assert one_cell(constant, constant).verdict == "inconclusive"  # nothing has moved: there is no error
+    late = constant.copy()
+    late[:, 0] = 0
+    cell = one_cell(late, late)
+    assert cell.verdict == "upheld" and cell.shuffled > NORM.bound
+
+
+def test_diverged_runs_are_counted_and_left_out():
+    m = course_of()
+    p = m.copy()
+    p[0] = np.nan
+    cell = one_cell(p, m, status=[DIVERGED, OK, OK, OK])
+    assert (cell.lost, cell.runs, cell.verdict) == (1, 3, "upheld")
+    cell = one_cell(p, m, status=[DIVERGED] * 3 + [OK])
+    assert (cell.lost, cell.runs, cell.verdict) == (3, 1, "inconclusive")
+
+
+# the command, and what one writes for it
+
+
+def test_the_command_knows_the_fields():
+    assert set(LAB_FIELDS) <= set(Lab.hints)
+    assert LAB_FIELDS["data"].endswith(f"({', '.join(TASKS)}).")
+
+
+def test_every_law_says_what_it_is():
+    for name, law in laws().items():
+        assert law.title and law.theory and law.source and len(law.title) <= 70, name
+        assert law.cost > 0 and law.bound > 0 and not set(law.data) - set(TASKS), name
+        assert set(law.optimizers) <= set(optim.METHODS) and law_of(name) is law
+    assert laws_of("") == []
+
+
+OWN = """
+import jax.numpy as jnp
+from jaxdyn.instruments.law import Law
+
+HEAD = Law(
+    name="head", title="The read-out moves against its gradient", theory="", source="",
+    read=lambda m: {"head": m.params["head"], "gradient": m.gradient["head"]},
+    own=("head",), measure=lambda own: own["head"] - own["head"][:1],
+    predict=lambda o: -o["lr"] * jnp.cumsum(jnp.concatenate([0 * o["gradient"][:1], o["gradient"][:-1]]), 0),
+    dims="row col", bound=1e-3,
+)
+
+
+def squared(scores, mask):
+    positive = jnp.where(mask, scores**2, 0)
+    return positive / jnp.maximum(positive.sum(-1, keepdims=True), 1e-6)
+"""
+
+
+def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    words = "lab --watch mine.py:HEAD --attention softmax,mine.py:squared --data facts --width 8 --layers 1 --steps 4 --every 1"
+    code = main([*words.split(), "--set", "same=true", "--set", "reading=48", "--seeds", "2", "--workers", "1", "--json"])
+    out, err = capsys.readouterr()
+    assert code == 0 and "page: lab/index.html" in err
+    cells = json.loads(out)["cells"]
+    assert [cell["variant"] for cell in cells] == ["attention=softmax", "attention=mine.py:squared"]
+    assert all(cell["error"] < 1e-3 for cell in cells)
+    page = (tmp_path / "lab" / "index.html").read_text()
+    assert "The read-out moves against its gradient" in page and page.count("<svg") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--watch gravity", "jaxdyn: watch=gravity is not allowed"),
+        ("--watch balance --norm none,batch", "jaxdyn: norm=batch is not allowed: norm is one of none, rms, layer"),
+        ("--watch balance --set speed=3", "jaxdyn: Lab has no field 'speed'"),
+        ("--watch balance --seeds 0", "jaxdyn: --seeds 0 is not allowed"),
+        ("", "jaxdyn: the following arguments are required: --watch"),
+    ],
+)
+def test_wrong_commands_are_one_sentence(words, sentence, capsys):
+    assert main(["lab", *words.split()]) == 2
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_from_python(tmp_path):
+    found = jd.lab("balance", norm=["none", "rms"], seeds=2, out=tmp_path, **SMALL)
+    assert len(found.cells) == 2 and (tmp_path / "index.html").is_file()
+    assert json.loads((tmp_path / "lab.json").read_text())["laws"][0]["name"] == "balance"
+    assert callable(trial)
+    assert asked(Lab(**SMALL)).data == "facts"
