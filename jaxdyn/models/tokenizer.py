@@ -11,8 +11,9 @@ import dataclasses
 import functools
 import itertools
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json
 LISTS = ("additional_special_tokens", "extra_special_tokens")  # fields of the first two that name several tokens
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))  # these first, in this order
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")  # of an added token
-AROUND = ("add_bos_token", "add_eos_token")
-HEEDING = ("LlamaTokenizer", "GPTNeoXTokenizer")  # classes of which some versions heed these two fields
+AROUND = {  # classes of which some versions heed fields about tokens around a text: these, with what they take for granted
+    "LlamaTokenizer": {"add_bos_token": True, "add_eos_token": False},
+    "GPTNeoXTokenizer": {"add_bos_token": False, "add_eos_token": False},
+}
 
 NONE = "a token that is in no vocabulary"  # the library raises an error where it needs this token
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -274,8 +277,8 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
     return Tokenizer(inner, vocabulary)
 
 
-def _beside(folder: Path) -> tuple[Config, dict[int, dict[str, Any]]]:
-    """What the files next to a tokenizer.json say: all fields, and the added tokens by their numbers.
+def _beside(folder: Path) -> tuple[Config, list[tuple[int, dict[str, Any]]]]:
+    """What the files next to a tokenizer.json say: all fields, and the added tokens with their numbers, in their order.
 
     The first file counts for both where it lists added tokens; otherwise fields of the second file replace its own, and the third
     lists tokens.
@@ -287,21 +290,22 @@ def _beside(folder: Path) -> tuple[Config, dict[int, dict[str, Any]]]:
         listed = own.get("added_tokens_decoder")
         if not isinstance(listed, dict) or not all(number.isdecimal() and _is_token(token) for number, token in listed.items()):
             own.refuse("added_tokens_decoder", listed, "it has a token with its flags for each number")
-        return own, {int(number): token for number, token in listed.items()}
+        return own, sorted(((int(number), token) for number, token in listed.items()), key=operator.itemgetter(0))
     own = Config(files[0], config | special)
     known = {token["content"] for token in _special(own)}
     for token, number in added.items():
-        if not isinstance(number, int):
+        if not isinstance(number, int) or not _is_token({"content": token}):
             raise UsageError(f"{files[2]}: {one_line(token)}={shown(number)} is not allowed: it is the number of a token")
     flags = {token: {"special": token in known, "normalized": token not in known} for token in added}
-    return own, {number: {"content": token} | flags[token] for token, number in added.items()}
+    return own, [(added[token], {"content": token} | flags[token]) for token in sorted(added, key=added.__getitem__)]
 
 
 def _is_token(token: Any) -> bool:
     """Whether this describes an added token."""
     if not isinstance(token, dict) or not all(isinstance(token.get(flag, False), bool) for flag in FLAGS):
         return False
-    return isinstance(token.get("content"), str) and token["content"] != ""
+    content = token.get("content")
+    return isinstance(content, str) and content != "" and not SURROGATE.search(content)
 
 
 def _special(config: Config) -> list[dict[str, Any]]:
@@ -314,7 +318,7 @@ def _special(config: Config) -> list[dict[str, Any]]:
     return [token for token in tokens if _is_token(token)]
 
 
-def _add(inner: Any, config: Config, named: Mapping[int, dict[str, Any]]) -> None:
+def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]) -> None:
     """Give a tokenizer the tokens that it lacks, and the flags of those that it knows.
 
     Tokens of added_tokens.json are only those that tokenizer.json does not know.
@@ -326,7 +330,7 @@ def _add(inner: Any, config: Config, named: Mapping[int, dict[str, Any]]) -> Non
 
     own = {flags(token) for token in inner.get_added_tokens_decoder().values()}
     known = {token for token, *_ in own}
-    tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for _, one in sorted(named.items())]
+    tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for _, one in named]
     inner.add_tokens([token for token in tokens if flags(token) not in own and not (old and token.content in known)])
     known |= {token.content for token in tokens}
     for one in _special(config):
@@ -335,10 +339,10 @@ def _add(inner: Any, config: Config, named: Mapping[int, dict[str, Any]]) -> Non
             known.add(one["content"])
 
 
-def _refuse_contradictions(config: Config, named: Mapping[int, dict[str, Any]], tokenizer: Tokenizer) -> None:
+def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, Any]]], tokenizer: Tokenizer) -> None:
     """Refuse files that say of a tokenizer what tokenizer.json does not say."""
     inner, why = tokenizer.inner, "tokenizer.json says something else"
-    for number, token in named.items():
+    for number, token in named:
         if (given := inner.token_to_id(token["content"])) != number:
             name = one_line(token["content"])
             raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
@@ -346,10 +350,11 @@ def _refuse_contradictions(config: Config, named: Mapping[int, dict[str, Any]], 
     prefix = tokenizer.prefix
     if prefix is not None and config.get("add_prefix_space", None) not in (None, prefix):
         config.refuse("add_prefix_space", config.get("add_prefix_space"), why)
-    if str(config.get("tokenizer_class", None)).removesuffix("Fast") in HEEDING:
-        for name, numbers in zip(AROUND, tokenizer.around(), strict=True):
-            if config.get(name, None) not in (None, bool(numbers)):
-                config.refuse(name, config.get(name), why)
+    fields = AROUND.get(str(config.get("tokenizer_class", None)).removesuffix("Fast"), {})
+    for (name, usual), numbers in zip(fields.items(), tokenizer.around() if fields else (), strict=True):
+        said = usual if (given := config.get(name, None)) is None else given
+        if said != bool(numbers):
+            config.refuse(name, said, why)
 
 
 @functools.cache

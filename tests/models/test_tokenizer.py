@@ -514,6 +514,16 @@ def test_transformers_finds_the_same_tokens(case, tmp_path):
 BYTES = {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}}
 
 
+BEGUN = {
+    "post_processor": {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<a>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<a>": {"id": "<a>", "ids": [6], "tokens": ["<a>"]}},
+    }
+}
+
+
 @pytest.mark.parametrize(
     ("files", "fields", "words"),
     [
@@ -535,8 +545,12 @@ BYTES = {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim
         ),
         ({CONFIG: {"added_tokens_decoder": {"7": control("<x>", lstrip=1)}}}, {}, "added_tokens_decoder=.* is not allowed"),
         ({ADDED: {"<x>": "7"}}, {}, "added_tokens.json: '<x>'=7 is not allowed: it is the number of a token"),
+        ({ADDED: {"<x>": 7, "<b>": 7}}, {}, "the added token '<b>' is number 7, by tokenizer.json number 8"),
+        ({ADDED: {"": 7}}, {}, "added_tokens.json: ''=7 is not allowed"),
         ({CONFIG: {"add_prefix_space": True}}, BYTES, "add_prefix_space=True is not allowed: tokenizer.json says something else"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True}}, {}, "add_bos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BEGUN, "add_bos_token=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, {}, "add_eos_token=True is not allowed"),
         ({CONFIG: []}, {}, "tokenizer_config.json cannot be read: it holds no JSON object"),
     ],
@@ -550,6 +564,7 @@ def test_files_that_contradict_a_tokenizer_are_refused(files, fields, words, tmp
     ("said", "fields"),
     [
         ({"tokenizer_class": "LlamaTokenizer", "add_bos_token": False, "add_eos_token": None}, {}),
+        ({"tokenizer_class": "GPTNeoXTokenizerFast"}, {}),
         ({"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}, {}),  # which no version heeds
         ({"add_prefix_space": False, "split_special_tokens": False, "pad_token": None}, BYTES),
         ({"add_prefix_space": True}, {}),
