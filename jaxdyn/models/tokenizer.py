@@ -31,9 +31,12 @@ BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json
 LISTS = ("additional_special_tokens", "extra_special_tokens")  # fields of the first two that name several tokens
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))  # these first, in this order
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")  # of an added token
-AROUND = {  # classes of which some versions heed fields about tokens around a text: these, with what they take for granted
+AROUND = ("add_bos_token", "add_eos_token")
+USUAL = {  # what classes that heed such fields take for granted without them
     "LlamaTokenizer": {"add_bos_token": True, "add_eos_token": False},
-    "GPTNeoXTokenizer": {"add_bos_token": False, "add_eos_token": False},
+    "GPTNeoXTokenizer": {"add_bos_token": False, "add_eos_token": False, "add_prefix_space": False},
+    "GPT2Tokenizer": {"add_prefix_space": False},
+    "Qwen2Tokenizer": {"add_prefix_space": False},
 }
 
 NONE = "a token that is in no vocabulary"  # the library raises an error where it needs this token
@@ -341,20 +344,19 @@ def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]
 
 def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, Any]]], tokenizer: Tokenizer) -> None:
     """Refuse files that say of a tokenizer what tokenizer.json does not say."""
-    inner, why = tokenizer.inner, "tokenizer.json says something else"
     for number, token in named:
-        if (given := inner.token_to_id(token["content"])) != number:
+        if (given := tokenizer.inner.token_to_id(token["content"])) != number:
             name = one_line(token["content"])
             raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
     config.fixed(split_special_tokens=False)
-    prefix = tokenizer.prefix
-    if prefix is not None and config.get("add_prefix_space", None) not in (None, prefix):
-        config.refuse("add_prefix_space", config.get("add_prefix_space"), why)
-    fields = AROUND.get(str(config.get("tokenizer_class", None)).removesuffix("Fast"), {})
-    for (name, usual), numbers in zip(fields.items(), tokenizer.around() if fields else (), strict=True):
-        said = usual if (given := config.get(name, None)) is None else given
-        if said != bool(numbers):
-            config.refuse(name, said, why)
+    usual = USUAL.get(str(config.get("tokenizer_class", None)).removesuffix("Fast"), {})
+    there = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
+    if usual.keys() >= set(AROUND):
+        there |= dict(zip(AROUND, map(bool, tokenizer.around()), strict=True))
+    for name, value in there.items():
+        given = config.get(name, None)
+        if (said := usual.get(name, value) if given is None else given) != value:
+            config.refuse(name, said, "tokenizer.json says something else")
 
 
 @functools.cache

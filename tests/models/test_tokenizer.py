@@ -514,6 +514,7 @@ def test_transformers_finds_the_same_tokens(case, tmp_path):
 BYTES = {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}}
 
 
+SPACE = {"pre_tokenizer": BYTES["pre_tokenizer"] | {"add_prefix_space": True}}
 BEGUN = {
     "post_processor": {
         "type": "TemplateProcessing",
@@ -549,6 +550,7 @@ BEGUN = {
         ({ADDED: {"": 7}}, {}, "added_tokens.json: ''=7 is not allowed"),
         ({CONFIG: {"add_prefix_space": True}}, BYTES, "add_prefix_space=True is not allowed: tokenizer.json says something else"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True}}, {}, "add_bos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPT2TokenizerFast"}}, SPACE, "add_prefix_space=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BEGUN, "add_bos_token=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, {}, "add_eos_token=True is not allowed"),
@@ -568,6 +570,7 @@ def test_files_that_contradict_a_tokenizer_are_refused(files, fields, words, tmp
         ({"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}, {}),  # which no version heeds
         ({"add_prefix_space": False, "split_special_tokens": False, "pad_token": None}, BYTES),
         ({"add_prefix_space": True}, {}),
+        ({"tokenizer_class": "GPT2Tokenizer"}, BYTES),
     ],
 )
 def test_files_that_say_the_same_are_read(said, fields, tmp_path):
