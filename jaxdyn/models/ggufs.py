@@ -210,7 +210,7 @@ def _family(config: Config, scaling: Scaling | None) -> Family:
         return {ours: at._replace(name=_renamed(at.name)) for ours, at in family.slices(shape).items()}
 
     buffers = (re.escape(FREQUENCIES),) if family.name != "qwen2" else ()
-    return dataclasses.replace(family, shape=shape, slices=slices, prefix="", buffers=buffers, config=None)
+    return dataclasses.replace(family, shape=shape, slices=slices, prefix="", buffers=buffers, config=None, heads=())
 
 
 def _renamed(name: str) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.models.extras import library
+from jaxdyn.models.tokenizer import BESIDE
 
 __all__ = ["download", "is_name"]
 
-PATTERNS = ["*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json", "tokenizer.json"]
+PATTERNS = ["*.safetensors", "*.safetensors.index.json", "config.json", "adapter_config.json", "tokenizer.json", *BESIDE]
 
 
 def is_name(text: str) -> bool:

@@ -33,6 +33,7 @@ def located(shape: Transformer, family: Family, archive: Archive) -> dict[str, T
     slices = family.slices(shape)
     if bare:
         slices = {ours: at._replace(name=at.name.removeprefix(family.prefix)) for ours, at in slices.items()}
+    _read_out(slices, family, archive)
     used: set[str] = set()
     for ours, at in slices.items():
         for name in _names(shape, ours, at):
@@ -48,6 +49,14 @@ def located(shape: Transformer, family: Family, archive: Archive) -> dict[str, T
     for name in heads:
         _refuse_other_head(archive, name, slices["embed"])
     return slices
+
+
+def _read_out(slices: dict[str, TensorSlice], family: Family, archive: Archive) -> None:
+    """Look for the read-out, or the embedding that is one, under all its names: of two equal tensors a file may hold either."""
+    ours = "head" if "head" in slices else "embed"
+    if slices[ours].name not in archive.entries:
+        there = [name for name in family.heads if name in archive.entries]
+        slices[ours] = slices[ours]._replace(name=there[0] if there else slices[ours].name)
 
 
 def _refuse_other_head(archive: Archive, name: str, embed: TensorSlice) -> None:

@@ -1,4 +1,8 @@
-"""Texts and token numbers, by the library tokenizers and a model's own tokenizer.json."""
+"""Texts and token numbers, by the library tokenizers and a model's own tokenizer.json.
+
+Files next to it (:data:`BESIDE`) may name tokens that it lacks, or give flags to those that it has: these are added as the library
+transformers adds them. What contradicts it, and is settled by versions of transformers in different ways, is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import dataclasses
 import functools
 import itertools
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +22,22 @@ from jaxtyping import Int
 
 from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import LARGEST, UsageError, one_line, shown
-from jaxdyn.models.config import read_json
+from jaxdyn.models.config import Config, read_json
 from jaxdyn.models.extras import library, panics
 
-__all__ = ["Tokenizer", "WholeTokens", "read_tokenizer", "refuse_unknown", "shared_number"]
+__all__ = ["BESIDE", "Tokenizer", "WholeTokens", "read_tokenizer", "refuse_unknown", "shared_number"]
+
+BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+LISTS = ("additional_special_tokens", "extra_special_tokens")  # fields of the first two that name several tokens
+NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))  # these first, in this order
+FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")  # of an added token
+AROUND = ("add_bos_token", "add_eos_token")
+USUAL = {  # what classes that heed such fields take for granted without them
+    "LlamaTokenizer": {"add_bos_token": True, "add_eos_token": False},
+    "GPTNeoXTokenizer": {"add_bos_token": False, "add_eos_token": False, "add_prefix_space": False},
+    "GPT2Tokenizer": {"add_prefix_space": False},
+    "Qwen2Tokenizer": {"add_prefix_space": False},
+}
 
 NONE = "a token that is in no vocabulary"  # the library raises an error where it needs this token
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -116,17 +133,24 @@ class Tokenizer:
     def before(self) -> Int[np.ndarray, " b"]:
         """The tokens that the model's authors put before every text.
 
+        Raises:
+            UsageError: for tokens without an embedding, and as of :meth:`around`.
+        """
+        return self._embedded("a text begins with", np.asarray(self.around()[0], np.int64))
+
+    def around(self) -> tuple[list[int], list[int]]:
+        """The tokens that the model's authors put before and after every text.
+
         Found without a text, of which letters may have no token, or that of the beginning: the library puts them around any token.
 
         Raises:
-            UsageError: for tokens without an embedding, and where the library puts nothing around a token.
+            UsageError: where the library puts nothing around a token.
         """
         try:
             with panics():
-                numbers = self._around()[0] if hasattr(self.inner, "post_process") else self.inner.before
+                return self._around() if hasattr(self.inner, "post_process") else (self.inner.before, [])
         except Exception as error:  # the library raises nothing narrower
             raise UsageError(f"the tokens before a text are not known: {shown(error)}") from None
-        return self._embedded("a text begins with", np.asarray(numbers, np.int64))
 
     def _numbers(self, text: str, special: bool) -> list[int]:
         """Token numbers of a text, before they are checked."""
@@ -151,6 +175,12 @@ class Tokenizer:
             token = one_line(self.inner.id_to_token(number))
             raise UsageError(f"{where} the token {token}, number {number}; the model has embeddings of {self.rows} tokens")
         return numbers.astype(np.int32)
+
+    @property
+    def prefix(self) -> bool | None:
+        """Whether a space is put before a text that is cut into bytes; None for a tokenizer that cuts it in another way."""
+        first = json.loads(self.inner.pre_tokenizer.__getstate__()) if self.inner.pre_tokenizer is not None else {}
+        return bool(first["add_prefix_space"]) if first.get("type") == "ByteLevel" else None
 
     def single(self, text: str) -> int | None:
         """The number of a text that is a single token with an embedding, otherwise None, as where it is written as unknown."""
@@ -227,11 +257,13 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
 
     Raises:
         UsageError: for a file that the library cannot read, or whose numbers of tokens it would change; for an added token of which
-            the normalizer leaves nothing; for one that is the letter of a byte.
+            the normalizer leaves nothing; for one that is the letter of a byte; for files next to it that contradict it.
     """
+    config, named = _beside(file.parent)
     try:
         with panics():
             inner = library("tokenizers").Tokenizer.from_file(str(plain_file(file)))
+            _add(inner, config, named)
             reason = _everywhere(inner) or shared_number(inner)
     except UsageError:
         raise
@@ -243,8 +275,88 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
     inner.no_truncation()
     inner.no_padding()
     _refuse_other_numbers(file, inner)
+    _refuse_contradictions(config, named, Tokenizer(inner))
     refuse_unknown(inner)
     return Tokenizer(inner, vocabulary)
+
+
+def _beside(folder: Path) -> tuple[Config, list[tuple[int, dict[str, Any]]]]:
+    """What the files next to a tokenizer.json say: all fields, and the added tokens with their numbers, in their order.
+
+    The first file counts for both where it lists added tokens; otherwise fields of the second file replace its own, and the third
+    lists tokens.
+    """
+    files = [folder / name for name in BESIDE]
+    config, special, added = (read_json(file) if file.exists() else {} for file in files)
+    own = Config(files[0], config)
+    if "added_tokens_decoder" in config:
+        listed = own.get("added_tokens_decoder")
+        if not isinstance(listed, dict) or not all(number.isdecimal() and _is_token(token) for number, token in listed.items()):
+            own.refuse("added_tokens_decoder", listed, "it has a token with its flags for each number")
+        return own, sorted(((int(number), token) for number, token in listed.items()), key=operator.itemgetter(0))
+    own = Config(files[0], config | special)
+    known = {token["content"] for token in _special(own)}
+    for token, number in added.items():
+        if not isinstance(number, int) or not _is_token({"content": token}):
+            raise UsageError(f"{files[2]}: {one_line(token)}={shown(number)} is not allowed: it is the number of a token")
+    flags = {token: {"special": token in known, "normalized": token not in known} for token in added}
+    return own, [(added[token], {"content": token} | flags[token]) for token in sorted(added, key=added.__getitem__)]
+
+
+def _is_token(token: Any) -> bool:
+    """Whether this describes an added token."""
+    if not isinstance(token, dict) or not all(isinstance(token.get(flag, False), bool) for flag in FLAGS):
+        return False
+    content = token.get("content")
+    return isinstance(content, str) and content != "" and not SURROGATE.search(content)
+
+
+def _special(config: Config) -> list[dict[str, Any]]:
+    """The control tokens that fields of a configuration name, such as ``pad_token``."""
+    names = [name for name in config.values if name.endswith("_token") and name not in NAMED]
+    found = [config.get(name, None) for name in (*NAMED, *names)]
+    for several in (config.get(name, None) for name in LISTS):
+        found += several.values() if isinstance(several, dict) else several if isinstance(several, list) else ()
+    tokens = [{"content": token} if isinstance(token, str) else token for token in found]
+    return [token for token in tokens if _is_token(token)]
+
+
+def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Give a tokenizer the tokens that it lacks, and the flags of those that it knows.
+
+    Tokens of added_tokens.json are only those that tokenizer.json does not know.
+    """
+    made, old = library("tokenizers").AddedToken, "added_tokens_decoder" not in config.values
+
+    def flags(token: Any) -> tuple[Any, ...]:
+        return (token.content, *(getattr(token, flag) for flag in FLAGS))
+
+    own = {flags(token) for token in inner.get_added_tokens_decoder().values()}
+    known = {token for token, *_ in own}
+    tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for _, one in named]
+    inner.add_tokens([token for token in tokens if flags(token) not in own and not (old and token.content in known)])
+    known |= {token.content for token in tokens}
+    for one in _special(config):
+        if one["content"] not in known:
+            inner.add_tokens([made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one} | {"special": True})])
+            known.add(one["content"])
+
+
+def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, Any]]], tokenizer: Tokenizer) -> None:
+    """Refuse files that say of a tokenizer what tokenizer.json does not say."""
+    for number, token in named:
+        if (given := tokenizer.inner.token_to_id(token["content"])) != number:
+            name = one_line(token["content"])
+            raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
+    config.fixed(split_special_tokens=False)
+    usual = USUAL.get(str(config.get("tokenizer_class", None)).removesuffix("Fast"), {})
+    there = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
+    if usual.keys() >= set(AROUND):
+        there |= dict(zip(AROUND, map(bool, tokenizer.around()), strict=True))
+    for name, value in there.items():
+        given = config.get(name, None)
+        if (said := usual.get(name, value) if given is None else given) != value:
+            config.refuse(name, said, "tokenizer.json says something else")
 
 
 @functools.cache

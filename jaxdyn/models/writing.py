@@ -1,4 +1,8 @@
-"""Networks of our own in Hugging Face's layout: config.json, model.safetensors and tokenizer.json, as transformers reads them."""
+"""Networks of our own in Hugging Face's layout: config.json, model.safetensors and tokenizer.json, as transformers reads them.
+
+What it would otherwise take for granted is written, too: which tokens stand before and after a text, and that of tokenizer.json
+nothing is replaced by the rules of the family's usual tokenizer. Of Qwen2 version 5 replaces them nevertheless (docs/models.md).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ def save(
         params: its parameters, finite, written in their own dtype whatever that of the shape is; parts of one tensor in one that
             holds both.
         family: the layout: llama, mistral, qwen2 or gpt_neox.
-        tokenizer: texts and token numbers, written as tokenizer.json.
+        tokenizer: texts and token numbers, written as tokenizer.json, with a tokenizer_config.json.
         context: tokens of the longest text in training.
 
     Raises:
@@ -66,7 +70,9 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder / "tokenizer.json")
+        atomic_write(folder / "tokenizer_config.json", json.dumps(_reader(tokenizer), indent=2) + "\n")
     atomic_write(folder / "model.safetensors", numpy.save(tensors, metadata={"format": "pt"}))
+    config |= _ends(tokenizer)
     atomic_write(folder / "config.json", json.dumps(config, indent=2) + "\n")  # last: what has one is whole
     return folder
 
@@ -84,6 +90,19 @@ def _config(shape: Transformer, family: Family, context: int) -> dict[str, Any]:
         fields = ", ".join(f"{name}={getattr(shape, name)}" for name in differ)
         raise UsageError(f"this network is not allowed as family={family.name}: its layout has no place for {fields}")
     return config
+
+
+def _reader(tokenizer: Tokenizer) -> dict[str, Any]:
+    """How transformers is to read tokenizer.json: as it is, not by the rules of the family's usual tokenizer."""
+    prefix = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
+    return {"tokenizer_class": "PreTrainedTokenizerFast"} | prefix
+
+
+def _ends(tokenizer: Tokenizer | None) -> dict[str, int | None]:
+    """The tokens before and after a text, where there is one: transformers takes others for granted, and stops at the last."""
+    around = ((), ()) if tokenizer is None else tokenizer.around()
+    first, last = (numbers[0] if len(numbers) == 1 else None for numbers in around)
+    return {"bos_token_id": first, "eos_token_id": last}
 
 
 def _plain(shape: Transformer) -> Transformer:

@@ -9,6 +9,7 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
+from jaxdyn.nn import Transformer
 from tests.models.hugging import logits, needs_models, needs_torch
 from tests.models.small import TOKENS, edited, rewritten, saved, sharded, tensors
 
@@ -221,6 +222,44 @@ def test_buffers_and_copies_of_a_tied_embedding_are_left_out(tmp_path):
     extra = {"lm_head.weight": tensors(folder)["model.embed_tokens.weight"], "model.rotary_emb.inv_freq": np.ones(2, np.float32)}
     rewritten(folder, lambda t: t.update(extra))
     assert set(models.load(folder).params) == {"embed", "blocks", "norm"}
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_tied_embedding_may_stand_under_the_name_of_the_read_out_alone(bare, tmp_path):
+    """A program that writes equal tensors once may keep either name."""
+    import dataclasses
+
+    from tests.models.small import SHAPE
+
+    folder = saved(tmp_path / "model", dataclasses.replace(SHAPE, tied=True))
+    model = models.load(folder)
+    rewritten(folder, lambda t: t.update({"lm_head.weight": t.pop("model.embed_tokens.weight")}))
+    if bare:
+        rewritten(folder, lambda t: [t.update({name.removeprefix("model."): t.pop(name)}) for name in list(t)])
+    jax.tree.map(np.testing.assert_array_equal, models.load(folder).params, model.params)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_read_out_of_neox_has_two_names(tied, tmp_path):
+    shape = Transformer(
+        vocabulary=13, width=12, layers=2, heads=3, hidden=10, norm="layer", mlp="plain", activation="gelu", tied=tied,
+        biases=("q", "k", "v", "o", "up", "down"), epsilon=1e-5,
+    )  # fmt: skip
+    folder = saved(tmp_path / "model", shape, family="gpt_neox")
+    model = models.load(folder)
+    old = "gpt_neox.embed_in.weight" if tied else "embed_out.weight"
+    rewritten(folder, lambda t: t.update({"lm_head.weight": t.pop(old)}))
+    jax.tree.map(np.testing.assert_array_equal, models.load(folder).params, model.params)
+    rewritten(folder, lambda t: t.update({"embed_out.weight": t["lm_head.weight"] + 1}))
+    with pytest.raises(UsageError, match="differs from the embedding" if tied else "no place for the tensor lm_head.weight"):
+        models.load(folder)
+
+
+def test_a_read_out_under_the_name_of_another_family_is_refused(tmp_path):
+    folder = saved(tmp_path / "model")
+    rewritten(folder, lambda t: t.update({"embed_out.weight": t.pop("lm_head.weight")}))
+    with pytest.raises(UsageError, match=r"has no tensor lm_head\.weight"):
+        models.load(folder)
 
 
 def test_nothing_of_a_folder_is_executed(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from jaxdyn.errors import UsageError
 from jaxdyn.models import hub
 from jaxdyn.models.checkpoint import open_checkpoint
+from jaxdyn.models.tokenizer import BESIDE
 from tests.models.hugging import needs_models
 from tests.models.small import saved
 
@@ -69,6 +70,7 @@ def stand_in(tmp_path):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.files = {file.name: file.read_bytes() for file in folder.iterdir()}
     server.files |= {"pytorch_model.bin": b"pickled", "modeling.py": b"raise SystemExit('executed')"}
+    server.files |= dict.fromkeys(BESIDE, b"{}")
     server.asked = []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
@@ -89,7 +91,7 @@ def test_a_name_is_downloaded_once_and_offline_from_then_on(stand_in, tmp_path):
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["family"] == "llama"
     taken = {line.rpartition("/")[2] for line in stand_in.asked if "/resolve/" in line}
-    assert taken == {"config.json", "model.safetensors"}, "safetensors only, and no code"
+    assert taken == {"config.json", "model.safetensors", *BESIDE}, "safetensors only, and no code"
     stand_in.asked.clear()
     again = show("org/model", stand_in, tmp_path / "home", HF_HUB_OFFLINE="1")
     assert again.returncode == 0 and stand_in.asked == [], again.stderr

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.errors import LARGEST, UsageError
-from jaxdyn.models.tokenizer import Tokenizer, WholeTokens, read_tokenizer
+from jaxdyn.models.tokenizer import BESIDE, Tokenizer, WholeTokens, read_tokenizer
 from tests.models.ggufs import REFERENCE
 from tests.models.hugging import needs_models, needs_torch, quiet
 
@@ -433,3 +433,145 @@ def test_without_overlaps_it_is_the_leftmost(tokens, text):
 )
 def test_pairs_of_which_the_first_gives_way(tokens, pairs):
     assert WholeTokens({token: i for i, token in enumerate(tokens)}).overlapping == pairs
+
+
+def control(content, **flags):
+    """An added token as the files describe one."""
+    return (
+        {"content": content} | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True} | flags
+    )
+
+
+CONFIG, MAP, ADDED = BESIDE
+LACKING = ([0, 5, 2, 4, 3, 5, 6, 5, 1], [2, 4, 3, 2, 1, 3], [1, 6, 1])
+"""Numbers of three texts where <a> is token 6, and <x> and <b> are none."""
+NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers makes of the texts
+    "nothing": ({}, LACKING),
+    "listed": (
+        {CONFIG: {"added_tokens_decoder": {"8": control("<b>"), "7": control("<x>")}}},
+        ([0, 5, 7, 5, 6, 5, 1], [7, 8], [1, 6, 1]),
+    ),
+    "flags": (
+        {CONFIG: {"added_tokens_decoder": {"6": control("<a>", lstrip=True, rstrip=True)}}},
+        ([0, 5, 2, 4, 3, 6, 1], [2, 4, 3, 2, 1, 3], [1, 6, 1]),
+    ),
+    "whole words": (
+        {CONFIG: {"added_tokens_decoder": {"6": control("<a>", single_word=True)}}},
+        ([0, 5, 2, 4, 3, 5, 6, 5, 1], [2, 4, 3, 2, 1, 3], [1, 2, 0, 3, 1]),
+    ),
+    "named": ({CONFIG: {"pad_token": "<x>", "eos_token": "<a>"}}, ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1])),
+    "described": (
+        {CONFIG: {"pad_token": {"__type": "AddedToken"} | control("<x>", lstrip=True)}},
+        ([0, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1]),
+    ),
+    "in order": ({CONFIG: {"pad_token": "<x>", "bos_token": "<b>"}}, ([0, 5, 8, 5, 6, 5, 1], [8, 7], [1, 6, 1])),
+    "several": ({CONFIG: {"additional_special_tokens": ["<x>"], "mask_token": "<b>"}}, ([0, 5, 8, 5, 6, 5, 1], [8, 7], [1, 6, 1])),
+    "by name": ({CONFIG: {"extra_special_tokens": {"image_token": "<x>"}}}, ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1])),
+    "map": (
+        {CONFIG: {"pad_token": "<b>"}, MAP: {"pad_token": control("<x>", rstrip=True)}},
+        ([0, 5, 7, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1]),
+    ),
+    "map unread": ({CONFIG: {"added_tokens_decoder": {"6": control("<a>")}}, MAP: {"pad_token": "<x>"}}, LACKING),
+    "added": ({CONFIG: {"pad_token": "<b>"}, ADDED: {"<a>": 6, "<x>": 7}}, ([0, 5, 7, 5, 6, 5, 1], [7, 8], [1, 6, 1])),
+    "added unread": ({CONFIG: {"added_tokens_decoder": {}}, ADDED: {"<x>": 7}}, LACKING),
+}
+
+
+def next_to_it(folder, files, **fields):
+    """A tokenizer.json of a few letters and the token <a>, with other files next to it."""
+    letters = {letter: number for number, letter in enumerate("ab<>x ")}
+    plain(folder, letters, [("<a>", 6)])
+    file = folder / "tokenizer.json"
+    written = {file.name: json.loads(file.read_text(encoding="utf-8")) | fields} | files
+    for name, content in written.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
+THREE = ("a <x> <a> b", "<x><b>", "b<a>b")
+
+
+@pytest.mark.parametrize("case", NEXT_TO_IT)
+def test_files_next_to_it_name_tokens(case, tmp_path):
+    files, expected = NEXT_TO_IT[case]
+    ours = read_tokenizer(next_to_it(tmp_path, files), 9)
+    assert tuple(ours.encode(text).tolist() for text in THREE) == expected
+
+
+@needs_torch
+@pytest.mark.parametrize("case", NEXT_TO_IT)
+def test_transformers_finds_the_same_tokens(case, tmp_path):
+    files, expected = NEXT_TO_IT[case]
+    files = files | {CONFIG: files.get(CONFIG, {}) | {"tokenizer_class": "PreTrainedTokenizerFast"}}
+    next_to_it(tmp_path, files | {"config.json": {"model_type": "llama"}})
+    with quiet():
+        from transformers import AutoTokenizer
+
+        theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert tuple(theirs.encode(text) for text in THREE) == expected
+
+
+BYTES = {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}}
+
+
+SPACE = {"pre_tokenizer": BYTES["pre_tokenizer"] | {"add_prefix_space": True}}
+BEGUN = {
+    "post_processor": {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<a>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<a>": {"id": "<a>", "ids": [6], "tokens": ["<a>"]}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "fields", "words"),
+    [
+        ({CONFIG: {"split_special_tokens": True}}, {}, "split_special_tokens=True is not allowed: only split_special_tokens=False"),
+        (
+            {CONFIG: {"added_tokens_decoder": {"7": control("<a>")}}},
+            {},
+            "the added token '<a>' is number 7, by tokenizer.json number 6",
+        ),
+        (
+            {CONFIG: {"added_tokens_decoder": {"9": control("<x>")}}},
+            {},
+            "the added token '<x>' is number 9, by tokenizer.json number 7",
+        ),
+        (
+            {CONFIG: {"added_tokens_decoder": {"7": "<x>"}}},
+            {},
+            "added_tokens_decoder=.* is not allowed: it has a token with its flags",
+        ),
+        ({CONFIG: {"added_tokens_decoder": {"7": control("<x>", lstrip=1)}}}, {}, "added_tokens_decoder=.* is not allowed"),
+        ({ADDED: {"<x>": "7"}}, {}, "added_tokens.json: '<x>'=7 is not allowed: it is the number of a token"),
+        ({ADDED: {"<x>": 7, "<b>": 7}}, {}, "the added token '<b>' is number 7, by tokenizer.json number 8"),
+        ({ADDED: {"": 7}}, {}, "added_tokens.json: ''=7 is not allowed"),
+        ({CONFIG: {"add_prefix_space": True}}, BYTES, "add_prefix_space=True is not allowed: tokenizer.json says something else"),
+        ({CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True}}, {}, "add_bos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPT2TokenizerFast"}}, SPACE, "add_prefix_space=False is not allowed"),
+        ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BEGUN, "add_bos_token=False is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, {}, "add_eos_token=True is not allowed"),
+        ({CONFIG: []}, {}, "tokenizer_config.json cannot be read: it holds no JSON object"),
+    ],
+)
+def test_files_that_contradict_a_tokenizer_are_refused(files, fields, words, tmp_path):
+    with pytest.raises(UsageError, match=words):
+        read_tokenizer(next_to_it(tmp_path, files, **fields), 9)
+
+
+@pytest.mark.parametrize(
+    ("said", "fields"),
+    [
+        ({"tokenizer_class": "LlamaTokenizer", "add_bos_token": False, "add_eos_token": None}, {}),
+        ({"tokenizer_class": "GPTNeoXTokenizerFast"}, {}),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}, {}),  # which no version heeds
+        ({"add_prefix_space": False, "split_special_tokens": False, "pad_token": None}, BYTES),
+        ({"add_prefix_space": True}, {}),
+        ({"tokenizer_class": "GPT2Tokenizer"}, BYTES),
+    ],
+)
+def test_files_that_say_the_same_are_read(said, fields, tmp_path):
+    assert read_tokenizer(next_to_it(tmp_path, {CONFIG: said}, **fields), 9).encode("a<a>").tolist() == [0, 6]

@@ -12,7 +12,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
 from jaxdyn.nn.transformer import apply
-from tests.models.hugging import logits, needs_models, needs_torch
+from tests.models.hugging import logits, needs_models, needs_torch, quiet
 from tests.nn.drawn import weights
 
 pytestmark = needs_models
@@ -53,6 +53,54 @@ def test_transformers_reads_it(name, tmp_path):
     folder = models.save(tmp_path / "model", shape, params, family=family)
     ours = jax.jit(lambda p: apply(shape, p, TOKENS))(params)
     np.testing.assert_allclose(ours, logits(folder, TOKENS), atol=2e-5 * np.max(np.abs(ours)))
+
+
+def spoken(around, prefix=None):
+    """A tokenizer of 13 tokens, with tokens around a text, that cuts words, or bytes with a space before them or not."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    inner = Tokenizer(models.BPE({letter: i for i, letter in enumerate("Ġabcdefghijk?")}, [], unk_token="?"))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace() if prefix is None else pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    inner.post_processor = processors.TemplateProcessing(single=around, special_tokens=[("b", 2), ("c", 3), ("d", 4)])
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("around", "prefix", "first", "last"),
+    [("$A", None, None, None), ("b $A", False, 2, None), ("b $A c", True, 2, 3), ("b d $A d", None, None, 4)],
+)
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "gpt_neox"])
+def test_nothing_is_taken_for_granted_by_those_who_read_it(family, around, prefix, first, last, tmp_path):
+    """Of transformers, which would take 2 for the end, and the family's usual tokenizer for this one (Qwen2's in version 5)."""
+    shape = dataclasses.replace(PLAIN, **NETWORKS[family][1])
+    inner = spoken(around, prefix)
+    folder = models.save(tmp_path / "model", shape, weights(shape), family=family, tokenizer=models.Tokenizer(inner))
+    fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert (fields["bos_token_id"], fields["eos_token_id"]) == (first, last)
+    said = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert said == {"tokenizer_class": "PreTrainedTokenizerFast"} | ({} if prefix is None else {"add_prefix_space": prefix})
+    assert models.load(folder).tokenizer.encode("a b").tolist() == inner.encode("a b").ids
+
+
+@needs_torch
+@pytest.mark.parametrize("prefix", [None, False, True])
+@pytest.mark.parametrize("family", ["llama", "mistral", "gpt_neox"])
+def test_transformers_reads_the_tokenizer(family, prefix, tmp_path):
+    shape = dataclasses.replace(PLAIN, **NETWORKS[family][1])
+    inner = spoken("b $A c", prefix)
+    folder = models.save(tmp_path / "model", shape, weights(shape), family=family, tokenizer=models.Tokenizer(inner))
+    with quiet():
+        from transformers import AutoConfig, AutoTokenizer
+
+        theirs, config = AutoTokenizer.from_pretrained(folder), AutoConfig.from_pretrained(folder)
+    assert [theirs.encode(text) for text in ("a b", " e\u0301")] == [inner.encode(text).ids for text in ("a b", " e\u0301")]
+    assert (config.bos_token_id, config.eos_token_id) == (2, 3)
+
+
+def test_without_a_tokenizer_no_token_ends_a_text(tmp_path):
+    folder = models.save(tmp_path / "model", PLAIN, weights(PLAIN), family="llama")
+    fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert fields["bos_token_id"] is None and fields["eos_token_id"] is None
 
 
 def test_bfloat16_is_written_as_it_is(tmp_path):

@@ -36,6 +36,7 @@ class Family:
         prefix: of the tensors' names; files of the bare trunk lack it.
         buffers: patterns of tensors that hold no weights.
         config: the config.json of a decoder; None: it is not written.
+        heads: names of the read-out in files, any one of them.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Family:
     prefix: str
     buffers: tuple[str, ...] = ()
     config: Callable[[Transformer], dict[str, Any]] | None = None
+    heads: tuple[str, ...] = ("lm_head.weight",)
 
     def is_buffer(self, name: str) -> bool:
         """Whether a tensor holds no weights."""

@@ -1,7 +1,7 @@
 """GPT-NeoX, Pythia among them: LayerNorms, a plain MLP, a parallel residual, rotary positions in a share of each head's entries.
 
 Queries, keys and values are one matrix, head by head. Source: arXiv:2204.06745, section 2.1; arXiv:2304.01373; names of fields and
-tensors are those of the library transformers.
+tensors are those of the library transformers, which knows the read-out under two names.
 """
 
 from __future__ import annotations
@@ -94,4 +94,4 @@ BUFFERS = (
     r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)",
     r"(gpt_neox\.)?rotary_emb\.inv_freq",
 )
-NEOX = Family("gpt_neox", _shape, _slices, "gpt_neox.", BUFFERS, _config)
+NEOX = Family("gpt_neox", _shape, _slices, "gpt_neox.", BUFFERS, _config, ("embed_out.weight", "lm_head.weight"))
