@@ -167,8 +167,8 @@ CLAIMS = (
         id="variants.flow",
         title="Descent on a LLaMA block leaves its flow at order 1, as predicted",
         statement="In a transformer of two layers with RMS norm, rotary positions, two heads and a gated MLP, trained on one batch "
-        r"until time 1.6, the weights of descent deviate from gradient flow at order 1 in the step size $\eta$, within .03, and the "
-        r"flow of the modified loss $L + \tfrac\eta4\|\nabla L\|^2$ predicts the deviation within 5% at $\eta$ = .005.",
+        r"until time 1.6, the weights of descent deviate from gradient flow at order 1 in the step size $\eta$, within .03, and "
+        r"the flow of the modified loss $L + \tfrac\eta4\|\nabla L\|^2$ predicts the deviation within 5% at $\eta$ = .005.",
         judge=judge,
         controls={
             "Adam": jd.Control({"optimizer": "adam"}, breaks="descent"),
