@@ -420,12 +420,21 @@ def test_results_come_back_and_figures_are_packed(tmp_path):
     assert (tmp_path / RESULT_FIGURES).read_bytes() == before
 
 
-@pytest.mark.parametrize("name", [RESULT, RESULT_FIGURES])
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"claims": [{}]}', "packed list", "cut off"])
-def test_damaged_results_are_no_results(tmp_path, name, content):
+@pytest.mark.parametrize("content", [b"", b"packed list", b"cut off", b"other bits"])
+def test_without_whole_figures_there_are_the_results(tmp_path, content):
     write_results(tmp_path, WHOLE, DRAWN)
-    packed = {"packed list": gzip.compress(b"[]"), "cut off": gzip.compress(b"{}")[:-4]}
-    (tmp_path / name).write_bytes(packed.get(content, content.encode()))
+    whole = (tmp_path / RESULT_FIGURES).read_bytes()
+    other = whole[:20] + bytes(255 - byte for byte in whole[20:24]) + whole[24:]
+    damaged = {b"packed list": gzip.compress(b"[]"), b"cut off": whole[:-4], b"other bits": other}
+    (tmp_path / RESULT_FIGURES).write_bytes(damaged.get(content, content))
+    found, figures = read_results(tmp_path)
+    assert found.pop(LEFT_OUT).startswith("Figures are left out:") and (found, figures) == (WHOLE, {})
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"claims": [{}]}'])
+def test_damaged_results_are_no_results(tmp_path, content):
+    write_results(tmp_path, WHOLE, DRAWN)
+    (tmp_path / RESULT).write_bytes(content.encode())
     with pytest.raises(UsageError, match="holds no results"):
         read_results(tmp_path)
 

@@ -33,7 +33,12 @@ LIBRARIES = ("scipy", "xarray")
 
 
 def basis(task: Task) -> str | None:
-    """Hash of all that determines the answers on a claim; None for a user's own, whose code may read anything."""
+    """Hash of all that determines the answers on a claim; None for a user's own, whose code may read anything.
+
+    None, too, where other code than the package's runs, which may have changed the package's.
+    """
+    if not direct.alone():
+        return None
     claim = task.claim
     home = str(registry.home(claim)).removesuffix(".py").replace("/", ".")
     modules = sorted({home, *(str(getattr(f, "func", f).__module__) for f in (claim.judge, claim.trial))})

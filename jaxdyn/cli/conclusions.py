@@ -37,8 +37,10 @@ JUDGING = ("matplotlib", "numpy", "pandas", "scipy", "xarray")  # libraries that
 def judged_by(claim: Claim) -> str | None:
     """Hash of the modules behind a claim, its judge and its plot, and of those that decide; None for a user's own claim.
 
-    A user's judge may read anything.
+    A user's judge may read anything. None, too, where other code than the package's runs, which may have changed the package's.
     """
+    if not direct.alone():
+        return None
     home = str(registry.home(claim)).removesuffix(".py").replace("/", ".")
     makers = [getattr(function, "func", function) for function in (claim.judge, claim.plot) if function is not None]
     modules = {home, *(str(maker.__module__) for maker in makers)}

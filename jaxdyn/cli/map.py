@@ -25,7 +25,7 @@ from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verdict_map import Axis, Map, Survey, prepare_survey, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
-from jaxdyn.report.formatting import unasked
+from jaxdyn.report.formatting import diverged, unasked
 from jaxdyn.report.gallery import standalone
 
 __all__ = ["map_command", "parse"]
@@ -101,25 +101,29 @@ def map_command(
 
 
 def write(result: Map, folder: Path) -> None:
-    """Write the map as JSON, as a labelled Dataset and as a figure."""
+    """Write the map as JSON, as a labelled Dataset and as a figure; an interruption leaves none of another map among them."""
     content = json.loads(json.dumps(result.to_json(), default=str))
-    atomic_write(folder / FILES[0], json.dumps(content, indent=1))
-    atomic_write(folder / FILES[1], bytes(result.data.to_netcdf()))
     label = f"{result.claim} over {' and '.join(axis.field for axis in result.axes)}"
     svg = plotting.render(lambda _, fig: map_figure.draw(content, fig), xr.Dataset(), label)
-    atomic_write(folder / FILES[2], standalone(svg))
+    files: tuple[str | bytes, ...] = json.dumps(content, indent=1), bytes(result.data.to_netcdf()), standalone(svg)
+    for name in FILES[1:]:
+        (folder / name).unlink(missing_ok=True)
+    for name, data in zip(FILES, files, strict=True):
+        atomic_write(folder / name, data)
 
 
 def _other_map(folder: Path, survey: Survey) -> str | None:
-    """The map in a folder in words, if it is over other values or at other settings than the one that is asked for."""
+    """The map in a folder in words, if it is over other values, at other settings or on other seeds than the one asked for."""
     try:
         stored = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
         over, settings = stored["over"], stored.get("settings", {})
         words = " and ".join(map(_over, over))
+        seeds = str(stored.get("seed_range") or survey.seed_range)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     asked = json.loads(json.dumps(finite({"over": [a.to_json() for a in survey.axes], "settings": survey.settings}), default=str))
     others = [f"{name}={_text(value)}" for name, value in settings.items() if asked["settings"].get(name, value) != value]
+    others += [f"seeds {seeds}"] if seeds != survey.seed_range else []
     if over == asked["over"] and not others:
         return None
     return f"a map over {words}{' with ' if others else ''}{', '.join(others)}"
@@ -168,7 +172,7 @@ def _lines(result: Map, out: Path) -> list[str]:
         lines += [f"border: {axis.field} between {' and '.join(texts(pair))}" for pair in sorted(ends)]
     reasons = collections.Counter(cell["failed"] for cell in result.cells if cell.get("failed"))
     lines += [f"  {count} × {reason}" for reason, count in reasons.most_common(5)]
-    lines += unasked(result.unasked)
+    lines += [*diverged(result.cells), *unasked(result.unasked)]
     return [*lines, f"map: {out / FILES[2]}"]
 
 

@@ -222,7 +222,7 @@ def verify_command(
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
-            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, limited, load)
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, load)
             if (sentence := unused()) is not None:
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
@@ -263,7 +263,6 @@ class _Page:
         progress: prints each outcome.
         debug: whether errors are shown with their tracebacks.
         fail_fast: whether to stop at the first outcome that differs.
-        limited: whether claims without an outcome are listed as not run.
         load: files with users' own claims.
         claims: all requested claims, once they are known; until then no page is written.
         same: claims that share another claim's figure.
@@ -276,7 +275,6 @@ class _Page:
     progress: Progress
     debug: bool
     fail_fast: bool
-    limited: bool
     load: Sequence[str] = ()
     claims: Sequence[Claim] = ()
     same: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -310,7 +308,7 @@ class _Page:
     def write(self, unfinished: str = "") -> dict[str, Any]:
         """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
-        others = [claim for claim in self.claims if claim.id not in self.results] if self.limited or unfinished else []
+        others = [claim for claim in self.claims if claim.id not in self.results]
         whole = payload(outcomes, began - self.start, others, self.load)
         for entry in whole["claims"]:
             entry["referee"] = brief_of(entry["id"])
@@ -322,12 +320,24 @@ class _Page:
                 entry["waiting"] = True
         if self.debug:
             _add_tracebacks(whole, outcomes)
-        figures = {v.claim.id: v.figure for v in outcomes if v.figure is not None}
-        figures |= {own: figures[other] for own, other in self.same.items() if own in self.results and other in figures}
-        write_results(self.folder, whole, figures)
+        self.share_figures(waiting=bool(unfinished))
+        write_results(self.folder, whole, {v.claim.id: v.figure for v in self.outcomes if v.figure is not None})
         rebuild(self.folder, self.target)
         self.next = time.perf_counter() + max(OFTEN, SELDOM * (time.perf_counter() - began))
         return whole
+
+    def share_figures(self, waiting: bool) -> None:
+        """Give claims the figure of the claim whose figure they share, if it is of the same runs; draw the others.
+
+        Either claim may have been judged on more seeds than the other. ``waiting``: the other one may still be judged.
+        """
+        for own, other in self.same.items():
+            verified, shared = self.results.get(own), self.results.get(other)
+            if verified is None or verified.data is None or verified.figure is not None or (waiting and shared is None):
+                continue
+            same = shared is not None and shared.figure is not None and shared.task.main == verified.task.main
+            figure = shared.figure if same and shared else draw(verified.claim, verified.data, verified.task.narrowed)
+            self.results[own] = dataclasses.replace(verified, figure=figure)
 
 
 def _bad(verified: Result) -> bool:

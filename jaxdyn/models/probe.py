@@ -39,12 +39,14 @@ from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.series import given_steps, labels, steps_of
 from jaxdyn.models.summary import describe
+from jaxdyn.nn import Transformer
 
 __all__ = ["NUMBERS", "Checkpoint", "Outcome", "Plan", "Probe", "expand", "plan", "probe"]
 
 PURPOSE, NUMBERS = "probe", "probe.json"
 LEFT_OUT = "left_out"  # attribute of a Dataset: a sentence on pieces
 TOKENS, LENGTH = 4096, 512
+SIZES = ("depth", "heads", "key_heads", "width", "hidden", "vocabulary")  # of a network, the same in a series
 WORK = 256  # side of the matrices by whose product a machine's speed is estimated
 EFFICIENCY = 0.5  # of a whole network, compared with such products
 
@@ -193,19 +195,28 @@ def probe(
         raise UsageError(f"dtype={shown(dtype)} is not allowed: the parameters of a model in memory have their own")
     with contextlib.ExitStack() as stack:
         folder = None if out is None else stack.enter_context(open_folder(out, PURPOSE))
-        checkpoints, shape = [], None
+        checkpoints, first = [], None
         named = labels([name for name, *_ in models], [step for _, step, _ in models])
         for (name, step, one), label in zip(models, named, strict=True):
             loaded = one if isinstance(one, Model) else _load(one, "float32" if dtype is None else dtype, say)
             pieces = cut(raw, loaded, tokens, length)
-            if shape is not None and shape != (pieces.shape, loaded.shape.depth, loaded.shape.heads):
-                raise UsageError(f"{name} is not allowed in this series: it is another network than {models[0][0]}")
-            shape = (pieces.shape, loaded.shape.depth, loaded.shape.heads)
+            first = (loaded.shape, pieces) if first is None else first
+            if (other := _difference(loaded.shape, pieces, *first)) is not None:
+                raise UsageError(f"{name} is not allowed in this series: it {other} than {models[0][0]}")
             checkpoints.append(_measure(name, step, label, loaded, raw, pieces, chosen, folder, say))
         result = Probe(tuple(checkpoints), raw.name, raw.digest, int(pieces.size), int(pieces.shape[1]))
         if folder is not None:
             atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
     return result
+
+
+def _difference(
+    shape: Transformer, pieces: Int[np.ndarray, "piece n"], first: Transformer, read: Int[np.ndarray, "piece n"]
+) -> str | None:
+    """Why a model's numbers cannot stand next to those of the first one of its series, in words; None: they can."""
+    if any(getattr(shape, size) != getattr(first, size) for size in SIZES):
+        return "is another network"
+    return None if np.array_equal(pieces, read) else "reads the text as other tokens"
 
 
 def expand(model: Any, steps: Sequence[int] | str | None = None) -> list[tuple[str, int | None, Any]]:

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from jaxdyn.engine.base.reference import edited
 from jaxdyn.engine.programs.chunk import flags, switches
 from jaxdyn.engine.programs.direct import versions_of
 from jaxdyn.engine.storage.store import atomic_write
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["identities", "read", "write"]
 
 SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
+OF = "measured_as"  # attribute of a file: what its name has in front of the checksum
+CURE = "remove it to have it measured again"
 SOURCES = ("nn", "instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py")
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray")
 
@@ -42,7 +45,7 @@ def _code() -> bytes:
     files = [f for name in SOURCES for f in ((package / name).rglob("*.py") if (package / name).is_dir() else [package / name])]
     digest = hashlib.sha256()
     for file in sorted(files):
-        digest.update(str(file.relative_to(package)).encode() + file.read_bytes())
+        digest.update(str(file.relative_to(package)).encode() + file.read_bytes() + edited(file).encode())
     return digest.digest()
 
 
@@ -77,7 +80,7 @@ def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequenc
 def write(folder: Path, name: str, which: str, ds: xr.Dataset | str, seconds: float) -> None:
     """Write an instrument's Dataset, or the sentence that says why there is none."""
     ds = xr.Dataset(attrs={SKIPPED: ds}) if isinstance(ds, str) else ds
-    data = bytes(ds.assign_attrs(seconds=seconds).to_netcdf(engine="h5netcdf"))
+    data = bytes(ds.assign_attrs({"seconds": seconds, OF: f"{name}.{which}"}).to_netcdf(engine="h5netcdf"))
     atomic_write(folder / f"{name}.{which}.{hashlib.sha256(data).hexdigest()}.nc", data)
 
 
@@ -85,15 +88,20 @@ def read(folder: Path, name: str, which: str) -> tuple[xr.Dataset | str, float] 
     """A stored Dataset or sentence, and how many seconds it took; None: not measured yet.
 
     Raises:
-        StoreError: for a file whose bytes are not those that were written.
+        StoreError: for a file that cannot be read, whose bytes are not those that were written, or that had another name.
     """
     for file in sorted(folder.glob(f"{name}.{which}.*.nc")):
-        data = file.read_bytes()
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise StoreError(f"{file} cannot be read: {error.strerror or error}; {CURE}") from error
         if hashlib.sha256(data).hexdigest() != file.name.split(".")[-2]:
-            raise StoreError(f"{file} is damaged: its bytes do not match its checksum; remove it to have it measured again")
+            raise StoreError(f"{file} is damaged: its bytes do not match its checksum; {CURE}")
         ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf")
         attrs: dict[Any, Any] = dict(ds.attrs)
-        seconds = float(attrs.pop("seconds"))
+        seconds, of = float(attrs.pop("seconds")), attrs.pop(OF, None)
+        if of != f"{name}.{which}":
+            raise StoreError(f"{file} was renamed: it holds what was measured as {of}; {CURE}")
         ds.attrs = attrs
         return (str(attrs[SKIPPED]) if SKIPPED in attrs else ds), seconds
     return None

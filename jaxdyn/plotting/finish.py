@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.collections import PathCollection
+from matplotlib.mathtext import MathTextParser
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from jaxdyn.plotting.helpers import COLORS
@@ -30,14 +33,16 @@ PLACES: tuple[Any, ...] = (
     "upper center",
     "lower center",
 )
+PARSER = MathTextParser("path")
 SAMPLES = 24  # how finely a line between two of its points is tried against a legend
 
 
 def finish(fig: Figure) -> None:
     """Plain numbers on axes, apart from each other, missing legends, all laid out off the data, clouds of points as pixels.
 
-    A panel in which nothing could be drawn says so.
+    A panel in which nothing could be drawn says so. Words between dollar signs that are no mathematics are drawn as they are.
     """
+    _keep_dollars(fig)
     for ax in fig.axes:
         if why := _emptiness(ax):
             ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=COLORS["control"])
@@ -51,6 +56,26 @@ def finish(fig: Figure) -> None:
     if not _place_legends(fig) or any(changed):
         _lay_out(fig)
     rasterise(fig, POINTS)
+
+
+def _keep_dollars(fig: Figure) -> None:
+    """Draw texts whose dollar signs enclose what matplotlib cannot read as mathematics as they are: it would draw no figure."""
+    for axis in (axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)):
+        axis.get_ticklabels()  # which sets their texts
+    for artist in fig.findobj():
+        if isinstance(artist, Text) and not _is_readable(artist.get_text()):
+            artist.set_parse_math(False)
+        elif not isinstance(artist, Axis) and not _is_readable(label := str(artist.get_label())):
+            artist.set_label(label.replace("$", r"\$"))
+
+
+def _is_readable(text: str) -> bool:
+    """Whether a text has no mathematics, or such as matplotlib can draw."""
+    signs = text.count("$") - text.count(r"\$")
+    try:
+        return signs == 0 or signs % 2 == 1 or bool(PARSER.parse(text))
+    except ValueError:
+        return False
 
 
 # what is drawn

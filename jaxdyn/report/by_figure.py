@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from jaxdyn.engine.claims.description import texts
 from jaxdyn.plotting import COLORS
-from jaxdyn.report.panels import panels, say_edge
+from jaxdyn.report.panels import panels, say_edge, written
 
 __all__ = ["draw", "draw_bounds", "drawable"]
 
@@ -52,7 +51,7 @@ def draw(by: Mapping[str, Any], fig: Figure) -> None:
 
 
 def _ticks(axis: Any, values: Sequence[Any]) -> None:
-    axis.set_ticks(range(len(values)), texts(values))
+    axis.set_ticks(range(len(values)), written(values))
 
 
 def _number(check: Mapping[str, Any] | None) -> float:

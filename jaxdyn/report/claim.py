@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from jaxdyn import plotting
 from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
+from jaxdyn.engine.base.words import left_out
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies, talks
 from jaxdyn.report.drawing import INSTEAD
@@ -311,4 +312,5 @@ def _cell(cell: Mapping[str, Any] | None) -> dict[str, str] | None:
     words = ", ".join(map(str, failed)) if isinstance(failed, list | tuple) else str(failed or "")
     if not words and cell.get("unasked"):
         words = f"not asked: {', '.join(cell['unasked'])}"
+    words = "; ".join(filter(None, (words, left_out(**cell["left_out"]) if cell.get("left_out") else "")))
     return {"verdict": str(cell.get("verdict")), "failed": words}

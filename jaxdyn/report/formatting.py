@@ -19,6 +19,7 @@ __all__ = [
     "between",
     "breakable",
     "count",
+    "diverged",
     "duration",
     "ended",
     "number",
@@ -122,6 +123,15 @@ def ended(title: str) -> str:
 def runs_drawn(runs: int, diverged: int) -> str:
     """How many runs a figure is of: those that diverged have no values to draw. ``11 of 24 runs; 13 diverged``."""
     return f"{runs - diverged:,} of {count(runs, 'run')}; {diverged:,} diverged" if diverged else count(runs, "run")
+
+
+def diverged(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line on the cells of a map in which runs have diverged, if there are any."""
+    lost = [cell["left_out"] for cell in cells if cell.get("left_out", {}).get("diverged")]
+    if not lost:
+        return []
+    most = max(lost, key=lambda one: one["diverged"] / one["of"])
+    return [f"runs diverged in {len(lost):,} of {count(len(cells), 'cell')}, at most {most['diverged']:,} of {most['of']:,}"]
 
 
 def unasked(rivals: Sequence[Mapping[str, Any]], *, reasons: bool = True) -> list[str]:

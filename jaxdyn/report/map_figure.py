@@ -19,8 +19,8 @@ from jaxdyn.engine.claims.grid import labels_of
 from jaxdyn.engine.verification.boundary import has_law
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.by_figure import draw_bounds
-from jaxdyn.report.formatting import unasked
-from jaxdyn.report.panels import panels, say_edge
+from jaxdyn.report.formatting import diverged, unasked
+from jaxdyn.report.panels import panels, say_edge, written
 
 __all__ = ["MARKS", "draw"]
 
@@ -40,7 +40,7 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
 
     Over two fields: colours show the verdict of the nearest cell, symbols the judged cells; the dashed line is the fitted border;
     on dotted lines the mean of an assumed quantity meets its bound. Over one field: the value of each check. Of a measured claim,
-    over two fields: each reading as a colour. Above, rivals that were not asked in some cells.
+    over two fields: each reading as a colour. Above, in how many cells runs diverged, and rivals that were not asked in some cells.
     """
     if len(result["over"]) == 1:
         _values(result, fig)
@@ -48,7 +48,7 @@ def draw(result: Mapping[str, Any], fig: Figure) -> None:
         _readings(result, fig)
     else:
         _plane(result, fig.subplots())
-    if lines := unasked(result.get("unasked", ()), reasons=False):
+    if lines := [*diverged(result["cells"]), *unasked(result.get("unasked", ()), reasons=False)]:
         fig.suptitle("\n".join(lines), fontsize="small")
 
 
@@ -75,7 +75,7 @@ def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
     if "values" in axis:
         values = axis["values"]
         values = labels_of([tuple(v) if isinstance(v, list) else v for v in values])
-        getattr(ax, f"set_{which}ticks")(range(len(values)), texts(values))
+        getattr(ax, f"set_{which}ticks")(range(len(values)), written(values))
     elif axis["log"]:
         getattr(ax, f"set_{which}ticks")(*_log_ticks(low, high))
 
@@ -186,8 +186,8 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
         if not np.isfinite(y).all():
             say_edge(ax)
         order = np.argsort(x)
-        draw_bounds(ax, x[order], [checks[i] for i in order])
-        positive = y[np.isfinite(y)]
-        if positive.size and positive.min() > 0 and positive.max() > 30 * positive.min():
+        bounds = draw_bounds(ax, x[order], [checks[i] for i in order])
+        values = y[np.isfinite(y)]
+        if values.size and min(*values, *bounds, np.inf) > 0 and values.max() > 30 * values.min():
             ax.set_yscale("log")
         _label(ax, axis, "x")

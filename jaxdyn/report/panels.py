@@ -9,7 +9,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["EDGE", "panels", "say_edge"]
+from jaxdyn.engine.claims.description import texts
+
+__all__ = ["EDGE", "panels", "say_edge", "written"]
 
 ACROSS = 2  # panels in a row
 HEIGHT = 2.0  # least, of a row in inches
@@ -34,3 +36,8 @@ def panels(fig: Figure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Axes]:
 def say_edge(ax: Axes) -> None:
     """Add to a panel's legend what symbols at its upper edge stand for."""
     ax.plot([], [], linestyle="", label=EDGE)
+
+
+def written(values: Sequence[Any]) -> list[str]:
+    """Values of a field as labels of an axis: a dollar sign in a word is one, and begins no mathematics."""
+    return [text.replace("$", r"\$") for text in texts(values)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,23 +36,30 @@ def write_results(folder: Path, whole: Mapping[str, Any], figures: Mapping[str, 
 def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Read the entries and figures that :func:`write_results` wrote.
 
-    If the figures are missing, or not those of the results, there are none, and :data:`LEFT_OUT` among the results says so.
+    If the figures are missing or damaged, or not those of the results, there are none, and :data:`LEFT_OUT` among the results says
+    so.
 
     Raises:
         UsageError: the folder holds no results.
     """
     try:
         whole = parse_json((folder / RESULT).read_text(encoding="utf-8"))
-        drawn = gzip.decompress((folder / FIGURES).read_bytes()) if (folder / FIGURES).exists() else b"{}"
-        figures = parse_json(drawn)
         claims = whole.get("claims") if isinstance(whole, dict) else None
-        if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):
+        if not (isinstance(claims, list) and all(map(_is_entry, claims))):
             raise ValueError
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
-    if whole.pop(HASH, None) != _hash(drawn):
-        return {**whole, LEFT_OUT: OTHERS}, {}
-    return whole, {str(name): str(figure) for name, figure in figures.items()}
+    figures = _read_figures(folder / FIGURES, whole.pop(HASH, None))
+    return ({**whole, LEFT_OUT: OTHERS}, {}) if figures is None else (whole, figures)
+
+
+def _read_figures(file: Path, expected: Any) -> dict[str, str] | None:
+    """The figures in a file; None if it is missing or damaged, or they have another hash than expected."""
+    try:
+        drawn = gzip.decompress(file.read_bytes()) if file.exists() else b"{}"
+    except (OSError, EOFError, zlib.error):
+        return None
+    return {str(name): str(figure) for name, figure in parse_json(drawn).items()} if _hash(drawn) == expected else None
 
 
 def _hash(drawn: bytes) -> str:

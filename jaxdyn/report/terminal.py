@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.base.devices import devices
-from jaxdyn.engine.base.words import duration, plural
+from jaxdyn.engine.base.words import duration, left_out, plural
 from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
@@ -102,6 +102,8 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
     reason = cell["failed"] or silent if silent or cell["verdict"] == "error" or not checks else None
     if reason is not None:
         head += f" - {reason}"
+    if lost := cell.get("left_out"):
+        head += f" ({left_out(**lost)})"
     if len(checks) == 1 and reason is None:
         yield f"{head}  {checks[0]}"
     else:

@@ -1,5 +1,6 @@
 """Stored answers: used for the same basis, ignored for another and when damaged."""
 
+from jaxdyn.attacks import outcomes
 from jaxdyn.attacks.outcomes import basis, load_answers, save_answers
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.verification.verify import make_tasks
@@ -31,7 +32,9 @@ def test_a_damaged_file_is_ignored(tmp_path):
     assert load_answers(tmp_path, claim, "one", True) is None
 
 
-def test_a_users_claim_has_no_basis_and_ours_has():
-    assert basis(make_tasks([toys.claim()])[0]) is None
+def test_a_users_claim_has_no_basis_and_ours_has_where_no_other_code_runs(monkeypatch):
     ours = registry.select(["cal.gd_order1"])
+    assert basis(make_tasks(ours)[0]) is None, "the tests are loaded"
+    monkeypatch.setattr(outcomes.direct, "alone", lambda: True)
+    assert basis(make_tasks([toys.claim()])[0]) is None
     assert basis(make_tasks(ours)[0]) == basis(make_tasks(ours)[0]) is not None

@@ -36,6 +36,12 @@ DECISION = Decision(
 )
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """As if no tests were loaded: only the package's code."""
+    monkeypatch.setattr(conclusions.direct, "alone", lambda: True)
+
+
 @pytest.fixture(scope="module")
 def task():
     return make_plan([registry.select(["cal.quadratic_rate"])[0]]).tasks[0]
@@ -132,3 +138,12 @@ def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):
     (tmp_path / "conclusions").write_text("a file where a folder should be", encoding="utf-8")
     save_conclusion(tmp_path, "a.claim", "these data", DECISION)
     assert load_conclusion(tmp_path, "a.claim", "these data") is None
+
+
+def test_where_other_code_runs_nothing_is_concluded_for_good(task, ds, tmp_path, monkeypatch):
+    """A user's file or a plugin may have changed what the package's own judges do."""
+    save_conclusion(tmp_path, task.claim.id, before := basis(task, ds, {}), DECISION)
+    monkeypatch.setattr(conclusions.direct, "alone", lambda: False)
+    assert before is not None and basis(task, ds, {}) is None
+    assert load_conclusion(tmp_path, task.claim.id, basis(task, ds, {})) is None
+    assert not conclusions.is_concluded(tmp_path, task.claim)

@@ -211,8 +211,10 @@ def test_verdicts_are_printed_as_they_fall(jaxdyn, monkeypatch):
 
 def test_fail_fast_stops_at_the_first_difference(jaxdyn):
     code, out, err = jaxdyn(*verify("--fail-fast", "--json"))
-    claims = json.loads(out)["claims"]
+    claims, others = json.loads(out)["claims"], json.loads(out)["not_run"]
     assert code == 1 and 0 < len(claims) < 9
+    page = Path("report/index.html").read_text(encoding="utf-8")
+    assert others and all(other["verdict"] == "not run" and f'id="{other["id"]}"' in page for other in others)
     assert err.count("✗") == 1 and "not judged" in err.splitlines()[-1]
     assert Path("report/index.html").is_file()
     assert jaxdyn(*verify("toy.decay", "--fail-fast"))[0] == 0

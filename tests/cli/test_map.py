@@ -5,9 +5,10 @@ import json
 import pytest
 import xarray as xr
 
+from jaxdyn.cli import map as map_module
 from jaxdyn.cli.map import parse
 from jaxdyn.engine.verification.verdict_map import Axis
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import StoreError, UsageError
 from tests.cli.test_main import TOYS
 
 OVER = ("--over", "rate=0.1:10:log", "--over", "lr=0.001:0.1:log")
@@ -72,6 +73,32 @@ def test_a_map_that_is_replaced_is_named(here, jaxdyn):
     line = "map-toy.open holds a map over lr=0.01,0.02, which is replaced; --out DIR keeps it"
     assert line in jaxdyn(*words, "rate=0.5,2")[2]
     assert "holds a map over rate=0.5,2 with size=" in jaxdyn(*words, "rate=0.5,2", "--set", "size=2")[2]
+    seeds = ("rate=0.5,2", "--set", "size=2", "--seeds", "4:6")
+    assert "holds a map over rate=0.5,2 with seeds 0:1, which is replaced" in jaxdyn(*words, *seeds)[2]
+
+
+def test_a_map_says_on_which_seeds_and_at_which_settings_it_was_made(here, jaxdyn, tmp_path):
+    words = ("map", "toy.open", "--over", "lr=0.01,0.02", "--cells", 2, "--seeds", "4:6", "--load", TOYS, "--workers", 1)
+    assert jaxdyn(*words)[0] == 0
+    told = json.loads((tmp_path / "map-toy.open" / "map.json").read_text(encoding="utf-8"))
+    assert (told["scale"], told["seed_range"]) == ("quick", "4:6")
+    with xr.open_dataset(tmp_path / "map-toy.open" / "map.nc") as ds:
+        assert (ds.attrs["scale"], ds.attrs["seeds"]) == ("quick", "4:6")
+        assert json.loads(ds.attrs["settings"]) == told["settings"]
+
+
+def test_an_interruption_leaves_no_figure_of_another_map(here, jaxdyn, tmp_path, monkeypatch):
+    words = ("map", "toy.open", "--cells", 2, "--seeds", 1, "--load", TOYS, "--workers", 1, "--over")
+    assert jaxdyn(*words, "lr=0.01,0.02")[0] == 0
+    write = map_module.atomic_write
+    monkeypatch.setattr(map_module, "atomic_write", lambda path, data: no_room() if path.suffix == ".nc" else write(path, data))
+    assert jaxdyn(*words, "rate=0.5,2")[0] == 2
+    assert json.loads((tmp_path / "map-toy.open" / "map.json").read_text(encoding="utf-8"))["over"][0]["field"] == "rate"
+    assert not list((tmp_path / "map-toy.open").glob("map.[ns]*"))
+
+
+def no_room():
+    raise StoreError("no room")
 
 
 def test_over_values_and_ranges():

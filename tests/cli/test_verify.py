@@ -16,6 +16,7 @@ from jaxdyn.cli import verify
 from jaxdyn.cli.main import main as cli
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.judging.decision import Terms
+from jaxdyn.report.results import read_results
 
 from ..engine.conftest import TOYS
 
@@ -419,3 +420,45 @@ def test_a_worker_does_not_judge_by_another_version_of_the_file(tmp_path):
     file.write_text(file.read_text(encoding="utf-8") + edit, encoding="utf-8")
     verify._claims_here.cache_clear()
     assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest) is None
+
+
+FORMS = """
+import jax
+import jax.numpy as jnp
+import jaxdyn as jd
+
+@jd.setting
+class Toy:
+    shift: jd.Swept = 0.0
+
+def trial(s, key):
+    forms = jd.named(jnp.array([0.0, 0.75]), "form")
+    x = s.shift + jax.random.normal(key, (), jnp.float64)
+    return jd.observables(predicted={"x": forms}, measured={"x": x}, coords={"form": ("right", "printed")})
+
+def judge(ds):
+    return [jd.mean_within("mean", ds.measured_x - ds.predicted_x, over="seed", low=-1.0, high=1.0)]
+
+def plot(ds, fig):
+    fig.subplots().set(xlabel="runs", ylabel=f"{ds.sizes['seed']} seeds")
+
+COMMON = {"trial": trial, "judge": judge, "plot": plot, "source": "nobody's", "evidence": "numbers", "bounds": "derived"}
+LAW = jd.Claim(id="two.law", title="Law", statement="Law.", form="right", quick=jd.grid(Toy), seeds=8, max_seeds=128,
+    controls={"far": {"shift": 5.0}}, **COMMON)
+OTHER = LAW.as_printed(id="two.law_as_printed", title="Other", statement="Other.", form="printed", printed="x")
+CLAIMS = [LAW, OTHER]
+"""
+
+
+def test_claims_share_a_figure_only_of_the_same_runs(monkeypatch):
+    """One of two claims on the same data may need more seeds than the other; each is shown with the runs that judged it."""
+    monkeypatch.setattr(theories, "__path__", [])
+    Path("forms.py").write_text(FORMS, encoding="utf-8")
+    cli(["verify", "two", "--load", "forms.py", "--workers", "1"])
+    whole, figures = read_results(Path("report"))
+    seeds = {entry["id"]: entry["seeds"] for entry in whole["claims"]}
+    assert seeds["two.law"] < seeds["two.law_as_printed"]
+    assert all(f"{count} seeds against runs" in figures[name] for name, count in seeds.items())
+    cli(["verify", "two", "--load", "forms.py", "--workers", "1", "--seeds", "8"])
+    _, figures = read_results(Path("report"))
+    assert figures["two.law"] == figures["two.law_as_printed"], "drawn once"

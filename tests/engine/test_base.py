@@ -18,7 +18,7 @@ from jaxdyn.engine.base import watch
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.watch import Watch
-from jaxdyn.engine.base.words import duration, plural
+from jaxdyn.engine.base.words import duration, left_out, plural
 from jaxdyn.engine.runs import sweep
 
 # JSON has no infinity and no NaN.
@@ -220,3 +220,8 @@ def test_durations(seconds, words):
 
 def test_words_agree_in_number():
     assert [plural(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+
+
+def test_runs_that_are_left_out_are_counted_by_reason():
+    assert left_out(16, 10, 1) == "11 of 16 runs not judged: 10 diverged, 1 outside"
+    assert left_out(1, 0, 1) == "1 of 1 run not judged: 1 outside" and left_out(5, 0, 0) == ""

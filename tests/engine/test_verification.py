@@ -117,9 +117,11 @@ def test_skipped_claims_and_other_seeds_are_not_recorded(made):
     result["claims"][0]["verdict"] = "skipped"
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     assert write_verdicts(folder, recorded.RECORDED) == 0
-    (folder / "result.json").write_text(json.dumps(payload(run_plan(make_plan([one], fresh=4000), None), 1.0)), encoding="utf-8")
-    with pytest.raises(jd.UsageError, match="toy.made was run with other seeds or settings than its own"):
-        write_verdicts(folder, recorded.RECORDED)
+    for options in ({"fresh": 4000}, {"seeds": range(3, 4)}):
+        results = run_plan(make_plan([one], **options), None)
+        (folder / "result.json").write_text(json.dumps(payload(results, 1.0)), encoding="utf-8")
+        with pytest.raises(jd.UsageError, match="toy.made was run with other seeds or settings than its own"):
+            write_verdicts(folder, recorded.RECORDED)
     with pytest.raises(jd.UsageError, match="holds no results of `jaxdyn verify`"):
         write_verdicts(folder / "nowhere")
 

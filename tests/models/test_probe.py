@@ -174,9 +174,23 @@ def test_models_in_memory_stay_in_the_order_given():
 
 
 def test_networks_of_different_sizes_are_no_series(toys):
-    other = plain.model(plain.changed(layers=3))
-    with pytest.raises(UsageError, match="not allowed in this series: it is another network"):
-        jd.probe([plain.model(), other], NUMBERS, 400)
+    for changes in ({"layers": 3}, {"hidden": 12}, {"vocabulary": 13}):
+        with pytest.raises(UsageError, match="not allowed in this series: it is another network"):
+            jd.probe([plain.model(), plain.model(plain.changed(**changes))], NUMBERS, 400)
+
+
+def test_models_that_read_the_text_as_other_tokens_are_no_series(toys, tmp_path):
+    """Their numbers would be of different texts."""
+
+    class Capitals(Letters):
+        def encode(self, text, add_special_tokens=True):
+            return super().encode(text.upper(), add_special_tokens)
+
+    (tmp_path / "text").write_text("Some words, one after another. " * 40, encoding="utf-8")
+    one, same, other = (plain.model()._replace(tokenizer=Tokenizer(inner())) for inner in (Letters, Letters, Capitals))
+    assert len(jd.probe([one, same], tmp_path / "text", 400).checkpoints) == 2
+    with pytest.raises(UsageError, match="not allowed in this series: it reads the text as other tokens than"):
+        jd.probe([one, other], tmp_path / "text", 400)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from jaxdyn.errors import StoreError
 from jaxdyn.instruments import registry
 from jaxdyn.models.probe_store import identities, read, write
 from tests.instruments import plain
@@ -59,3 +60,16 @@ def test_other_options_of_jax_are_another_identity(option, value):
     finally:
         jax.config.update(option, before)
     assert identity(one, pieces) == usual
+
+
+def test_a_file_that_was_renamed_is_not_anothers(tmp_path):
+    """Nor one that lies in the place of a file."""
+    write(tmp_path, "one", "id", "Why not.", 0.5)
+    (file,) = tmp_path.iterdir()
+    for name in ("one.other", "two.id"):
+        (tmp_path / file.name.replace("one.id", name)).write_bytes(file.read_bytes())
+        with pytest.raises(StoreError, match=r"was renamed: it holds what was measured as one\.id; remove it"):
+            read(tmp_path, *name.split("."))
+    (tmp_path / file.name.replace("one.id", "three.id")).mkdir()
+    with pytest.raises(StoreError, match="cannot be read: Is a directory; remove it"):
+        read(tmp_path, "three", "id")

@@ -131,3 +131,18 @@ def test_other_panels_have_no_word(plot):
 
 def test_a_panel_without_anything_says_so():
     assert words_in(lambda ax: None) == ["nothing to draw"]
+
+
+def test_words_that_are_no_mathematics_keep_their_dollar_signs(fig):
+    """A check's name may have LaTeX that matplotlib lacks; no figure is lost for it."""
+    ax = fig.subplots()
+    ax.plot([0, 1], [0, 1], label=r"$\frac$")
+    ax.plot([0, 1], [1, 1], label="$x^2$")
+    ax.set(title=r"$\tfrac12$ of all", xlabel=r"$\eta$", ylabel="$5")
+    ax.set_xticks([0, 1], [r"$a_{$", "b"])
+    finish(fig)
+    fig.draw_without_rendering()
+    texts = [ax.title, ax.xaxis.label, ax.get_xticklabels()[0]]
+    assert [text.get_parse_math() for text in texts] == [False, True, False]
+    (legend,) = legends(fig)
+    assert {text.get_text() for text in legend.get_texts()} == {r"\$\frac\$", "$x^2$"}

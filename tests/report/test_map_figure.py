@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
+from jaxdyn import plotting
 from jaxdyn.report import map_figure
+from jaxdyn.report.panels import written
 
 RATE = {"field": "rate", "low": 0.1, "high": 10.0, "log": True}
 LR = {"field": "lr", "low": 0.0, "high": 1.0, "log": False}
@@ -124,3 +127,29 @@ def test_readings_of_a_measured_claim_are_drawn():
 
 def test_every_verdict_of_a_cell_has_a_mark():
     assert map_figure.MARKS.keys() >= {"upheld", "refuted", "toothless", "inconclusive", "error", "measured"}
+
+
+@pytest.mark.parametrize(("bound", "scale"), [([None, 1.0], "log"), ([-1.0, 1.0], "linear"), ([0.0, None], "linear")])
+def test_a_bound_that_is_not_positive_has_its_place(bound, scale):
+    shown = found([LR], [(p, "upheld" if p < 1 else "refuted") for p in (0.0, 0.5, 1.0)])
+    for cell in shown["cells"]:
+        cell["checks"][0]["bound"] = bound
+    fig = Figure()
+    map_figure.draw(shown, fig)
+    assert fig.axes[0].get_yscale() == scale
+
+
+def test_dollar_signs_in_values_are_drawn():
+    axis = {"field": "kind", "values": ["$x$", r"$\frac$"]}
+    shown = found([axis], [(value, "upheld") for value in axis["values"]])
+    svg = plotting.render(lambda _, fig: map_figure.draw(shown, fig), xr.Dataset(), "a map")
+    assert svg.startswith("<svg") and written(axis["values"]) == [r"\$x\$", r"\$\frac\$"]
+
+
+def test_runs_that_diverged_are_counted_above():
+    shown = found([LR], [(p, "upheld") for p in (0.0, 0.5, 1.0)])
+    shown["cells"][1]["left_out"] = {"of": 8, "diverged": 3, "outside": 2}
+    shown["cells"][2]["left_out"] = {"of": 8, "diverged": 0, "outside": 2}
+    fig = Figure()
+    map_figure.draw(shown, fig)
+    assert fig.get_suptitle() == "runs diverged in 1 of 3\u00a0cells, at most 3 of 8"

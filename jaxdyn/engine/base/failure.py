@@ -9,6 +9,7 @@ import functools
 import pickle
 import site
 import sysconfig
+import time
 import traceback as tracebacks
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from typing import Any
 __all__ = ["Failure", "installed", "let_through", "shown_path", "source_file"]
 
 PACKAGE = Path(__file__).parents[2]
+BEGAN = time.time_ns()  # before this process has loaded trials, judges, and what they consist of
 PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages, in any environment
 
 

@@ -19,6 +19,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import secrets
 import sys
 import time
 import types
@@ -28,12 +29,12 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.base.failure import PACKAGE, installed, let_through
+from jaxdyn.engine.base.failure import BEGAN, PACKAGE, installed, let_through
 from jaxdyn.errors import UsageError, shown
 
 __all__ = [
-    *("Ref", "content_hash", "forget_cached", "hash_file", "load_file", "packaged", "read_by", "ref_to", "refuse_hidden_names"),
-    *("refuse_namesakes", "resolve"),
+    *("Ref", "content_hash", "edited", "forget_cached", "hash_file", "load_file", "packaged", "read_by", "ref_to"),
+    *("refuse_hidden_names", "refuse_namesakes", "resolve"),
 ]
 
 
@@ -69,6 +70,7 @@ USER = "jaxdyn_user_"  # begins the names of users' files
 CACHED = type(functools.cache(len))
 LARGE = 2**26  # bytes; what is noted of a larger file is its size and its times
 NOT_OF_USERS = ("cli", "engine", "explorer", "maintain", "report")  # folders of jaxdyn that read files of their own
+LAG = 2 * 10**7  # nanoseconds by which the time that a file gets may lag behind the clock
 SETTLED = 2 * 10**9  # nanoseconds: a younger file may change once more without another time of change
 IMPORTING, SYSTEM = "<frozen importlib", ("/proc/", "/sys/", "/dev/")  # Python's own reading of modules; files that are none
 LISTING = ("os.listdir", "os.scandir")  # as glob and os.walk do
@@ -302,6 +304,25 @@ def content_hash(file: Path) -> str:
         return (_hash_as_of.__wrapped__ if young else _hash_as_of)(file, state) if file.is_file() else ""
     except OSError:
         return ""
+
+
+def edited(file: Path) -> str:
+    """Empty; of a file that has changed since this process began, a word that no other process has.
+
+    This process may have loaded the file before it changed. Where a hash of its content stands for the code that runs here, this
+    word is part of the hash, so that what that code gave is never taken for what the file now holds would give.
+    """
+    try:
+        found = file.stat()
+    except OSError:
+        return ""
+    since = BEGAN - LAG < max(found.st_mtime_ns, found.st_ctime_ns) < time.time_ns() + LAG  # a time to come is no edit
+    return f"edited {_process()}" if since else ""
+
+
+@functools.cache
+def _process() -> str:
+    return secrets.token_hex(8)
 
 
 @functools.lru_cache(1000)

@@ -206,8 +206,25 @@ def judge_cell(claim: Claim, part: xr.Dataset, *, rivals: bool = True) -> dict[s
     """The verdict of one cell, without controls; ``failed``: checks that fail, rivals that pass, or why it is not judged.
 
     If all checks pass, the ``rivals`` are asked; ``unasked``: those that need other cells than this one, with what they raised.
-    A cell in which none of the rivals could be asked is inconclusive.
+    A cell in which none of the rivals could be asked is inconclusive. ``left_out``, if any of its runs are not judged: how many
+    have ``diverged`` and how many are ``outside`` the assumptions, ``of`` how many.
     """
+    try:
+        lost = _left_out(claim, part)
+    except BaseException as error:
+        let_through(error)
+        return {"verdict": "error", "failed": error_decision(error, claim.judge).message}
+    return _judged_cell(claim, part, rivals) | ({"left_out": lost} if lost else {})
+
+
+def _left_out(claim: Claim, part: xr.Dataset) -> dict[str, int]:
+    """How many runs of a cell are not judged, and why; empty if all are."""
+    diverged, beyond = int((part.status != OK).sum()), int(outside(claim, part).sum())
+    return {"of": part.status.size, "diverged": diverged, "outside": beyond} if diverged or beyond else {}
+
+
+def _judged_cell(claim: Claim, part: xr.Dataset, rivals: bool) -> dict[str, Any]:
+    """:func:`judge_cell` without the runs that are left out."""
     # answers of the judge
     measured = claim.expected == "measured"
     try:

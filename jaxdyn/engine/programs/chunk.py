@@ -22,7 +22,7 @@ import jax
 from jaxlib import xla_client
 
 from jaxdyn.engine.base.devices import devices
-from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.base.reference import Ref, edited
 from jaxdyn.engine.base.syntax import code_hash
 from jaxdyn.engine.claims.resource import identity_of
 from jaxdyn.engine.storage.seeds import Seeds, seeds_of
@@ -112,7 +112,8 @@ def _at_start(name: str) -> str:
 @functools.cache
 def runner() -> list[str]:
     """Hashes of the code around a trial, which turns seeds into arguments and results into arrays: fingerprints do not cover it."""
-    return [code_hash((ENGINE / f"{name}.py").read_bytes()) for name in RUNNER]
+    files = [ENGINE / f"{name}.py" for name in RUNNER]
+    return [code_hash(file.read_bytes()) + edited(file) for file in files]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.failure import PACKAGE, installed, let_through
-from jaxdyn.engine.base.reference import content_hash, packaged
+from jaxdyn.engine.base.reference import content_hash, edited, packaged
 from jaxdyn.engine.base.syntax import code_hash, imports_of
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.resource import identity_of, why_unknown
@@ -36,6 +36,7 @@ from jaxdyn.engine.storage.cache import read_cached, write_cached
 __all__ = [
     "SHIPPED",
     "allow",
+    "alone",
     "code_and_imports",
     "direct_key",
     "facts_of",
@@ -74,9 +75,15 @@ def allow() -> None:
 
 
 def in_use() -> bool:
-    """Whether direct keys are used: they are allowed, no user's module is loaded, and no other package offers claims."""
-    if not _allowed:
-        return False
+    """Whether direct keys are used: they are allowed, and this process is :func:`alone`."""
+    return _allowed and alone()
+
+
+def alone() -> bool:
+    """Whether only the package's code runs here, which a hash of its files tells: other code could have changed it in memory.
+
+    No user's module is loaded, and no other package offers claims.
+    """
     modules = [getattr(m, "__file__", None) for name, m in list(sys.modules.items()) if name not in ("__main__", "__mp_main__")]
     return not any(map(_foreign, {file for file in modules if file})) and not list(library.points())
 
@@ -172,8 +179,9 @@ def direct_key(program: Program) -> str:
 @functools.cache
 def _surroundings() -> str:
     """Hash of what tracing depends on besides code: Python, libraries, options, and the package's data files."""
-    data = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
-    contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(file.read_bytes()).hexdigest()) for file in data]
+    files = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
+    data = [(file, file.read_bytes()) for file in files]
+    contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(read).hexdigest() + edited(file)) for file, read in data]
     python = sys.implementation.name, tuple(sys.version_info), _manual()
     return hashlib.sha256(repr((python, versions_of(TRACING), switches(), contents)).encode()).hexdigest()
 
@@ -201,7 +209,10 @@ def _is_data(file: Path) -> bool:
 
 @functools.cache
 def modules_behind(*modules: str, within: str = "jaxdyn") -> str:
-    """Hash of the code of some of the package's modules and of all modules ``within`` it that they import, directly or not."""
+    """Hash of the code of some of the package's modules and of all modules ``within`` it that they import, directly or not.
+
+    Where one of them has changed since this process began, no other process has the hash.
+    """
     behind, todo = dict[str, str](), list(modules)
     while todo:
         name = todo.pop()
@@ -239,4 +250,5 @@ def code_and_imports(file: Path) -> tuple[str, list[str]]:
     remembered = _remembered_modules()
     if key not in remembered:
         remembered[key] = _new[key] = code_hash(content), sorted(set(imports_of(content, package)))
-    return remembered[key]
+    code, imports = remembered[key]
+    return code + edited(file), imports

@@ -60,7 +60,8 @@ def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     claims = [c for c in result["claims"] if c["verdict"] != "skipped"]
     changed = (" --set ", " --scale ", " --by ", " --fresh ")
-    if other := [c["id"] for c in claims if c["command"].startswith("#") or any(word in c["command"] for word in changed)]:
+    seeds = [c["id"] for c in claims if " --seeds " in c["command"] and c["look"] == 1]  # at a later look seeds were added
+    if other := [*seeds, *(c["id"] for c in claims if c["command"].startswith("#") or any(w in c["command"] for w in changed))]:
         raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
     environment = result["environment"]
     now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **{n: environment[n] for n in WHEN}} for c in claims}

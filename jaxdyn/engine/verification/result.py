@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.words import left_out
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import provenance
@@ -132,7 +133,12 @@ class Result(Decision):
         lines += [f"  ·    {reading}" for reading in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
             lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
-        return "\n".join([*lines, *([f"  {self.message}"] if self.message else [])])
+        return "\n".join([*lines, *(f"  {text}" for text in (self.message, self._left_out) if text)])
+
+    @property
+    def _left_out(self) -> str:
+        """How many of its runs are not judged, in words."""
+        return left_out(self.task.main.runs, self.diverged, self.outside)
 
     def _repr_html_(self) -> str:
         """HTML for a notebook: verdict, statement, and a table of checks and controls."""
@@ -151,7 +157,7 @@ class Result(Decision):
             rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
-        note = f"<p>{html.escape(self.message)}</p>" if self.message else ""
+        note = "".join(f"<p>{html.escape(text)}</p>" for text in (self.message, self._left_out) if text)
         title = f"<b>{html.escape(self.claim.id)}</b>: {self.verdict} (expected {self.claim.expected})"
         return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
 

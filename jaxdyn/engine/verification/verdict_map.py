@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -68,6 +69,8 @@ class Axis:
         given = f"{self.field}={':'.join(field_texts([self.low, self.high]))}"
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise UsageError(f"{given} is not allowed: a range goes from a number to a larger one")
+        if not (self.log or math.isfinite(self.high - self.low)):
+            raise UsageError(f"{given} is not allowed: the difference of its ends is more than float64 holds")
         if self.log and self.low <= 0:
             raise UsageError(f"{given}:log is not allowed: a logarithmic range starts above 0")
 
@@ -94,8 +97,15 @@ class Axis:
         if place in (0, lattice.FINE):
             return self.high if place else self.low
         t = place / lattice.FINE
-        value = self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
+        value = self._between(t)
         return min(max(value, self.low), self.high)
+
+    def _between(self, t: float) -> float:
+        """The value at a share ``t`` of the range, also of a logarithmic one whose ends have no finite ratio."""
+        if not self.log:
+            return self.low + t * (self.high - self.low)
+        ratio = self.high / self.low
+        return self.low * ratio**t if math.isfinite(ratio) else float(self.low ** (1 - t) * self.high**t)
 
     def to_json(self) -> dict[str, Any]:
         """The axis in JSON."""
@@ -111,7 +121,8 @@ class Map:
     ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``unasked`` (rivals that need other
     cells, and what they raise; only where all checks pass), ``inside`` (whether a run meets the
     assumptions), and ``assumed``, the means of the quantities that the claim bounds by assumption. ``edges`` are pairs of
-    neighbours, one upheld, one refuted. ``settings`` are the values of all other fields.
+    neighbours, one upheld, one refuted. ``settings`` are the values of all other fields at this ``scale``, ``seeds`` those of every
+    cell.
     ``seconds`` is the wall time of this call, ``cpu_seconds`` the time of compiling, running
     and judging on all cores together; ``resumed`` says whether some of its runs were already stored.
     """
@@ -128,19 +139,23 @@ class Map:
     seconds: float
     cpu_seconds: float
     resumed: bool
+    scale: str = "quick"
+    seeds: str = ""
 
     @property
     def data(self) -> xr.Dataset:
         """All cells as one Dataset along ``cell``: fields, verdict, and every check's value, NaN if it was not judged.
 
         A field's values are its coordinate, as text if one of them is a tuple or None. A field called ``check``, ``value`` or
-        ``verdict`` has underscores after its name; the attribute ``fields`` lists the coordinates in the order of the axes.
+        ``verdict`` has underscores after its name; the attribute ``fields`` lists the coordinates in the order of the axes. Other
+        attributes name the scale, the seeds, and the values of all other fields (as JSON).
         """
         names = list(dict.fromkeys(c["name"] for cell in self.cells for c in cell.get("checks", ())))
         values = {name: [_value(cell, name) for cell in self.cells] for name in names}
         own = _coordinates([axis.field for axis in self.axes])
         fields = {name: ("cell", labels_of([cell["at"][field] for cell in self.cells])) for field, name in own.items()}
-        about = {"claim": self.claim, "fields": list(own.values())}
+        about = {"claim": self.claim, "fields": list(own.values()), "scale": self.scale, "seeds": self.seeds}
+        about["settings"] = json.dumps(finite(self.settings))
         verdicts = {"verdict": ("cell", [cell["verdict"] for cell in self.cells])}
         table = {"value": (("check", "cell"), [values[name] for name in names])} if names else {}
         return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), about)
@@ -160,6 +175,8 @@ class Map:
             "claim": self.claim,
             "over": [axis.to_json() for axis in self.axes],
             "settings": self.settings,
+            "scale": self.scale,
+            "seed_range": self.seeds,
             "cells": self.cells,
             "unasked": self.unasked,
             "edges": [list(edge) for edge in self.edges],
@@ -216,6 +233,11 @@ class Survey:
         table = field_table(self.claim.grid(self.scale).replace(**self.overrides))
         mapped = {axis.field for axis in self.axes}
         return {row["name"]: row["value"] for row in table if row["name"] not in mapped}
+
+    @property
+    def seed_range(self) -> str:
+        """The seeds of every cell as text."""
+        return self.request(self.first()[0]).seed_range
 
     @property
     def listed(self) -> list[Values]:
@@ -398,6 +420,8 @@ def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, 
         seconds=time.perf_counter() - begin,
         cpu_seconds=time.process_time() - cpu_start + rounds.cpu_seconds,
         resumed=rounds.stored > 0,
+        scale=survey.scale,
+        seeds=survey.seed_range,
     )
 
 
@@ -433,5 +457,5 @@ def _border(survey: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | 
     if len(survey.ranges) != 2 or not all(a.log for a in survey.ranges) or len(edges) < FEWEST:
         return None
     names = [a.field for a in survey.ranges]
-    middle = np.array([[math.sqrt(a[n] * b[n]) for n in names] for a, b in edges])
+    middle = np.array([[math.sqrt(a[n]) * math.sqrt(b[n]) for n in names] for a, b in edges])
     return fit(np.log(middle[:, 0]), np.log(middle[:, 1]))

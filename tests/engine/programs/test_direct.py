@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+import time
 import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine.base import reference
 from jaxdyn.engine.base.devices import Devices, elsewhere
 from jaxdyn.engine.base.reference import ref_to
 from jaxdyn.engine.claims.setting import split
-from jaxdyn.engine.programs import direct
+from jaxdyn.engine.programs import chunk, direct
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.storage.cache import read_cached, write_cached
 from jaxdyn.maintain.shipped import theory_programs
@@ -181,6 +183,26 @@ def test_the_key_counts_all_of_pythons_version_and_its_manual(monkeypatch, modul
     monkeypatch.setattr(module, name, value)
     assert direct._surroundings.__wrapped__() != before
     assert len(direct._manual()) in (64, 12)
+
+
+def test_code_that_was_edited_in_the_meantime_is_nobody_elses(copied, monkeypatch):
+    """The file may have been loaded before: what the old code gives must not be taken for what the new one would give."""
+    monkeypatch.setattr(reference, "BEGAN", time.time_ns() + 10**9)  # a process that begins after all that is written here
+    before = direct.modules_behind("jaxdyn.theories.toy.topic")
+    copied("nn/other.py", "def g(x):\n    return -x\n")
+    assert direct.modules_behind("jaxdyn.theories.toy.topic") == before
+    monkeypatch.setattr(reference, "BEGAN", time.time_ns() - 10**9)
+    copied("nn/layer.py", "def f(x):\n    return x\n")
+    here = direct.modules_behind("jaxdyn.theories.toy.topic")
+    reference._process.cache_clear()  # another process
+    copied("nn/layer.py", "def f(x):\n    return x\n")
+    assert len({before, here, direct.modules_behind("jaxdyn.theories.toy.topic")}) == 3
+
+
+def test_the_code_around_trials_is_that_of_this_process(monkeypatch):
+    before = chunk.runner.__wrapped__()
+    monkeypatch.setattr(reference, "BEGAN", 0)
+    assert all(old != new and new.startswith(old) for old, new in zip(before, chunk.runner.__wrapped__(), strict=True))
 
 
 def test_modules_of_anybodys_own_end_it(monkeypatch):

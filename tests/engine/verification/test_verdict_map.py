@@ -193,3 +193,10 @@ def test_a_range_is_not_left(low, times, log):
     assert axis.at(0) == axis.low and axis.at(refinement.FINE) == axis.high
     places = [axis.at(place) for place in range(0, refinement.FINE + 1, max(1, refinement.FINE // 16))]
     assert places == sorted(places) and places[0] >= axis.low and places[-1] <= axis.high
+
+
+def test_a_logarithmic_range_may_be_wider_than_the_largest_number():
+    axis = verdict_map.Axis("x", 1e-200, 1e200, log=True)
+    assert axis.at(refinement.FINE // 2) == pytest.approx(1.0) and axis.at(refinement.FINE // 4) == pytest.approx(1e-100)
+    with pytest.raises(jd.UsageError, match="the difference of its ends is more than float64 holds"):
+        verdict_map.Axis("x", -1.5e308, 1.5e308)

@@ -1,5 +1,6 @@
 """What ``jd.verify`` and ``jd.verify_many`` give back, for scripts and notebooks."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -146,3 +147,11 @@ def test_outcomes_are_told_in_the_order_in_which_they_fall_and_returned_in_the_p
 
 def test_types_are_shipped():
     assert (Path(jd.__file__).parent / "py.typed").is_file()
+
+
+def test_runs_that_are_not_judged_are_counted_with_the_verdict(several):
+    """In a notebook and at a prompt as in the report."""
+    some = dataclasses.replace(several[0], diverged=2, outside=1)
+    line = f"3 of {some.task.main.runs} runs not judged: 2 diverged, 1 outside"
+    assert line in repr(some) and line in some._repr_html_()
+    assert "not judged" not in repr(several[0]) + several[0]._repr_html_()
