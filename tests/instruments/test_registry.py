@@ -8,16 +8,21 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine.catalogue import library, registry
-from jaxdyn.instruments.registry import choose, homes, instruments
+from jaxdyn.instruments.registry import choose, homes, instruments, law_of, laws
 
 NAMES = ["sparsity", "gradients", "heavy", "entropy", "orthogonality", "sinks", "numbers", "streaming"]
 
 
 def test_they_are_in_the_order_of_the_theories():
     assert list(instruments()) == list(homes()) == NAMES and [one.name for one in choose(None)] == NAMES
-    assert [home.__name__.split(".")[2] for home in homes().values()] == sorted(
-        path.parent.name for path in registry.THEORIES.glob("*/instrument.py")
-    )
+    owners = [home.__name__.split(".")[2] for home in homes().values()]
+    assert owners == sorted(owners) and set(owners) <= {path.parent.name for path in registry.THEORIES.glob("*/instrument.py")}
+
+
+def test_laws_are_found_by_name_and_instruments_are_none():
+    assert law_of("balance") is laws()["balance"] and not set(map(id, laws().values())) & set(map(id, instruments().values()))
+    with pytest.raises(jd.UsageError, match="watch=sinks is not allowed: laws are "):
+        law_of("sinks")
 
 
 def test_they_are_chosen_by_name_in_their_own_order():
@@ -73,7 +78,9 @@ def test_two_of_one_name_are_refused(own):
 def test_a_module_without_instruments_is_named(own, text):
     (own / "meter.py").write_text(text, encoding="utf-8")
     library.load(own)
-    with pytest.raises(jd.UsageError, match=r"metered\.meter has no INSTRUMENTS tuple: put its Instrument objects into a tuple"):
+    with pytest.raises(
+        jd.UsageError, match=r"metered\.meter has no INSTRUMENTS tuple: put its Instrument and Law objects into a tuple"
+    ):
         instruments()
 
 
