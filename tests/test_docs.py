@@ -35,7 +35,17 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 def test_commands_of_the_documents_are_commands():
     lines = [
         line
-        for name in ("quickstart", "write_your_own_claim", "explore", "accelerators", "text", "galore", "tutorial", "api/by_task")
+        for name in (
+            "quickstart",
+            "write_your_own_claim",
+            "explore",
+            "accelerators",
+            "text",
+            "galore",
+            "laboratory",
+            "tutorial",
+            "api/by_task",
+        )
         for line in (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()
     ]
     commands = [shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in lines if re.match(r"(\$ )?jaxdyn ", line)]
@@ -115,6 +125,28 @@ def test_code_on_galore_runs_as_pasted(capsys):
     exec("\n".join(blocks), names)
     printed = re.search(r"```\n(parameter .*?)```", text, re.S)[1]
     assert capsys.readouterr().out == printed and names["tx"].init
+
+
+def test_a_variant_and_an_instrument_of_the_documents_run_as_pasted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "laboratory.md").read_text(encoding="utf-8")
+    files = {name: code for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.S)}
+    assert len(files["peaked.py"].splitlines()) <= 10 and len(files["units.py"].splitlines()) <= 50
+    for name, code in files.items():
+        Path(name).write_text(code, encoding="utf-8")
+    commands = [line for line in text.splitlines() if line.startswith("jaxdyn lab") and ".py:" in line]
+    assert len(commands) == 2
+    for line in commands:
+        words = [*shlex.split(line)[1:], "--steps", "20", "--seeds", "2", "--width", "8", "--layers", "1", "--json"]
+        assert cli.main(words) == 0
+        cells = json.loads(capsys.readouterr().out)["cells"]
+        assert all(np.isfinite(cell["error"]) for cell in cells)
+    units = {cell["variant"]: cell["error"] for cell in cells}
+    assert [name for name, error in units.items() if error > 0.05] == ["mlp=plain, activation=gelu"] and len(units) == 4
+    (python,) = re.findall(r"```python\n(import jaxdyn as jd\n.*?)```", text, re.S)
+    names: dict = {}
+    exec(python.replace("width=16, steps=100", "width=8, layers=1, steps=20"), names)
+    assert len(names["frame"]) == 4 and set(names["ds"].measured_balance.dims) >= {"lr", "seed", "time"}
 
 
 @pytest.mark.slow

@@ -42,9 +42,8 @@ def test_sharpness_is_the_largest_eigenvalue_over_the_edge():
     at = moment(lr=2.0)
     flat, tree = jax.flatten_util.ravel_pytree(at.params)
     values = np.linalg.eigvalsh(np.asarray(jax.hessian(lambda x: at.loss(tree(x)))(flat), np.float64))
-    v = first_direction(at)
-    for _ in range(150):
-        found, v = read_edge(at, v)
+    v = jax.jit(lambda v: jax.lax.fori_loop(0, 150, lambda _, v: read_edge(at, v)[1], v))(first_direction(at))
+    found, _ = read_edge(at, v)
     assert float(found["sharpness"]) == pytest.approx(values[-1], rel=1e-3)
 
 
