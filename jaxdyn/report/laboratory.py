@@ -188,7 +188,9 @@ def draw_map(found: Laboratory, fig: Figure) -> None:
             worst = max(cells, key=lambda cell: -1.0 if math.isnan(cell.error) else cell.error)
             over[i, j] = worst.error / bounds[law]
             marks[i][j] = MARKS[worst.verdict]
-    fig.set_size_inches(max(4.0, 2.2 + 0.55 * len(names)), max(2.2, 1.6 + 0.42 * len(laws)))
+    labels = [name.replace(", ", "\n") for name in names]
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    fig.set_size_inches(9, 0.6 + 0.06 * longest + 0.4 * len(laws))
     ax = fig.subplots()
     norm = matplotlib.colors.LogNorm(0.1, 10)
     mesh = ax.pcolormesh(np.clip(over, 0.1, 10), norm=norm, cmap="RdYlBu_r", edgecolors="white", linewidth=1)
@@ -196,7 +198,7 @@ def draw_map(found: Laboratory, fig: Figure) -> None:
         for j, mark in enumerate(row):
             ax.text(j + 0.5, i + 0.5, mark, ha="center", va="center")
     ax.grid(False)
-    ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right")
+    ax.set_xticks(np.arange(len(names)) + 0.5, labels, rotation=35, ha="right", fontsize="small")
     ax.set_yticks(np.arange(len(laws)) + 0.5, laws)
     ax.invert_yaxis()
-    fig.colorbar(mesh, ax=ax, label="error over the bound")
+    fig.colorbar(mesh, ax=ax, label="error / bound", aspect=10)
