@@ -2,9 +2,10 @@
 
 ``python benchmarks/accelerator.py`` needs no network and assumes nothing of the machine but what ``jax.devices()`` says. Each side
 is a process of its own that does one piece after another: rates of products and of memory, then a training of Li2's network, the
-word language model, Figure 6 of Scan & Snap, some claims by ``jaxdyn verify``, a published model that reads and is probed, and a
-map of thousands of networks. A piece has its share of the time that is left; where it fails or takes longer, that is written down,
-and the others go on. ``benchmarks/results/accelerator.json`` is written after every piece.
+word language model, Figure 6 of Scan & Snap, a network of the laboratory with its instruments, some claims by ``jaxdyn verify``, a
+published model that reads and is probed, and a map of thousands of networks. A piece has its share of the time that is left; where
+it fails or takes longer, that is written down, and the others go on. ``benchmarks/results/accelerator.json`` is written after every
+piece.
 
 ``run``: seconds of the work once it is compiled; where not all of its equal parts were run, those that were are multiplied, and the
 note says so. ``compile``: what the first part took longer, which includes planning, tracing and loading. Nothing that was compiled
@@ -40,6 +41,7 @@ SHARES = {  # of the time, of a piece by each side; what one leaves goes to the 
     "li2": (30, 20),
     "language": (45, 25),
     "fig6": (60, 25),
+    "laboratory": (40, 25),
     "verdicts": (90, 40),
     "probe": (60, 45),
     "map": (60, 40),

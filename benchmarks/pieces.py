@@ -267,6 +267,28 @@ def a_map(task: Task) -> None:
     measure(task, name, run, found=found)
 
 
+def laboratory(task: Task) -> None:
+    """A LLaMA network of the laboratory, width 512 and depth 8, in training and read by the laws that any network has."""
+    import jax
+
+    from jaxdyn.instruments.registry import laws
+    from jaxdyn.laboratory import course, setting
+    from jaxdyn.laboratory.variants import RECIPES
+
+    width, layers, steps, parts = (32, 2, 2, 2) if task.quick else (512, 8, 10, 10)
+    fields = RECIPES["LLaMA"] | {"width": width, "layers": layers, "data": "recall", "steps": steps, "every": steps}
+    s = setting.Bench(**fields | {"heads": max(width // 64, 1)})
+    watched = [law for law in laws().values() if not law.why_not(setting.asked(s)) and law.cost <= 1]
+    plan, shape, source, tx = setting.plan_of(s), setting.shape_of(s), setting.task_of(s), setting.method_of(s)
+    program = jax.jit(lambda key: course.run(shape, source, tx, watched, plan, s.lr, key))
+    keys = iter(jax.random.split(jax.random.key(0), parts + 2))
+    tokens = s.batch * source.length * steps * parts
+    flops = 6.0 * (sum(x * y for x, y in shape.weights.values()) * layers + shape.width * shape.vocabulary) * tokens
+    title = f"laboratory, width {width}, depth {layers}, {steps * parts} steps, {len(watched)} laws"
+    further = lambda: jax.block_until_ready(program(next(keys)))  # noqa: E731
+    measure(task, title, further, parts, lambda result: {"loss": size_of(result.loss)}, flops=flops)
+
+
 def probe(task: Task) -> None:
     """A published model reads texts, and instruments are applied to it."""
     import jax
@@ -369,6 +391,7 @@ PIECES: dict[str, Callable[[Task], None]] = {
     "li2": li2,
     "language": language,
     "fig6": fig6,
+    "laboratory": laboratory,
     "verdicts": verdicts,
     "probe": probe,
     "map": a_map,

@@ -79,7 +79,7 @@ BALANCE = Law(
 
 # the edge of stability
 
-WARM, SHIFT = 20, 0.25  # power iterations at the start; what is added to the Hessian, in units of 1 / lr
+WARM, SHIFT = 3, 0.25  # power iterations at the start; what is added to the Hessian, in units of 1 / lr
 
 
 def curvature(loss: Callable[[PyTree], Float[Array, ""]], params: PyTree, v: PyTree) -> PyTree:
