@@ -1,8 +1,8 @@
-"""What reading costs: a network of the laboratory in training, alone and read by all laws that can be asked of it every 20 steps.
+"""What reading costs: a network of the laboratory in training, alone and read by all laws that can be asked of it.
 
-``python benchmarks/laboratory.py`` trains the plain block at width 64 and depth 2 on every source of sequences. Laws that solve ODEs
-with the network's own gradient are left out: that is theory, not reading. ``more``: seconds of the training with readings over that
-without, minus 1; both runs are made in turn.
+``python benchmarks/laboratory.py`` trains the plain block at width 64 and depth 2 on every source of sequences and reads it every
+20 steps. Laws that solve ODEs with the network's own gradient are left out: that is theory, not reading. ``more``: seconds of the
+training with readings over that without, minus 1; both runs are made in turn.
 """
 
 from __future__ import annotations

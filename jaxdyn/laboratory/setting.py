@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
@@ -142,19 +143,24 @@ def asked(s: Any) -> Asked:
 
 
 def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
-    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss."""
+    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss.
+
+    A law that cannot be asked of the network has zeros on both sides, and never speaks.
+    """
     k_method, k_run = jax.random.split(key)
     plan = plan_of(s)
     found = course.run(shape_of(s), task_of(s), method_of(s, k_method), laws, plan, s.lr, k_run)
+    silent = [law.name for law in laws if law.why_not(asked(s))]
+    sides = {name: jax.tree.map(jnp.zeros_like, both) if name in silent else both for name, both in found.laws.items()}
 
     def along(law: Law, value: Array) -> Any:
         return jd.named(value, " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
 
     return jd.observables(
-        predicted={law.name: along(law, found.laws[law.name].predicted) for law in laws},
-        measured={law.name: along(law, found.laws[law.name].measured) for law in laws},
+        predicted={law.name: along(law, sides[law.name].predicted) for law in laws},
+        measured={law.name: along(law, sides[law.name].measured) for law in laws},
         recorded={"loss": jd.named(found.loss, "time")}
-        | {f"speaks_{law.name}": jd.named(found.laws[law.name].speaks, "time") for law in laws},
+        | {f"speaks_{law.name}": jd.named(sides[law.name].speaks, "time") for law in laws},
         status=found.status,
         coords={"time": range(0, plan.steps + 1, plan.every)},
     )

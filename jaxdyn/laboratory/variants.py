@@ -1,4 +1,7 @@
-"""Variants of the plain block, by name: those that differ from it in one field, and three recipes of whole networks."""
+"""Variants of the plain block, by name: those that differ from it in one field, and three recipes of whole networks.
+
+Other optimizers than descent come with a rate of their own.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,13 @@ ONE_FIELD: dict[str, dict[str, Any]] = {  # what differs from the plain block
     "norm of queries and keys": {"query_key_norm": True},
     "gated MLP": {"mlp": "gated"},
     "linear MLP": {"activation": "linear"},
-    "Adam": {"optimizer": "adam"},
-    "Muon": {"optimizer": "muon"},
+    "Adam": {"optimizer": "adam", "lr": 0.003},
+    "Muon": {"optimizer": "muon", "lr": 0.01},
 }
+ADAMW = {"optimizer": "adamw", "lr": 0.003, "weight_decay": 0.01}
 RECIPES: dict[str, dict[str, Any]] = {
-    "GPT-2": {"norm": "layer", "position": "learned", "heads": 4, "activation": "gelu_tanh", "tied": True, "optimizer": "adamw"},
-    "LLaMA": {"norm": "rms", "position": "rotary", "heads": 4, "mlp": "gated", "activation": "silu", "optimizer": "adamw"},
+    "GPT-2": {"norm": "layer", "position": "learned", "heads": 4, "activation": "gelu_tanh", "tied": True} | ADAMW,
+    "LLaMA": {"norm": "rms", "position": "rotary", "heads": 4, "mlp": "gated", "activation": "silu"} | ADAMW,
     "gated, QK norm, Muon": {
         "norm": "rms",
         "position": "rotary",
@@ -34,6 +38,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "output_gate": True,
         "query_key_norm": True,
         "optimizer": "muon",
+        "lr": 0.01,
     },
 }
 VARIANTS: Mapping[str, dict[str, Any]] = {PLAIN: {}} | ONE_FIELD | RECIPES

@@ -15,6 +15,6 @@ THEORY = jd.Theory(
         "structure."
     ),
     papers=(),
-    topics=("flow",),
+    topics=("flow", "laws"),
     shown=("variants.flow",),
 )
