@@ -8,7 +8,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.errors import UsageError
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory import lab as studies
 from jaxdyn.laboratory.results import Cell, Laboratory, error_along, own_dims, sides_of
@@ -33,10 +34,11 @@ from jaxdyn.version import installed_version
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json"]
+__all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json", "with_map"]
 
 FILES = ("index.html", "lab.json")
 MARKS = {"upheld": "", "refuted": "×", "inconclusive": "?", "toothless": "△", "not asked": "–"}
+ENDS = "<!-- map -->", "<!-- /map -->"
 DRAWN = 6  # variants whose curves one panel shows
 
 
@@ -71,6 +73,30 @@ def to_json(found: Laboratory) -> dict[str, Any]:
         json.loads(json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "cells": cells}))
     )
     return result
+
+
+def with_map(page: str, found: Mapping[str, Any]) -> str:
+    """A document with the table of a map, as :func:`to_json` gives it, between its marks: variants by laws.
+
+    Raises:
+        UsageError: the document lacks the marks.
+    """
+    before, begin, rest = page.partition(ENDS[0])
+    _, end, after = rest.partition(ENDS[1])
+    if not (begin and end):
+        raise UsageError(f"the page lacks {ENDS[0]} and {ENDS[1]}")
+    laws = [law["name"] for law in found["laws"]]
+    cells = {(cell["law"], cell["variant"]): cell for cell in found["cells"]}
+    lines = [f"| | {' | '.join(laws)} |", f"|---|{'---|' * len(laws)}"]
+    lines += [f"| {name} | {' | '.join(_mark(cells[law, name]) for law in laws)} |" for name in found["variants"]]
+    return "\n".join([before + ENDS[0], *lines, ENDS[1] + after])
+
+
+def _mark(cell: Mapping[str, Any]) -> str:
+    """A cell in a table: its verdict as a mark, and its error."""
+    if cell["error"] is None:
+        return MARKS[cell["verdict"]]
+    return f"{MARKS[cell['verdict']] or '✓'} {cell['error']:.2g}"
 
 
 def page(found: Laboratory) -> str:

@@ -1,0 +1,25 @@
+"""Where each law is asked: the data and the training of its home, which is the same for all variants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["HOMES", "RECORD", "Home"]
+
+RECORD = Path(__file__).parent / "recorded" / "map.json"  # of experiments/variants_map.py
+
+
+class Home(NamedTuple):
+    """Laws that are read in the same runs, and the fields of these runs."""
+
+    laws: tuple[str, ...]
+    fields: dict[str, Any]
+
+
+ONE_BATCH = {"same": True, "every": 20}
+HOMES: dict[str, Home] = {
+    "facts": Home(("balance",), ONE_BATCH | {"data": "facts", "steps": 200, "lr": 0.03, "reading": 48}),
+    "flow": Home(("deviation",), ONE_BATCH | {"data": "facts", "steps": 60, "lr": 0.01, "reading": 48}),
+    "edge": Home(("edge",), ONE_BATCH | {"data": "markov", "steps": 600, "lr": 0.2, "reading": 16}),
+}
