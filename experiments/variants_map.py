@@ -1,7 +1,7 @@
 """The atlas of variants: laws by variants of one transformer, each with its error, until when it holds, and a verdict.
 
-Every home (data and training of some laws) is a study of the laboratory of its own, which resumes. ``--width`` and ``--layers`` draw
-the map at another size. The documents show the map of width 64 and depth 2, ``--scale paper``; ``--record`` writes it into the
+Every home (data and training of some laws) is a study of the laboratory of its own, which resumes. ``--width`` and ``--layers``
+draw the map at another size. The documents show the map of width 64 and depth 2, ``--scale paper``; ``--record`` writes it into the
 package, and its figure and table into the documents.
 """
 

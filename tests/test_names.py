@@ -21,6 +21,7 @@ AMBIGUOUS = {  # theories whose names are also words: alone, these words do not 
     "sink",  # of attention
     "stream",  # of tokens
     "sup",  # an element of HTML
+    "variants",  # of the transformer
 }
 FILES = sorted(
     file for kind in ("py", "tmpl", "html", "js", "css") for file in PACKAGE.rglob(f"*.{kind}") if not file.is_relative_to(THEORIES)

@@ -8,9 +8,10 @@ mechanism switched off passes, too, or the prediction at shuffled times, as far 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,9 +19,6 @@ import xarray as xr
 from jaxdyn import stats
 from jaxdyn.instruments.law import Law, errors, holds_until, shuffled
 from jaxdyn.status import OK
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Cell", "Laboratory", "cells_of", "error_along", "errors_of", "own_dims", "sides_of"]
 
@@ -75,12 +73,11 @@ class Laboratory:
     data: Mapping[str, xr.Dataset]
     fields: Mapping[str, Any]
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each cell."""
-        import pandas as pd
-
+    def to_frame(self) -> Any:
+        """A DataFrame with a row for each cell."""
         rows = [{k: v for k, v in dataclasses.asdict(cell).items() if k != "numbers"} | dict(cell.numbers) for cell in self.cells]
-        return pd.DataFrame(rows)
+        columns = {name: ("cell", [row.get(name) for row in rows]) for name in dict.fromkeys(itertools.chain(*rows))}
+        return xr.Dataset(columns).to_dataframe()
 
     def cell(self, law: str, variant: str) -> tuple[Cell, ...]:
         """The cells of a law and a variant, one for each combination of swept numbers."""
@@ -158,7 +155,7 @@ def verdict(law: Law, values: Mapping[str, float], runs: int) -> tuple[str, str]
     if runs < 2:
         return "inconclusive", f"The law says something of {runs} runs; an interval needs two."
     if values["low"] <= law.bound < values["high"]:
-        return "inconclusive", "The interval of the error lies astride the bound."
+        return "inconclusive", "The bound lies within the interval of the error."
     if values["high"] > law.bound:
         return "refuted", ""
     words = {"off": "the mechanism switched off", "shuffled": "the prediction at shuffled times"}

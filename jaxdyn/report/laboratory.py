@@ -1,4 +1,4 @@
-"""The page of a study of the laboratory: laws by variants as one picture, then each law along training, measured beside predicted.
+"""The page of a study of the laboratory: laws by variants as one picture, then each law along training, measured next to predicted.
 
 It has the report's style and no script; the figure of a law shows what it measures along the direction in which it moves.
 """

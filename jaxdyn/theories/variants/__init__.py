@@ -6,7 +6,7 @@ THEORY = jd.Theory(
     title="Theory by variant: one transformer, and which laws survive what",
     about=(
         "Each theory was stated for a little world of its own. Here its quantity is read along the training of one transformer and "
-        "of variants that differ from it in one field, with what theory predicts beside it: so one sees on which assumption a law "
+        "of variants that differ from it in one field, with what theory predicts next to it: so one sees on which assumption a law "
         "rests."
     ),
     setup=(
