@@ -138,7 +138,7 @@ def method_of(s: Any, key: PRNGKeyArray | None = None) -> optax.GradientTransfor
     """The optimizer."""
     options = optim.Options(momentum=s.momentum, weight_decay=s.weight_decay, clip=s.clip)
     tx = optim.method(s.optimizer, s.lr, options, key=key).tx
-    return optax.chain(tx, optax.stateless(functools.partial(_held, _frozen(s)))) if s.frozen else tx
+    return optax.chain(tx, optax.stateless(functools.partial(_hold, _frozen(s)))) if s.frozen else tx
 
 
 def _frozen(s: Any) -> frozenset[str]:
@@ -151,14 +151,14 @@ def _frozen(s: Any) -> frozenset[str]:
     return frozen
 
 
-def _held(frozen: frozenset[str], updates: PyTree, params: PyTree) -> PyTree:
+def _hold(frozen: frozenset[str], updates: PyTree, params: PyTree) -> PyTree:
     """Updates without those of the weights of these names."""
     del params
 
-    def held(path: Any, update: Array) -> Array:
-        return jnp.zeros_like(update) if path[-1].key in frozen else update
+    def update(path: Any, given: Array) -> Array:
+        return jnp.zeros_like(given) if path[-1].key in frozen else given
 
-    return jax.tree.map_with_path(held, updates)
+    return jax.tree.map_with_path(update, updates)
 
 
 def plan_of(s: Any) -> course.Plan:

@@ -333,7 +333,7 @@ ENTROPY_LAW = Law(
 # the reduced dynamics
 
 STATIONARY = 0.25  # how far the saliency may be from that of the start: its integral over time is then right to an eighth
-ODE = {"rtol": 1e-6, "atol": 1e-9, "solver": "tsit5", "max_steps": 1024}
+TOLERANCE, STEPS = 1e-6, 1024
 
 
 class Reduced(NamedTuple):
@@ -376,7 +376,8 @@ def attended(
 
     first = one(start)
     value, slope = jax.jvp(one, (z,), (jnp.ones_like(z),))
-    return tuple(jnp.where(first == 0, 0, y / jnp.where(first == 0, 1, first)) for y in (value, slope))
+    inverse = jnp.where(first == 0, 0, 1 / jnp.where(first == 0, 1, first))
+    return value * inverse, slope * inverse
 
 
 def read_ode(moment: Moment, at: Reduced) -> tuple[dict[str, Array], Reduced]:
@@ -386,7 +387,7 @@ def read_ode(moment: Moment, at: Reduced) -> tuple[dict[str, Array], Reduced]:
     salient, length = at.salient.astype(jnp.float64), jnp.sum(jnp.square(start.u.astype(jnp.float64)), -1)
     v = jnp.einsum("lhmd,ldf->lhmf", start.u, start.w)
     first, growth = jnp.sum(v * salient, -1), length * jnp.sum(jnp.square(salient), -1)
-    given = tuple(x.astype(jnp.float64) for x in (start.z, start.b, start.rate, first, growth))
+    known = tuple(x.astype(jnp.float64) for x in (start.z, start.b, start.rate, first, growth))
 
     def field(t: Any, y: tuple[Array, Array], args: Any) -> tuple[Array, Array]:
         span, (z0, b0, rate, first, growth) = args
@@ -398,12 +399,13 @@ def read_ode(moment: Moment, at: Reduced) -> tuple[dict[str, Array], Reduced]:
         return span * grown, span * rate * push
 
     time = moment.step * jnp.asarray(moment.lr, jnp.float64)
-    sol = flow.solve(field, (at.moved, at.z), [0.0, 1.0], (time - at.time, given), **ODE)
+    given = (time - at.time, known)
+    sol = flow.solve(field, (at.moved, at.z), np.asarray([0.0, 1.0]), given, rtol=TOLERANCE, atol=TOLERANCE, max_steps=STEPS)
     moved, z = (jnp.where(sol.status == OK, y[-1], last) for y, last in zip(sol.ys, (at.moved, at.z), strict=True))
     pair = saliency(moment, now) * start.b[..., None], at.salient * now.b[..., None]
     apart = jnp.linalg.norm(pair[0] - pair[1]) / jnp.linalg.norm(pair[1])
     at = at._replace(moved=moved, z=z, time=time, status=jnp.maximum(at.status, sol.status))
-    law = centred(shape, (z - given[0]).astype(now.z.dtype), share)
+    law = centred(shape, (z - known[0]).astype(now.z.dtype), share)
     return {"score": centred(shape, now.z, share), "law": law, "apart": apart, "status": at.status}, at
 
 
