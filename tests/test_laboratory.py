@@ -289,3 +289,15 @@ def test_from_python(tmp_path):
     assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["laws"][0]["name"] == "balance"
     assert callable(trial)
     assert asked(Lab(**SMALL)).data == "facts"
+
+
+def test_frozen_weights_stay_as_they_are_drawn():
+    s = Bench(**SMALL, frozen="embed+v+o", optimizer="adamw", weight_decay=0.1)
+    tx, params = method_of(s), nn.network(shape_of(s)).init(jax.random.key(0))
+    updates, _ = tx.update(jax.tree.map(jnp.ones_like, params), tx.init(params), params)
+    still = {name for tree in (updates, updates["blocks"]) for name, u in tree.items() if name != "blocks" and not np.any(u)}
+    assert still == {"embed", "v", "o"}
+    with pytest.raises(
+        UsageError, match="frozen=embed\\+gate is not allowed: frozen are some of down, embed, head, k, o, q, up, v"
+    ):
+        Bench(**SMALL, frozen="embed+gate")

@@ -6,13 +6,14 @@ descent: what theories assume as far as a transformer can have it. Every other n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import nn, optim
@@ -30,7 +31,9 @@ NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "groups",
     "hidden",
     "attention",
+    "sees_itself",
     "window",
+    "project",
     "output_gate",
     "query_key_norm",
     "position",
@@ -56,10 +59,12 @@ class Bench:
 
     Args:
         data: the name of a source of sequences.
-        width, layers, heads, groups, hidden, attention, window, output_gate, query_key_norm, position, norm, norm_place, mlp,
-            activation, parallel, tied, sink_token, skip, residual, start, std, dropout, dtype: fields of nn.Transformer; ``hidden``
-            is four times the width if it is not given, and attention or activation may be a function of one's own.
+        width, layers, heads, groups, hidden, attention, sees_itself, window, project, output_gate, query_key_norm, position, norm,
+            norm_place, mlp, activation, parallel, tied, sink_token, skip, residual, start, std, dropout, dtype: fields of
+            nn.Transformer; ``hidden`` is four times the width if it is not given, and attention or activation may be a function of
+            one's own.
         optimizer, lr, momentum, weight_decay, clip: a method of optim, its rate and its options.
+        frozen: names of weights that stay as they are drawn, joined by "+", such as "embed+v+o".
         batch: sequences of a step.
         same: whether all steps see the same batch, that which is read.
         steps: of training.
@@ -74,7 +79,9 @@ class Bench:
     groups: int | None = None
     hidden: int | None = None
     attention: str = "softmax"
+    sees_itself: bool = True
     window: int | None = None
+    project: bool = True
     output_gate: bool = False
     query_key_norm: bool = False
     position: str = "none"
@@ -96,6 +103,7 @@ class Bench:
     momentum: float | None = None
     weight_decay: jd.Swept = jd.field(0.0, at_least=0)
     clip: float | None = None
+    frozen: str = ""
     batch: int = jd.field(64, at_least=1)
     same: bool = False
     steps: int = jd.field(400, at_least=1)
@@ -129,7 +137,28 @@ def shape_of(s: Any) -> nn.Transformer:
 def method_of(s: Any, key: PRNGKeyArray | None = None) -> optax.GradientTransformation:
     """The optimizer."""
     options = optim.Options(momentum=s.momentum, weight_decay=s.weight_decay, clip=s.clip)
-    return optim.method(s.optimizer, s.lr, options, key=key).tx
+    tx = optim.method(s.optimizer, s.lr, options, key=key).tx
+    return optax.chain(tx, optax.stateless(functools.partial(_hold, _frozen(s)))) if s.frozen else tx
+
+
+def _frozen(s: Any) -> frozenset[str]:
+    """Names of weights that stay as they are; others than the network's are refused."""
+    shape = shape_of(s).known
+    params = jax.eval_shape(lambda: nn.network(shape).init(jax.random.key(0, impl="threefry2x32")))
+    names = {*params, *params["blocks"]} - {"blocks"}
+    frozen = frozenset(s.frozen.split("+"))
+    jd.require(s, frozen <= names, f"frozen are some of {', '.join(sorted(names))}", "frozen")
+    return frozen
+
+
+def _hold(frozen: frozenset[str], updates: PyTree, params: PyTree) -> PyTree:
+    """Updates without those of the weights of these names."""
+    del params
+
+    def update(path: Any, given: Array) -> Array:
+        return jnp.zeros_like(given) if path[-1].key in frozen else given
+
+    return jax.tree.map_with_path(update, updates)
 
 
 def plan_of(s: Any) -> course.Plan:

@@ -52,7 +52,7 @@ CHOICES = {
     "norm_place": ("pre", "post"),
     "mlp": ("none", "plain", "gated"),
     "order": ("immediate", "all"),
-    "start": ("normal", "gpt2", "encoder", "fan_in"),
+    "start": ("normal", "gpt2", "encoder", "fan_in", "orthogonal"),
 }
 Scalar = float | Float[Array, ""]
 

@@ -5,7 +5,8 @@ r"""How weights are drawn at the start.
 ``encoder``: the published word-level language model: embedding and read-out uniform in :math:`\pm 0.1`, queries, keys and values
 Xavier-uniform as one matrix (bound :math:`\sqrt{6/(3d + d)}`), other matrices uniform in :math:`\pm 1/\sqrt{\text{fan in}}`, and so
 the MLP's biases. ``fan_in``: embedding :math:`N(0, 1)`, everything else uniform in :math:`\pm 1/\sqrt{\text{fan in}}`, with the
-biases. Where nothing else is said, biases and the sinks' logits are zero, and gains one.
+biases. ``orthogonal``: every matrix has orthonormal rows or columns, whichever are fewer, the embedding and positions
+:math:`\sqrt d` times such (arXiv:1312.6120). Where nothing else is said, biases and the sinks' logits are zero, and gains one.
 Letters: L layers, d width.
 """
 
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from jaxdyn import linalg
 from jaxdyn.nn.config import Transformer
 from jaxdyn.sampling import wide
 
@@ -39,7 +42,7 @@ def init(shape: Transformer, key: PRNGKeyArray) -> PyTree:
         return _rule(s, name, size[-2] if len(size) > 1 else s.width)(jax.random.fold_in(key, number), size).astype(s.dtype)
 
     def bias(name: str, place: int, *size: int) -> Array:
-        if s.start in ("normal", "gpt2") or (s.start == "encoder" and name not in ("gate", "up", "down")):
+        if s.start in ("normal", "gpt2", "orthogonal") or (s.start == "encoder" and name not in ("gate", "up", "down")):
             return jnp.zeros(size, s.dtype)
         bound = (s.weights[name][0] if name in s.weights else s.width) ** -0.5
         return jax.random.uniform(jax.random.fold_in(key, BIAS + place), size, exact, -bound, bound).astype(s.dtype)
@@ -76,9 +79,21 @@ def _rule(s: Transformer, name: str, fan_in: int) -> Draw:
         std = s.std / math.sqrt(2 * s.layers) if s.start == "gpt2" and name in ("o", "down") else s.std
         return lambda key, size: jnp.asarray(std, exact) * jax.random.normal(key, size, exact)
     tables = name in ("embed", "position", "sink_token")
+    if s.start == "orthogonal":
+        return lambda key, size: jnp.asarray(math.sqrt(s.width) if tables else 1.0, exact) * _orthonormal(key, size, exact)
     if s.start == "fan_in" and tables:
         return lambda key, size: jax.random.normal(key, size, exact)
     bound = fan_in**-0.5 if name != "head" else s.width**-0.5
     if s.start == "encoder":
         bound = 0.1 if tables or name == "head" else math.sqrt(6 / (4 * s.width)) if name in ("q", "k", "v") else bound
     return lambda key, size: jax.random.uniform(key, size, exact, -bound, bound)
+
+
+def _orthonormal(key: PRNGKeyArray, size: tuple[int, ...], dtype: Any) -> Array:
+    """Matrices with orthonormal rows or columns, whichever are fewer; a vector is a matrix of one row."""
+    matrix = size if len(size) > 1 else (1, *size)
+    flat = matrix[-2] < matrix[-1]
+    tall = (*matrix[:-2], max(matrix[-2:]), min(matrix[-2:]))
+    q, r = linalg.qr(jax.random.normal(key, tall, dtype))
+    frame = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]  # uniformly distributed
+    return jnp.reshape(jnp.swapaxes(frame, -1, -2) if flat else frame, size)

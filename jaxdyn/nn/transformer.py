@@ -45,6 +45,7 @@ __all__ = [
     "embedded",
     "ending",
     "entering",
+    "entropy_of",
     "expanded",
     "heads",
     "init",
@@ -355,10 +356,10 @@ def _block(
     end = ending(shape, x, out, w, drop)
     seen = {"attention": b, "inputs": x, "hidden": end.units}
     found = {name: seen[name] for name in observe if name in seen}
-    return end.after, found | ({"entropy": _entropy(shape, b)} if "entropy" in observe else {})
+    return end.after, found | ({"entropy": entropy_of(shape, b)} if "entropy" in observe else {})
 
 
-def _entropy(s: Transformer, b: Float[Array, "b h n m"]) -> Float[Array, "b h n"]:
+def entropy_of(s: Transformer, b: Float[Array, "b h n m"]) -> Float[Array, "b h n"]:
     """The entropy of weights, or of their shares where they do not sum to 1; NaN where they may be negative, and have none."""
     kinds = set(choices.names(s.attention))
     if kinds <= {"softmax", "zero_sink", "sink_bias"}:

@@ -36,7 +36,7 @@ GOOD = {"vocabulary": 10, "width": 8, "hidden": 12, "heads": 2}
         ({"attention": "cosine"}, "attention='cosine' is not allowed: it is one of softmax, exp, linear"),
         ({"attention": 3}, "attention=3 is not allowed: it is one of softmax"),
         ({"order": "random"}, "order is one of immediate, all"),
-        ({"start": "zero"}, "start is one of normal, gpt2, encoder, fan_in"),
+        ({"start": "zero"}, "start is one of normal, gpt2, encoder, fan_in, orthogonal"),
         ({"dropout": 1.0}, "dropout=1.0 is not allowed: dropout is at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout is at least 0 and below 1"),
         ({"dropout": True}, "dropout=True is not allowed: dropout is a finite number, at least 0 and below 1"),

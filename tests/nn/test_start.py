@@ -97,3 +97,18 @@ def test_a_published_start_may_have_another_spread():
     params = jax.jit(network(gpt2(300, width=64, heads=2, layers=2, length=50, std=0.05)).init)(jax.random.key(0))
     check_normal(np.asarray(params["blocks"]["up"]), 0.05)
     check_normal(np.asarray(params["blocks"]["down"]), 0.025)
+
+
+@pytest.mark.parametrize("width", [8, 24])
+def test_an_orthogonal_start_has_orthonormal_rows_or_columns(width):
+    shape = Transformer(vocabulary=12, width=width, hidden=16, layers=2, heads=2, sink_token=True, start="orthogonal")
+    params = jax.tree.map(np.asarray, jax.jit(network(shape).init)(jax.random.key(3)))
+    matrices = [w for name, w in params["blocks"].items() if "norm" not in name]
+    matrices += [params["embed"][None] / np.sqrt(width), params["head"][None]]
+    for w in matrices:
+        few = w if w.shape[1] <= w.shape[2] else w.swapaxes(1, 2)
+        np.testing.assert_allclose(
+            few @ few.swapaxes(1, 2), np.broadcast_to(np.eye(few.shape[1]), (len(w), few.shape[1], few.shape[1])), atol=1e-5
+        )
+    assert np.linalg.norm(params["sink_token"]) == pytest.approx(np.sqrt(width), rel=1e-5)
+    assert not np.array_equal(*params["blocks"]["q"])

@@ -18,7 +18,7 @@ rate of w is 1 wherever an integral over training appears, unless ``lr`` is give
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -29,18 +29,39 @@ from jaxdyn import linalg
 from jaxdyn.nn.choices import is_kind
 
 Scalar = float | Float[Array, ""]
+Kind: TypeAlias = jd.Code | str
 
 
 def square_sum(v: Float[Array, "*t m k"], ratio: Scalar, tau: Scalar, kind: jd.Code) -> Float[Array, "*t m"]:
     r"""The weights' side of the law: :math:`\tfrac{r}{2\tau}\sum_k v_k^2`; for linear attention and ReLU :math:`r\sum_k v_k^2`."""
-    return jnp.where((kind == "linear") | is_kind(kind, "relu"), ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
+    return side_rate(ratio, tau, kind) * jnp.sum(v**2, -1)
 
 
-def conserved_side(z: Float[Array, "q m"], kind: jd.Code, tau: Scalar = 1.0) -> Float[Array, "q m"]:
+def side_rate(ratio: Float[Array, "*m"] | Scalar, tau: Scalar, kind: Kind) -> Float[Array, "*m"]:
+    r"""What multiplies the growth of :math:`\sum_k v_k^2` in the law: :math:`\tfrac{r}{2\tau}`; linear attention and ReLU: r."""
+    return jnp.where((kind == "linear") | is_kind(kind, "relu"), ratio, 0.5 * ratio / tau)
+
+
+def conserved_side(z: Float[Array, "*q m"], kind: Kind, tau: Scalar = 1.0) -> Float[Array, "*q m"]:
     r"""The logits' side of the law: z (exp), its square (linear; ReLU, of positive ones), :math:`z + \tau e^{z/\tau}` (sigmoid)."""
     side = jnp.where(kind == "linear", z**2, z)
     side = jnp.where(is_kind(kind, "relu"), jax.nn.relu(z) ** 2, side)
     return jnp.where(is_kind(kind, "sigmoid"), z + tau * jnp.exp(z / tau), side)
+
+
+def logits_of(side: Float[Array, "*m"], start: Float[Array, "*m"], kind: str) -> Float[Array, "*m"]:
+    """The logits from their side of the law at temperature 1; linear attention's and ReLU's have the signs of the start."""
+    if kind == "linear":
+        return jnp.sign(start) * jnp.sqrt(jnp.maximum(side, 0))
+    if kind == "relu":
+        return jnp.where(start > 0, jnp.sqrt(jnp.maximum(side, 0)), start)
+    if kind != "sigmoid":
+        return side
+
+    def step(_: int | Int[Array, ""], z: Float[Array, "*m"]) -> Float[Array, "*m"]:
+        return z - (z + jnp.exp(z) - side) / (1 + jnp.exp(z))  # from the right of the root, of a convex function
+
+    return jax.lax.fori_loop(0, 8, step, jnp.where(side > 1, jnp.log(jnp.maximum(side, 1)), side))
 
 
 def invariant(
