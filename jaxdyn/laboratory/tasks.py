@@ -4,6 +4,9 @@ A source says how many tokens there are and how long a sequence is. ``world(key)
 a chain's law or which facts there are; ``batch(world, key, count)`` draws sequences with what comes next, how much it counts, and
 what is known of them. Where only one token of a sequence is to be said, it comes after the last place.
 
+Also known are the law of a class's tokens, those that are common and those of each class; which answers there are to classes,
+trees and groups; and all questions of facts with their answers and whether they are held out, by direction and pair.
+
 ========  ==============================================================================  ======================================
 name      sequences                                                                       known
 ========  ==============================================================================  ======================================
@@ -28,6 +31,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.data import backcopy, classes, recall, traces, trees
@@ -72,9 +76,12 @@ def _classes(world: Float[Array, " S"], key: PRNGKeyArray, count: int) -> Batch:
     chosen = jax.random.randint(k_class, (count,), 0, CLASSES.classes, jnp.int32)
     u = jax.random.uniform(k_token, (count, CONTEXT), jnp.float32)
     place = jnp.sum(u[..., None] >= jnp.cumsum(world)[:-1].astype(jnp.float32), -1)
-    tokens = jnp.asarray(CLASSES.support, jnp.int32)[chosen[:, None], place]
     query = CLASSES.contextual + jnp.asarray(CLASSES.query, jnp.int32)[chosen]
-    return last_only(jnp.concatenate([tokens, query[:, None]], 1), jnp.asarray(CLASSES.label, jnp.int32)[chosen], {"class": chosen})
+    label, support = jnp.asarray(CLASSES.label, jnp.int32), jnp.asarray(CLASSES.support, jnp.int32)
+    known = {"class": chosen, "law": world, "answers": label}
+    tokens = support[chosen[:, None], place]
+    known |= {"common": support[0, : CLASSES.common], "own": support[:, CLASSES.common :]}
+    return last_only(jnp.concatenate([tokens, query[:, None]], 1), label[chosen], known)
 
 
 ROOTS, EDGES, TOPS, POLARITY = 4, 2, 2, 0.9
@@ -93,7 +100,8 @@ def _trees(world: trees.Tree, key: PRNGKeyArray, count: int) -> Batch:
     places = TOPS * 2**EDGES
     tokens = 2 * jnp.arange(places, dtype=jnp.int32) + ~present
     query = jnp.full((count, 1), 2 * places, jnp.int32)
-    return last_only(jnp.concatenate([tokens, query], 1), 2 * places + 1 + label, {"class": label, "leaves": present})
+    answers = 2 * places + 1 + jnp.arange(ROOTS, dtype=jnp.int32)
+    return last_only(jnp.concatenate([tokens, query], 1), answers[label], {"class": label, "leaves": present, "answers": answers})
 
 
 ORDER, HELD = 23, 0.2
@@ -111,7 +119,8 @@ def _groups(world: Array, key: PRNGKeyArray, count: int) -> Batch:
     left, right = number // ORDER, number % ORDER
     held = world[left, right]
     tokens = jnp.stack([left, right, jnp.full_like(left, ORDER)], 1)
-    return last_only(tokens, (left + right) % ORDER, {"left": left, "right": right, "held": held}, ~held)
+    known = {"left": left, "right": right, "held": held, "answers": jnp.arange(ORDER, dtype=jnp.int32)}
+    return last_only(tokens, (left + right) % ORDER, known, ~held)
 
 
 NAMES = 24  # pairs; of the last third one direction is held out
@@ -127,12 +136,13 @@ def _partners(key: PRNGKeyArray) -> dict[str, Array]:
 def _facts(world: dict[str, Array], key: PRNGKeyArray, count: int) -> Batch:
     """All facts in both directions, again and again; a direction that is held out is among them and does not count."""
     del key
-    number = jnp.arange(count, dtype=jnp.int32) % (2 * NAMES)
-    pair, direction = number % NAMES, number // NAMES
-    held = (pair >= NAMES * 2 // 3) & (world["trained"][pair] != direction)
-    asked, answer = world["names"][direction, pair], world["names"][1 - direction, pair]
-    tokens = jnp.stack([asked, 2 * NAMES + direction], 1)
-    return last_only(tokens, answer, {"pair": pair, "direction": direction, "held": held}, ~held)
+    direction, pair = jnp.indices((2, NAMES), jnp.int32)
+    questions = jnp.stack([world["names"], 2 * NAMES + direction], -1)
+    answers, unseen = world["names"][::-1], (pair >= NAMES * 2 // 3) & (world["trained"] != direction)
+    number = np.arange(count) % (2 * NAMES)
+    tokens, target, held = questions.reshape(-1, 2)[number], answers.ravel()[number], unseen.ravel()[number]
+    known = {"pair": pair.ravel()[number], "direction": direction.ravel()[number], "held": held}
+    return last_only(tokens, target, known | {"questions": questions, "answers": answers, "unseen": unseen}, ~held)
 
 
 # sequences of which every next token is to be said

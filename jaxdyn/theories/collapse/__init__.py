@@ -26,4 +26,5 @@ THEORY = jd.Theory(
         "network",
     ),
     shown=("collapse.descent",),
+    instruments=("instrument",),
 )

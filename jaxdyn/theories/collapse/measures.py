@@ -31,6 +31,17 @@ def means(h: Float[Array, "n d"], y: Int[Array, " n"], classes: int) -> Float[Ar
     return member.T @ h / jnp.maximum(jnp.sum(member, 0), 1)[:, None]
 
 
+def centred(rows: Float[Array, "K d"], used: Bool[Array, " K"]) -> Float[Array, "K d"]:
+    """Rows minus their mean, over classes in use; zero for the others."""
+    count = jnp.sum(used).astype(rows.dtype)
+    return jnp.where(used[:, None], rows - jnp.sum(jnp.where(used[:, None], rows, 0), 0) / count, 0)
+
+
+def normalized(x: Float[Array, "K d"]) -> Float[Array, "K d"]:
+    """A matrix over its Frobenius norm."""
+    return x / jnp.maximum(jnp.sqrt(jnp.sum(x * x)), 1e-30)
+
+
 def measure(
     h: Float[Array, "n d"], y: Int[Array, " n"], w: Float[Array, "K d"], logits: Float[Array, "n K"], used: Bool[Array, " K"]
 ) -> Collapse:
@@ -41,11 +52,8 @@ def measure(
     live = used[y].astype(h.dtype)
     count = jnp.sum(used).astype(h.dtype)
 
-    def centred(rows: Float[Array, "K d"]) -> Float[Array, "K d"]:
-        return jnp.where(used[:, None], rows - jnp.sum(jnp.where(used[:, None], rows, 0), 0) / count, 0)
-
     # the simplex, and features within classes
-    m, v = centred(mu), centred(w)
+    m, v = centred(mu, used), centred(w, used)
     length = jnp.sqrt(jnp.sum(m * m, -1))
     pairs = used[:, None] & used & ~jnp.eye(k, dtype=bool)
     cosines = m @ m.T / jnp.maximum(length[:, None] * length, 1e-30)
@@ -53,7 +61,7 @@ def measure(
     average = jnp.sum(length) / count
     deviation = jnp.sqrt(jnp.sum(jnp.where(used, (length - average) ** 2, 0)) / count)
     # classifier and nearest class mean
-    unit_m, unit_v = (x / jnp.maximum(jnp.sqrt(jnp.sum(x * x)), 1e-30) for x in (m, v))
+    unit_m, unit_v = normalized(m), normalized(v)
     away = jnp.where(used, jnp.sum((h[:, None] - mu) ** 2, -1), jnp.inf)
     same = jnp.argmin(away, -1) == jnp.argmax(jnp.where(used, logits, -jnp.inf), -1)
     return Collapse(

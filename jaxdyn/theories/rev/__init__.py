@@ -33,4 +33,5 @@ THEORY = jd.Theory(
         "mlt",
     ),
     shown=("rev.cot",),
+    instruments=("instrument",),
 )

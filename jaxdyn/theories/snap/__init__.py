@@ -51,4 +51,5 @@ THEORY = jd.Theory(
         ),
     },
     shown=("snap.B_law",),
+    instruments=("instrument",),
 )
