@@ -272,7 +272,7 @@ JOMA = Law(
     bound=CHANGE,
     refuses=refuses,
     memory=no_past,
-    cost=0.5,
+    cost=0.3,
 )
 
 # entropy
@@ -327,7 +327,7 @@ ENTROPY_LAW = Law(
         else refuses(asked)
     ),
     memory=lambda moment: Spread(no_past(moment), last_scores(moment)),
-    cost=0.8,
+    cost=0.4,
 )
 
 # the reduced dynamics
@@ -434,7 +434,7 @@ JOMA_ODE = Law(
     optimizers=("sgd",),
     refuses=refuses,
     memory=begun,
-    cost=1.0,
+    cost=0.3,
 )
 
 INSTRUMENTS = (ENTROPY, JOMA, ENTROPY_LAW, JOMA_ODE)

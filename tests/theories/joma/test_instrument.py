@@ -82,7 +82,9 @@ def exp_block():
     breaches = {
         "JoMA's block": {},
         "embeddings not orthonormal": {"start": "fan_in"},
+        "a path past the MLP": {"skip": 1.0},
         "Adam": {"optimizer": "adam", "lr": 0.003},
+        "all weights learn": {"frozen": ""},
     }
     return cells("joma,entropy,joma_ode", breaches, attention="exp", lr=0.006)
 
@@ -96,8 +98,9 @@ def test_all_laws_hold_in_jomas_block(exp_block, law):
 
 
 def test_the_theorem_fails_where_its_assumptions_do(exp_block):
-    for breach in ("embeddings not orthonormal", "Adam"):
+    for breach in ("embeddings not orthonormal", "a path past the MLP", "Adam"):
         assert exp_block["joma", breach].error > 1.5 * JOMA.bound, breach
+    assert exp_block["joma", "all weights learn"].error < JOMA.bound  # what embeddings do is small there
     assert exp_block["joma_ode", "Adam"].reason == "It is about the optimizer sgd, not adam."
 
 
