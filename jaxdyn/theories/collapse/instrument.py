@@ -41,7 +41,8 @@ def read_collapse(moment: Moment) -> dict[str, Array]:
     wrong = counted & (jnp.argmax(read(shape, moment.params, stream), -1) != target)
     means = measures.means(stream.astype(jnp.float32), label, answers.size)
     rows = read_out(moment.params)[0][answers].astype(jnp.float32)
-    m, w = (measures.normalized(measures.centred(x, used)) for x in (means, rows))
+    count = jnp.sum(used).astype(means.dtype)
+    m, w = (measures.normalized(measures.centred(x, used, count)) for x in (means, rows))
     return {"cosine": jnp.sum(m * w), "wrong": jnp.sum(wrong) / jnp.sum(counted)}
 
 

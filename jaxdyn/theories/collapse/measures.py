@@ -31,9 +31,8 @@ def means(h: Float[Array, "n d"], y: Int[Array, " n"], classes: int) -> Float[Ar
     return member.T @ h / jnp.maximum(jnp.sum(member, 0), 1)[:, None]
 
 
-def centred(rows: Float[Array, "K d"], used: Bool[Array, " K"]) -> Float[Array, "K d"]:
-    """Rows minus their mean, over classes in use; zero for the others."""
-    count = jnp.sum(used).astype(rows.dtype)
+def centred(rows: Float[Array, "K d"], used: Bool[Array, " K"], count: Float[Array, ""]) -> Float[Array, "K d"]:
+    """Rows minus their mean over the classes in use, of which there are ``count``; zero for the others."""
     return jnp.where(used[:, None], rows - jnp.sum(jnp.where(used[:, None], rows, 0), 0) / count, 0)
 
 
@@ -53,7 +52,7 @@ def measure(
     count = jnp.sum(used).astype(h.dtype)
 
     # the simplex, and features within classes
-    m, v = centred(mu, used), centred(w, used)
+    m, v = centred(mu, used, count), centred(w, used, count)
     length = jnp.sqrt(jnp.sum(m * m, -1))
     pairs = used[:, None] & used & ~jnp.eye(k, dtype=bool)
     cosines = m @ m.T / jnp.maximum(length[:, None] * length, 1e-30)

@@ -105,7 +105,7 @@ SNAP = Law(
     bound=0.3,  # of 21 keys, products of embeddings mix the square root of 21 / width: .29 at the width 256
     data=("classes",),
     refuses=refuses,
-    cost=0.5,
+    cost=0.35,
 )
 
 INSTRUMENTS = (SNAP,)
