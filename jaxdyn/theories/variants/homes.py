@@ -19,7 +19,9 @@ class Home(NamedTuple):
 
 ONE_BATCH = {"same": True, "every": 20}
 HOMES: dict[str, Home] = {
-    "facts": Home(("balance",), ONE_BATCH | {"data": "facts", "steps": 200, "lr": 0.03, "reading": 48}),
-    "flow": Home(("deviation",), ONE_BATCH | {"data": "facts", "steps": 60, "lr": 0.01, "reading": 48}),
+    "facts": Home(("balance", "reversal"), ONE_BATCH | {"data": "facts", "steps": 400, "lr": 0.1, "reading": 48}),
     "edge": Home(("edge",), ONE_BATCH | {"data": "markov", "steps": 600, "lr": 0.2, "reading": 16}),
+    "classes": Home(("joma", "entropy", "snap", "collapse"), {"data": "classes", "steps": 400, "every": 20, "lr": 0.03}),
+    "early": Home(("joma_ode",), {"data": "classes", "steps": 20, "every": 1, "lr": 0.01}),
+    "flow": Home(("deviation",), ONE_BATCH | {"data": "facts", "steps": 60, "lr": 0.01, "reading": 48}),
 }
