@@ -55,14 +55,29 @@ def run(scale: str, out: Path, width: int | None, layers: int | None, homes: str
     )
     rows = [{key: value for key, value in vars(cell).items() if key != "numbers"} for cell in whole.cells]
     experiment.table(out, "map", rows, "Laws by variants")
-    experiment.figure(out, "map", lambda fig: draw_map(whole, fig), (9, 4))
+    experiment.figure(out, "map", lambda fig: draw_map(to_json(whole), fig), (9, 4))
     if record:
-        RECORD.parent.mkdir(exist_ok=True)
-        RECORD.write_text(json.dumps(to_json(whole), indent=1) + "\n", encoding="utf-8")
-        svg = plotting.render(lambda _, fig: draw_map(whole, fig), xr.Dataset(), "Laws by variants of one transformer")
-        (DOCS / "figures" / "variants.svg").write_text(standalone(svg), encoding="utf-8")
-        page = DOCS / "variants.md"
-        page.write_text(with_map(page.read_text(encoding="utf-8"), to_json(whole)), encoding="utf-8")
+        write(joined(to_json(whole)))
+
+
+def joined(found: dict[str, Any]) -> dict[str, Any]:
+    """The recorded map with these laws in place of what it has of them."""
+    old = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {"laws": [], "cells": []}
+    new = {law["name"] for law in found["laws"]}
+    order = [law for home in HOMES.values() for law in home.laws]
+    laws = [law for law in old["laws"] if law["name"] not in new] + found["laws"]
+    cells = [cell for cell in old["cells"] if cell["law"] not in new] + found["cells"]
+    return found | {"laws": sorted(laws, key=lambda law: order.index(law["name"])), "cells": cells}
+
+
+def write(found: dict[str, Any]) -> None:
+    """The record, its figure and its table."""
+    RECORD.parent.mkdir(exist_ok=True)
+    RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    svg = plotting.render(lambda _, fig: draw_map(found, fig), xr.Dataset(), "Laws by variants of one transformer")
+    (DOCS / "figures" / "variants.svg").write_text(standalone(svg), encoding="utf-8")
+    page = DOCS / "variants.md"
+    page.write_text(with_map(page.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def page(found: Laboratory) -> str:
         style=Markup(asset("report.css")),
         title=f"{names}: {len(found.variants)} variants" if len(found.variants) > 1 else names,
         facts=facts,
-        map=Markup(plotting.render(lambda _, fig: draw_map(found, fig), xr.Dataset(), "Laws by variants")),
+        map=Markup(plotting.render(lambda _, fig: draw_map(to_json(found), fig), xr.Dataset(), "Laws by variants")),
         sections=[_section(found, law) for law in found.laws],
     )
 
@@ -203,17 +203,17 @@ def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) 
     ax.set(xlabel="step", ylabel="error", ylim=(0, None))
 
 
-def draw_map(found: Laboratory, fig: Figure) -> None:
-    """Laws by variants: colour by error over the bound, with a mark where the law does not hold or was not asked."""
-    laws, names = [law.name for law in found.laws], list(found.variants)
-    bounds = {law.name: law.bound for law in found.laws}
+def draw_map(found: Mapping[str, Any], fig: Figure) -> None:
+    """Laws by variants, as :func:`to_json` gives them: colour by error over the bound, marks where a law does not hold."""
+    laws, names = [law["name"] for law in found["laws"]], list(found["variants"])
+    bounds = {law["name"]: law["bound"] for law in found["laws"]}
     over, marks = np.full((len(laws), len(names)), np.nan), [["" for _ in names] for _ in laws]
     for i, law in enumerate(laws):
         for j, name in enumerate(names):
-            cells = found.cell(law, name)
-            worst = max(cells, key=lambda cell: -1.0 if math.isnan(cell.error) else cell.error)
-            over[i, j] = worst.error / bounds[law]
-            marks[i][j] = MARKS[worst.verdict]
+            cells = [cell for cell in found["cells"] if cell["law"] == law and cell["variant"] == name]
+            worst = max(cells, key=lambda cell: -1.0 if cell["error"] is None else cell["error"])
+            over[i, j] = np.nan if worst["error"] is None else worst["error"] / bounds[law]
+            marks[i][j] = MARKS[worst["verdict"]]
     labels = [name.replace(", ", "\n") for name in names]
     longest = max(len(line) for label in labels for line in label.splitlines())
     fig.set_size_inches(9, 0.6 + 0.06 * longest + 0.4 * len(laws))

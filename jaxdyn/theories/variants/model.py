@@ -19,8 +19,14 @@ from jaxdyn.laboratory.setting import Bench, observed
 from jaxdyn.laboratory.variants import PLAIN, VARIANTS
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.theories.cal import instrument as cal
+from jaxdyn.theories.collapse.instrument import COLLAPSE
+from jaxdyn.theories.joma.instrument import ENTROPY_LAW, JOMA, JOMA_ODE
+from jaxdyn.theories.rev.instrument import REVERSAL
+from jaxdyn.theories.snap.instrument import SNAP
 
-LAWS: dict[str, Law] = {law.name: law for law in (*cal.INSTRUMENTS,)}
+LAWS: dict[str, Law] = {
+    law.name: law for law in (cal.BALANCE, cal.EDGE, cal.DEVIATION, JOMA, ENTROPY_LAW, JOMA_ODE, SNAP, REVERSAL, COLLAPSE)
+}
 
 
 @jd.setting
