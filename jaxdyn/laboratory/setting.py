@@ -6,7 +6,7 @@ descent: what theories assume as far as a transformer can have it. Every other n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,10 +17,10 @@ import jaxdyn as jd
 from jaxdyn import nn, optim
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.laboratory import course
-from jaxdyn.laboratory.tasks import TASKS, Task
+from jaxdyn.laboratory.tasks import NAMES, TASKS, Task
 from jaxdyn.optim.methods import FACTORED
 
-__all__ = ["Bench", "NETWORK", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
+__all__ = ["Bench", "NETWORK", "UNREAD", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
 
 NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "width",
@@ -47,6 +47,12 @@ NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "dropout",
     "dtype",
 )
+
+UNREAD: dict[str, tuple[str, Callable[[Any], bool]]] = {  # fields that do nothing in some settings: what does so, and where
+    "std": ("a start that is normal or gpt2 draws from it", lambda s: s.start not in ("normal", "gpt2")),
+    "momentum": ("momentum, nesterov and muon have it", lambda s: s.optimizer not in ("momentum", "nesterov", "muon")),
+    "batch": ("with same=True all steps see the batch of the size reading", lambda s: s.same),
+}
 
 
 @jd.setting
@@ -106,6 +112,9 @@ class Bench:
         jd.require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
         factored = self.optimizer not in FACTORED
         jd.require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
+        if self.data == "facts":  # others would never be trained
+            size = "reading" if self.same else "batch"
+            jd.require(self, getattr(self, size) >= 2 * NAMES, f"a batch has all {2 * NAMES} facts, or more", size)
         shape_of(self), method_of(self)  # what they refuse is refused here
 
 

@@ -25,7 +25,7 @@ from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory import lab as studies
-from jaxdyn.laboratory.results import Cell, Laboratory, error_along, own_dims, sides_of
+from jaxdyn.laboratory.results import Cell, Laboratory, error_along, own_dims, sides_of, until
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json"]
 
 FILES = ("index.html", "lab.json")
-MARKS = {"upheld": "", "refuted": "×", "inconclusive": "?", "toothless": "△", "not asked": "–"}
+MARKS = {"not asked": "–", "upheld": "", "inconclusive": "?", "toothless": "△", "refuted": "×"}  # the worst last
 DRAWN = 6  # variants whose curves one panel shows
 
 
@@ -58,6 +58,7 @@ def lab(
     store = None if out is None else from_home(out)
     found = studies.study(watch, variants, seeds=seeds, out=store, cluster=cluster, progress=progress, **fields)
     if store is not None:
+        (store / FILES[0]).unlink(missing_ok=True)  # an interruption leaves no page of another study next to new numbers
         atomic_write(store / FILES[1], json.dumps(to_json(found), indent=1))
         atomic_write(store / FILES[0], page(found))
     return found
@@ -68,14 +69,17 @@ def to_json(found: Laboratory) -> dict[str, Any]:
     cells = [vars(cell) | {"numbers": dict(cell.numbers)} for cell in found.cells]
     laws = [{"name": law.name, "title": law.title, "bound": law.bound, "source": law.source} for law in found.laws]
     result: dict[str, Any] = finite(
-        json.loads(json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "cells": cells}))
+        json.loads(
+            json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "seeds": _seeds(found), "cells": cells})
+        )
     )
     return result
 
 
 def page(found: Laboratory) -> str:
     """The page as HTML."""
-    facts = [*((name, _text(value)) for name, value in found.fields.items()), ("Runs", f"{_runs(found):,}")]
+    facts = [(name, _shared(found, name, value)) for name, value in found.fields.items()]
+    facts += [("Runs", f"{_runs(found):,}"), ("Seeds", _seeds(found))]
     facts.append(("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"))
     names = ", ".join(law.name for law in found.laws)
     template = environment().get_template("laboratory.html")
@@ -93,6 +97,17 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def _shared(found: Laboratory, name: str, value: Any) -> str:
+    """A field that the variants share, with the values of those that have their own."""
+    own = [f"{variant}: {_text(fields[name])}" for variant, fields in found.variants.items() if name in fields]
+    return "; ".join([*([_text(value)] if len(own) < len(found.variants) else []), *own])
+
+
+def _seeds(found: Laboratory) -> str:
+    """The seeds of all runs, as their Datasets name them; empty where there are none."""
+    return next((str(ds.attrs.get("seeds", "")) for ds in found.data.values()), "")
+
+
 def _runs(found: Laboratory) -> int:
     return sum(ds.status.size for ds in found.data.values())
 
@@ -108,7 +123,7 @@ def _section(found: Laboratory, law: Law) -> dict[str, Any]:
         figures.append((_render(lambda fig: course(found, law, drawn, fig), law.title), COURSE + more))
         figures.append((_render(lambda fig: draw_errors(found, law, drawn, fig), f"{law.title}: error"), ERRORS + more))
     rows = [
-        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": _until(cell)}
+        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": until(cell)}
         for cell in cells
     ]
     return {"law": law, "figures": figures, "rows": rows}
@@ -123,13 +138,6 @@ ERRORS = "The error until each step, mean over seeds with its 95% interval; dott
 
 def _render(draw: Callable[[Figure], None], label: str) -> Markup:
     return Markup(plotting.render(lambda _, fig: draw(fig), xr.Dataset(), label))
-
-
-def _until(cell: Cell) -> str:
-    """Until when a law holds, in words."""
-    if cell.verdict == "not asked" or not math.isfinite(cell.error):
-        return ""
-    return "at no time" if cell.until is None else f"step {cell.until}"
 
 
 def _first(ds: xr.Dataset) -> xr.Dataset:
@@ -159,7 +167,7 @@ def course(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) -> No
         predicted, measured = moved(law, ds)
         plotting.band(ax, ds.time.values, measured.transpose("seed", "time").values, "measured", "measured")
         plotting.band(ax, ds.time.values, predicted.transpose("seed", "time").values, "predicted", "theory", linestyle="--")
-        ax.set(title=name, xlabel="step")
+        ax.set(title=_literal(name), xlabel="step")
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     axes[0].set_ylabel("movement")
@@ -171,10 +179,21 @@ def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) 
     for name, color in zip(names, CYCLE, strict=False):
         ds = _first(found.data[name])
         mean, low, high = error_along(law, ds)
-        ax.plot(ds.time, mean, color=color, label=name)
+        ax.plot(ds.time, mean, color=color, label=_literal(name))
         ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
     ax.axhline(law.bound, linestyle=":", color=COLORS["theory"])
     ax.set(xlabel="step", ylabel="error", ylim=(0, None))
+
+
+def _badness(cell: Cell) -> tuple[int, float]:
+    """Of two cells that with the worse verdict is worse; of equal verdicts that with the larger error."""
+    return list(MARKS).index(cell.verdict), -1.0 if math.isnan(cell.error) else cell.error
+
+
+def _literal(name: str) -> str:
+    """A variant's name as matplotlib draws it as it is: without mathematics, and not left out of legends."""
+    plain = name.replace("$", r"\$")
+    return rf"$\_${plain[1:]}" if plain.startswith("_") else plain
 
 
 def draw_map(found: Laboratory, fig: Figure) -> None:
@@ -185,7 +204,7 @@ def draw_map(found: Laboratory, fig: Figure) -> None:
     for i, law in enumerate(laws):
         for j, name in enumerate(names):
             cells = found.cell(law, name)
-            worst = max(cells, key=lambda cell: -1.0 if math.isnan(cell.error) else cell.error)
+            worst = max(cells, key=_badness)
             over[i, j] = worst.error / bounds[law]
             marks[i][j] = MARKS[worst.verdict]
     fig.set_size_inches(max(4.0, 2.2 + 0.55 * len(names)), max(2.2, 1.6 + 0.42 * len(laws)))
@@ -196,7 +215,7 @@ def draw_map(found: Laboratory, fig: Figure) -> None:
         for j, mark in enumerate(row):
             ax.text(j + 0.5, i + 0.5, mark, ha="center", va="center")
     ax.grid(False)
-    ax.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right")
+    ax.set_xticks(np.arange(len(names)) + 0.5, [_literal(name) for name in names], rotation=40, ha="right")
     ax.set_yticks(np.arange(len(laws)) + 0.5, laws)
     ax.invert_yaxis()
     fig.colorbar(mesh, ax=ax, label="error over the bound")
