@@ -20,7 +20,7 @@ from jaxdyn.instruments.moment import batch_loss
 from jaxdyn.instruments.registry import law_of, laws
 from jaxdyn.laboratory import course, results
 from jaxdyn.laboratory.lab import order, study
-from jaxdyn.laboratory.setting import Bench, asked, method_of, plan_of, shape_of, task_of
+from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, plan_of, shape_of, task_of
 from jaxdyn.laboratory.tasks import NAMES, ORDER, TASKS
 from jaxdyn.laboratory.trial import Lab, laws_of, trial
 from jaxdyn.laboratory.variants import VARIANTS
@@ -250,7 +250,9 @@ def dataset(predicted, measured, status=None):
     """Runs of the law called norm, with dimensions seed, time, entry."""
     n, time, _ = predicted.shape
     both = {f"{side}_norm": (("seed", "time", "norm_entry"), x) for side, x in (("predicted", predicted), ("measured", measured))}
-    data = both | {
+    known = {f"known_{name}": (("seed", "time"), np.isfinite(x).all(-1)) for name, (_, x) in both.items()}
+    data = {name: (dims, np.nan_to_num(x)) for name, (dims, x) in both.items()} | known
+    data |= {
         "speaks_norm": (("seed", "time"), np.ones((n, time), bool)),
         "status": (("seed",), np.zeros(n, int) if status is None else np.asarray(status)),
     }
@@ -306,6 +308,16 @@ def test_a_prediction_that_is_no_number_holds_nowhere():
     cell = one_cell(p, m)
     assert (cell.verdict, cell.runs, cell.until) == ("refuted", 4, 40) and "no finite number" in cell.reason
     assert one_cell(m, p).runs == 3  # what was not measured is not judged
+
+
+def test_a_law_that_fails_is_not_a_run_that_diverges():
+    failing = dataclasses.replace(NORM, name="failing", predict=lambda others: NORM.predict(others) / 0)
+    s = Bench(**SMALL)
+    with jax.enable_x64(True):
+        found = observed(s, [NORM, failing], jax.random.key(0))
+    assert np.isfinite(found.predicted["failing"].value).all() and int(found.status) == OK
+    assert not np.asarray(found.recorded["known_predicted_failing"].value).any()
+    assert np.asarray(found.recorded["known_predicted_norm"].value).all()
 
 
 def swept(predicted, measured, name="lr"):

@@ -98,10 +98,10 @@ def own_dims(law: Law, ds: xr.Dataset) -> list[str]:
 
 
 def sides_of(law: Law, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Predicted, measured, and where the law speaks; nothing of runs that are not ok."""
+    """Predicted, measured, and where the law speaks; nothing of runs that are not ok, and NaN where a side was not finite."""
     fine = ds.status == OK
     return (
-        *(ds[f"{side}_{law.name}"].where(fine) for side in ("predicted", "measured")),
+        *(ds[f"{side}_{law.name}"].where(fine & ds[f"known_{side}_{law.name}"].astype(bool)) for side in ("predicted", "measured")),
         ds[f"speaks_{law.name}"].astype(bool) & fine,
     )
 

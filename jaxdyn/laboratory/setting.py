@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import nn, optim
@@ -151,19 +152,36 @@ def asked(s: Any) -> Asked:
 
 
 def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
-    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss."""
+    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss.
+
+    What is no finite number is stored as 0, with the times at which it is there: it is about one law, and the run has not diverged.
+    """
     k_method, k_run = jax.random.split(key)
     plan = plan_of(s)
     found = course.run(shape_of(s), task_of(s), method_of(s, k_method), laws, plan, s.lr, k_run)
 
     def along(law: Law, value: Array) -> Any:
-        return jd.named(value, " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
+        return jd.named(_filled(value), " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
 
+    recorded = {"loss": jd.named(found.loss, "time")}
+    for law in laws:
+        each = found.laws[law.name]
+        recorded[f"speaks_{law.name}"] = jd.named(each.speaks, "time")
+        recorded[f"known_predicted_{law.name}"] = jd.named(_known(each.predicted), "time")
+        recorded[f"known_measured_{law.name}"] = jd.named(_known(each.measured), "time")
     return jd.observables(
         predicted={law.name: along(law, found.laws[law.name].predicted) for law in laws},
         measured={law.name: along(law, found.laws[law.name].measured) for law in laws},
-        recorded={"loss": jd.named(found.loss, "time")}
-        | {f"speaks_{law.name}": jd.named(found.laws[law.name].speaks, "time") for law in laws},
+        recorded=recorded,
         status=found.status,
         coords={"time": range(0, plan.steps + 1, plan.every)},
     )
+
+
+def _filled(value: Float[Array, "time ..."]) -> Float[Array, "time ..."]:
+    return jnp.where(jnp.isfinite(value), value, jnp.zeros_like(value))
+
+
+def _known(value: Float[Array, "time ..."]) -> Bool[Array, " time"]:
+    """At which times all numbers are finite."""
+    return jnp.all(jnp.isfinite(value), axis=tuple(range(1, value.ndim)))

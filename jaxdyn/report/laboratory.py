@@ -178,7 +178,7 @@ def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) 
     ax = fig.subplots()
     for name, color in zip(names, CYCLE, strict=False):
         ds = _first(found.data[name])
-        mean, low, high = error_along(law, ds)
+        mean, low, high = (x.where(np.isfinite(x)) for x in error_along(law, ds))
         ax.plot(ds.time, mean, color=color, label=_literal(name))
         ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
     ax.axhline(law.bound, linestyle=":", color=COLORS["theory"])
