@@ -1,5 +1,6 @@
 """The laboratory: its data, a run against a loop written by hand, and studies and what they say."""
 
+import dataclasses
 import json
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, optim
@@ -16,13 +18,14 @@ from jaxdyn.instruments.moment import batch_loss
 from jaxdyn.instruments.registry import law_of, laws
 from jaxdyn.laboratory import course, results
 from jaxdyn.laboratory.lab import order, study
-from jaxdyn.laboratory.setting import Bench, asked, method_of, plan_of, shape_of, task_of
+from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, plan_of, shape_of, task_of
 from jaxdyn.laboratory.tasks import NAMES, ORDER, TASKS
 from jaxdyn.laboratory.trial import Lab, laws_of, trial
 from jaxdyn.laboratory.variants import VARIANTS
+from jaxdyn.report import laboratory as pages
 from jaxdyn.status import DIVERGED, OK
 
-SMALL = {"data": "facts", "width": 8, "layers": 1, "steps": 6, "every": 3, "batch": 8, "reading": 48, "lr": 0.1}
+SMALL = {"data": "facts", "width": 8, "layers": 1, "steps": 6, "every": 3, "batch": 48, "reading": 48, "lr": 0.1}
 NORM = Law(
     name="norm",
     title="The read-out's entries move by the sum of its gradients",
@@ -154,6 +157,8 @@ def test_every_variant_is_a_network(name):
         ({"optimizer": "lion"}, "it is one of sgd"),
         ({"heads": 3, "width": 16}, "width is a multiple of heads"),
         ({"attention": "hard"}, "attention='hard' is not allowed"),
+        ({"data": "facts", "batch": 47}, "a batch has all 48 facts, or more"),
+        ({"data": "facts", "same": True, "reading": 8}, "a batch has all 48 facts, or more"),
     ],
 )
 def test_what_a_run_refuses(fields, sentence):
@@ -201,6 +206,13 @@ def test_a_variant_of_ones_own_and_its_own_rate():
     assert plan.grids["other"].axes == {"lr": (0.1, 0.2)}
 
 
+def test_what_some_variant_reads_and_numbers_of_numpy_are_allowed():
+    plan = order("balance", optimizer=["sgd", "momentum"], momentum=np.float32(0.5), lr=np.array([0.1, 0.2]))
+    assert [grid.base.momentum for grid in plan.grids.values()] == [0.5, 0.5] and plan.fields["lr"] == [0.1, 0.2]
+    assert list(order("balance", heads=np.array([1, 2])).variants) == ["heads=1", "heads=2"]
+    assert list(order("balance", '"gated, QK norm, Muon",plain').variants) == ["gated, QK norm, Muon", "plain"]
+
+
 @pytest.mark.parametrize(
     ("watch", "fields", "sentence"),
     [
@@ -210,6 +222,19 @@ def test_a_variant_of_ones_own_and_its_own_rate():
         ("balance", {"variants": "fancy"}, "variants='fancy' is not allowed: variants are plain"),
         ("balance", {"depth": 3}, "Lab has no field 'depth'"),
         (3, {}, "watch=3 is not allowed"),
+        ("balance", {"variants": "plain,plain"}, "variants='plain' is not allowed: it is named twice"),
+        ("balance", {"variants": {1: {}, "1": {"heads": 2}}}, "variants='1' is not allowed: it is named twice"),
+        ("balance", {"variants": {}}, "variants is not allowed: it names at least one"),
+        ("balance", {"variants": {"x": 3}}, "variants: x=3 is not allowed: it is a dict of fields"),
+        ("balance", {"variants": {"x": {"watch": "edge"}}}, "watch is not allowed in the variant x"),
+        ("balance", {"variants": {"x": {"norm": ["none", "rms"]}}}, "norm=.* is not allowed in the variant x"),
+        ("balance", {"variants": "RMS norm", "norm": ["none", "rms"]}, "norm is not allowed with several values: the variant RMS"),
+        ("balance", {"heads": []}, "heads=.* is not allowed: it is one value, or several that differ"),
+        ("balance", {"norm": ["none", "none"]}, "norm=.* is not allowed: it is one value, or several that differ"),
+        ("balance", {"momentum": 0.9}, "momentum is not allowed in the variant plain, where nothing reads it"),
+        ("balance", {"std": [0.1, 0.2]}, "std is not allowed in the variant plain, where nothing reads it"),
+        ("balance", {"variants": {"x": {"std": 0.1}, "y": {"start": "normal"}}}, "std is not allowed in the variant x"),
+        ("balance", {"same": True, "batch": 8}, "batch is not allowed in the variant plain, where nothing reads it"),
         ("jaxdyn.train:descend", {}, "jaxdyn.train has no law 'descend'"),
         ("nowhere.py:LAW", {}, "nowhere.py: no such file"),
     ],
@@ -223,7 +248,9 @@ def dataset(predicted, measured, status=None):
     """Runs of the law called norm, with dimensions seed, time, entry."""
     n, time, _ = predicted.shape
     both = {f"{side}_norm": (("seed", "time", "norm_entry"), x) for side, x in (("predicted", predicted), ("measured", measured))}
-    data = both | {
+    known = {f"known_{name}": (("seed", "time"), np.isfinite(x).all(-1)) for name, (_, x) in both.items()}
+    data = {name: (dims, np.nan_to_num(x)) for name, (dims, x) in both.items()} | known
+    data |= {
         "speaks_norm": (("seed", "time"), np.ones((n, time), bool)),
         "status": (("seed",), np.zeros(n, int) if status is None else np.asarray(status)),
     }
@@ -272,6 +299,68 @@ def test_diverged_runs_are_counted_and_left_out():
     assert (cell.lost, cell.runs, cell.verdict) == (3, 1, "inconclusive")
 
 
+def test_a_prediction_that_is_no_number_holds_nowhere():
+    m = course_of()
+    p = m.copy()
+    p[0, 5:] = np.nan
+    cell = one_cell(p, m)
+    assert (cell.verdict, cell.runs, cell.until) == ("refuted", 4, 40) and "no finite number" in cell.reason
+    assert one_cell(m, p).runs == 3  # what was not measured is not judged
+
+
+def test_a_law_that_fails_is_not_a_run_that_diverges():
+    failing = dataclasses.replace(NORM, name="failing", predict=lambda others: NORM.predict(others) / 0)
+    s = Bench(**SMALL)
+    with jax.enable_x64(True):
+        found = observed(s, [NORM, failing], jax.random.key(0))
+    assert np.isfinite(found.predicted["failing"].value).all() and int(found.status) == OK
+    assert not np.asarray(found.recorded["known_predicted_failing"].value).any()
+    assert np.asarray(found.recorded["known_predicted_norm"].value).all()
+
+
+def swept(predicted, measured, name="lr"):
+    """Runs at two values of a swept field, of predictions and measurements for each."""
+    both = [dataset(*each) for each in zip(predicted, measured, strict=True)]
+    return xr.concat(both, xr.Variable(name, [0.1, 0.2]))
+
+
+def test_a_cell_does_not_depend_on_those_next_to_it():
+    m = course_of()
+    late = np.repeat(m[:, -1:], 8, 1)
+    late[:, 0] = 0
+    same = np.repeat(m[:, -1:], 8, 1)  # predicted all along
+    law = dataclasses.replace(NORM, absolute=True, bound=1e9)
+    alone = results.cells_of(law, "plain", dataset(same, late))[0]
+    first, _ = results.cells_of(law, "plain", swept([same, m], [late, m]))
+    assert np.isnan(alone.shuffled) and np.isnan(first.shuffled)
+
+
+def test_a_swept_field_is_no_dimension_of_a_law_of_its_name():
+    m = course_of()
+    ds = swept([m, 1.5 * m], [m, m], "norm_decay")
+    assert [cell.verdict for cell in results.cells_of(NORM, "plain", ds)] == ["upheld", "refuted"]
+
+
+def test_the_map_shows_the_worst_of_several_swept_numbers(found):
+    cell = found.cells[0]
+    lost = dataclasses.replace(cell, error=np.nan, low=np.nan, high=np.nan, runs=0, verdict="inconclusive")
+    for cells, mark in ([cell, lost], "?"), ([cell, dataclasses.replace(cell, error=0.0, verdict="toothless")], "△"):
+        upheld = [dataclasses.replace(cells[0], error=0.01, verdict="upheld"), cells[1]]
+        fig = Figure()
+        pages.draw_map(pages.to_json(dataclasses.replace(found, variants={cell.variant: {}}, cells=tuple(upheld))), fig)
+        assert [text.get_text() for text in fig.axes[0].texts] == [mark]
+    assert "at no time" not in str(dataclasses.replace(found, cells=(dataclasses.replace(lost, until=None),)))
+
+
+def test_names_of_variants_are_drawn_as_they_are(found):
+    names = ["a$b$c", "_hidden"]
+    data = dict(zip(names, found.data.values(), strict=True))
+    fig = Figure()
+    pages.draw_errors(dataclasses.replace(found, data=data), found.laws[0], names, fig)
+    labels = fig.axes[0].get_legend_handles_labels()[1]
+    assert labels == [r"a\$b\$c", r"$\_$hidden"]
+
+
 # laws and Python
 
 
@@ -284,9 +373,14 @@ def test_every_law_says_what_it_is():
 
 
 def test_from_python(tmp_path):
-    found = jd.lab("balance", norm=["none", "rms"], seeds=2, out=tmp_path, **SMALL)
+    found = jd.lab("balance", norm=["none", "rms"], seeds=[3, 5], out=tmp_path, **SMALL)
     assert len(found.cells) == 2 and (tmp_path / "index.html").is_file()
-    assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["laws"][0]["name"] == "balance"
+    stored = json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))
+    assert stored["laws"][0]["name"] == "balance" and stored["seeds"] == "3, 5"
+    facts = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<dt>Seeds</dt><dd>3, 5</dd>" in facts and "<dt>width</dt><dd>8</dd>" in facts
+    own = {"norm=none": {}, "norm=rms": {"width": 16}}
+    assert "<dt>width</dt><dd>8; norm=rms: 16</dd>" in pages.page(dataclasses.replace(found, variants=own))
     assert callable(trial)
     assert asked(Lab(**SMALL)).data == "facts"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.words import plural
+from jaxdyn.errors import UsageError
 from jaxdyn.laboratory.lab import Order, order
 from jaxdyn.report import laboratory as pages
 
@@ -29,9 +31,13 @@ def lab_command(
 ) -> dict[str, Any]:
     """Announce a study, run it, and write its page; returns the cells as JSON."""
     check_options()
+    if own := {"watch", "variants"} & set(fields):
+        raise UsageError(f"--set {min(own)} is not allowed: it is the option --{min(own)}")
     cards = reserved(workers, cluster)
     plan = order(watch, variants, **fields)
     _say(_announcement(plan, seeds))
+    if earlier := _other_study(out, plan):
+        _say(f"{out} holds the page of {earlier}, which is replaced; --out DIR keeps it")
     count = worker_count(workers, len(plan.grids))
     with executor(count, cluster, cards) as (pool, _), Progress("lab") as progress:
         found = pages.lab(watch, variants, seeds=seeds, out=out, cluster=pool, progress=progress, **fields)
@@ -49,6 +55,18 @@ def _announcement(plan: Order, seeds: Any) -> str:
     refused = [f"{law} is not asked of {name}: {reason}" for (law, name), reason in plan.refused.items()]
     head = f"{plural(len(plan.laws), 'law')}, {plural(len(plan.variants), 'variant')}, {plural(runs, 'run')} in "
     return "\n".join([f"{head}{plural(len(plan.grids), 'program')}; Ctrl-C is safe, the same command resumes", *refused])
+
+
+def _other_study(folder: Path, plan: Order) -> str:
+    """The laws and variants whose page is in a folder, in words, if they or what they share are not those of this study."""
+    try:
+        stored = json.loads((folder / pages.FILES[1]).read_text(encoding="utf-8"))
+        laws, variants, fields = [law["name"] for law in stored["laws"]], stored["variants"], stored["fields"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+    if [laws, variants, fields] == json.loads(json.dumps([[law.name for law in plan.laws], plan.variants, plan.fields])):
+        return ""
+    return f"{', '.join(laws)}: {', '.join(variants)}"
 
 
 def _say(text: str) -> None:

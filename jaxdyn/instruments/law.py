@@ -143,6 +143,9 @@ def errors(
 ) -> xr.DataArray:
     """The error of a law until every time, for each run; NaN before theory says anything.
 
+    Where theory speaks, it is infinite from a prediction on that is not a number, and NaN from a measurement on that is none: they
+    would pass as what theory says nothing of.
+
     Args:
         predicted: what theory says, with the dimension ``time``.
         measured: the same of what was measured.
@@ -150,13 +153,15 @@ def errors(
         dims: a law's own dimensions, over which norms are taken.
         absolute: the largest mean absolute difference, instead of that over the largest movement.
     """
-    gap = abs(predicted - measured).where(speaks)
+    gap = abs(predicted - measured).fillna(np.inf).where(speaks)
+    unknown = (measured.isnull().any(dims) if dims else measured.isnull()) & speaks
+    known = unknown.cumsum("time") == 0
     if absolute:
-        return largest_so_far(gap.mean(dims) if dims else gap)
+        return largest_so_far(gap.mean(dims) if dims else gap).where(known)
     moved = (measured - measured.isel(time=0, drop=True)).where(speaks)
     far, size = ((x**2).sum(dims, min_count=1) ** 0.5 if dims else abs(x) for x in (gap, moved))
     total = largest_so_far(size)
-    return largest_so_far(far) / total.where(total > 0)
+    return (largest_so_far(far) / total.where(total > 0)).where(known)
 
 
 def largest_so_far(x: xr.DataArray) -> xr.DataArray:
@@ -166,11 +171,17 @@ def largest_so_far(x: xr.DataArray) -> xr.DataArray:
 
 
 def holds_until(error: xr.DataArray, bound: float) -> xr.DataArray:
-    """The number of the last time until which the error, which never falls, is within its bound; -1: at none."""
-    return (error <= bound).sum("time") + error.isnull().sum("time") * (error <= bound).any("time") - 1
+    """The number of the last time until which the error is within its bound; -1: at none.
+
+    The error may fall again, as the measured quantity moves farther.
+    """
+    places = xr.DataArray(np.arange(error.sizes["time"]), dims="time")
+    return places.where(error <= bound, -1).max("time").astype(int)
 
 
 def shuffled(values: xr.DataArray) -> xr.DataArray:
     """The values at other times: the control in which a prediction of a course must fail."""
     order = np.random.default_rng(0).permutation(values.sizes["time"])
+    if (order == np.arange(order.size)).all():  # of two times it is
+        order = order[::-1]
     return values.copy(data=values.isel(time=order).transpose(*values.dims).values)

@@ -9,13 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import jaxdyn as jd
+from jaxdyn.engine.base.parsing import parse_values
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.runs.sweep import sweep_all
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory.results import Cell, Laboratory, cells_of
-from jaxdyn.laboratory.setting import asked
+from jaxdyn.laboratory.setting import UNREAD, asked
 from jaxdyn.laboratory.trial import Lab, laws_of, trial
 from jaxdyn.laboratory.variants import VARIANTS
 
@@ -52,8 +55,10 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
     named = _variants(variants, several)
     grids, asks = dict[str, jd.Grid](), dict[str, tuple[str, ...]]()
     refused = dict[tuple[str, str], str]()
+    settings = {name: jd.grid(Lab, **(shared | own)).base for name, own in named.items()}
+    _refuse_unread(given, named, settings)
     for name, own in named.items():
-        setting = jd.grid(Lab, **(shared | own)).base
+        setting = settings[name]
         reasons = {law.name: law.why_not(asked(setting)) for law in laws}
         refused |= {(law, name): reason for law, reason in reasons.items() if reason}
         asks[name] = tuple(law for law, reason in reasons.items() if not reason)
@@ -103,27 +108,67 @@ def study(
 
 
 def _names(name: str, given: Any) -> list[str]:
-    """Names from a list, or from a text with commas."""
-    several = given.split(",") if isinstance(given, str) else given
+    """Names from a list, or from a text with commas; one that has a comma itself is in double quotes there."""
+    several = (parse_values(given) if given.strip() else []) if isinstance(given, str) else given
     if not isinstance(several, list | tuple) or not all(isinstance(one, str) for one in several):
         raise UsageError(f"{name}={shown(given)} is not allowed: it is a list of names, or a text with commas")
     return [one.strip() for one in several if one.strip()]
 
 
 def _values(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | range) else [value]
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    several = list(value) if isinstance(value, list | tuple | range) else [value]
+    return [one.item() if isinstance(one, np.generic) else one for one in several]
+
+
+def _refuse_unread(given: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
+    """Refuse a field that nothing reads in the variant that sets it, or in all variants: what it changes would be nothing.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    for field, (sentence, unread) in UNREAD.items():
+        places = [name for name, own in named.items() if field in own and unread(settings[name])]
+        if field in given and all(unread(setting) for setting in settings.values()):
+            places += named
+        if places:
+            raise UsageError(f"{field} is not allowed in the variant {places[0]}, where nothing reads it: {sentence}")
+
+
+def _own(name: str, given: Any) -> tuple[str, dict[str, Any]]:
+    """The fields of a variant of one's own; those that are not swept have one value."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"variants: {name}={shown(given)} is not allowed: it is a dict of fields")
+    own = {str(field): _values(value) for field, value in given.items()}
+    for field, values in own.items():
+        if field == "watch":
+            raise UsageError(f"watch is not allowed in the variant {name}: all variants are watched alike")
+        if len(values) != 1 and field in Lab.static_fields:  # type: ignore[attr-defined]
+            raise UsageError(f"{field}={shown(values)} is not allowed in the variant {name}: each value is a variant of its own")
+    return name, {field: values[0] if len(values) == 1 else values for field, values in own.items()}
 
 
 def _variants(given: Any, several: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:
     """The variants by name, of each of which all combinations of the fields with several values are made."""
     if isinstance(given, Mapping):
-        base = {str(name): dict(own) for name, own in given.items()}
+        base = dict(_own(str(name), own) for name, own in given.items())
+        names = [str(name) for name in given]
     else:
         names = ["plain"] if given is None else list(VARIANTS) if given == "all" else _names("variants", given)
         if unknown := [name for name in names if name not in VARIANTS]:
             allowed = f"variants are {', '.join(VARIANTS)}, or a dict of fields by a name of your own"
             raise UsageError(f"variants={unknown[0]!r} is not allowed: {allowed}")
         base = {name: VARIANTS[name] for name in names}
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"variants={twice[0]!r} is not allowed: it is named twice")
+    if both := [(field, name) for field in several for name, own in base.items() if field in own]:
+        field, name = both[0]
+        raise UsageError(f"{field} is not allowed with several values: the variant {name} has its own")
+    for field, values in several.items():
+        if not values or any(value in values[:i] for i, value in enumerate(values)):
+            raise UsageError(f"{field}={shown(values)} is not allowed: it is one value, or several that differ")
+    if not base:
+        raise UsageError("variants is not allowed: it names at least one variant")
     found = {}
     for (name, own), values in itertools.product(base.items(), itertools.product(*several.values())):
         chosen = dict(zip(several, values, strict=True))

@@ -17,10 +17,11 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn import stats
+from jaxdyn.engine.base.words import plural
 from jaxdyn.instruments.law import Law, errors, holds_until, shuffled
 from jaxdyn.status import OK
 
-__all__ = ["Cell", "Laboratory", "cells_of", "error_along", "errors_of", "own_dims", "sides_of"]
+__all__ = ["Cell", "Laboratory", "cells_of", "error_along", "errors_of", "own_dims", "sides_of", "until"]
 
 VERDICTS = ("upheld", "refuted", "inconclusive", "toothless", "not asked")
 
@@ -89,14 +90,15 @@ class Laboratory:
 
 def own_dims(law: Law, ds: xr.Dataset) -> list[str]:
     """The law's own dimensions."""
-    return [str(dim) for dim in ds[f"measured_{law.name}"].dims if str(dim).startswith(f"{law.name}_")]
+    dims = map(str, ds[f"measured_{law.name}"].dims)  # a swept field of such a name has values
+    return [dim for dim in dims if dim.startswith(f"{law.name}_") and dim not in ds.coords]
 
 
 def sides_of(law: Law, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Predicted, measured, and where the law speaks; nothing of runs that are not ok."""
+    """Predicted, measured, and where the law speaks; nothing of runs that are not ok, and NaN where a side was not finite."""
     fine = ds.status == OK
     return (
-        *(ds[f"{side}_{law.name}"].where(fine) for side in ("predicted", "measured")),
+        *(ds[f"{side}_{law.name}"].where(fine & ds[f"known_{side}_{law.name}"].astype(bool)) for side in ("predicted", "measured")),
         ds[f"speaks_{law.name}"].astype(bool) & fine,
     )
 
@@ -117,18 +119,20 @@ def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
     predicted, measured, speaks = sides_of(law, ds)
     error = errors_of(law, ds)
     mean, low, high = (x.isel(time=-1) for x in stats.mean_interval(error, "seed"))
-    until = holds_until(error.mean("seed"), law.bound)
+    held = holds_until(error.mean("seed"), law.bound)
     others = {"off": xr.DataArray(law.off(*_in_time(predicted, measured)), dims=_time_first(measured))}
-    moves = bool((abs(predicted - predicted.isel(time=0)).where(speaks) > 0).any())
-    if moves:
-        others["shuffled"] = shuffled(predicted)
+    said = predicted.where(speaks)
+    moves = (said.max("time") > said.min("time")).any(["seed", *own_dims(law, ds)])
+    mixed = shuffled(predicted)
+    others["shuffled"] = mixed.where(mixed.notnull(), predicted)  # a time at which nothing was said
     rejected = {name: errors_of(law, ds, other).isel(time=-1).mean("seed") for name, other in others.items()}
+    rejected["shuffled"] = rejected["shuffled"].where(moves)
     axes = [str(dim) for dim in mean.dims]
     runs, lost = error.isel(time=-1).count("seed"), (ds.status != OK).sum("seed")
     found = []
     for place in np.ndindex(*(mean.sizes[dim] for dim in axes)):
         at = dict(zip(axes, place, strict=True))
-        steps = int(until.isel(at))
+        steps = int(held.isel(at))
         values: dict[str, Any] = {"error": mean, "low": low, "high": high, **rejected}
         values = {name: float(x.isel(at)) for name, x in values.items()}
         there = {dim: i for dim, i in at.items() if dim in lost.dims}
@@ -153,14 +157,23 @@ def _in_time(*sides: xr.DataArray) -> tuple[np.ndarray, ...]:
 def verdict(law: Law, values: Mapping[str, float], runs: int) -> tuple[str, str]:
     """The verdict on a law's error, and the reason where there is none."""
     if runs < 2:
-        return "inconclusive", f"The law says something of {runs} runs; an interval needs two."
+        return "inconclusive", f"The law says something of {plural(runs, 'run')}; an interval needs two."
     if values["low"] <= law.bound < values["high"]:
         return "inconclusive", "The bound lies within the interval of the error."
+    if math.isinf(values["error"]):
+        return "refuted", "In a run, what it predicts or what was measured is no finite number."
     if values["high"] > law.bound:
         return "refuted", ""
     words = {"off": "the mechanism switched off", "shuffled": "the prediction at shuffled times"}
     passes = [text for name, text in words.items() if values.get(name, math.inf) <= law.bound]
     return ("toothless", f"It does not reject {passes[0]}.") if passes else ("upheld", "")
+
+
+def until(cell: Cell) -> str:
+    """Until when a law holds, in words; empty where there is no error."""
+    if math.isnan(cell.error):
+        return ""
+    return "at no time" if cell.until is None else f"step {cell.until}"
 
 
 def table(found: Laboratory) -> str:
@@ -170,9 +183,8 @@ def table(found: Laboratory) -> str:
     for cell in found.cells:
         numbers = "".join(f", {name}={value:g}" for name, value in cell.numbers.items())
         interval = f"{cell.low:.3g} to {cell.high:.3g}" if math.isfinite(cell.low) else ""
-        error = f"{cell.error:.3g}" if math.isfinite(cell.error) else ""
-        until = "" if cell.verdict == "not asked" else "at no time" if cell.until is None else f"step {cell.until}"
-        rows.append((cell.law, cell.variant + numbers, error, interval, f"{bounds[cell.law]:g}", until, cell.verdict))
+        error = "" if math.isnan(cell.error) else f"{cell.error:.3g}"
+        rows.append((cell.law, cell.variant + numbers, error, interval, f"{bounds[cell.law]:g}", until(cell), cell.verdict))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     reasons = dict.fromkeys(f"{cell.law}, {cell.variant}: {cell.reason}" for cell in found.cells if cell.reason)

@@ -7,22 +7,22 @@ descent: what theories assume as far as a transformer can have it. Every other n
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import nn, optim
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.laboratory import course
-from jaxdyn.laboratory.tasks import TASKS, Task
+from jaxdyn.laboratory.tasks import NAMES, TASKS, Task
 from jaxdyn.optim.methods import FACTORED
 
-__all__ = ["Bench", "NETWORK", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
+__all__ = ["Bench", "NETWORK", "UNREAD", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
 
 NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "width",
@@ -51,6 +51,12 @@ NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "dropout",
     "dtype",
 )
+
+UNREAD: dict[str, tuple[str, Callable[[Any], bool]]] = {  # fields that do nothing in some settings: what does so, and where
+    "std": ("a start that is normal or gpt2 draws from it", lambda s: s.start not in ("normal", "gpt2")),
+    "momentum": ("momentum, nesterov and muon have it", lambda s: s.optimizer not in ("momentum", "nesterov", "muon")),
+    "batch": ("with same=True all steps see the batch of the size reading", lambda s: s.same),
+}
 
 
 @jd.setting
@@ -115,6 +121,9 @@ class Bench:
         jd.require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
         factored = self.optimizer not in FACTORED
         jd.require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
+        if self.data == "facts":  # others would never be trained
+            size = "reading" if self.same else "batch"
+            jd.require(self, getattr(self, size) >= 2 * NAMES, f"a batch has all {2 * NAMES} facts, or more", size)
         shape_of(self), method_of(self)  # what they refuse is refused here
 
 
@@ -174,7 +183,8 @@ def asked(s: Any) -> Asked:
 def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
     """The observables of a run: both sides of every law under its name, its own axes after time, and the loss.
 
-    A law that cannot be asked of the network has zeros on both sides, and never speaks.
+    A law that cannot be asked of the network has zeros on both sides, and never speaks. What is no finite number is stored as 0,
+    with the times at which it is there: it is about one law, and the run has not diverged.
     """
     k_method, k_run = jax.random.split(key)
     plan = plan_of(s)
@@ -183,13 +193,27 @@ def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
     sides = {name: jax.tree.map(jnp.zeros_like, both) if name in silent else both for name, both in found.laws.items()}
 
     def along(law: Law, value: Array) -> Any:
-        return jd.named(value, " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
+        return jd.named(_filled(value), " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
 
+    recorded = {"loss": jd.named(found.loss, "time")}
+    for law in laws:
+        each = sides[law.name]
+        recorded[f"speaks_{law.name}"] = jd.named(each.speaks, "time")
+        recorded[f"known_predicted_{law.name}"] = jd.named(_known(each.predicted), "time")
+        recorded[f"known_measured_{law.name}"] = jd.named(_known(each.measured), "time")
     return jd.observables(
         predicted={law.name: along(law, sides[law.name].predicted) for law in laws},
         measured={law.name: along(law, sides[law.name].measured) for law in laws},
-        recorded={"loss": jd.named(found.loss, "time")}
-        | {f"speaks_{law.name}": jd.named(sides[law.name].speaks, "time") for law in laws},
+        recorded=recorded,
         status=found.status,
         coords={"time": range(0, plan.steps + 1, plan.every)},
     )
+
+
+def _filled(value: Float[Array, "time ..."]) -> Float[Array, "time ..."]:
+    return jnp.where(jnp.isfinite(value), value, jnp.zeros_like(value))
+
+
+def _known(value: Float[Array, "time ..."]) -> Bool[Array, " time"]:
+    """At which times all numbers are finite."""
+    return jnp.all(jnp.isfinite(value), axis=tuple(range(1, value.ndim)))

@@ -34,8 +34,8 @@ __all__ = ["identities", "read", "write"]
 SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
 OF = "measured_as"  # attribute of a file: what its name has in front of the checksum
 CURE = "remove it to have it measured again"
-SOURCES = ("nn", "instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py")
-LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray")
+SOURCES = ("nn", "instruments", "metrics.py", "linalg.py", "sampling.py", "stats.py", "models/tokenizer.py", "models/pieces.py")
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray", "tokenizers")
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from jaxdyn.models.extras import library, panics
 __all__ = ["BESIDE", "Tokenizer", "WholeTokens", "read_tokenizer", "refuse_unknown", "shared_number"]
 
 BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-LISTS = ("additional_special_tokens", "extra_special_tokens")  # fields of the first two that name several tokens
+LISTS = ("extra_special_tokens", "additional_special_tokens")  # fields of the first two that name several tokens
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))  # these first, in this order
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")  # of an added token
 AROUND = ("add_bos_token", "add_eos_token")
@@ -315,7 +315,8 @@ def _special(config: Config) -> list[dict[str, Any]]:
     """The control tokens that fields of a configuration name, such as ``pad_token``."""
     names = [name for name in config.values if name.endswith("_token") and name not in NAMED]
     found = [config.get(name, None) for name in (*NAMED, *names)]
-    for several in (config.get(name, None) for name in LISTS):
+    extra, other = (config.get(name, None) for name in LISTS)
+    for several in (extra, () if extra and isinstance(extra, list) else other):  # a list of the first name counts alone
         found += several.values() if isinstance(several, dict) else several if isinstance(several, list) else ()
     tokens = [{"content": token} if isinstance(token, str) else token for token in found]
     return [token for token in tokens if _is_token(token)]

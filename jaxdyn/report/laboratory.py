@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +25,7 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory import lab as studies
-from jaxdyn.laboratory.results import Cell, Laboratory, error_along, own_dims, sides_of
+from jaxdyn.laboratory.results import Laboratory, error_along, own_dims, sides_of, until
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json", "with_map"]
 
 FILES = ("index.html", "lab.json")
-MARKS = {"upheld": "", "refuted": "×", "inconclusive": "?", "toothless": "△", "not asked": "–"}
+MARKS = {"not asked": "–", "upheld": "", "inconclusive": "?", "toothless": "△", "refuted": "×"}  # the worst last
 ENDS = "<!-- map -->", "<!-- /map -->"
 DRAWN = 6  # variants whose curves one panel shows
 
@@ -60,6 +59,7 @@ def lab(
     store = None if out is None else from_home(out)
     found = studies.study(watch, variants, seeds=seeds, out=store, cluster=cluster, progress=progress, **fields)
     if store is not None:
+        (store / FILES[0]).unlink(missing_ok=True)  # an interruption leaves no page of another study next to new numbers
         atomic_write(store / FILES[1], json.dumps(to_json(found), indent=1))
         atomic_write(store / FILES[0], page(found))
     return found
@@ -70,7 +70,9 @@ def to_json(found: Laboratory) -> dict[str, Any]:
     cells = [vars(cell) | {"numbers": dict(cell.numbers)} for cell in found.cells]
     laws = [{"name": law.name, "title": law.title, "bound": law.bound, "source": law.source} for law in found.laws]
     result: dict[str, Any] = finite(
-        json.loads(json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "cells": cells}))
+        json.loads(
+            json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "seeds": _seeds(found), "cells": cells})
+        )
     )
     return result
 
@@ -101,7 +103,8 @@ def _mark(cell: Mapping[str, Any]) -> str:
 
 def page(found: Laboratory) -> str:
     """The page as HTML."""
-    facts = [*((name, _text(value)) for name, value in found.fields.items()), ("Runs", f"{_runs(found):,}")]
+    facts = [(name, _shared(found, name, value)) for name, value in found.fields.items()]
+    facts += [("Runs", f"{_runs(found):,}"), ("Seeds", _seeds(found))]
     facts.append(("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"))
     names = ", ".join(law.name for law in found.laws)
     template = environment().get_template("laboratory.html")
@@ -119,6 +122,17 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def _shared(found: Laboratory, name: str, value: Any) -> str:
+    """A field that the variants share, with the values of those that have their own."""
+    own = [f"{variant}: {_text(fields[name])}" for variant, fields in found.variants.items() if name in fields]
+    return "; ".join([*([_text(value)] if len(own) < len(found.variants) else []), *own])
+
+
+def _seeds(found: Laboratory) -> str:
+    """The seeds of all runs, as their Datasets name them; empty where there are none."""
+    return next((str(ds.attrs.get("seeds", "")) for ds in found.data.values()), "")
+
+
 def _runs(found: Laboratory) -> int:
     return sum(ds.status.size for ds in found.data.values())
 
@@ -134,7 +148,7 @@ def _section(found: Laboratory, law: Law) -> dict[str, Any]:
         figures.append((_render(lambda fig: course(found, law, drawn, fig), law.title), COURSE + more))
         figures.append((_render(lambda fig: draw_errors(found, law, drawn, fig), f"{law.title}: error"), ERRORS + more))
     rows = [
-        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": _until(cell)}
+        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": until(cell)}
         for cell in cells
     ]
     return {"law": law, "figures": figures, "rows": rows}
@@ -149,13 +163,6 @@ ERRORS = "The error until each step, mean over seeds with its 95% interval; dott
 
 def _render(draw: Callable[[Figure], None], label: str) -> Markup:
     return Markup(plotting.render(lambda _, fig: draw(fig), xr.Dataset(), label))
-
-
-def _until(cell: Cell) -> str:
-    """Until when a law holds, in words."""
-    if cell.verdict == "not asked" or not math.isfinite(cell.error):
-        return ""
-    return "at no time" if cell.until is None else f"step {cell.until}"
 
 
 def _first(ds: xr.Dataset) -> xr.Dataset:
@@ -185,7 +192,7 @@ def course(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) -> No
         predicted, measured = moved(law, ds)
         plotting.band(ax, ds.time.values, measured.transpose("seed", "time").values, "measured", "measured")
         plotting.band(ax, ds.time.values, predicted.transpose("seed", "time").values, "predicted", "theory", linestyle="--")
-        ax.set(title=name, xlabel="step")
+        ax.set(title=_literal(name), xlabel="step")
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     axes[0].set_ylabel("movement")
@@ -196,11 +203,22 @@ def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) 
     ax = fig.subplots()
     for name, color in zip(names, CYCLE, strict=False):
         ds = _first(found.data[name])
-        mean, low, high = error_along(law, ds)
-        ax.plot(ds.time, mean, color=color, label=name)
+        mean, low, high = (x.where(np.isfinite(x)) for x in error_along(law, ds))
+        ax.plot(ds.time, mean, color=color, label=_literal(name))
         ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
     ax.axhline(law.bound, linestyle=":", color=COLORS["theory"])
     ax.set(xlabel="step", ylabel="error", ylim=(0, None))
+
+
+def _badness(cell: Mapping[str, Any]) -> tuple[int, float]:
+    """Of two cells that with the worse verdict is worse; of equal verdicts that with the larger error."""
+    return list(MARKS).index(cell["verdict"]), -1.0 if cell["error"] is None else cell["error"]
+
+
+def _literal(name: str) -> str:
+    """A variant's name as matplotlib draws it as it is: without mathematics, and not left out of legends."""
+    plain = name.replace("$", r"\$")
+    return rf"$\_${plain[1:]}" if plain.startswith("_") else plain
 
 
 def draw_map(found: Mapping[str, Any], fig: Figure) -> None:
@@ -211,10 +229,10 @@ def draw_map(found: Mapping[str, Any], fig: Figure) -> None:
     for i, law in enumerate(laws):
         for j, name in enumerate(names):
             cells = [cell for cell in found["cells"] if cell["law"] == law and cell["variant"] == name]
-            worst = max(cells, key=lambda cell: -1.0 if cell["error"] is None else cell["error"])
+            worst = max(cells, key=_badness)
             over[i, j] = np.nan if worst["error"] is None else worst["error"] / bounds[law]
             marks[i][j] = MARKS[worst["verdict"]]
-    labels = [name.replace(", ", "\n") for name in names]
+    labels = [_literal(name).replace(", ", "\n") for name in names]
     longest = max(len(line) for label in labels for line in label.splitlines())
     fig.set_size_inches(9, 0.6 + 0.06 * longest + 0.4 * len(laws))
     ax = fig.subplots()

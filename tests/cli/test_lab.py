@@ -44,8 +44,12 @@ def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypat
     cells = json.loads(out)["cells"]
     assert [cell["variant"] for cell in cells] == ["attention=softmax", "attention=mine.py:squared"]
     assert all(cell["error"] < 1e-3 for cell in cells)
+    assert "which is replaced" not in err
     page = (tmp_path / "lab" / "index.html").read_text(encoding="utf-8")
     assert "The read-out moves against its gradient" in page and page.count("<svg") == 3
+    other = [word for word in words.split() if word not in ("--attention", "softmax,mine.py:squared")]
+    assert main([*other, "--set", "same=true", "--set", "reading=48", "--seeds", "2", "--workers", "1"]) == 0
+    assert "holds the page of head: attention=softmax, attention=mine.py:squared, which is replaced" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,7 @@ def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypat
         ("--watch gravity", "jaxdyn: watch=gravity is not allowed"),
         ("--watch balance --norm none,batch", "jaxdyn: norm=batch is not allowed: norm is one of none, rms, layer"),
         ("--watch balance --set speed=3", "jaxdyn: Lab has no field 'speed'"),
+        ("--watch balance --set watch=edge", "jaxdyn: --set watch is not allowed: it is the option --watch"),
         ("--watch balance --seeds 0", "jaxdyn: --seeds 0 is not allowed"),
         ("", "jaxdyn: the following arguments are required: --watch"),
     ],

@@ -97,7 +97,16 @@ def test_absolute_errors_are_mean_differences():
 
 
 @pytest.mark.parametrize(
-    ("error", "last"), [([np.nan, 0.01, 0.02, 0.3], 2), ([np.nan, 0.3, 0.4, 0.5], -1), ([0.0, 0.0], 1), ([0.2, 0.2], -1)]
+    ("error", "last"),
+    [
+        ([np.nan, 0.01, 0.02, 0.3], 2),
+        ([np.nan, 0.3, 0.4, 0.5], -1),
+        ([0.0, 0.0], 1),
+        ([0.2, 0.2], -1),
+        ([np.nan, 1.0, 0.01, 0.005], 3),  # it falls as the quantity moves farther
+        ([np.nan, 0.01, 0.3, 0.01, 0.3], 3),
+        ([np.nan, np.nan], -1),
+    ],
 )
 def test_until_when_a_law_holds(error, last):
     assert int(holds_until(xr.DataArray(error, dims="time"), 0.1)) == last
@@ -108,6 +117,30 @@ def test_shuffled_times_are_the_same_values_elsewhere():
     other = shuffled(labelled(p)).values
     assert not np.allclose(other, p)
     np.testing.assert_allclose(np.sort(other, 1), np.sort(p, 1))
+
+
+def test_two_times_are_shuffled():
+    both = xr.DataArray([[1.0, 2.0]], dims=("seed", "time"))
+    np.testing.assert_array_equal(shuffled(both), [[2.0, 1.0]])
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("entry", [0, slice(None)])
+def test_a_prediction_that_is_no_number_is_infinitely_wrong_and_a_measurement_that_is_none_is_no_error(absolute, entry):
+    p, m = arrays(6)
+    m[:, :, 0] += np.arange(6)
+    everywhere, broken = xr.DataArray(np.ones(6, bool), dims="time"), p.copy()
+    broken[0, 3:, entry] = np.nan
+    sound = errors(labelled(p), labelled(m), everywhere, ["law_entry"], absolute).values
+    found = errors(labelled(broken), labelled(m), everywhere, ["law_entry"], absolute).values
+    np.testing.assert_array_equal(found[0], [*sound[0, :3], *[np.inf] * 3])
+    np.testing.assert_array_equal(found[1], sound[1])
+    early = xr.DataArray(np.arange(6) < 3, dims="time")  # of what comes then nothing is said
+    assert np.isfinite(errors(labelled(broken), labelled(m), early, ["law_entry"], absolute).values[0, -1])
+    unread = m.copy()
+    unread[0, 3, entry] = np.nan
+    found = errors(labelled(p), labelled(unread), everywhere, ["law_entry"], absolute).values
+    assert np.isnan(found[0, 3:]).all() and np.isfinite(found[0, 1:3]).all() and np.isfinite(found[1, 1:]).all()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import xarray as xr
 
 from jaxdyn.errors import StoreError
 from jaxdyn.instruments import registry
+from jaxdyn.models import probe_store
 from jaxdyn.models.probe_store import identities, read, write
 from tests.instruments import plain
 from tests.models.toys import toy
@@ -73,3 +74,9 @@ def test_a_file_that_was_renamed_is_not_anothers(tmp_path):
     (tmp_path / file.name.replace("one.id", "three.id")).mkdir()
     with pytest.raises(StoreError, match="cannot be read: Is a directory; remove it"):
         read(tmp_path, "three", "id")
+
+
+def test_the_identity_is_of_the_tokenizers_code(monkeypatch):
+    before = probe_store._code.__wrapped__()
+    monkeypatch.setattr(probe_store, "edited", lambda file: "edited" if file.name == "tokenizer.py" else "")
+    assert probe_store._code.__wrapped__() != before

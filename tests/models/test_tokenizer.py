@@ -467,6 +467,14 @@ NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers ma
     "in order": ({CONFIG: {"pad_token": "<x>", "bos_token": "<b>"}}, ([0, 5, 8, 5, 6, 5, 1], [8, 7], [1, 6, 1])),
     "several": ({CONFIG: {"additional_special_tokens": ["<x>"], "mask_token": "<b>"}}, ([0, 5, 8, 5, 6, 5, 1], [8, 7], [1, 6, 1])),
     "by name": ({CONFIG: {"extra_special_tokens": {"image_token": "<x>"}}}, ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1])),
+    "by name first": (
+        {CONFIG: {"additional_special_tokens": ["<b>"], "extra_special_tokens": {"image_token": "<x>"}}},
+        ([0, 5, 7, 5, 6, 5, 1], [7, 8], [1, 6, 1]),
+    ),
+    "one list": (
+        {CONFIG: {"additional_special_tokens": ["<b>"], "extra_special_tokens": ["<x>"]}},
+        ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1]),
+    ),
     "map": (
         {CONFIG: {"pad_token": "<b>"}, MAP: {"pad_token": control("<x>", rstrip=True)}},
         ([0, 5, 7, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1]),

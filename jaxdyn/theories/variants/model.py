@@ -76,19 +76,20 @@ def make_judge(law: Law, holds: Sequence[str], fails: Sequence[str]) -> Callable
     return judge
 
 
-def rivals(law: Law) -> dict[str, Any]:
-    """The mechanism switched off, the prediction at other times, and that the law holds in every variant."""
+def rivals(law: Law, *, course: bool = True, fails: bool = True) -> dict[str, Any]:
+    """The mechanism switched off; where the law predicts a course, that at other times; where it fails, that it holds there, too."""
     name = law.name
 
     def off(ds: xr.Dataset) -> xr.DataArray:
         sides = [ds[f"{side}_{name}"].transpose("time", ...) for side in ("predicted", "measured")]
         return sides[1].copy(data=np.asarray(law.off(*(side.values for side in sides))))
 
-    return {
-        "switched off": jd.off(**{f"predicted_{name}": off}),
-        "its course at other times": jd.swap(**{f"predicted_{name}": lambda ds: shuffled(ds[f"predicted_{name}"])}),
-        "it holds in every variant": jd.swap(**{f"predicted_{name}": f"measured_{name}"}),
-    }
+    found: dict[str, Any] = {"switched off": jd.off(**{f"predicted_{name}": off})}
+    if course:
+        found["its course at other times"] = jd.swap(**{f"predicted_{name}": lambda ds: shuffled(ds[f"predicted_{name}"])})
+    if fails:
+        found["it holds in every variant"] = jd.swap(**{f"predicted_{name}": f"measured_{name}"})
+    return found
 
 
 def make_plot(law: Law) -> Callable[[xr.Dataset, Figure], None]:
