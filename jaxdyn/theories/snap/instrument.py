@@ -90,7 +90,7 @@ def refuses(asked: Asked) -> str:
 
 SNAP = Law(
     name="snap",
-    title="Distinct tokens gain scores by squared frequency, common ones lose them",
+    title="Distinct tokens gain score by squared frequency, common ones lose it",
     theory=(
         r"With one query for all classes, $(1 - e^{-2z_l})/P_l^2$ of the changes $z_l$ of scores is the same for all distinct "
         "tokens of a class; common tokens and the query lose together what distinct ones gain. So all scores follow from those of "

@@ -58,8 +58,8 @@ CLAIMS = (
         id="variants.balance",
         title="Balance of queries and keys survives a norm, not rotations or Adam",
         statement=r"In a transformer of two layers on facts, what $W_Q^\top W_Q$ of a head has changed by in training is what "
-        r"$W_K^\top W_K$ has, within 5% on average over starts, in the plain block and with RMS norm, and not with rotary positions "
-        "nor with Adam.",
+        r"$W_K^\top W_K$ has, within 5% on average over starts, in the plain block and with RMS norm, and not with rotary "
+        "positions nor with Adam.",
         judge=make_judge(LAWS["balance"], ("plain", "RMS norm"), ("rotary positions", "Adam")),
         controls={"weight decay": {"weight_decay": 0.3}},
         rivals=rivals(LAWS["balance"]),

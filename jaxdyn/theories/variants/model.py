@@ -77,7 +77,7 @@ def make_judge(law: Law, holds: Sequence[str], fails: Sequence[str]) -> Callable
 
 
 def rivals(law: Law, *, course: bool = True, fails: bool = True) -> dict[str, Any]:
-    """The mechanism switched off; where the law predicts a course, that at other times; where it fails, that it holds there, too."""
+    """The mechanism switched off; of a predicted course, that at other times; where the law fails, that it holds there, too."""
     name = law.name
 
     def off(ds: xr.Dataset) -> xr.DataArray:
