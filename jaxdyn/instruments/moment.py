@@ -38,6 +38,7 @@ class Moment(NamedTuple):
     optimizer: Any
     lr: Any
     step: Int[Array, ""]
+    frozen: frozenset[str] = frozenset()  # names of weights that stay as they are drawn
 
 
 def log_likelihoods(shape: Transformer, params: PyTree, batch: Batch, key: Any = None) -> Float[Array, "b n"]:

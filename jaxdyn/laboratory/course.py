@@ -25,13 +25,14 @@ __all__ = ["Course", "Plan", "run"]
 
 
 class Plan(NamedTuple):
-    """How long a network trains, and on how many sequences; ``same``: all steps see the batch that is read."""
+    """How long a network trains, and on how many sequences; ``same``: all steps see the batch that is read; what is frozen."""
 
     steps: int
     every: int
     batch: int
     reading: int
     same: bool
+    frozen: frozenset[str] = frozenset()
 
 
 class Course(NamedTuple):
@@ -63,7 +64,7 @@ def run(
         return drawn, jax.random.fold_in(k_drop, i) if drops else None
 
     step = train.make_step(lambda params, given: batch_loss(shape, params, *given), tx, batch)
-    look, observe = _observer(shape, reading, laws, lr)
+    look, observe = _observer(shape, reading, laws, lr, plan.frozen)
     state = train.init(tx, nn.network(shape).init(k_init))
     memories = {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}
 
@@ -80,7 +81,7 @@ def run(
 
 
 def _observer(
-    shape: nn.Transformer, reading: Batch, laws: Sequence[Law], lr: Any
+    shape: nn.Transformer, reading: Batch, laws: Sequence[Law], lr: Any, frozen: frozenset[str]
 ) -> tuple[Callable[[train.State], tuple[Moment, Array]], Callable[..., tuple[PyTree, PyTree]]]:
     """What looks at a state, and what reads all laws there."""
 
@@ -89,7 +90,7 @@ def _observer(
 
     def look(state: train.State) -> tuple[Moment, Float[Array, ""]]:
         value, gradient = jax.value_and_grad(loss)(state.params)
-        return Moment(shape, state.params, reading, gradient, loss, state.opt, lr, state.step), value
+        return Moment(shape, state.params, reading, gradient, loss, state.opt, lr, state.step, frozen), value
 
     def observe(state: train.State, memories: dict[str, PyTree]) -> tuple[dict[str, PyTree], PyTree]:
         moment, value = look(state)

@@ -172,7 +172,7 @@ def _hold(frozen: frozenset[str], updates: PyTree, params: PyTree) -> PyTree:
 
 def plan_of(s: Any) -> course.Plan:
     """How long and on how much it trains."""
-    return course.Plan(s.steps, s.every, s.batch, s.reading, s.same)
+    return course.Plan(s.steps, s.every, s.batch, s.reading, s.same, _frozen(s) if s.frozen else frozenset())
 
 
 def asked(s: Any) -> Asked:

@@ -4,33 +4,58 @@ The loss is the mean cross-entropy of next tokens. One layer after another, from
 is applied to the gradient at its output: no more than one layer's gradients are in memory. Shown are gradients of single pieces
 and that of all pieces at once ("batch"). A gradient's rank is at most its number of tokens.
 
-Source: arXiv:2403.03507, section 3 (gradients become low-rank) and table 2 (ranks that GaLore trains with).
+A law, read along descent on one batch: the stable rank of every matrix' gradient as long as curvature stays as it is. The whole
+gradient is that of a quadratic, as in ``dynamics/decay.py``,
+
+.. math:: g_t = (I - \eta S)^t g_0, \qquad S = \sum_i w_i J_i^\top (\mathrm{diag}\, p_i - p_i p_i^\top) J_i
+
+with the derivatives J of logits at the start: of one matrix alone S is :math:`\sum_i C_i \otimes B_i`. All that are trained move,
+so S is that of all of them. It is taken to the span of :math:`g_0, S g_0, \dots`, in which descent stays for as many steps as there
+are vectors.
+
+Source: arXiv:2403.03507, lemma 3.4; section 3 (gradients become low-rank) and table 2 (ranks that GaLore trains with).
 Letters: m the smaller side of a matrix, r rank, n tokens of a piece, P pieces.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxdyn import linalg
 from jaxdyn.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, need, number
+from jaxdyn.instruments.law import Law
+from jaxdyn.instruments.moment import Moment
 from jaxdyn.instruments.pieces import attention_bytes, first, forward, reading
 from jaxdyn.instruments.spectra import energies, gaussian_share, gaussian_stable_rank
 from jaxdyn.nn import Transformer
-from jaxdyn.nn.transformer import blocks_of, expanded, parts
+from jaxdyn.nn.transformer import apply, blocks_of, expanded, parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["GRADIENTS", "INSTRUMENTS", "SHARES", "backwards", "block_gradients", "ends", "inputs", "measure", "predict", "summary"]
+__all__ = [
+    "GRADIENTS",
+    "INSTRUMENTS",
+    "RANK",
+    "SHARES",
+    "backwards",
+    "block_gradients",
+    "ends",
+    "inputs",
+    "measure",
+    "predict",
+    "summary",
+]
 
 PIECES, LENGTH = 4, 256
 RANKS = {"60M": (128, 512), "130M": (256, 768), "350M": (256, 1024), "1B": (512, 2048)}  # rank and width, table 2
@@ -253,4 +278,119 @@ GRADIENTS = Instrument(
     traces=traces,
 )
 
-INSTRUMENTS = (GRADIENTS,)
+# stable ranks along descent
+
+VECTORS = 8  # of the span
+SQUARINGS = 8  # of a Gram matrix: its largest eigenvalue to .2%
+TINY = 1e-30
+
+
+class Decay(NamedTuple):
+    """Curvature in the span of the gradient at the start and of what it makes of it."""
+
+    vectors: Float[Array, "k p"]
+    values: Float[Array, " k"]
+    turn: Float[Array, "k k"]  # eigenvectors as columns
+    size: Float[Array, ""]  # of the gradient
+
+
+def moving(moment: Moment) -> Float[Array, " p"]:
+    """1 for weights that are trained, 0 for others."""
+    return ravel_pytree(
+        jax.tree.map_with_path(lambda path, w: jnp.full(w.shape, path[-1].key not in moment.frozen, jnp.float32), moment.params)
+    )[0]
+
+
+def bent(moment: Moment, v: Float[Array, " p"]) -> Float[Array, " p"]:
+    """S times a vector of weights; the derivative of logits along it is that of the transposed one, which is linear."""
+    params, back_to = ravel_pytree(moment.params)
+    logits, back = jax.vjp(lambda p: apply(moment.shape, back_to(p), moment.batch.tokens).astype(jnp.float32), params)
+    along = jax.grad(lambda u: jnp.vdot(back(u)[0], v.astype(params.dtype)).astype(jnp.float32))(jnp.zeros_like(logits))
+    p = jax.nn.softmax(logits)
+    curved = p * (along - jnp.sum(p * along, -1, keepdims=True)) * moment.batch.weights[..., None]
+    return moving(moment) * back(curved)[0].astype(jnp.float32)
+
+
+def first_curvature(moment: Moment) -> Decay:
+    """The span at the start, each vector made orthogonal to all before it, twice."""
+    g = moving(moment) * ravel_pytree(moment.gradient)[0].astype(jnp.float32)
+    size = jnp.linalg.norm(g)
+
+    def add(carry: tuple[Array, Array], i: Int[Array, ""]) -> tuple[tuple[Array, Array], Array]:
+        vectors, v = carry
+        vectors = vectors.at[i].set(v)
+        w = bent(moment, v)
+        row, rest = vectors @ w, w
+        for _ in range(2):
+            rest = rest - (vectors @ rest) @ vectors
+        length = jnp.linalg.norm(rest)
+        fine = length > 1e-5 * jnp.linalg.norm(w)  # else rounding errors: the span is closed
+        return (vectors, jnp.where(fine, rest / jnp.where(fine, length, 1), 0)), row
+
+    start = (jnp.zeros((VECTORS, g.size), jnp.float32), g / jnp.maximum(size, TINY))
+    (vectors, _), rows = jax.lax.scan(add, start, jnp.arange(VECTORS))
+    lower = jnp.tril(rows)  # a row knows the vectors up to its own
+    values, turn = linalg.eigh(lower + jnp.tril(lower, -1).T)
+    return Decay(vectors, jnp.maximum(values, 0), turn, size)
+
+
+def ranks(gradients: dict[str, Float[Array, "L r c"]]) -> Float[Array, "L matrix"]:
+    """Stable ranks; 0 for zeros. The largest eigenvalue is the mean of all by their 2^SQUARINGS-th power."""
+
+    def one(g: Float[Array, "L r c"]) -> Float[Array, " L"]:
+        g = g.astype(jnp.float32)
+        turned = jnp.swapaxes(g, -1, -2)
+        gram = g @ turned if g.shape[-2] <= g.shape[-1] else turned @ g
+        total = jnp.trace(gram, axis1=-2, axis2=-1)
+        gram = gram / jnp.where(total > 0, total, 1)[:, None, None]
+        power = gram
+        for _ in range(SQUARINGS):
+            power = power @ power
+            power = power / jnp.maximum(jnp.trace(power, axis1=-2, axis2=-1), TINY)[:, None, None]
+        return jnp.where(total > 0, 1 / jnp.maximum(jnp.sum(power * gram, (-2, -1)), TINY), 0)
+
+    return jnp.stack([one(g) for g in gradients.values()], -1)
+
+
+def read_ranks(moment: Moment, at: Decay) -> tuple[dict[str, Array], Decay]:
+    """Stable ranks of the gradients, and those of the gradient at the start, as it has decayed; the largest step that it allows."""
+    lr = jnp.asarray(moment.lr, jnp.float32)
+    factors = jnp.power(1 - lr * at.values, moment.step.astype(jnp.int32))
+    decayed = at.size * (at.turn @ (factors * at.turn[0])) @ at.vectors
+    flat, back_to = ravel_pytree(moment.gradient)
+    trained = [name for name in moment.shape.weights if name not in moment.frozen] or list(moment.shape.weights)
+
+    def of(tree: PyTree) -> Float[Array, "L matrix"]:
+        return ranks({name: tree["blocks"][name] for name in trained})
+
+    return {
+        "rank": of(moment.gradient),
+        "decayed": of(back_to(decayed.astype(flat.dtype))),
+        "steepness": lr * at.values[-1] / 2,
+    }, at
+
+
+RANK = Law(
+    name="rank",
+    title="Gradients' stable ranks follow from curvature at the start",
+    theory=(
+        r"While curvature stays what it is, descent has the gradient $g_t = (I - \eta S)^t g_0$ with the Gauss-Newton matrix $S$, "
+        r"of one matrix' weights $\sum_i C_i \otimes B_i$: each mode decays at its own rate, and with them the stable rank "
+        r"$\|G\|_F^2 / \|G\|_2^2$ of every matrix' gradient goes to that of the slowest. Predicted from the start alone, if no "
+        "mode is too steep for the step size."
+    ),
+    source="arXiv:2403.03507, lemma 3.4",
+    read=read_ranks,
+    own=("rank",),
+    measure=lambda own: own["rank"],
+    predict=lambda others: others["decayed"],
+    speaks=lambda curves: curves["steepness"] <= 1,
+    dims="layer matrix",
+    bound=0.1,
+    optimizers=("sgd",),
+    same_batch=True,
+    memory=first_curvature,
+    cost=2.5,
+)
+
+INSTRUMENTS = (GRADIENTS, RANK)

@@ -65,4 +65,5 @@ THEORY = jd.Theory(
         ),
     },
     shown=("li2.maxima_values",),
+    instruments=("instrument",),
 )

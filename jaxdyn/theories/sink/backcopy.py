@@ -83,8 +83,7 @@ def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Ar
         return jnp.sum(jnp.where(chosen, values, 0)) / jnp.maximum(jnp.sum(chosen), 1).astype(values.dtype)
 
     # where the head looks, and what it writes
-    first, others = seen.weights[..., 0], jnp.tril(seen.scores)[..., 1:]
-    margin = seen.scores[..., 0] - jnp.sum(others, -1) / jnp.maximum(at, 1).astype(others.dtype)
+    first, margin = seen.weights[..., 0], model.margin(seen.scores, at)
     size = jnp.linalg.norm(seen.written, axis=-1)
     floor = backcopy.entropies(law)[tokens[:, :-1]]
     return {

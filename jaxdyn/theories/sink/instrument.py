@@ -6,6 +6,12 @@ r"""Attention sinks: how much weight the first tokens get, whether that is their
 Position or content: each piece is read again with its first token replaced by another one, and once more with the first token put
 into the middle, too. If position makes the sink, weight stays with the first place and none comes to the middle.
 
+A law, read along training on the task of bigrams with backward copies: at idle queries the margin :math:`\Delta` of the score of
+token 0 over the mean score of the other keys follows the reduced flow (``dynamics/reduced.py``), where what others write disturbs,
+
+.. math:: \dot\Delta = c\, \kappa\, p (1 - p)^2, \qquad p = \frac{e^\Delta}{e^\Delta + n}, \quad
+   \kappa = \|\nabla_{W_Q, W_K} \Delta\|^2, \quad n = \sum_{j > 0} e^{s_j - \bar s}
+
 Source: arXiv:2309.17453, section 3.1 (sinks, and four line breaks in their places); arXiv:2410.10781, section 3 (the metric; values
 of sinks are small); arXiv:2402.17762 (massive activations: largest entry of a token's residual stream over the median one).
 Letters: A attention weights of query i on key j, L layers of H heads, n tokens.
@@ -13,27 +19,33 @@ Letters: A attention weights of query i on key j, L layers of H heads, n tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from jaxdyn import flow
 from jaxdyn.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
+from jaxdyn.instruments.law import Asked, Law
+from jaxdyn.instruments.moment import Moment
 from jaxdyn.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
-from jaxdyn.nn import Transformer
-from jaxdyn.nn.activations import BlockActivations, reduce_blocks
+from jaxdyn.nn import Transformer, choices
+from jaxdyn.nn.activations import BlockActivations, reduce_blocks, scores
+from jaxdyn.nn.transformer import heads as projected
 from jaxdyn.plotting import COLORS
+from jaxdyn.theories.sink.dynamics import reduced
+from jaxdyn.theories.sink.model import margin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxdyn.models.loading import Model
 
-__all__ = ["EPSILON", "INSTRUMENTS", "SINKS", "measure", "observe", "predict", "uniform"]
+__all__ = ["EPSILON", "GROWTH", "INSTRUMENTS", "SINKS", "measure", "observe", "predict", "uniform"]
 
 EPSILON = 0.3
 FIRST = 8  # first tokens whose weights are shown one by one
@@ -252,4 +264,133 @@ SINKS = Instrument(
     traces=traces,
 )
 
-INSTRUMENTS = (SINKS,)
+# the growth of a sink
+
+BEGUN = 0.5  # by which a margin has grown when its rate is known
+EARLIEST = 2  # position from which queries count
+
+
+class Sink(NamedTuple):
+    """What the reduced flow knows of every head."""
+
+    margin: Float[Array, "L h"]
+    others: Float[Array, "L h"]  # logarithm of the number of other keys
+    mobility: Float[Array, "L h"]
+
+
+class Grown(NamedTuple):
+    """A reading, and the flow up to it: from where a margin has grown by a half, at the rate that this has taken."""
+
+    now: Sink
+    start: Float[Array, "L h"]
+    clock: Float[Array, "L h"]
+    rate: Float[Array, "L h"]
+    expected: Float[Array, "L h"]
+    begun: Bool[Array, "L h"]
+    time: Float[Array, ""]
+
+
+def look(moment: Moment) -> Sink:
+    """Means over idle queries of the margin and of the logarithm of the number of others, and the margin's squared gradient."""
+    shape = moment.shape
+    due = moment.batch.known["due"]
+    n = due.shape[1]
+    at = jnp.arange(n, dtype=jnp.int32)
+    idle = (~due & (at >= EARLIEST)).astype(jnp.float32)
+    others = jnp.tri(n, dtype=bool)[:, 1:]
+
+    def mean(x: Float[Array, "b h n"]) -> Float[Array, " h"]:
+        return jnp.sum(x * idle[:, None], (0, 2)) / jnp.maximum(jnp.sum(idle), 1)
+
+    def margins(weights: dict[str, Array], block: BlockActivations) -> Float[Array, " h"]:
+        q, k, _ = projected(shape, block.before, block.weights | weights)
+        return mean(margin(scores(shape, block._replace(query=q, key=k)), at))
+
+    def reduce(block: BlockActivations) -> Sink:
+        own = {name: block.weights[name] for name in ("q", "k")}
+        slope = jax.grad(lambda w: jnp.sum(margins(w, block)))(own)
+        q, k = (
+            jnp.sum(jnp.square(slope[name].reshape(len(slope[name]), count, -1)), (0, 2))
+            for name, count in (("q", shape.heads), ("k", shape.key_heads))
+        )
+        s = scores(shape, block)
+        gap = margin(s, at)
+        away = s[..., 0] - gap  # the mean score of the others
+        count = jax.nn.logsumexp(jnp.where(others, s[..., 1:], -jnp.inf), -1, where=others)
+        if shape.has_sink:
+            count = jnp.logaddexp(count, block.weights["sink"].astype(s.dtype)[:, None])
+        elif "zero_sink" in choices.names(shape.attention):
+            count = jnp.logaddexp(count, jnp.zeros((), s.dtype))
+        away = jnp.where(at >= EARLIEST, count - away, 0)
+        return Sink(mean(gap), mean(away), q + jnp.repeat(k, shape.heads // shape.key_heads))
+
+    found = reduce_blocks(shape, moment.params, moment.batch.tokens, reduce)[1]
+    return jax.tree.map(lambda x: x.astype(jnp.float64), found)
+
+
+def first_look(moment: Moment) -> Grown:
+    """At the start."""
+    now = look(moment)
+    zero = jnp.zeros_like(now.margin)
+    return Grown(now, now.margin, zero, zero, now.margin, zero > 0, jnp.zeros((), jnp.float64))
+
+
+def followed(at: Grown, now: Sink, time: Float[Array, ""]) -> Grown:
+    """The reduced flow up to a reading."""
+    span = time - at.time
+
+    def field(t: Any, y: Array, given: tuple[Sink, Sink, Array]) -> Array:
+        before, after, speed = given
+        others, mobility = ((1 - t) * a + t * b for a, b in zip(before[1:], after[1:], strict=True))
+        return speed * mobility * reduced.pull(y, others)
+
+    # up to a half the margin gives the rate, from there on the flow goes on alone
+    gained = sum(one.mobility * reduced.pull(one.margin, one.others) for one in (at.now, now)) / 2
+    clock = at.clock + jnp.where(at.begun, 0, span * gained)
+    growth = now.margin - at.start
+    rate = jnp.where(at.begun, at.rate, growth / jnp.where(clock > 0, clock, 1))
+    ahead = flow.solve(field, at.expected, np.array([0.0, 1.0]), (at.now, now, span * rate), rtol=1e-6, atol=1e-8).y_end
+    expected = jnp.where(at.begun, ahead, now.margin)
+    return Grown(now, at.start, clock, rate, expected, at.begun | (growth >= BEGUN), time)
+
+
+def read_growth(moment: Moment, at: Grown) -> tuple[dict[str, Array], Grown]:
+    """The margins, and where the reduced flow is."""
+    at = followed(at, look(moment), moment.step * jnp.asarray(moment.lr, jnp.float64))
+    return {"margin": at.now.margin, "expected": jnp.where(at.begun, at.expected, at.start), "begun": at.begun}, at
+
+
+def hidden_token(asked: Asked) -> str:
+    """Why there is no sink of token 0 to be compared."""
+    if asked.shape.window is not None:
+        return "Later queries of this network do not see token 0."
+    return "This network has a token of its own before token 0, for its sinks." if asked.shape.sink_token else ""
+
+
+GROWTH = Law(
+    name="sink",
+    title="The margin of a sink's score grows by its reduced flow",
+    theory=(
+        r"At queries with nothing to look for, what other keys write only disturbs, and the margin $\Delta$ of token 0's score "
+        r"over their mean grows as $\dot\Delta = c \kappa p (1 - p)^2$, with its weight $p = e^\Delta / (e^\Delta + n)$ among "
+        r"$n$ keys. Read are $n$ and $\kappa$, its squared gradient by the query and key matrices; $c$ is what the first half unit "
+        "of growth has taken, and from there on the flow is followed. Of heads whose margin never grows by that much it says that "
+        "it stays."
+    ),
+    source="derived in jaxdyn.theories.sink.dynamics.reduced; arXiv:2410.13835, section 2",
+    read=read_growth,
+    own=("margin",),
+    measure=lambda own: own["margin"],
+    predict=lambda others: others["expected"],
+    speaks=lambda curves: jnp.any(curves["begun"], (1, 2)),
+    dims="layer head",
+    bound=0.3,
+    needs=("shares", "causal", "several keys"),
+    data=("copies",),
+    optimizers=("sgd",),
+    refuses=hidden_token,
+    memory=first_look,
+    cost=0.6,
+)
+
+INSTRUMENTS = (SINKS, GROWTH)

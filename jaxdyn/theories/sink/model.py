@@ -66,6 +66,12 @@ def init(key: PRNGKeyArray, vocabulary: int, length: int, width: int, hidden: in
     )
 
 
+def margin(scores: Float[Array, "*batch T T"], at: Int[Array, " T"]) -> Float[Array, "*batch T"]:
+    """The score of token 0 over the mean score of the other keys up to each query, of which ``at`` are the places."""
+    others = jnp.tril(scores)[..., 1:]
+    return scores[..., 0] - jnp.sum(others, -1) / jnp.maximum(at, 1).astype(others.dtype)
+
+
 def forward(
     params: Params, tokens: Int[Array, " T"], form: Code, mask: Bool[Array, "T T"] | None = None
 ) -> tuple[Float[Array, "T V"], Watched]:

@@ -1,10 +1,18 @@
 """Sinks: against NumPy, planted by position and by content, and none in uniform attention."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdyn import nn
+from jaxdyn.instruments.law import Asked
+from jaxdyn.instruments.moment import Moment
+from jaxdyn.laboratory.lab import study
+from jaxdyn.laboratory.tasks import TASKS
 from jaxdyn.models.tokenizer import Tokenizer
-from jaxdyn.theories.sink.instrument import AS_IT_IS, MIDDLE, SINKS, measure, uniform
+from jaxdyn.nn.activations import reduce_blocks, scores
+from jaxdyn.theories.sink.instrument import AS_IT_IS, GROWTH, MIDDLE, SINKS, Grown, Sink, followed, look, measure, uniform
 from tests.instruments import plain
 
 OTHER = "another word of the text"
@@ -115,3 +123,92 @@ def test_a_stream_of_zeros_has_no_largest_entry():
     empty = ds.assign(largest=0 * ds.largest, place=0 * ds.place)
     shown = [n for n in SINKS.numbers(empty) if n.name.startswith("share of layers in which it is the first")]
     assert np.isnan(shown[0].value) and "in 0 of 3 pieces" in shown[0].name
+
+
+# the growth of a sink
+
+
+def moment(count=6, **fields):
+    task = TASKS["copies"]
+    fields = {"position": "none", "mlp": "none", "norm": "none"} | fields
+    shape = nn.Transformer(vocabulary=task.vocabulary, width=8, layers=2, start="fan_in", length=task.length, **fields)
+    params = nn.network(shape).init(jax.random.key(0))
+    batch = task.batch(task.world(jax.random.key(1)), jax.random.key(2), count)
+    return Moment(shape, params, batch, params, None, (), jnp.float32(0.1), jnp.int32(0))
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"heads": 4, "groups": 2, "position": "rotary"}, {"attention": "zero_sink", "norm": "rms"}], ids=str
+)
+def test_what_the_flow_reads_is_that_of_numpy(fields):
+    with jax.enable_x64(True):
+        at = moment(**fields)
+        found = look(at)
+    idle = ~np.asarray(at.batch.known["due"]) & (np.arange(32) >= 2)
+
+    def margins(params):
+        def of(block):
+            s = scores(at.shape, block).astype(jnp.float32)
+            means = jnp.stack([jnp.mean(s[..., i, 1 : i + 1], -1) for i in range(1, 32)], -1)
+            return (s[..., 1:, 0] - means), means, s
+
+        gap, means, s = reduce_blocks(at.shape, params, at.batch.tokens, of)[1]
+        return jnp.sum(gap * idle[None, :, None, 1:], (1, 3)) / idle.sum(), means, s
+
+    own, means, s = margins(at.params)
+    np.testing.assert_allclose(found.margin, own, rtol=1e-4, atol=1e-5)
+    extra = float("zero_sink" in fields.values())
+    s = np.asarray(s, np.float64)
+    log = np.stack([np.log(np.exp(s[..., i, 1 : i + 1]).sum(-1) + extra) for i in range(1, 32)], -1) - np.asarray(means)
+    np.testing.assert_allclose(found.others, (log * idle[None, :, None, 1:]).sum((1, 3)) / idle.sum(), rtol=1e-4)
+    slopes = jax.jacrev(lambda p: margins(p)[0][1])(at.params)["blocks"]  # of the last block, by its own weights
+    heads = at.shape.heads
+    for head in range(heads if "groups" not in fields else 0):  # heads that share keys share these, too
+        size = sum(float(jnp.sum(jnp.square(slopes[name][head, 1]))) for name in ("q", "k"))
+        assert float(found.mobility[1, head]) == pytest.approx(size, rel=1e-3)
+
+
+def test_the_flow_is_the_closed_solution_once_its_rate_is_known():
+    keys, rate, mobility = 12.0, 0.02, 3.0
+    e = np.geomspace(1 / keys, 40, 4000)
+    time = np.cumsum(np.diff(e**2 / 2 + 3 * e + 3 * np.log(e) - 1 / e, prepend=0)) / (rate * mobility)
+    time = time - time[0]
+    at = np.linspace(0, 1.0, 60) ** 2 * time[-1]
+    margins = np.interp(at, time, np.log(keys * e))
+    with jax.enable_x64(True):
+
+        def sink(margin):
+            return Sink(*(jnp.full((1, 1), x, jnp.float64) for x in (margin, np.log(keys), mobility)))
+
+        zero = jnp.zeros((1, 1), jnp.float64)
+        state = Grown(sink(margins[0]), zero, zero, zero, sink(margins[0]).margin, zero > 0, jnp.float64(0))
+        step, flows = jax.jit(followed), []
+        for m, t in zip(margins, at, strict=True):
+            state = step(state, sink(m), jnp.float64(t))
+            flows.append(state)
+    begun = np.asarray([bool(x.begun[0, 0]) for x in flows])
+    first = np.argmax(begun)
+    assert margins[first] >= 0.5 > margins[first - 1] and not begun[:first].any() and begun[first:].all()
+    assert float(state.rate[0, 0]) == pytest.approx(rate, rel=0.02)  # as the readings before that are few
+    np.testing.assert_allclose([float(x.expected[0, 0]) for x in flows[first:]], margins[first:], atol=0.03)
+    heuristic = np.log1p(np.expm1(margins[first]) * at / at[first])  # the loss left to gain falls as exp(-margin)
+    assert np.abs(heuristic - margins)[first:].max() > 0.2 * margins[-1]
+
+
+def test_networks_without_a_sink_of_token_0_are_refused():
+    def why(optimizer="sgd", **fields):
+        return GROWTH.why_not(Asked(nn.Transformer(vocabulary=24, width=8, mlp="none", **fields), "copies", optimizer, False))
+
+    assert not why() and not why(attention="zero_sink")
+    assert "no shares" in why(attention="linear") and "no shares" in why(attention="sigmoid")
+    assert "do not see" in why(window=4) and "of its own" in why(sink_token=True)
+    assert "optimizer" in why(optimizer="adam")
+
+
+@pytest.mark.slow
+def test_the_margin_follows_the_reduced_flow_and_not_by_rough_steps():
+    fields = {"data": "copies", "layers": 1, "position": "learned", "reading": 64, "steps": 2400, "every": 60, "seeds": 3}
+    plain = study("sink", {"plain": {"width": 32}}, lr=0.3, **fields).cells[0]
+    rough = study("sink", {"small batches, large steps": {"width": 16, "batch": 16}}, lr=0.5, **fields).cells[0]
+    assert plain.error < GROWTH.bound and min(plain.off, plain.shuffled) > 2 * GROWTH.bound
+    assert rough.error > GROWTH.bound

@@ -58,6 +58,12 @@ def share(margin: Scalar, keys: Scalar) -> Float[Array, "*t"]:
     return jax.nn.sigmoid(margin - jnp.log(keys))
 
 
+def pull(margin: Scalar, log_keys: Scalar) -> Float[Array, "*t"]:
+    r"""The late law's :math:`p (1 - p)^2`, with the logarithm of the number of other keys, each counted by its score."""
+    p = jax.nn.sigmoid(margin - log_keys)
+    return p * jnp.square(1 - p)
+
+
 def loss(at: Point, query: Query) -> Float[Array, ""]:
     """Mean cross-entropy of the idle queries."""
     p = share(at.margin, query.keys)
