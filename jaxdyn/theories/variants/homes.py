@@ -23,5 +23,6 @@ HOMES: dict[str, Home] = {
     "edge": Home(("edge",), ONE_BATCH | {"data": "markov", "steps": 600, "lr": 0.2, "reading": 16}),
     "classes": Home(("joma", "entropy", "snap", "collapse"), {"data": "classes", "steps": 400, "every": 20, "lr": 0.03}),
     "early": Home(("joma_ode",), {"data": "classes", "steps": 20, "every": 1, "lr": 0.01}),
+    "copies": Home(("sink",), {"data": "copies", "steps": 400, "every": 20, "lr": 0.1, "position": "learned"}),
     "flow": Home(("deviation",), ONE_BATCH | {"data": "facts", "steps": 60, "lr": 0.01, "reading": 48}),
 }

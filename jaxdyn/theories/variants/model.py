@@ -20,13 +20,16 @@ from jaxdyn.laboratory.variants import PLAIN, VARIANTS
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.theories.cal import instrument as cal
 from jaxdyn.theories.collapse.instrument import COLLAPSE
+from jaxdyn.theories.galore.instrument import RANK
 from jaxdyn.theories.joma.instrument import ENTROPY_LAW, JOMA, JOMA_ODE
+from jaxdyn.theories.li2.instrument import FORECAST, FOURIER
 from jaxdyn.theories.rev.instrument import REVERSAL
+from jaxdyn.theories.sink.instrument import GROWTH
 from jaxdyn.theories.snap.instrument import SNAP
 
-LAWS: dict[str, Law] = {
-    law.name: law for law in (cal.BALANCE, cal.EDGE, cal.DEVIATION, JOMA, ENTROPY_LAW, JOMA_ODE, SNAP, REVERSAL, COLLAPSE)
-}
+OF_DESCENT, OF_ATTENTION = (cal.BALANCE, cal.EDGE, cal.DEVIATION, RANK), (JOMA, ENTROPY_LAW, JOMA_ODE, SNAP, GROWTH)
+OF_FEATURES = (REVERSAL, COLLAPSE, FOURIER, FORECAST)
+LAWS: dict[str, Law] = {law.name: law for law in (*OF_DESCENT, *OF_ATTENTION, *OF_FEATURES)}
 
 
 @jd.setting
