@@ -16,5 +16,4 @@ THEORY = jd.Theory(
     ),
     papers=(),
     topics=("flow", "laws"),
-    shown=("variants.flow",),
 )

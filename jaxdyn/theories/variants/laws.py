@@ -63,7 +63,7 @@ CLAIMS = (
         judge=make_judge(LAWS["balance"], ("plain", "RMS norm"), ("rotary positions", "Adam")),
         controls={"weight decay": jd.Control({"weight_decay": 0.3}, breaks="the plain block")},
         excused={
-            f"data read: {name}: error of the law": "the statement is that the law fails there: only data that keep it are against it"
+            f"data read: {name}: error of the law": "the statement is that the law fails there: data that keep it are against it"
             for name in ("rotary positions", "Adam")
         },
         rivals=rivals(LAWS["balance"]),
