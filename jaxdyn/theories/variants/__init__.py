@@ -10,9 +10,9 @@ THEORY = jd.Theory(
         "rests."
     ),
     setup=(
-        "A plain transformer (softmax attention with one head, no positions, no norm, a ReLU MLP, trained by plain descent), "
-        "twelve variants that differ from it in one field, and three recipes of whole networks, trained on sequences with known "
-        "structure."
+        "A plain transformer has softmax attention with one head, no positions, no norm and a ReLU MLP, and is trained by plain "
+        "descent. It, twelve variants that differ from it in one field, and three recipes of whole networks are trained on "
+        "sequences with known structure."
     ),
     papers=(),
     topics=("flow", "laws"),
