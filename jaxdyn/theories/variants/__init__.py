@@ -14,6 +14,7 @@ THEORY = jd.Theory(
         "descent. It, twelve variants that differ from it in one field, and three recipes of whole networks are trained on "
         "sequences with known structure."
     ),
-    papers=(),
+    papers=("2009.11162", "2405.04669", "2008.08186"),
     topics=("flow", "laws"),
+    shown=("variants.flow",),
 )
