@@ -342,13 +342,13 @@ def test_a_trial_of_the_whole(tmp_path):
     assert found["machine"]["accelerator"].endswith("cpu (cpu)") and found["quick"] is True
     assert len(found["rates"]) == 8 and all(isinstance(rate["ratio"], float) for rate in found["rates"])
     rows = found["rows"]
-    words = ("Li2", "language model", "Figure 6", "verify", "random weights", "random weights", "map")
-    assert [row["work"].startswith(word) for row, word in zip(rows, words, strict=True)] == [True] * 7
+    words = ("Li2", "language model", "Figure 6", "laboratory", "verify", "random weights", "random weights", "map")
+    assert [row["work"].startswith(word) for row, word in zip(rows, words, strict=True)] == [True] * 8
     assert [row["work"] for row in rows if "failed" in row["note"]] == []
     assert [row["work"] for row in rows if not 0 < row["faster"] < 100 or not row["difference"] < 1e-9] == []
-    assert "1 verdicts equal" in rows[3]["note"]
-    assert 0 < rows[3]["compile s"] < rows[3]["run s"]
-    assert set(found["pieces"]) == {"calibration", "li2", "language", "fig6", "verdicts", "probe", "map"}
+    assert "1 verdicts equal" in rows[4]["note"]
+    assert 0 < rows[4]["compile s"] < rows[4]["run s"]
+    assert set(found["pieces"]) == {"calibration", "li2", "language", "fig6", "laboratory", "verdicts", "probe", "map"}
 
 
 def test_contestants_take_turns_on_the_clock_that_is_asked_for(load):

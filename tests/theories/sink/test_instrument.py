@@ -206,9 +206,7 @@ def test_networks_without_a_sink_of_token_0_are_refused():
 
 
 @pytest.mark.slow
-def test_the_margin_follows_the_reduced_flow_and_not_by_rough_steps():
-    fields = {"data": "copies", "layers": 1, "position": "learned", "reading": 64, "steps": 2400, "every": 60, "seeds": 3}
-    plain = study("sink", {"plain": {"width": 32}}, lr=0.3, **fields).cells[0]
-    rough = study("sink", {"small batches, large steps": {"width": 16, "batch": 16}}, lr=0.5, **fields).cells[0]
+def test_the_margin_follows_the_reduced_flow():
+    fields = {"data": "copies", "layers": 1, "width": 32, "position": "learned", "reading": 64, "lr": 0.3}
+    plain = study("sink", seeds=3, steps=2400, every=60, **fields).cells[0]
     assert plain.error < GROWTH.bound and min(plain.off, plain.shuffled) > 2 * GROWTH.bound
-    assert rough.error > GROWTH.bound
