@@ -34,12 +34,12 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "sln.rates": {},
     "stream.equivalence": {"seeds": 3},
     "sup.layer1_chooser": {"seeds": 1},
-    "sup.limits": {"seeds": 1},
+    "sup.limits": {},
     "sup.superposition": {"seeds": 1},
 }
 FAST = {
     "dejavu.cos_bound": {"seeds": 16},
-    "dejavu.mean_shift": {"seeds": 32},
+    "dejavu.mean_shift": {},
     "dejavu.relu_zeros": {"seeds": 16},
     "h2o.error_bound": {"seeds": 8},
     "h2o.frozen_cache": {"seeds": 256},
