@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-import jaxdyn as jd
 from jaxdyn.engine.base.parsing import parse_values
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.claims.grid import Grid, grid
 from jaxdyn.engine.runs.sweep import sweep_all
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.instruments.law import Law
@@ -31,7 +31,7 @@ class Order:
 
     laws: tuple[Law, ...]
     variants: dict[str, dict[str, Any]]
-    grids: dict[str, jd.Grid]
+    grids: dict[str, Grid]
     asked: dict[str, tuple[str, ...]]
     refused: dict[tuple[str, str], str]
     fields: dict[str, Any]
@@ -53,9 +53,9 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
     shared = {name: values[0] for name, values in given.items() if name not in swept and len(values) == 1}
     several = {name: values for name, values in given.items() if name not in swept and len(values) != 1}
     named = _variants(variants, several)
-    grids, asks = dict[str, jd.Grid](), dict[str, tuple[str, ...]]()
+    grids, asks = dict[str, Grid](), dict[str, tuple[str, ...]]()
     refused = dict[tuple[str, str], str]()
-    settings = {name: jd.grid(Lab, **(shared | own)).base for name, own in named.items()}
+    settings = {name: grid(Lab, **(shared | own)).base for name, own in named.items()}
     _refuse_unread(given, named, settings)
     for name, own in named.items():
         setting = settings[name]
@@ -65,7 +65,7 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
         watched = "+".join(one for one, law in zip(_names("watch", watch), laws, strict=True) if not reasons[law.name])
         if watched:
             axes = swept | {field: _values(own[field]) for field in own if field in Lab.swept_fields}  # type: ignore[attr-defined]
-            grids[name] = jd.grid(Lab, **(shared | own | axes | {"watch": watched}))
+            grids[name] = grid(Lab, **(shared | own | axes | {"watch": watched}))
     return Order(laws, named, grids, asks, refused, shared | swept)
 
 

@@ -15,8 +15,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
-import jaxdyn as jd
 from jaxdyn import nn, optim
+from jaxdyn.engine.claims.fields import Swept
+from jaxdyn.engine.claims.observables import Observables, named, observables
+from jaxdyn.engine.claims.ranges import field
+from jaxdyn.engine.claims.setting import setting
+from jaxdyn.errors import require
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.laboratory import course
 from jaxdyn.laboratory.tasks import NAMES, TASKS, Task
@@ -59,7 +63,7 @@ UNREAD: dict[str, tuple[str, Callable[[Any], bool]]] = {  # fields that do nothi
 }
 
 
-@jd.setting
+@setting
 class Bench:
     """One run.
 
@@ -79,9 +83,9 @@ class Bench:
     """
 
     data: str = "classes"
-    width: int = jd.field(64, at_least=1)
-    layers: int = jd.field(2, at_least=1)
-    heads: int = jd.field(1, at_least=1)
+    width: int = field(64, at_least=1)
+    layers: int = field(2, at_least=1)
+    heads: int = field(1, at_least=1)
     groups: int | None = None
     hidden: int | None = None
     attention: str = "softmax"
@@ -98,32 +102,32 @@ class Bench:
     parallel: bool = False
     tied: bool = False
     sink_token: bool = False
-    skip: jd.Swept = 1.0
-    residual: jd.Swept = 1.0
+    skip: Swept = 1.0
+    residual: Swept = 1.0
     start: str = "fan_in"
-    std: jd.Swept = jd.field(0.02, at_least=0)
-    dropout: jd.Swept = jd.field(0.0, at_least=0, below=1)
+    std: Swept = field(0.02, at_least=0)
+    dropout: Swept = field(0.0, at_least=0, below=1)
     dtype: str = "float32"
     optimizer: str = "sgd"
-    lr: jd.Swept = jd.field(0.1, at_least=0)
+    lr: Swept = field(0.1, at_least=0)
     momentum: float | None = None
-    weight_decay: jd.Swept = jd.field(0.0, at_least=0)
+    weight_decay: Swept = field(0.0, at_least=0)
     clip: float | None = None
     frozen: str = ""
-    batch: int = jd.field(64, at_least=1)
+    batch: int = field(64, at_least=1)
     same: bool = False
-    steps: int = jd.field(400, at_least=1)
-    every: int = jd.field(20, at_least=1)
-    reading: int = jd.field(64, at_least=1)
+    steps: int = field(400, at_least=1)
+    every: int = field(20, at_least=1)
+    reading: int = field(64, at_least=1)
 
     def __post_init__(self) -> None:
-        jd.require(self, self.data in TASKS, f"data is one of {', '.join(TASKS)}", "data")
-        jd.require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
+        require(self, self.data in TASKS, f"data is one of {', '.join(TASKS)}", "data")
+        require(self, self.steps % self.every == 0, "every divides steps", "every", "steps")
         factored = self.optimizer not in FACTORED
-        jd.require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
+        require(self, factored, f"{self.optimizer} trains factors, of which no instrument reads the network", "optimizer")
         if self.data == "facts":  # others would never be trained
             size = "reading" if self.same else "batch"
-            jd.require(self, getattr(self, size) >= 2 * NAMES, f"a batch has all {2 * NAMES} facts, or more", size)
+            require(self, getattr(self, size) >= 2 * NAMES, f"a batch has all {2 * NAMES} facts, or more", size)
         shape_of(self), method_of(self)  # what they refuse is refused here
 
 
@@ -156,7 +160,7 @@ def _frozen(s: Any) -> frozenset[str]:
     params = jax.eval_shape(lambda: nn.network(shape).init(jax.random.key(0, impl="threefry2x32")))
     names = {*params, *params["blocks"]} - {"blocks"}
     frozen = frozenset(s.frozen.split("+"))
-    jd.require(s, frozen <= names, f"frozen are some of {', '.join(sorted(names))}", "frozen")
+    require(s, frozen <= names, f"frozen are some of {', '.join(sorted(names))}", "frozen")
     return frozen
 
 
@@ -180,7 +184,7 @@ def asked(s: Any) -> Asked:
     return Asked(shape_of(s), s.data, s.optimizer, s.same)
 
 
-def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
+def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> Observables:
     """The observables of a run: both sides of every law under its name, its own axes after time, and the loss.
 
     A law that cannot be asked of the network has zeros on both sides, and never speaks. What is no finite number is stored as 0,
@@ -193,15 +197,15 @@ def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> jd.Observables:
     sides = {name: jax.tree.map(jnp.zeros_like, both) if name in silent else both for name, both in found.laws.items()}
 
     def along(law: Law, value: Array) -> Any:
-        return jd.named(_filled(value), " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
+        return named(_filled(value), " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
 
-    recorded = {"loss": jd.named(found.loss, "time")}
+    recorded = {"loss": named(found.loss, "time")}
     for law in laws:
         each = sides[law.name]
-        recorded[f"speaks_{law.name}"] = jd.named(each.speaks, "time")
-        recorded[f"known_predicted_{law.name}"] = jd.named(_known(each.predicted), "time")
-        recorded[f"known_measured_{law.name}"] = jd.named(_known(each.measured), "time")
-    return jd.observables(
+        recorded[f"speaks_{law.name}"] = named(each.speaks, "time")
+        recorded[f"known_predicted_{law.name}"] = named(_known(each.predicted), "time")
+        recorded[f"known_measured_{law.name}"] = named(_known(each.measured), "time")
+    return observables(
         predicted={law.name: along(law, sides[law.name].predicted) for law in laws},
         measured={law.name: along(law, sides[law.name].measured) for law in laws},
         recorded=recorded,

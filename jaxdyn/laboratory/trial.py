@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jaxtyping import PRNGKeyArray
 
-import jaxdyn as jd
+from jaxdyn.engine.claims.observables import Observables
+from jaxdyn.engine.claims.setting import setting
 from jaxdyn.instruments.law import Law
 from jaxdyn.instruments.registry import law_of
 from jaxdyn.laboratory.setting import Bench, observed
@@ -12,7 +13,7 @@ from jaxdyn.laboratory.setting import Bench, observed
 __all__ = ["Lab", "laws_of", "trial"]
 
 
-@jd.setting
+@setting
 class Lab(Bench):
     """One run of the laboratory, and the names of the laws that are read, joined by "+"."""
 
@@ -24,6 +25,6 @@ def laws_of(watch: str) -> list[Law]:
     return [law_of(name) for name in watch.split("+") if name]
 
 
-def trial(s: Lab, key: PRNGKeyArray) -> jd.Observables:
+def trial(s: Lab, key: PRNGKeyArray) -> Observables:
     """One network in training, and both sides of every law along it."""
     return observed(s, laws_of(s.watch), key)
