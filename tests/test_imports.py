@@ -32,6 +32,7 @@ ABOVE = {  # part of the package -> parts that it never imports; "" is the front
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
     "instruments": {"", "cli", "experiment", "maintain", "models", "report", "testing", "theories"},
     "explorer": {"cli", "maintain"},
+    "laboratory": {"", "cli", "experiment", "maintain", "models", "report", "testing", "theories"},
     "report": {"cli", "maintain"},
     "theories": {"cli", "maintain"},
 }

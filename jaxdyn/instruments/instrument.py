@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.nn import Transformer, choices
@@ -17,12 +17,43 @@ from jaxdyn.nn import Transformer, choices
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
 
-__all__ = ["Cost", "Instrument", "NEEDS", "NotApplicable", "Number", "Table", "Tick", "exponential", "extreme", "need", "number"]
+__all__ = [
+    "Cost",
+    "Instrument",
+    "Model",
+    "NEEDS",
+    "NotApplicable",
+    "Number",
+    "Table",
+    "Tick",
+    "exponential",
+    "extreme",
+    "need",
+    "number",
+]
 
 Tick = Callable[[float], None]  # is told which share of an instrument's work has been done since the last time
 Tokens = Int[np.ndarray, "piece n"]
+
+
+class Model(Protocol):
+    """What instruments read: a network, its weights, and a tokenizer if it has one (:class:`jaxdyn.models.Model`)."""
+
+    @property
+    def shape(self) -> Transformer:
+        """The network."""
+        ...
+
+    @property
+    def params(self) -> PyTree:
+        """Its weights."""
+        ...
+
+    @property
+    def tokenizer(self) -> Any:
+        """Its tokenizer; None: it has none."""
+        ...
 
 
 class NotApplicable(Exception):

@@ -18,7 +18,7 @@ from jaxdyn.nn.activations import cross_entropies, reduce_blocks
 from jaxdyn.nn.transformer import mask_of
 
 if TYPE_CHECKING:
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = [
     "attention_bytes",

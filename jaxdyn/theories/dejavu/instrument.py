@@ -28,7 +28,7 @@ from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["CARRIED", "IDLE", "INSTRUMENTS", "SPARSITY", "TOP", "Overlaps", "carrying", "measure", "observe", "overlaps", "predict"]
 

@@ -41,7 +41,7 @@ from jaxdyn.nn.transformer import apply, blocks_of, expanded, parts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = [
     "GRADIENTS",

@@ -30,7 +30,7 @@ from jaxdyn.plotting import COLORS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["BUDGETS", "HEAVY", "INSTRUMENTS", "TOP", "evicted", "measure", "predict", "shares", "uniform"]
 

@@ -58,7 +58,7 @@ from jaxdyn.theories.joma.letters import SHIFTS, SOFT, Letters, letters, lower, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["ENTROPY", "ENTROPY_LAW", "INSTRUMENTS", "JOMA", "JOMA_ODE", "measure", "observe", "predict", "uniform"]
 

@@ -29,7 +29,7 @@ from jaxdyn.nn.transformer import blocks_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["INSTRUMENTS", "ORTHOGONALITY", "cosine", "directions", "measure", "observe", "predict", "rows"]
 

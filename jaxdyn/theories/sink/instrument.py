@@ -43,7 +43,7 @@ from jaxdyn.theories.sink.model import margin
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["EPSILON", "GROWTH", "INSTRUMENTS", "SINKS", "measure", "observe", "predict", "uniform"]
 

@@ -25,7 +25,7 @@ from jaxdyn.plotting import COLORS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
     from jaxdyn.models.tokenizer import Tokenizer
 
 __all__ = ["INSTRUMENTS", "NAVIGATORS", "heights", "measure", "number_tokens", "periods", "predict", "spectrum"]

@@ -31,7 +31,7 @@ from jaxdyn.plotting import COLORS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jaxdyn.models.loading import Model
+    from jaxdyn.instruments.instrument import Model
 
 __all__ = ["INSTRUMENTS", "POLICIES", "SHARE", "SINKS", "STREAMING", "measure", "observe", "predict", "spots"]
 
