@@ -76,7 +76,7 @@ CLAIMS = (
         statement="In a transformer of two layers on facts, of some of which one direction is held out, the right answer in that "
         "direction beats half of the answers of its kind, and in the trained direction as many as those of facts trained both ways "
         "do: in the plain block, with rotary positions, with RMS norm and with Adam, within .125 on average over starts.",
-        judge=make_judge(LAWS["reversal"], ON_FACTS, ()),
+        judge=make_judge(LAWS["reversal"], ON_FACTS, (), learned=0.1),
         controls={"answers in the held-out direction are as in the trained one": known_backwards},
         rivals=rivals(LAWS["reversal"], fails=False),
         plot=make_plot(LAWS["reversal"]),

@@ -57,8 +57,13 @@ def last_errors(law: Law, ds: xr.Dataset) -> xr.DataArray:
     return error if "variant" in error.dims else error.expand_dims(variant=[str(np.atleast_1d(ds.variant)[0])])
 
 
-def make_judge(law: Law, holds: Sequence[str], fails: Sequence[str]) -> Callable[[xr.Dataset], list[jd.Check]]:
-    """The mean error within the law's bound in the variants in which it holds, and beyond it in those in which it fails."""
+def make_judge(
+    law: Law, holds: Sequence[str], fails: Sequence[str], learned: float | None = None
+) -> Callable[[xr.Dataset], list[jd.Check]]:
+    """The mean error within the law's bound in the variants in which it holds, and beyond it in those in which it fails.
+
+    With ``learned``, a gate: the loss at the end is at most that.
+    """
 
     def judge(ds: xr.Dataset) -> list[jd.Check]:
         error = last_errors(law, ds)
@@ -66,7 +71,8 @@ def make_judge(law: Law, holds: Sequence[str], fails: Sequence[str]) -> Callable
         decided = [name for name in there if name in (*holds, *fails)]
         if not decided:
             raise jd.Inconclusive("the statement is about none of these variants")
-        return [
+        gates = [] if learned is None else [jd.gate("loss at the end", ds.loss.isel(time=-1), at_most=learned)]
+        return gates + [
             jd.mean_within(
                 f"{name}: error of the law",
                 error.sel(variant=name, drop=True),
