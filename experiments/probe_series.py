@@ -19,7 +19,7 @@ from jaxdyn.engine.base.progress import Progress
 from jaxdyn.models.extras import library
 from jaxdyn.models.probe_text import open_text
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
-from jaxdyn.nn import Transformer
+from jaxdyn.nn import Transformer, network
 from jaxdyn.text import longrun, pretraining
 
 SCALES = {  # width, layers, steps
@@ -55,7 +55,14 @@ def shape(width: int, layers: int, vocabulary: int) -> Transformer:
     """GPT-NeoX's decoder."""
     entries = width // HEADS
     biases = ("q", "k", "v", "o", "up", "down")
-    form = {"norm": "layer", "mlp": "plain", "activation": "gelu", "biases": biases, "parallel": True, "rotary": entries // 4}
+    form = {
+        "norm": "layer",
+        "mlp": "plain",
+        "activation": "gelu",
+        "biases": biases,
+        "parallel": True,
+        "rotary": 2 * max(1, entries // 8),
+    }
     return Transformer(vocabulary=vocabulary, width=width, layers=layers, heads=HEADS, hidden=4 * width, epsilon=1e-5, **form)
 
 
@@ -102,8 +109,8 @@ def run(scale: str, out: Path, text: str | None, vocabulary: int, steps: int | N
     seen, unseen = letters[: 9 * len(letters) // 10], letters[9 * len(letters) // 10 :]
     (out / "unseen.txt").write_text(unseen, encoding="utf-8")
     tokenizer = pairs(out, seen, vocabulary)
-    network = shape(width or standard[0], layers or standard[1], vocabulary)
-    trained(out, network, tokenizer, tokenizer.encode(seen), steps or standard[2])
+    shaped = shape(width or standard[0], layers or standard[1], vocabulary)
+    trained(out, shaped, tokenizer, tokenizer.encode(seen), steps or standard[2])
     found = jd.probe(str(out / "step*"), out / "unseen.txt", out=out / "probe", length=LENGTH, say=lambda line: None)
     first, last = found.checkpoints[0], found.checkpoints[-1]
     rows = [

@@ -89,7 +89,7 @@ def relative_norm_error(a: PyTree, b: PyTree) -> Float[Array, ""]:
     pairs = [(x.astype(dtype), y.astype(dtype)) for x, y in zip(*leaves, strict=True) if (dtype := _float(x, y))]
     wide = [(x.astype(_wide(x)), y.astype(_wide(y))) for x, y in pairs]
     (error, far), (size, near) = _norm([x - y for x, y in wide]), _norm([y for _, y in wide])
-    return jnp.ldexp(error / size, far - near).astype(jnp.result_type(*(x for pair in pairs for x in pair)))
+    return jnp.ldexp(error / size, far - near).astype(jnp.result_type(*(x.real for pair in pairs for x in pair)))
 
 
 def top_eigenvalue(

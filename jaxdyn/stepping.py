@@ -42,7 +42,7 @@ class Newton(optimistix.Newton[Any, Any, Any]):
         return done | stalled, result
 
 
-def over(mask: Bool[Array, " T"], leaf: Shaped[Array, "T *shape"]) -> Bool[Array, "T *ones"]:
+def over(mask: Bool[Array, " T"], leaf: Shaped[Array, " T *shape"]) -> Bool[Array, " T *ones"]:
     """The mask over times, shaped to broadcast over a leaf with a leading time axis."""
     return mask.reshape(-1, *[1] * (leaf.ndim - 1))
 

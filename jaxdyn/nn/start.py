@@ -94,6 +94,6 @@ def _orthonormal(key: PRNGKeyArray, size: tuple[int, ...], dtype: Any) -> Array:
     matrix = size if len(size) > 1 else (1, *size)
     flat = matrix[-2] < matrix[-1]
     tall = (*matrix[:-2], max(matrix[-2:]), min(matrix[-2:]))
-    q, r = linalg.qr(jax.random.normal(key, tall, dtype))
+    q, r = linalg.qr(jax.random.normal(key, tall, wide(dtype)))
     frame = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]  # uniformly distributed
     return jnp.reshape(jnp.swapaxes(frame, -1, -2) if flat else frame, size)

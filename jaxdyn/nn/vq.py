@@ -123,7 +123,7 @@ def averaged(
     return Averages(size, total), (total / size[:, None]).astype(x.dtype if narrow else total.dtype)
 
 
-def _counted(like: Float[Array, "K *d"], codes: Int[Array, " n"], x: float | Float[Array, "n *d"]) -> Float[Array, "K *d"]:
+def _counted(like: Float[Array, " K *d"], codes: Int[Array, " n"], x: float | Float[Array, " n *d"]) -> Float[Array, " K *d"]:
     """The sum of what each code was given."""
     return jnp.zeros_like(like).at[codes].add(x, mode="drop", wrap_negative_indices=False)
 

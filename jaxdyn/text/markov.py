@@ -117,7 +117,7 @@ def entropies(chain: Chain) -> Entropies:
     return Entropies(jnp.sum(entr(chain.law)), jnp.sum(chain.law * jnp.sum(entr(transition(chain)), axis=1)))
 
 
-def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}"]:
+def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, " {length}"]:
     r"""A stationary stream of the chain.
 
     All places are computed in parallel, and this is repeated until nothing changes. The first word, and each that is drawn without
@@ -155,7 +155,7 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}
 @partial(jax.jit, static_argnames=("words", "layouts", "length"))
 def _draw(
     key: PRNGKeyArray, words: int, exponent: Float[Array, ""], memory: Float[Array, ""], layouts: int, length: int
-) -> tuple[Int[Array, "{length}"], Entropies]:
+) -> tuple[Int[Array, " {length}"], Entropies]:
     k_chain, k_sample = jax.random.split(key)
     drawn = chain(k_chain, words, exponent, memory, layouts)
     return sample(drawn, k_sample, length), entropies(drawn)

@@ -75,7 +75,7 @@ class Placement(NamedTuple):
     place: Int[Array, " rows"]  # that the token takes
     born: Int[Array, "rows L"]  # afterwards
     position: Int[Array, "rows L"]  # afterwards
-    angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]] | None  # cosines and sines of rotary positions
+    angles: tuple[Float[Array, " rows #L half"], Float[Array, " rows #L half"]] | None  # cosines and sines of rotary positions
 
 
 class Bytes(NamedTuple):
@@ -247,7 +247,7 @@ def _angles(shape: Transformer, policy: Policy, time: Array, position: Array) ->
     return cos, sin
 
 
-def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]]) -> Array:
+def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, " rows #L half"], Float[Array, " rows #L half"]]) -> Array:
     """All keys of a layer with their positions."""
     wide = key.astype(angles[0].dtype)[:, :, None]
     return attention.turn(wide, *angles)[:, :, 0].astype(key.dtype)

@@ -86,7 +86,7 @@ def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def mean_and_error(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+def mean_and_error(xs: Float[Array, " replica *shape"], count: int) -> tuple[Float[Array, " *shape"], Float[Array, " *shape"]]:
     """Mean over replicas (leading axis) of a statistic, and its standard error."""
     return jnp.mean(xs, 0), jnp.std(xs, 0, ddof=1) / count**0.5
 

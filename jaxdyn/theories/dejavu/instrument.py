@@ -47,7 +47,7 @@ def carrying(work: Float[Array, "n f"]) -> Float[Array, " n"]:
     return jnp.where(total[:, 0] > 0, needed / work.shape[-1], jnp.nan)
 
 
-def mean_where(values: Float[Array, "n *rest"], there: Bool[Array, " n"]) -> Float[Array, " *rest"]:
+def mean_where(values: Float[Array, " n *rest"], there: Bool[Array, " n"]) -> Float[Array, " *rest"]:
     """Mean over those rows that are there; NaN if none is."""
     chosen = there.reshape(-1, *(1,) * (values.ndim - 1))
     return jnp.sum(jnp.where(chosen, values, 0), 0) / jnp.sum(there)

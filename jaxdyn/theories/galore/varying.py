@@ -66,17 +66,24 @@ def height(s: Varying, line: Float[Array, "n n"], e: Float[Array, "N n n"], w: F
     return s.offset + s.lip * jnp.where(s.kind == "steep", ramp, wave)
 
 
+def _matrices(s: Varying, keys: tuple[PRNGKeyArray, ...]) -> tuple[Array, ...]:
+    """Bases of the subspaces, the coefficients' fixed parts, the direction of the steep fall, and those of the waves."""
+    k_b, k_c, k_p, k_q, k_e = keys
+    p, q = (linalg.qr(jax.random.normal(k, (s.size, s.rank), jnp.float64))[0] for k in (k_p, k_q))
+    first_of = (jnp.outer(x[:, 0], x[:, 0]) for x in (p, q))
+    drawn = (unit(positive(k, s.terms, s.size)) for k in (k_b, k_c))
+    b0, c0 = (jnp.where(s.kind == "steep", one, other) for one, other in zip(first_of, drawn, strict=True))
+    line = jnp.outer(p[:, 0], q[:, 0])  # the direction along which the steep coefficients fall, inside the subspaces
+    directions = jax.random.normal(k_e, (2, s.terms, s.size, s.size), jnp.float64)
+    return p, q, b0, c0, line, directions / jnp.linalg.norm(directions, axis=(2, 3), keepdims=True)
+
+
 def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     """Ratios of successive norms of the projected gradient, and the bounds on them."""
     # coefficients and subspaces
     k_b, k_c, k_a, k_p, k_q, k_e = jax.random.split(key, 6)
     steep, n = s.kind == "steep", s.size
-    p, q = (linalg.qr(jax.random.normal(k, (n, s.rank), jnp.float64))[0] for k in (k_p, k_q))
-    first_of = (jnp.outer(x[:, 0], x[:, 0]) for x in (p, q))
-    b0, c0 = (jnp.where(steep, one, unit(positive(k, s.terms, n))) for k, one in zip((k_b, k_c), first_of, strict=True))
-    line = jnp.outer(p[:, 0], q[:, 0])  # the direction along which the steep coefficients fall, inside the subspaces
-    directions = jax.random.normal(k_e, (2, s.terms, n, n), jnp.float64)
-    waves = directions / jnp.linalg.norm(directions, axis=(2, 3), keepdims=True)
+    p, q, b0, c0, line, waves = _matrices(s, (k_b, k_c, k_p, k_q, k_e))
 
     def parts(w: Array) -> tuple[Array, Array]:
         b, c = (height(s, line, e, w)[:, None, None] for e in waves)

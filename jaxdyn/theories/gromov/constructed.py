@@ -61,7 +61,7 @@ def sample_networks(s: Constructed, key: PRNGKeyArray) -> dict[int, model.Nodes]
     return {m: jax.tree.map(lambda x, i=i: x[i], nodes) for i, m in enumerate(s.moduli)}
 
 
-def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float[Array, "nodes *offset"]]:
+def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float[Array, " nodes *offset"]]:
     """Accuracy, and mean and variance of the margins over all pairs, at every width, with the predicted moments."""
     right = model.labels(modulus)
     columns = (right[:, None] + np.asarray((0, *OFFSETS))) % modulus

@@ -30,7 +30,7 @@ NEAR = float(np.log(5.5))  # parabolas and the fit use the sizes within this of 
 class Estimate(NamedTuple):
     """Results of all approaches."""
 
-    exponents: Float[Array, "three"]
+    exponents: Float[Array, " three"]
     lowest: Float[Array, " b"]  # ln N of approach 1 at its budgets
     vertices: Float[Array, " k"]  # ln N of approach 2 at the budgets
     theta: Float[Array, "5"]  # of approach 3

@@ -11,7 +11,7 @@ from scipy.special import erf, logsumexp
 import jaxdyn as jd
 from jaxdyn.data import trees
 from jaxdyn.theories.joma.dynamics import hblt as theory
-from jaxdyn.theories.joma.hierarchy import blocks, hier_order
+from jaxdyn.theories.joma.hierarchy import blocks, hier_order, stack
 from jaxdyn.theories.joma.hierarchy import hblt as claims
 from jaxdyn.theories.joma.hierarchy import model as net
 from jaxdyn.theories.joma.hierarchy.hblt import Limit, Tokens, limit_trial, tokens_trial
@@ -327,7 +327,7 @@ def ancestors(kind: str, node: int) -> list[int]:
     """Node, its parent, and so on up to the top, which is 0."""
     chain = [node]
     while chain[-1]:
-        chain.append(blocks.PARENTS[kind][chain[-1] - 1])
+        chain.append(stack.PARENTS[kind][chain[-1] - 1])
     return chain
 
 
@@ -336,9 +336,9 @@ def test_leaves_are_correlated_by_the_edges_between_them(kind):
     """Of symmetric edges the signs of two leaves have the mean product rho^d, whatever the top."""
     lines = [set(ancestors(kind, 7 + leaf)) for leaf in range(8)]
     apart = np.array([[len(a ^ b) for b in lines] for a in lines])
-    np.testing.assert_array_equal(blocks.distances(kind), apart)
-    s = inside(blocks.Blocks(tree=kind, rho=0.7))
-    data = jax.jit(lambda key: blocks.grow(key, s, 8192))(jax.random.key(1))
+    np.testing.assert_array_equal(stack.distances(kind), apart)
+    s = inside(stack.Blocks(tree=kind, rho=0.7))
+    data = jax.jit(lambda key: stack.grow(key, s, 8192))(jax.random.key(1))
     sign = 2.0 * np.asarray(data.present).reshape(8192, 2, 8) - 1
     np.testing.assert_allclose(np.einsum("bsl,bsm->lm", sign, sign) / 16384, 0.7**apart, atol=0.04)
     top = 2.0 * (np.asarray(data.batch.label)[:, None] == np.arange(2)) - 1
@@ -360,9 +360,9 @@ def softmaxed(z, present, m):
 def test_blocks_and_their_entropy_are_those_of_numpy():
     rng = np.random.default_rng(0)
     z, v, xi, w, r, upper = (rng.normal(size=shape) for shape in ((3, 16, 16), (16, 4), (16, 4), (2, 4, 4), (2, 4, 4), (4, 2)))
-    data = blocks.grow(jax.random.key(0), inside(blocks.Blocks(dtype="float64")), 6)
-    params = blocks.Params(*map(jnp.asarray, (z, v, xi, w, r)))
-    nodes, present = np.asarray(blocks.apply(params, data.present)), np.asarray(data.present)
+    data = stack.grow(jax.random.key(0), inside(stack.Blocks(dtype="float64")), 6)
+    params = stack.Params(*map(jnp.asarray, (z, v, xi, w, r)))
+    nodes, present = np.asarray(stack.apply(params, data.present)), np.asarray(data.present)
     entropies, losses = np.zeros((3, 6, 16)), []
     for i in range(6):
         below = np.eye(16)
@@ -375,12 +375,12 @@ def test_blocks_and_their_entropy_are_those_of_numpy():
             if s == 1:
                 logits = below[int(data.batch.query[i])] @ upper
                 losses.append(float(data.batch.weight[i]) * (logsumexp(logits) - logits[int(data.batch.label[i])]))
-    np.testing.assert_allclose(blocks.entropy(params.z, data.present), entropies[:, present].mean(1), rtol=1e-12)
-    assert blocks.loss(params, data, jnp.asarray(upper), 2.0) == pytest.approx(np.mean(losses), rel=1e-12)
+    np.testing.assert_allclose(stack.entropy(params.z, data.present), entropies[:, present].mean(1), rtol=1e-12)
+    assert stack.loss(params, data, jnp.asarray(upper), 2.0) == pytest.approx(np.mean(losses), rel=1e-12)
 
 
 def test_scores_are_best_correlations_of_the_levels():
-    data = blocks.grow(jax.random.key(3), inside(blocks.Blocks(dtype="float64")), 40)
+    data = stack.grow(jax.random.key(3), inside(stack.Blocks(dtype="float64")), 40)
     latents, present = (np.asarray(a) for a in (data.latents, data.present))
     h = np.random.default_rng(1).normal(size=(1, 16, 40, 3))
     level = jnp.array([2, 2, 1, 1, 1, 0] * 2)
@@ -394,7 +394,7 @@ def test_scores_are_best_correlations_of_the_levels():
 
 @pytest.mark.slow
 def test_held_attention_stays_at_its_sparsest_and_slow_logits_stay_uniform():
-    grid = jd.grid(blocks.Blocks, attention=["free", "held"], blocks=1.0, ratio=[0.0, 10.0])
+    grid = jd.grid(stack.Blocks, attention=["free", "held"], blocks=1.0, ratio=[0.0, 10.0])
     ds = jd.sweep(blocks.trial, grid, seeds=range(2)).sel(block=1)
     curve = ds.measured_entropy
     still = curve.sel(ratio=0.0)

@@ -65,7 +65,7 @@ def _nu_i() -> Complex[Array, "3 2"]:
     return partial.nu(jnp.asarray(1j, jnp.complex128))
 
 
-def _blocks(block, *numbers: Inexact[Array, "n *_"]) -> Blocks:
+def _blocks(block, *numbers: Inexact[Array, " n *_"]) -> Blocks:
     """One block for each pair of frequencies, with r_kkk = 1."""
     columns = jax.vmap(block)(*numbers)
     return columns * columns.shape[-1] ** (-1 / 3)

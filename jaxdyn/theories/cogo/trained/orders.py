@@ -25,7 +25,6 @@ CELL = "{}: points from the published cell"
 EARLY, AMID = 0.2, 0.4  # of decay times epochs, for the shares that were there before
 WIDE_APART = (5e-5, 2e-4, 5e-4)  # decays of which a slope is taken
 
-
 SHARE, EACH = "share with four or six nodes minus the predicted one", "the same in each run"
 
 

@@ -12,6 +12,7 @@ for a column of norm one. Letters as in ``training.py``.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
