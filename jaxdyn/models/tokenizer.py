@@ -38,6 +38,17 @@ USUAL = {  # what classes that heed such fields take for granted without them
     "GPT2Tokenizer": {"add_prefix_space": False},
     "Qwen2Tokenizer": {"add_prefix_space": False},
 }
+END = "<|endoftext|>"
+SENTENCES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+TAKEN = {  # control tokens that classes take for granted: they are added where no file names others, nor null
+    "GPT2Tokenizer": dict.fromkeys(("bos_token", "eos_token", "unk_token"), END),
+    "GPTNeoXTokenizer": dict.fromkeys(("bos_token", "eos_token", "unk_token"), END) | {"pad_token": "<|padding|>"},
+    "Qwen2Tokenizer": dict.fromkeys(("eos_token", "unk_token", "pad_token"), END),
+    "LlamaTokenizer": SENTENCES,
+    "CodeLlamaTokenizer": SENTENCES,
+}
+CLASSES = {"gpt2": "GPT2Tokenizer", "opt": "GPT2Tokenizer", "gpt_neox": "GPTNeoXTokenizer", "qwen2": "Qwen2Tokenizer"}
+"""Of models whose files do not name the class."""
 
 NONE = "a token that is in no vocabulary"  # the library raises an error where it needs this token
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -263,7 +274,7 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
     try:
         with panics():
             inner = library("tokenizers").Tokenizer.from_file(str(plain_file(file)))
-            _add(inner, config, named)
+            _add(inner, _completed(config, inner), named)
             reason = _everywhere(inner) or shared_number(inner)
     except UsageError:
         raise
@@ -303,6 +314,24 @@ def _beside(folder: Path) -> tuple[Config, list[tuple[int, dict[str, Any]]]]:
     return own, [(added[token], {"content": token} | flags[token]) for token in sorted(added, key=added.__getitem__)]
 
 
+def _completed(config: Config, inner: Any) -> Config:
+    """The same fields with the control tokens that the tokenizer's class takes for granted.
+
+    Of letters that stand for bytes, LLaMA's class takes nothing for granted.
+    """
+    name = _class(config)
+    taken = TAKEN.get(name, {}) if name in CLASSES.values() or not _of_bytes(inner) else {}
+    return Config(config.file, taken | config.values)
+
+
+def _class(config: Config) -> str:
+    """The tokenizer's class, by its files or by the kind of the model."""
+    if (named := config.get("tokenizer_class", None)) is not None:
+        return str(named).removesuffix("Fast")
+    model = config.file.parent / "config.json"
+    return CLASSES.get(str(read_json(model).get("model_type")), "") if model.exists() else ""
+
+
 def _is_token(token: Any) -> bool:
     """Whether this describes an added token."""
     if not isinstance(token, dict) or not all(isinstance(token.get(flag, False), bool) for flag in FLAGS):
@@ -316,7 +345,9 @@ def _special(config: Config) -> list[dict[str, Any]]:
     names = [name for name in config.values if name.endswith("_token") and name not in NAMED]
     found = [config.get(name, None) for name in (*NAMED, *names)]
     extra, other = (config.get(name, None) for name in LISTS)
-    for several in (extra, () if extra and isinstance(extra, list) else other):  # a list of the first name counts alone
+    if isinstance(extra, list) and other not in (None, extra):
+        config.refuse(LISTS[0], extra, f"{LISTS[1]} is another list, and versions of transformers take the one or the other")
+    for several in (extra, () if extra == other else other):
         found += several.values() if isinstance(several, dict) else several if isinstance(several, list) else ()
     tokens = [{"content": token} if isinstance(token, str) else token for token in found]
     return [token for token in tokens if _is_token(token)]
@@ -350,7 +381,15 @@ def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, 
             name = one_line(token["content"])
             raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
     config.fixed(split_special_tokens=False)
-    usual = USUAL.get(str(config.get("tokenizer_class", None)).removesuffix("Fast"), {})
+    name = _class(config)
+    if name in CLASSES.values() and not _of_bytes(tokenizer.inner):
+        config.refuse("tokenizer_class", name, "it cuts texts into bytes, and tokenizer.json does not")
+    if name in CLASSES.values() and named and "added_tokens_decoder" in config.values:
+        own, listed = tokenizer.inner.get_vocab(with_added_tokens=False), [number for number, _ in named]
+        for number, token in tokenizer.inner.get_added_tokens_decoder().items():
+            if number < max(listed) and number not in listed and token.content not in own:
+                config.refuse("added_tokens_decoder", listed, f"tokenizer.json has {one_line(token.content)}, number {number}, too")
+    usual = USUAL.get(name, {})
     there = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
     if usual.keys() >= set(AROUND):
         there |= dict(zip(AROUND, map(bool, tokenizer.around()), strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def save(
         params: its parameters, finite, written in their own dtype whatever that of the shape is; parts of one tensor in one that
             holds both.
         family: the layout: llama, mistral, qwen2 or gpt_neox.
-        tokenizer: texts and token numbers, written as tokenizer.json, with a tokenizer_config.json.
+        tokenizer: texts and token numbers, written as tokenizer.json, with a tokenizer_config.json. A warning says where
+            transformers would cut texts in another way.
         context: tokens of the longest text in training.
 
     Raises:
@@ -69,6 +71,8 @@ def save(
     config |= {"dtype": _wide(tensors.values()).name}
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
+        if family == "qwen2" and not _like_qwen2(tokenizer):
+            warnings.warn(QWEN2, stacklevel=2)
         tokenizer.save(folder / "tokenizer.json")
         atomic_write(folder / "tokenizer_config.json", json.dumps(_reader(tokenizer), indent=2) + "\n")
     atomic_write(folder / "model.safetensors", numpy.save(tensors, metadata={"format": "pt"}))
@@ -96,6 +100,19 @@ def _reader(tokenizer: Tokenizer) -> dict[str, Any]:
     """How transformers is to read tokenizer.json: as it is, not by the rules of the family's usual tokenizer."""
     prefix = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
     return {"tokenizer_class": "PreTrainedTokenizerFast"} | prefix
+
+
+QWEN2 = (
+    "from version 5 on transformers cuts the texts of a qwen2 model by the rules of Qwen2's own tokenizer, which this one is not: "
+    "there, numbers of tokens may be others than here"
+)
+
+
+def _like_qwen2(tokenizer: Tokenizer) -> bool:
+    """Whether texts are brought into the normal form NFC, split by one rule, and then cut into bytes."""
+    parts = (getattr(tokenizer.inner, name, None) for name in ("normalizer", "pre_tokenizer"))
+    normal, cut = (json.loads(part.__getstate__()) if part is not None else {} for part in parts)
+    return normal.get("type") == "NFC" and [one["type"] for one in cut.get("pretokenizers", ())] == ["Split", "ByteLevel"]
 
 
 def _ends(tokenizer: Tokenizer | None) -> dict[str, int | None]:

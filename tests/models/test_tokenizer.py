@@ -443,6 +443,7 @@ def control(content, **flags):
 
 
 CONFIG, MAP, ADDED = BESIDE
+MODEL = "config.json"
 LACKING = ([0, 5, 2, 4, 3, 5, 6, 5, 1], [2, 4, 3, 2, 1, 3], [1, 6, 1])
 """Numbers of three texts where <a> is token 6, and <x> and <b> are none."""
 NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers makes of the texts
@@ -472,7 +473,7 @@ NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers ma
         ([0, 5, 7, 5, 6, 5, 1], [7, 8], [1, 6, 1]),
     ),
     "one list": (
-        {CONFIG: {"additional_special_tokens": ["<b>"], "extra_special_tokens": ["<x>"]}},
+        {CONFIG: {"additional_special_tokens": ["<x>"]}, MAP: {"extra_special_tokens": ["<x>"]}},
         ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1]),
     ),
     "map": (
@@ -519,10 +520,9 @@ def test_transformers_finds_the_same_tokens(case, tmp_path):
     assert tuple(theirs.encode(text) for text in THREE) == expected
 
 
-BYTES = {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}}
-
-
-SPACE = {"pre_tokenizer": BYTES["pre_tokenizer"] | {"add_prefix_space": True}}
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+BYTES = {"pre_tokenizer": BYTE_LEVEL, "decoder": BYTE_LEVEL}
+SPACE = BYTES | {"pre_tokenizer": BYTE_LEVEL | {"add_prefix_space": True}}
 BEGUN = {
     "post_processor": {
         "type": "TemplateProcessing",
@@ -560,8 +560,20 @@ BEGUN = {
         ({CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True}}, {}, "add_bos_token=True is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPT2TokenizerFast"}}, SPACE, "add_prefix_space=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
-        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BEGUN, "add_bos_token=False is not allowed"),
-        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, {}, "add_eos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BYTES | BEGUN, "add_bos_token=False is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, BYTES, "add_eos_token=True is not allowed"),
+        ({CONFIG: {"tokenizer_class": "GPT2Tokenizer"}}, {}, "tokenizer_class=GPT2Tokenizer is not allowed: it cuts texts into bytes"),
+        ({MODEL: {"model_type": "qwen2"}}, {}, "tokenizer_class=Qwen2Tokenizer is not allowed: it cuts texts into bytes"),
+        (
+            {CONFIG: {"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"7": control("<x>")}}},
+            BYTES,
+            "added_tokens_decoder=.* is not allowed: tokenizer.json has '<a>', number 6, too",
+        ),
+        (
+            {CONFIG: {"extra_special_tokens": []}, MAP: {"additional_special_tokens": ["<x>"]}},
+            {},
+            "extra_special_tokens=.* is not allowed: additional_special_tokens is another list",
+        ),
         ({CONFIG: []}, {}, "tokenizer_config.json cannot be read: it holds no JSON object"),
     ],
 )
@@ -574,7 +586,7 @@ def test_files_that_contradict_a_tokenizer_are_refused(files, fields, words, tmp
     ("said", "fields"),
     [
         ({"tokenizer_class": "LlamaTokenizer", "add_bos_token": False, "add_eos_token": None}, {}),
-        ({"tokenizer_class": "GPTNeoXTokenizerFast"}, {}),
+        ({"tokenizer_class": "GPTNeoXTokenizerFast"}, BYTES),
         ({"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}, {}),  # which no version heeds
         ({"add_prefix_space": False, "split_special_tokens": False, "pad_token": None}, BYTES),
         ({"add_prefix_space": True}, {}),
@@ -583,3 +595,37 @@ def test_files_that_contradict_a_tokenizer_are_refused(files, fields, words, tmp
 )
 def test_files_that_say_the_same_are_read(said, fields, tmp_path):
     assert read_tokenizer(next_to_it(tmp_path, {CONFIG: said}, **fields), 9).encode("a<a>").tolist() == [0, 6]
+
+
+END = "<|endoftext|>"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({CONFIG: {"tokenizer_class": "GPT2TokenizerFast"}}, [END]),
+        ({CONFIG: {}, MODEL: {"model_type": "gpt2"}}, [END]),
+        ({MODEL: {"model_type": "opt"}}, [END]),
+        ({MODEL: {"model_type": "gpt_neox"}}, [END, "<|padding|>"]),
+        ({CONFIG: {"tokenizer_class": "Qwen2Tokenizer", "extra_special_tokens": ["<x>"]}}, [END, "<x>"]),
+        (
+            {CONFIG: {"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": {"6": control("<a>"), "7": control("<x>")}}},
+            ["<x>", END],
+        ),
+        ({CONFIG: {"tokenizer_class": "GPT2Tokenizer", "bos_token": None, "eos_token": "<x>", "unk_token": None}}, ["<x>"]),
+        ({CONFIG: {"tokenizer_class": "GPT2Tokenizer", "eos_token": "<x>"}}, [END, "<x>"]),
+        ({CONFIG: {"tokenizer_class": "LlamaTokenizer", "add_bos_token": False}}, []),
+        ({CONFIG: {"tokenizer_class": "PreTrainedTokenizerFast"}, MODEL: {"model_type": "gpt2"}}, []),
+        ({MODEL: {"model_type": "llama"}}, []),
+    ],
+)
+def test_what_a_class_takes_for_granted_is_added(files, expected, tmp_path):
+    """As transformers 5.24 adds it; tokens that are added later have the numbers after it."""
+    ours = read_tokenizer(next_to_it(tmp_path, files, **BYTES), 99)
+    assert [ours.inner.id_to_token(number) for number in range(7, ours.size)] == expected
+
+
+def test_sentencepiece_classes_take_others_for_granted(tmp_path):
+    said = {CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": False}}
+    ours = read_tokenizer(next_to_it(tmp_path, said), 99)
+    assert [ours.inner.id_to_token(number) for number in range(7, ours.size)] == ["<s>", "</s>", "<unk>"]

@@ -164,7 +164,7 @@ def read_fourier(moment: Moment) -> dict[str, Array]:
 
 
 def learned(curve: Float[Array, " time"]) -> Bool[Array, " time"]:
-    """Where the loss is half that of the start, at most."""
+    """Where the loss is a tenth of that at the start, at most."""
     return curve <= LEARNED * curve[0]
 
 
