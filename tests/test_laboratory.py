@@ -197,7 +197,7 @@ def test_what_cannot_be_asked_is_said():
     plan = order("edge,balance", variants=["plain", "Adam"], data="markov", same=True)
     assert plan.refused == {("edge", "Adam"): "It is about the optimizer sgd, not adam."}
     assert plan.asked == {"plain": ("edge", "balance"), "Adam": ("balance",)}
-    assert plan.grids["Adam"].base.watch == "balance" and plan.grids["plain"].base.watch == "edge+balance"
+    assert plan.grids["Adam"].base.watch == "balance" and plan.grids["plain"].base.watch == "edge,balance"
 
 
 def test_a_variant_of_ones_own_and_its_own_rate():
@@ -305,7 +305,8 @@ def test_a_prediction_that_is_no_number_holds_nowhere():
     p[0, 5:] = np.nan
     cell = one_cell(p, m)
     assert (cell.verdict, cell.runs, cell.until) == ("refuted", 4, 40) and "no finite number" in cell.reason
-    assert one_cell(m, p).runs == 3  # what was not measured is not judged
+    cell = one_cell(m, p)  # what was not measured is not judged
+    assert (cell.runs, cell.unknown, cell.verdict) == (3, 1, "inconclusive") and "In 1 run what was measured is no" in cell.reason
 
 
 def test_a_law_that_fails_is_not_a_run_that_diverges():

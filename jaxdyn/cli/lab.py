@@ -12,8 +12,11 @@ from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.words import plural
+from jaxdyn.engine.runs.blocks import Request
+from jaxdyn.engine.runs.sweep import chosen_seeds
 from jaxdyn.errors import UsageError
 from jaxdyn.laboratory.lab import Order, order
+from jaxdyn.laboratory.trial import trial
 from jaxdyn.report import laboratory as pages
 
 __all__ = ["lab_command"]
@@ -36,7 +39,7 @@ def lab_command(
     cards = reserved(workers, cluster)
     plan = order(watch, variants, **fields)
     _say(_announcement(plan, seeds))
-    if earlier := _other_study(out, plan):
+    if earlier := _other_study(out, plan, seeds):
         _say(f"{out} holds the page of {earlier}, which is replaced; --out DIR keeps it")
     count = worker_count(workers, len(plan.grids))
     with executor(count, cluster, cards) as (pool, _), Progress("lab") as progress:
@@ -57,16 +60,17 @@ def _announcement(plan: Order, seeds: Any) -> str:
     return "\n".join([f"{head}{plural(len(plan.grids), 'program')}; Ctrl-C is safe, the same command resumes", *refused])
 
 
-def _other_study(folder: Path, plan: Order) -> str:
-    """The laws and variants whose page is in a folder, in words, if they or what they share are not those of this study."""
+def _other_study(folder: Path, plan: Order, seeds: Any) -> str:
+    """The laws, variants and seeds whose page is in a folder, in words, if they or what they share are not those of this study."""
     try:
         stored = json.loads((folder / pages.FILES[1]).read_text(encoding="utf-8"))
         laws, variants, fields = [law["name"] for law in stored["laws"]], stored["variants"], stored["fields"]
+        before = str(stored["seeds"])
     except (OSError, ValueError, TypeError, KeyError):
         return ""
-    if [laws, variants, fields] == json.loads(json.dumps([[law.name for law in plan.laws], plan.variants, plan.fields])):
-        return ""
-    return f"{', '.join(laws)}: {', '.join(variants)}"
+    own = next((Request(trial, grid, chosen_seeds(seeds)).seed_range for grid in plan.grids.values()), before)
+    asked = json.loads(json.dumps([[law.name for law in plan.laws], plan.variants, plan.fields, own]))
+    return "" if asked == [laws, variants, fields, before] else f"{', '.join(laws)}: {', '.join(variants)}; seeds {before}"
 
 
 def _say(text: str) -> None:

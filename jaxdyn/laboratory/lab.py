@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdyn.engine.base.parsing import parse_values
+from jaxdyn.engine.base.parsing import parse_values, quoted
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.claims.grid import Grid, grid
 from jaxdyn.engine.runs.sweep import sweep_all
@@ -43,7 +43,7 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
     Raises:
         UsageError: for unknown laws, variants or fields, and for values that a field does not allow.
     """
-    laws = tuple(laws_of("+".join(_names("watch", watch))))
+    laws = tuple(laws_of(",".join(map(quoted, _names("watch", watch)))))
     if not laws:
         raise UsageError("watch is not allowed: it names at least one law")
     if twice := [law.name for law in laws if [other.name for other in laws].count(law.name) > 1]:
@@ -62,7 +62,7 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
         reasons = {law.name: law.why_not(asked(setting)) for law in laws}
         refused |= {(law, name): reason for law, reason in reasons.items() if reason}
         asks[name] = tuple(law for law, reason in reasons.items() if not reason)
-        watched = "+".join(one for one, law in zip(_names("watch", watch), laws, strict=True) if not reasons[law.name])
+        watched = ",".join(quoted(one) for one, law in zip(_names("watch", watch), laws, strict=True) if not reasons[law.name])
         if watched:
             axes = swept | {field: _values(own[field]) for field in own if field in Lab.swept_fields}  # type: ignore[attr-defined]
             grids[name] = grid(Lab, **(shared | own | axes | {"watch": watched}))

@@ -37,7 +37,7 @@ class Cell:
         error, low, high: the mean error over seeds at the end, and its interval.
         until: the last step until which the mean error is within the bound; None: it never is.
         off, shuffled: the mean error of the mechanism switched off, and of the prediction at shuffled times; NaN: it has no course.
-        runs: of which the law says something; ``lost`` have diverged.
+        runs: of which the law says something; ``lost`` have diverged, ``unknown`` have a measurement that is no finite number.
         verdict: see above; for "not asked" ``reason`` says why.
     """
 
@@ -52,6 +52,7 @@ class Cell:
     shuffled: float = math.nan
     runs: int = 0
     lost: int = 0
+    unknown: int = 0
     verdict: str = "not asked"
     reason: str = ""
 
@@ -129,6 +130,8 @@ def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
     rejected["shuffled"] = rejected["shuffled"].where(moves)
     axes = [str(dim) for dim in mean.dims]
     runs, lost = error.isel(time=-1).count("seed"), (ds.status != OK).sum("seed")
+    dims = ["time", *own_dims(law, ds)]
+    unknown = (measured.isnull() & speaks).any(dims).sum("seed")
     found = []
     for place in np.ndindex(*(mean.sizes[dim] for dim in axes)):
         at = dict(zip(axes, place, strict=True))
@@ -136,11 +139,11 @@ def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
         values: dict[str, Any] = {"error": mean, "low": low, "high": high, **rejected}
         values = {name: float(x.isel(at)) for name, x in values.items()}
         there = {dim: i for dim, i in at.items() if dim in lost.dims}
-        number = int(runs.isel(at))
-        word, reason = verdict(law, values, number)
+        number, hidden = int(runs.isel(at)), int(unknown.isel({dim: i for dim, i in at.items() if dim in unknown.dims}))
+        word, reason = verdict(law, values, number, hidden)
         cell = Cell(law.name, variant, {dim: float(ds[dim].isel({dim: i})) for dim, i in at.items() if dim in ds.coords})
         last = int(ds.time[steps]) if steps >= 0 else None
-        cell = dataclasses.replace(cell, **values, until=last, runs=number, lost=int(lost.isel(there)))
+        cell = dataclasses.replace(cell, **values, until=last, runs=number, lost=int(lost.isel(there)), unknown=hidden)
         found.append(dataclasses.replace(cell, verdict=word, reason=reason))
     return found
 
@@ -154,8 +157,11 @@ def _in_time(*sides: xr.DataArray) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(x.transpose(*_time_first(sides[-1])).values) for x in sides)
 
 
-def verdict(law: Law, values: Mapping[str, float], runs: int) -> tuple[str, str]:
+def verdict(law: Law, values: Mapping[str, float], runs: int, unknown: int = 0) -> tuple[str, str]:
     """The verdict on a law's error, and the reason where there is none."""
+    if unknown:
+        missed = f"In {plural(unknown, 'run')} what was measured is no finite number, as where a solver has failed."
+        return "inconclusive", missed
     if runs < 2:
         return "inconclusive", f"The law says something of {plural(runs, 'run')}; an interval needs two."
     if values["low"] <= law.bound < values["high"]:

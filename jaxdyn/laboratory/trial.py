@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jaxtyping import PRNGKeyArray
 
+from jaxdyn.engine.base.parsing import parse_values
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.claims.setting import setting
 from jaxdyn.instruments.law import Law
@@ -15,14 +16,14 @@ __all__ = ["Lab", "laws_of", "trial"]
 
 @setting
 class Lab(Bench):
-    """One run of the laboratory, and the names of the laws that are read, joined by "+"."""
+    """One run of the laboratory, and the names of the laws that are read, as a text with commas."""
 
     watch: str = ""
 
 
 def laws_of(watch: str) -> list[Law]:
     """The laws of some names."""
-    return [law_of(name) for name in watch.split("+") if name]
+    return [law_of(name) for name in (parse_values(watch) if watch else [])]
 
 
 def trial(s: Lab, key: PRNGKeyArray) -> Observables:

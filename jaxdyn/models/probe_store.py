@@ -1,7 +1,7 @@
 """What a probe has measured, on disk: one netCDF file for each instrument and checkpoint, written whole, named by its content.
 
-A file's name holds what it depends on (weights, tokens, the instruments' own source) and the checksum of its bytes: what was
-measured of another text or by other code is not taken for this one's, and damage is noticed.
+A file's name holds what it depends on (weights, tokens, the instruments' own source, and their functions as they were loaded) and
+the checksum of its bytes: what was measured of another text or by other code is not taken for this one's, and damage is noticed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ import xarray as xr
 from jaxtyping import Int
 
 from jaxdyn.engine.base.reference import edited
+from jaxdyn.engine.judging.digest import content
 from jaxdyn.engine.programs.chunk import flags, switches
 from jaxdyn.engine.programs.direct import versions_of
 from jaxdyn.engine.storage.store import atomic_write
@@ -73,6 +75,7 @@ def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequenc
         own = digest.copy()
         if one.name in homes:
             own.update(_text(str(homes[one.name].__file__)))
+        own.update((content(one) or secrets.token_hex(8)).encode())  # what is not known is measured again
         found[one.name] = own.hexdigest()
     return found
 

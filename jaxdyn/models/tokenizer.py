@@ -321,7 +321,7 @@ def _completed(config: Config, inner: Any) -> Config:
     """
     name = _class(config)
     taken = TAKEN.get(name, {}) if name in CLASSES.values() or not _of_bytes(inner) else {}
-    return Config(config.file, taken | config.values)
+    return Config(config.file, {**taken, **config.values})
 
 
 def _class(config: Config) -> str:

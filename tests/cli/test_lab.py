@@ -36,8 +36,9 @@ def squared(scores, mask):
 
 def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a+b.py").write_text(OWN, encoding="utf-8")
     (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
-    words = "lab --watch mine.py:HEAD --attention softmax,mine.py:squared --data facts --width 8 --layers 1 --steps 4 --every 1"
+    words = "lab --watch a+b.py:HEAD --attention softmax,mine.py:squared --data facts --width 8 --layers 1 --steps 4 --every 1"
     code = main([*words.split(), "--set", "same=true", "--set", "reading=48", "--seeds", "2", "--workers", "1", "--json"])
     out, err = capsys.readouterr()
     assert code == 0 and "page: lab/index.html" in err
@@ -49,7 +50,12 @@ def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypat
     assert "The read-out moves against its gradient" in page and page.count("<svg") == 3
     other = [word for word in words.split() if word not in ("--attention", "softmax,mine.py:squared")]
     assert main([*other, "--set", "same=true", "--set", "reading=48", "--seeds", "2", "--workers", "1"]) == 0
-    assert "holds the page of head: attention=softmax, attention=mine.py:squared, which is replaced" in capsys.readouterr().err
+    assert (
+        "holds the page of head: attention=softmax, attention=mine.py:squared; seeds 0:2, which is replaced"
+        in capsys.readouterr().err
+    )
+    assert main([*other, "--set", "same=true", "--set", "reading=48", "--seeds", "3", "--workers", "1"]) == 0
+    assert "holds the page of head: plain; seeds 0:2, which is replaced" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

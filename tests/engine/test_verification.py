@@ -117,7 +117,7 @@ def test_skipped_claims_and_other_seeds_are_not_recorded(made):
     result["claims"][0]["verdict"] = "skipped"
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     assert write_verdicts(folder, recorded.RECORDED) == 0
-    for options in ({"fresh": 4000}, {"seeds": range(3, 4)}):
+    for options in ({"fresh": 4000}, {"seeds": range(3, 4)}, {"seeds": 2 * one.seeds}):
         results = run_plan(make_plan([one], **options), None)
         (folder / "result.json").write_text(json.dumps(payload(results, 1.0)), encoding="utf-8")
         with pytest.raises(jd.UsageError, match="toy.made was run with other seeds or settings than its own"):

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import logging
 
 import jax
 import numpy as np
@@ -30,14 +31,19 @@ def toys(monkeypatch):
 
     def counted(one):
         def measure(model, tokens, tick):
-            ran.append(one.name)
+            logging.getLogger("toys").warning(one.name)  # a list would be part of what the instrument is
             return one.measure(model, tokens, tick)
 
         return dataclasses.replace(one, measure=measure)
 
     ones = [counted(one) for one in (toy("first"), refuses("second"), toy("third", 2.0))]
     only(monkeypatch, *ones)
-    return ran
+    listening = logging.Handler()
+    listening.emit = lambda record: ran.append(record.getMessage())
+    logger = logging.getLogger("toys")
+    logger.addHandler(listening)
+    yield ran
+    logger.removeHandler(listening)
 
 
 def test_a_model_in_memory(toys):

@@ -1,5 +1,6 @@
 """What a probe stores: Datasets and sentences come back as they were, by what they depend on."""
 
+import dataclasses
 import types
 
 import jax
@@ -48,6 +49,15 @@ def test_the_identity_is_of_the_instruments_own_module(monkeypatch, tmp_path):
         monkeypatch.setattr(registry, "homes", lambda home=home: {"first": home})
         found.append(identities(plain.model(), pieces, [toy("first"), toy("second")]))
     assert found[0]["first"] != found[1]["first"] and found[0]["second"] == found[1]["second"]
+
+
+def test_the_identity_is_of_the_instrument_as_it_is_in_this_process():
+    """One whose code was changed in memory is another."""
+    pieces = np.zeros((2, 3), np.int32)
+    one = toy("first")
+    assert identity(plain.model(), pieces, one) == identity(plain.model(), pieces, toy("first"))
+    other = dataclasses.replace(one, measure=lambda model, pieces, tick: xr.Dataset({"x": 2.0}))
+    assert identity(plain.model(), pieces, other) != identity(plain.model(), pieces, one)
 
 
 @pytest.mark.parametrize(("option", "value"), [("jax_default_prng_impl", "rbg"), ("jax_default_matmul_precision", "bfloat16")])

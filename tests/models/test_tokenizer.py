@@ -562,7 +562,11 @@ BEGUN = {
         ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer"}}, BYTES | BEGUN, "add_bos_token=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_eos_token": True}}, BYTES, "add_eos_token=True is not allowed"),
-        ({CONFIG: {"tokenizer_class": "GPT2Tokenizer"}}, {}, "tokenizer_class=GPT2Tokenizer is not allowed: it cuts texts into bytes"),
+        (
+            {CONFIG: {"tokenizer_class": "GPT2Tokenizer"}},
+            {},
+            "tokenizer_class=GPT2Tokenizer is not allowed: it cuts texts into bytes",
+        ),
         ({MODEL: {"model_type": "qwen2"}}, {}, "tokenizer_class=Qwen2Tokenizer is not allowed: it cuts texts into bytes"),
         (
             {CONFIG: {"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"7": control("<x>")}}},

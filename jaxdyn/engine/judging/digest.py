@@ -31,7 +31,7 @@ from jaxdyn.engine.base.failure import installed
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.claims.edits import Off
 
-__all__ = ["digest", "whole_digest", "why_unknown"]
+__all__ = ["content", "digest", "whole_digest", "why_unknown"]
 
 ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
 ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
@@ -67,6 +67,14 @@ def whole_digest(claim: Claim) -> str | None:
     try:
         fields = {f.name: getattr(claim, f.name) for f in dataclasses.fields(claim) if f.name not in ("trial", "quick", "paper")}
         return _hashed(list(fields.items()))
+    except _Unknown:
+        return None
+
+
+def content(value: Any) -> str | None:
+    """A hash of an object as it is in this process, with the code of its functions; None if something in it cannot be hashed."""
+    try:
+        return _hashed([value])
     except _Unknown:
         return None
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.base.parsing import parse_json
+from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.storage.store import atomic_write
@@ -48,6 +49,13 @@ def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
     return {**described(claim), "verdict": "not run", "last_verdict": last, "command": command}
 
 
+def _added(entry: Mapping[str, Any]) -> bool:
+    """Whether a run has more seeds than its claim's own because these left a check undecided."""
+    claim = registry.all_claims().get(entry["id"])
+    most = 0 if claim is None else claim.max_seeds or 0
+    return bool(entry["look"] > 1) and entry["seeds"] <= most and entry["seed_range"] == f"0:{entry['seeds']}"
+
+
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
     """Add the verdicts in an output folder to the shipped file; returns their number.
 
@@ -60,7 +68,7 @@ def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     claims = [c for c in result["claims"] if c["verdict"] != "skipped"]
     changed = (" --set ", " --scale ", " --by ", " --fresh ")
-    seeds = [c["id"] for c in claims if " --seeds " in c["command"] and c["look"] == 1]  # at a later look seeds were added
+    seeds = [c["id"] for c in claims if " --seeds " in c["command"] and not _added(c)]
     if other := [*seeds, *(c["id"] for c in claims if c["command"].startswith("#") or any(w in c["command"] for w in changed))]:
         raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
     environment = result["environment"]

@@ -35,6 +35,7 @@ from jaxdyn.instruments.law import Law
 from jaxdyn.instruments.moment import Moment
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import blocks_of
+from jaxdyn.status import OK
 
 __all__ = ["BALANCE", "DEVIATION", "EDGE", "INSTRUMENTS", "grams"]
 
@@ -205,7 +206,8 @@ def followed(moment: Moment, at: Followed) -> Followed:
 def read_deviation(moment: Moment, at: Followed) -> tuple[dict[str, Array], Followed]:
     """Descent minus flow, and the theory's leading error, in random directions."""
     at, directions = followed(moment, at), probes(moment.params)
-    return {"deviation": along(moment.params, directions) - along(at.flow, directions), "lead": along(at.lead, directions)}, at
+    gap = along(moment.params, directions) - along(at.flow, directions)
+    return {"deviation": jnp.where(at.status == OK, gap, jnp.nan), "lead": along(at.lead, directions)}, at
 
 
 DEVIATION = Law(
