@@ -112,7 +112,7 @@ def add_models(commands: Any) -> None:
 
 
 LAB_FIELDS = {  # the fields of the laboratory's runs; those without a text are listed in the documents
-    "data": "Train on these data (classes, trees, groups, facts, markov, copies, recall, paths).",
+    "data": "Train on these data (classes, trees, groups, facts, markov, copies, recall, paths, text).",
     "attention": "Kinds of attention (softmax, linear, sigmoid, zero_sink, ..., or file.py:function).",
     "position": "Positions (none, learned, sinusoidal, rotary, alibi).",
     "norm": "Norms (none, rms, layer).",

@@ -18,6 +18,7 @@ markov    a Markov chain, all next tokens                                       
 copies    Bigram-Backcopy: after a trigger the token before it comes again                due
 recall    facts stated once in a chain and asked for later                                asked
 paths     search logs on random trees (reasoning traces), all next tokens                 trace
+text      characters of the interpreter's manual, all next tokens                         nothing
 ========  ==============================================================================  ======================================
 
 Source: arXiv:2305.16380, section 7 (classes); arXiv:2310.00535, section 5 (trees); arXiv:2405.04669, section 2 (facts);
@@ -26,6 +27,7 @@ arXiv:2410.13835, section 2 (copies). Letters: b sequences of n tokens, V tokens
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn.data import backcopy, classes, recall, traces, trees
 from jaxdyn.instruments.moment import Batch
+from jaxdyn.text import sources
 
 __all__ = ["TASKS", "Task"]
 
@@ -196,6 +199,23 @@ def _paths(world: Array, key: PRNGKeyArray, count: int) -> Batch:
     return every_next(sequences, {"trace": place}, first=FOREST.prompt - 1)
 
 
+LETTERS, PRINTED = 2**16, 128  # characters of the manual, and how many there are in ASCII
+
+
+@functools.cache
+def manual() -> Int[np.ndarray, " n"]:
+    """The beginning of the interpreter's manual as numbers of characters; bytes beyond ASCII are 0."""
+    stream = sources.load("topics", "bytes").train[:LETTERS]
+    return np.where(stream < PRINTED, stream, 0).astype(np.uint8)
+
+
+def _text(world: Array, key: PRNGKeyArray, count: int) -> Batch:
+    del world
+    stream = jnp.asarray(manual())
+    first = jax.random.randint(key, (count, 1), 0, stream.size - TEXT, jnp.int32)
+    return every_next(stream[first + jnp.arange(TEXT + 1, dtype=jnp.int32)].astype(jnp.int32), {})
+
+
 TASKS: dict[str, Task] = {
     "classes": Task(CLASSES.size, CONTEXT + 1, lambda key: classes.law(CLASSES, dtype="float32"), _classes),
     "trees": Task(2 * TOPS * 2**EDGES + 1 + ROOTS, TOPS * 2**EDGES + 1, _tree, _trees),
@@ -205,4 +225,5 @@ TASKS: dict[str, Task] = {
     "copies": Task(COPIES, TEXT, lambda key: backcopy.law(key, COPIES), _copies),
     "recall": Task(SIZES.vocabulary, TEXT, lambda key: recall.chain(key, SIZES), _recall),
     "paths": Task(FOREST.text, FOREST.prompt + FOREST.trace, lambda key: jnp.zeros(()), _paths),
+    "text": Task(PRINTED, TEXT, lambda key: jnp.zeros(()), _text),
 }
