@@ -289,6 +289,15 @@ def test_a_law_that_nothing_could_break_is_toothless():
     assert cell.verdict == "upheld" and cell.shuffled > NORM.bound
 
 
+def test_runs_in_which_nothing_moves_count_where_theory_has_movement():
+    m = course_of()
+    frozen = m.copy()
+    frozen[0] = frozen[0, :1]
+    cell = one_cell(m, frozen)
+    assert (cell.verdict, cell.runs) == ("refuted", 4) and "nothing moves where it has movement" in cell.reason
+    assert one_cell(frozen, frozen).runs == 3  # theory has none either
+
+
 def test_diverged_runs_are_counted_and_left_out():
     m = course_of()
     p = m.copy()

@@ -144,7 +144,7 @@ def errors(
     """The error of a law until every time, for each run; NaN before theory says anything.
 
     Where theory speaks, it is infinite from a prediction on that is not a number, and NaN from a measurement on that is none: they
-    would pass as what theory says nothing of.
+    would pass as what theory says nothing of. It is infinite, too, where nothing moves to the end and theory has movement.
 
     Args:
         predicted: what theory says, with the dimension ``time``.
@@ -161,7 +161,9 @@ def errors(
     moved = (measured - measured.isel(time=0, drop=True)).where(speaks)
     far, size = ((x**2).sum(dims, min_count=1) ** 0.5 if dims else abs(x) for x in (gap, moved))
     total = largest_so_far(size)
-    return (largest_so_far(far) / total.where(total > 0)).where(known)
+    wrong = largest_so_far(far)
+    still = (total == 0) & ~(total > 0).any("time")  # to the end
+    return xr.where(still & (wrong > 0), np.inf, wrong / total.where(total > 0)).transpose(*wrong.dims).where(known)
 
 
 def largest_so_far(x: xr.DataArray) -> xr.DataArray:

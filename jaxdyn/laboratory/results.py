@@ -167,7 +167,7 @@ def verdict(law: Law, values: Mapping[str, float], runs: int, unknown: int = 0) 
     if values["low"] <= law.bound < values["high"]:
         return "inconclusive", "The bound lies within the interval of the error."
     if math.isinf(values["error"]):
-        return "refuted", "In a run, what it predicts or what was measured is no finite number."
+        return "refuted", "In a run its prediction is no finite number, or nothing moves where it has movement."
     if values["high"] > law.bound:
         return "refuted", ""
     words = {"off": "the mechanism switched off", "shuffled": "the prediction at shuffled times"}

@@ -49,7 +49,8 @@ DATES = [  # in any of the usual orders; in six digits those of our time, since 
 ]
 OTHER = re.compile(  # what a number counts that is no step, as the end of what stands before it
     r"(?:^|[\W\d_]|(?<=[a-z])(?=[A-Z]))((?i:seed|rng|rank|fold|split|run|replica|repeat|repetition|rep|trial|attempt|try|worker|shard|node"
-    r"|device|gpu|job|member|version))(?i:e?s)?[^\w]*_*(?i:(?:no|nr|num|number|id|idx|index)[\W_]*)?$"
+    r"|device|gpu|job|member|version|init|initiali[sz]ation|replicate|sd|lr|rate|bs|batch|batch[-_]?size|rc|wd|decay|width|depth"
+    r"|dim|hidden|head|layer|size|warmup|context|ctx|temperature|temp|dropout|beta|alpha|gamma|rho|eps|s|r))(?i:e?s)?[^\w]*_*(?i:(?:no|nr|num|number|id|idx|index)[\W_]*)?$"
 )
 LISTED = 6  # names in a message
 LARGEST = 2**63 - 1  # step

@@ -305,6 +305,11 @@ def _beside(folder: Path) -> tuple[Config, list[tuple[int, dict[str, Any]]]]:
         if not isinstance(listed, dict) or not all(number.isdecimal() and _is_token(token) for number, token in listed.items()):
             own.refuse("added_tokens_decoder", listed, "it has a token with its flags for each number")
         return own, sorted(((int(number), token) for number, token in listed.items()), key=operator.itemgetter(0))
+    for name in LISTS:
+        if name in config and name in special and config[name] != special[name]:
+            own.refuse(
+                name, config[name], f"{files[1].name} has another list, and versions of transformers take the one or the other"
+            )
     own = Config(files[0], config | special)
     known = {token["content"] for token in _special(own)}
     for token, number in added.items():
@@ -315,21 +320,22 @@ def _beside(folder: Path) -> tuple[Config, list[tuple[int, dict[str, Any]]]]:
 
 
 def _completed(config: Config, inner: Any) -> Config:
-    """The same fields with the control tokens that the tokenizer's class takes for granted.
+    """The same fields with the token of tokenizer.json's padding, and those that the tokenizer's class takes for granted.
 
     Of letters that stand for bytes, LLaMA's class takes nothing for granted.
     """
     name = _class(config)
     taken = TAKEN.get(name, {}) if name in CLASSES.values() or not _of_bytes(inner) else {}
+    taken = ({} if inner.padding is None else {"pad_token": inner.padding["pad_token"]}) | taken
     return Config(config.file, {**taken, **config.values})
 
 
 def _class(config: Config) -> str:
     """The tokenizer's class, by its files or by the kind of the model."""
-    if (named := config.get("tokenizer_class", None)) is not None:
-        return str(named).removesuffix("Fast")
     model = config.file.parent / "config.json"
-    return CLASSES.get(str(read_json(model).get("model_type")), "") if model.exists() else ""
+    fields = read_json(model) if model.exists() else {}
+    named = (values.get("tokenizer_class") for values in (config.values, fields))
+    return next((str(name).removesuffix("Fast") for name in named if name), CLASSES.get(str(fields.get("model_type")), ""))
 
 
 def _is_token(token: Any) -> bool:
@@ -349,8 +355,17 @@ def _special(config: Config) -> list[dict[str, Any]]:
         config.refuse(LISTS[0], extra, f"{LISTS[1]} is another list, and versions of transformers take the one or the other")
     for several in (extra, () if extra == other else other):
         found += several.values() if isinstance(several, dict) else several if isinstance(several, list) else ()
-    tokens = [{"content": token} if isinstance(token, str) else token for token in found]
-    return [token for token in tokens if _is_token(token)]
+    tokens = [token for one in found if _is_token(token := {"content": one} if isinstance(one, str) else one)]
+    once: dict[str, dict[str, Any]] = {}
+    for token in tokens:
+        if _flags(first := once.setdefault(token["content"], token)) != _flags(token):
+            config.refuse("a control token", first["content"], "it is named twice, with other flags")
+    return list(once.values())
+
+
+def _flags(token: Mapping[str, Any]) -> list[bool]:
+    """What is said of an added token, but for whether it is a control token."""
+    return [bool(token.get(flag)) for flag in FLAGS[:-2]]
 
 
 def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]) -> None:
@@ -364,14 +379,18 @@ def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]
         return (token.content, *(getattr(token, flag) for flag in FLAGS))
 
     own = {flags(token) for token in inner.get_added_tokens_decoder().values()}
-    known = {token for token, *_ in own}
-    tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for _, one in named]
+    known, control = {token for token, *_ in own}, {token for token, *_, special in own if special}
+    described = [one | ({"special": True} if one["content"] in control else {}) for _, one in named]  # once is for ever
+    tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for one in described]
     inner.add_tokens([token for token in tokens if flags(token) not in own and not (old and token.content in known)])
-    known |= {token.content for token in tokens}
+    there = {token.content: token for token in inner.get_added_tokens_decoder().values()}
     for one in _special(config):
-        if one["content"] not in known:
+        before = there.get(one["content"])
+        if before is None:
             inner.add_tokens([made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one} | {"special": True})])
-            known.add(one["content"])
+        elif not before.special:
+            before.special = True
+            inner.add_tokens([before])
 
 
 def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, Any]]], tokenizer: Tokenizer) -> None:
@@ -381,6 +400,11 @@ def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, 
             name = one_line(token["content"])
             raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
     config.fixed(split_special_tokens=False)
+    if type(tokenizer.inner.model).__name__ != "BPE":
+        config.fixed(clean_up_tokenization_spaces=False)
+    if config.get("model_specific_special_tokens", None):
+        named_too = config.get("model_specific_special_tokens")
+        config.refuse("model_specific_special_tokens", named_too, "some versions of transformers add them, and some do not")
     name = _class(config)
     if name in CLASSES.values() and not _of_bytes(tokenizer.inner):
         config.refuse("tokenizer_class", name, "it cuts texts into bytes, and tokenizer.json does not")
@@ -390,6 +414,8 @@ def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, 
             if number < max(listed) and number not in listed and token.content not in own:
                 config.refuse("added_tokens_decoder", listed, f"tokenizer.json has {one_line(token.content)}, number {number}, too")
     usual = USUAL.get(name, {})
+    if name == "GPTNeoXTokenizer":  # from version 5 on transformers puts nothing around a text, whatever they say
+        config.fixed(**dict.fromkeys(AROUND, False))
     there = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
     if usual.keys() >= set(AROUND):
         there |= dict(zip(AROUND, map(bool, tokenizer.around()), strict=True))

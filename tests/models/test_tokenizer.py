@@ -444,6 +444,8 @@ def control(content, **flags):
 
 CONFIG, MAP, ADDED = BESIDE
 MODEL = "config.json"
+TOKENS = "tokenizer.json"
+PADDED = {"strategy": "BatchLongest", "direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "<x>"}
 LACKING = ([0, 5, 2, 4, 3, 5, 6, 5, 1], [2, 4, 3, 2, 1, 3], [1, 6, 1])
 """Numbers of three texts where <a> is token 6, and <x> and <b> are none."""
 NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers makes of the texts
@@ -482,6 +484,12 @@ NEXT_TO_IT = {  # what stands next to a tokenizer.json, and what transformers ma
     ),
     "map unread": ({CONFIG: {"added_tokens_decoder": {"6": control("<a>")}}, MAP: {"pad_token": "<x>"}}, LACKING),
     "added": ({CONFIG: {"pad_token": "<b>"}, ADDED: {"<a>": 6, "<x>": 7}}, ([0, 5, 7, 5, 6, 5, 1], [7, 8], [1, 6, 1])),
+    "control after all": ({CONFIG: {"eos_token": "<a>"}, ADDED: {"<a>": 6}}, LACKING),
+    "padding": ({TOKENS: {"padding": PADDED}}, ([0, 5, 7, 5, 6, 5, 1], [7, 2, 1, 3], [1, 6, 1])),
+    "other padding": (
+        {TOKENS: {"padding": PADDED}, CONFIG: {"pad_token": "<b>"}},
+        ([0, 5, 2, 4, 3, 5, 6, 5, 1], [2, 4, 3, 7], [1, 6, 1]),
+    ),
     "added unread": ({CONFIG: {"added_tokens_decoder": {}}, ADDED: {"<x>": 7}}, LACKING),
 }
 
@@ -491,7 +499,8 @@ def next_to_it(folder, files, **fields):
     letters = {letter: number for number, letter in enumerate("ab<>x ")}
     plain(folder, letters, [("<a>", 6)])
     file = folder / "tokenizer.json"
-    written = {file.name: json.loads(file.read_text(encoding="utf-8")) | fields} | files
+    whole = json.loads(file.read_text(encoding="utf-8")) | fields | files.get(TOKENS, {})
+    written = files | {file.name: whole}
     for name, content in written.items():
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     return file
@@ -578,6 +587,26 @@ BEGUN = {
             {},
             "extra_special_tokens=.* is not allowed: additional_special_tokens is another list",
         ),
+        (
+            {CONFIG: {"additional_special_tokens": ["<b>"]}, MAP: {"additional_special_tokens": ["<x>"]}},
+            {},
+            "additional_special_tokens=.* is not allowed: special_tokens_map.json has another",
+        ),
+        (
+            {CONFIG: {"mask_token": control("<x>", lstrip=True), "additional_special_tokens": ["<x>"]}},
+            {},
+            "a control token=.*<x>.* is not allowed: it is named twice, with other flags",
+        ),
+        (
+            {CONFIG: {"model_specific_special_tokens": {"image_token": "<x>"}}},
+            {},
+            "model_specific_special_tokens=.* is not allowed",
+        ),
+        (
+            {CONFIG: {"tokenizer_class": "GPTNeoXTokenizer", "add_bos_token": True}},
+            BYTES | BEGUN,
+            "add_bos_token=True is not allowed",
+        ),
         ({CONFIG: []}, {}, "tokenizer_config.json cannot be read: it holds no JSON object"),
     ],
 )
@@ -621,6 +650,8 @@ END = "<|endoftext|>"
         ({CONFIG: {"tokenizer_class": "LlamaTokenizer", "add_bos_token": False}}, []),
         ({CONFIG: {"tokenizer_class": "PreTrainedTokenizerFast"}, MODEL: {"model_type": "gpt2"}}, []),
         ({MODEL: {"model_type": "llama"}}, []),
+        ({MODEL: {"model_type": "gpt2", "tokenizer_class": "PreTrainedTokenizerFast"}}, []),
+        ({MODEL: {"model_type": "llama", "tokenizer_class": "GPT2Tokenizer"}}, [END]),
     ],
 )
 def test_what_a_class_takes_for_granted_is_added(files, expected, tmp_path):
@@ -633,3 +664,20 @@ def test_sentencepiece_classes_take_others_for_granted(tmp_path):
     said = {CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": False}}
     ours = read_tokenizer(next_to_it(tmp_path, said), 99)
     assert [ours.inner.id_to_token(number) for number in range(7, ours.size)] == ["<s>", "</s>", "<unk>"]
+
+
+def test_what_files_call_a_control_token_is_left_out_of_a_text(tmp_path):
+    """Whatever tokenizer.json says of it, as in transformers 4.57 and 5.24."""
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    plainly = {"added_tokens": [{"id": 6, "content": "<a>"} | flags]}
+    ours = read_tokenizer(next_to_it(tmp_path, {CONFIG: {"eos_token": "<a>"}}, **BYTES, **plainly), 9)
+    assert ours.decode([0, 6, 1], special=False) == "ab" and ours.decode([0, 6, 1]) == "a<a>b"
+    said = {CONFIG: {"added_tokens_decoder": {"6": control("<a>") | {"special": False}}}}
+    again = read_tokenizer(next_to_it(tmp_path, said, **BYTES), 9)
+    assert again.decode([0, 6, 1], special=False) == "ab"
+
+
+def test_spaces_before_punctuation_are_left_as_they_are(tmp_path):
+    words = {"model": {"type": "WordLevel", "vocab": {"a": 0, ".": 1}, "unk_token": "a"}}
+    with pytest.raises(UsageError, match="clean_up_tokenization_spaces=True is not allowed"):
+        read_tokenizer(next_to_it(tmp_path, {CONFIG: {"clean_up_tokenization_spaces": True}}, **words, added_tokens=[]), 9)

@@ -14,15 +14,16 @@ from jaxdyn.theories.variants.homes import HOMES
 from jaxdyn.theories.variants.model import LAWS, Varied, make_judge, make_plot, rivals, trial
 
 FACTS = HOMES["facts"].fields | {"laws": "+".join(HOMES["facts"].laws)}
-CLASSES = {"data": "classes", "laws": "collapse", "steps": 400, "every": 40, "lr": 0.1}
+BRIEF = FACTS | {"steps": 200, "width": 32}
+CLASSES = {"data": "classes", "laws": "collapse", "steps": 400, "every": 40, "lr": 0.1, "batch": 16}
 ON_FACTS, ON_CLASSES = ["plain", "rotary positions", "RMS norm", "Adam"], ["plain", "learned positions", "RMS norm", "gated MLP"]
 CAPTION = "Error of the law until each step, by variant: mean over seeds with its 95% interval; dotted: the bound."
 STUDY = jd.Study(
     trial=trial,
     evidence="network",
-    quick=jd.grid(Varied, **FACTS, width=32, variant=ON_FACTS),
+    quick=jd.grid(Varied, **BRIEF, variant=ON_FACTS),
     paper=jd.grid(Varied, **FACTS, width=64, variant=list(VARIANTS)),
-    seeds=24,
+    seeds=16,
     paper_seeds=24,
     bounds="derived: the law's own bound; which variants keep it was seen before",
     source="arXiv:1806.00900, theorem 2.2",
