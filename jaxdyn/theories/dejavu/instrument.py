@@ -238,6 +238,7 @@ SPARSITY = Instrument(
     read=along,
     dims=dict.fromkeys(SHOWN.values(), "layer"),
     needs=NEEDED,
+    passes=1.5,
 )
 
 INSTRUMENTS = (SPARSITY,)

@@ -292,6 +292,7 @@ GRADIENTS = Instrument(
     read=along,
     dims={BATCH_RANK: "block", BATCH_SHARE: "block"},
     needs=("several keys",),
+    passes=0.2,
 )
 
 # stable ranks along descent

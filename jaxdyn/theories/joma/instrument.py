@@ -197,6 +197,7 @@ ENTROPY = Instrument(
     read=along,
     dims={NATS: "layer", UP: "block"},
     needs=("shares",),
+    passes=0.15,
 )
 
 # laws along training
