@@ -191,6 +191,14 @@ def test_several_networks_at_once_are_read_as_each_alone(name):
         np.testing.assert_allclose(value, np.stack([one[label] for one in alone]), rtol=1e-4, err_msg=label)
 
 
+def test_gradients_are_those_of_the_matrices_that_are_trained():
+    model = plain.model()
+    now = moment(plain.SHAPE, model.params)._replace(frozen=frozenset({"embed", "q", "k"}))
+    ranks = INSTRUMENTS["gradients"].measure(model, SEQUENCES_READ, plain.nothing).batch_rank
+    found = READ["gradients"].read(now)["stable rank of the batch's gradient"]
+    np.testing.assert_allclose(found, ranks.drop_sel(matrix=["q", "k"]).mean("matrix"), rtol=1e-5)
+
+
 def test_the_first_sequences_of_a_batch_are_read():
     sequences = np.random.default_rng(3).integers(0, 11, (SEQUENCES + 3, 13)).astype(np.int32)
     params = plain.model().params

@@ -74,7 +74,7 @@ def overlaps(work: Float[Array, "n f"]) -> Overlaps:
     """Of each token's set of units that work most, a tenth of all; units that do not work belong to no set; NaN if none works."""
     n, f = work.shape
     count = max(1, round(TOP * f))
-    top = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
+    top = jax.vmap(lambda row: jnp.zeros(f, work.dtype).at[jax.lax.top_k(row, count)[1]].set(1))(work)
     sets = jnp.where(work > 0, top, 0)  # of equal numbers, such as zeros, top_k takes the first: the same units for all tokens
     sizes = jnp.sum(sets, -1)
     every = jnp.sum(sizes)
