@@ -149,6 +149,15 @@ def test_a_variant_and_an_instrument_of_the_documents_run_as_pasted(tmp_path, mo
     assert len(names["frame"]) == 4 and set(names["ds"].measured_balance.dims) >= {"lr", "seed", "time"}
 
 
+def test_an_instrument_is_watched_as_the_documents_say():
+    (code,) = re.findall(r"```python\n(found = jd.lab.*?)```", (DOCS / "laboratory.md").read_text(encoding="utf-8"), re.S)
+    names: dict = {"jd": jd}
+    exec(code.replace("width=16, steps=100", "width=8, layers=1, steps=20"), names)
+    assert [cell.verdict for cell in names["cells"]] == ["measured", "measured"]
+    assert set(names["weight"].dims) == {"seed", "time", "sinks_layer"}
+    assert [cell.verdict for cell in names["found"].cell("sinks", "attention=sigmoid")] == ["not asked"]
+
+
 @pytest.mark.slow
 def test_code_on_caches_runs_as_pasted():
     names: dict = {}

@@ -14,8 +14,8 @@ import jaxdyn as jd
 from jaxdyn import nn, optim
 from jaxdyn.errors import UsageError
 from jaxdyn.instruments.law import Law
-from jaxdyn.instruments.moment import batch_loss
-from jaxdyn.instruments.registry import law_of, laws
+from jaxdyn.instruments.moment import Moment, batch_loss
+from jaxdyn.instruments.registry import instruments, law_of, laws
 from jaxdyn.laboratory import course, results
 from jaxdyn.laboratory.lab import order, study
 from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, plan_of, shape_of, task_of
@@ -222,6 +222,8 @@ def test_what_some_variant_reads_and_numbers_of_numpy_are_allowed():
         ("balance", {"variants": "fancy"}, "variants='fancy' is not allowed: variants are plain"),
         ("balance", {"depth": 3}, "Lab has no field 'depth'"),
         (3, {}, "watch=3 is not allowed"),
+        ("sinks,sinks", {}, "watch='sinks' is not allowed: it is named twice"),
+        ("numbers", {}, "watch=numbers is not allowed: it looks for numbers in a tokenizer, and the laboratory has none"),
         ("balance", {"variants": "plain,plain"}, "variants='plain' is not allowed: it is named twice"),
         ("balance", {"variants": {1: {}, "1": {"heads": 2}}}, "variants='1' is not allowed: it is named twice"),
         ("balance", {"variants": {}}, "variants is not allowed: it names at least one"),
@@ -235,7 +237,7 @@ def test_what_some_variant_reads_and_numbers_of_numpy_are_allowed():
         ("balance", {"std": [0.1, 0.2]}, "std is not allowed in the variant plain, where nothing reads it"),
         ("balance", {"variants": {"x": {"std": 0.1}, "y": {"start": "normal"}}}, "std is not allowed in the variant x"),
         ("balance", {"same": True, "batch": 8}, "batch is not allowed in the variant plain, where nothing reads it"),
-        ("jaxdyn.train:descend", {}, "jaxdyn.train has no law 'descend'"),
+        ("jaxdyn.train:descend", {}, "jaxdyn.train has no law or instrument 'descend'"),
         ("nowhere.py:LAW", {}, "nowhere.py: no such file"),
     ],
 )
@@ -405,3 +407,95 @@ def test_frozen_weights_stay_as_they_are_drawn():
         UsageError, match="frozen=embed\\+gate is not allowed: frozen are some of down, embed, head, k, o, q, up, v"
     ):
         Bench(**SMALL, frozen="embed+gate")
+
+
+# instruments
+
+READ = [one for one in instruments().values() if one.read is not None]
+
+
+def test_instruments_read_what_they_read_of_a_loop_by_hand():
+    s, key = Bench(**SMALL | {"data": "trees", "steps": 2, "every": 1}), jax.random.key(5)
+    k_method, k_run = jax.random.split(key)
+    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [NORM, *READ], plan_of(s), s.lr, k_run)
+    k_world, _, k_read, *_ = jax.random.split(k_run, 5)
+    reading = task_of(s).batch(task_of(s).world(k_world), k_read, s.reading)
+    params, gradient, _ = by_hand(s, key)[-1]
+    now = Moment(shape_of(s), params, reading, gradient, lambda p: batch_loss(shape_of(s), p, reading), None, s.lr, jnp.int32(2))
+    assert set(found.readings) == {one.name for one in READ} and set(found.laws) == {"norm"}
+    for one in READ:
+        for label, value in one.read(now).items():
+            curve = found.readings[one.name][label]
+            assert curve.shape == (3, *value.shape)
+            np.testing.assert_allclose(curve[-1], value, rtol=1e-3, err_msg=f"{one.name}: {label}")
+
+
+@pytest.fixture(scope="module")
+def watching(tmp_path_factory):
+    """A law and an instrument, of a network with shares and one without, at two rates of which one diverges."""
+    out = tmp_path_factory.mktemp("watching")
+    fields = SMALL | {"layers": 2, "lr": [0.1, 1e4], "steps": 30, "every": 15}
+    return jd.lab("sinks,balance", attention=["softmax", "linear"], seeds=3, out=out, **fields), out
+
+
+def test_a_law_and_an_instrument_together(watching):
+    found, out = watching
+    assert [law.name for law in found.laws] == ["balance"] and [one.name for one in found.instruments] == ["sinks"]
+    cells = {(cell.reading, cell.numbers["lr"]): cell for cell in found.cell("sinks", "attention=softmax")}
+    ds = found.data["attention=softmax"]
+    curve = ds["sinks: weight on the first token"]
+    assert curve.dims == ("lr", "seed", "time", "sinks_layer") and ds["sinks: share of heads with a sink"].dims == curve.dims[:-1]
+    cell = cells["weight on the first token", 0.1]
+    last = curve.isel(time=-1).sel(lr=0.1).mean("sinks_layer")
+    assert cell.verdict == "measured" and (cell.runs, cell.lost) == (3, 0) and np.isnan(cell.error)
+    assert cell.value == pytest.approx(float(last.mean())) and cell.low < cell.value < cell.high
+    assert cell.high - cell.value == pytest.approx(4.303 * float(last.std(ddof=1)) / 3**0.5, rel=1e-3)
+    gone = cells["weight on the first token", 1e4]
+    assert (gone.runs, gone.lost, gone.reason) == (0, 3, "It is a finite number in no run.") and np.isnan(gone.value)
+    (refused,) = found.cell("sinks", "attention=linear")
+    assert refused.verdict == "not asked" and "no shares of a whole" in refused.reason
+    assert not [name for name in found.data["attention=linear"] if name.startswith("sinks")]
+
+
+def test_what_was_read_is_in_the_table_the_page_and_the_stored_numbers(watching):
+    found, out = watching
+    lines = str(found).splitlines()
+    assert lines[0].startswith("law ") and [line.split() for line in lines if line.startswith("instrument ")] == [
+        ["instrument", "variant", "reading", "at", "the", "end", "95%", "verdict"]
+    ]
+    (row,) = [line for line in lines if line.startswith("sinks") and "lr=0.1 " in line and "weight on the first token" in line]
+    assert row.endswith("measured")
+    page, stored = ((out / name).read_text(encoding="utf-8") for name in pages.FILES)
+    assert page.count("<svg") == 4 and 'id="sinks"' in page and ">measured<" in page and "weight on the first token" in page
+    said = json.loads(stored)
+    assert [one["name"] for one in said["instruments"]] == ["sinks"] and [law["name"] for law in said["laws"]] == ["balance"]
+    assert {cell["verdict"] for cell in said["cells"] if cell["law"] == "sinks"} == {"measured", "not asked"}
+    frame = found.to_frame()
+    assert frame[frame.law == "sinks"].value.notna().sum() == 2
+
+
+def test_maps_are_of_laws(watching):
+    found, _ = watching
+    said = pages.to_json(found)
+    fig = Figure()
+    pages.draw_map(said, fig)
+    assert [tick.get_text() for tick in fig.axes[0].get_yticklabels()] == ["balance"]
+    assert "sinks" not in pages.with_map(f"{pages.ENDS[0]}{pages.ENDS[1]}", said)
+
+
+def test_what_an_instrument_reads_by_variant_is_drawn(watching):
+    found, _ = watching
+    fig = Figure()
+    pages.draw_readings(found, found.instruments[0], ["attention=softmax"], fig)
+    assert [ax.get_ylabel().replace("\n", " ") for ax in fig.axes] == ["weight on the first token", "share of heads with a sink"]
+    (line,) = fig.axes[0].lines
+    expected = found.data["attention=softmax"]["sinks: weight on the first token"].isel(lr=0).mean(["seed", "sinks_layer"])
+    np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-6)
+
+
+def test_an_instrument_that_cannot_be_asked_is_left_out_and_a_reading_without_dims_is_refused():
+    sinks = instruments()["sinks"]
+    assert set(observed(Bench(**SMALL, attention="relu"), [sinks], jax.random.key(0)).recorded) == {"loss"}
+    own = dataclasses.replace(sinks, dims={"share of heads with a sink": ""})
+    with pytest.raises(UsageError, match="the instrument sinks is not allowed: it reads 'weight on the first token', whose axis"):
+        observed(Bench(**SMALL), [own], jax.random.key(0))

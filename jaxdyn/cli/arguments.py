@@ -131,9 +131,15 @@ LAB_FIELDS = {  # the fields of the laboratory's runs; those without a text are 
 
 def add_lab(commands: Any) -> None:
     """The options of ``jaxdyn lab``."""
-    about = "Train variants of one transformer, and read theories' laws along the way."
+    about = "Train variants of one transformer, and read theories' laws and instruments along the way."
     lab = commands.add_parser("lab", **help_texts(about), epilog="Exit code: 0 when all has run, 2 for wrong use.")
-    lab.add_argument("--watch", required=True, type=filled, metavar="LAW,LAW", help="Read these laws; your own is file.py:NAME.")
+    lab.add_argument(
+        "--watch",
+        required=True,
+        type=filled,
+        metavar="NAME,NAME",
+        help="Read these laws and instruments; your own is file.py:NAME.",
+    )
     lab.add_argument(
         "--variants", type=filled, metavar="NAME,NAME", help="Train these variants of the plain block (all: all that have a name)."
     )

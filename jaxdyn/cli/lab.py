@@ -1,4 +1,4 @@
-"""``jaxdyn lab``: trains variants of one transformer and reads laws along the way."""
+"""``jaxdyn lab``: trains variants of one transformer and reads laws and instruments along the way."""
 
 from __future__ import annotations
 
@@ -56,21 +56,23 @@ def _announcement(plan: Order, seeds: Any) -> str:
     cells = [len(grid.cells()) for grid in plan.grids.values()]
     runs = sum(cells) * number
     refused = [f"{law} is not asked of {name}: {reason}" for (law, name), reason in plan.refused.items()]
-    head = f"{plural(len(plan.laws), 'law')}, {plural(len(plan.variants), 'variant')}, {plural(runs, 'run')} in "
-    return "\n".join([f"{head}{plural(len(plan.grids), 'program')}; Ctrl-C is safe, the same command resumes", *refused])
+    read = [plural(len(some), word) for some, word in ((plan.laws, "law"), (plan.instruments, "instrument")) if some]
+    parts = [*read, plural(len(plan.variants), "variant"), f"{plural(runs, 'run')} in {plural(len(plan.grids), 'program')}"]
+    return "\n".join([f"{', '.join(parts)}; Ctrl-C is safe, the same command resumes", *refused])
 
 
 def _other_study(folder: Path, plan: Order, seeds: Any) -> str:
-    """The laws, variants and seeds whose page is in a folder, in words, if they or what they share are not those of this study."""
+    """What was watched, of which variants and seeds, on the page in a folder, in words, unless all of it is this study's."""
     try:
         stored = json.loads((folder / pages.FILES[1]).read_text(encoding="utf-8"))
-        laws, variants, fields = [law["name"] for law in stored["laws"]], stored["variants"], stored["fields"]
+        watched = [one["name"] for one in (*stored["laws"], *stored.get("instruments", ()))]
+        variants, fields = stored["variants"], stored["fields"]
         before = str(stored["seeds"])
     except (OSError, ValueError, TypeError, KeyError):
         return ""
     own = next((Request(trial, grid, chosen_seeds(seeds)).seed_range for grid in plan.grids.values()), before)
-    asked = json.loads(json.dumps([[law.name for law in plan.laws], plan.variants, plan.fields, own]))
-    return "" if asked == [laws, variants, fields, before] else f"{', '.join(laws)}: {', '.join(variants)}; seeds {before}"
+    asked = json.loads(json.dumps([plan.watched, plan.variants, plan.fields, own]))
+    return "" if asked == [watched, variants, fields, before] else f"{', '.join(watched)}: {', '.join(variants)}; seeds {before}"
 
 
 def _say(text: str) -> None:

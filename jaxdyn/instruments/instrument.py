@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.nn import Transformer, choices
@@ -17,8 +17,11 @@ from jaxdyn.nn import Transformer, choices
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from jaxdyn.instruments.moment import Moment
+
 
 __all__ = [
+    "Asked",
     "Cost",
     "Instrument",
     "Model",
@@ -29,6 +32,7 @@ __all__ = [
     "Tick",
     "exponential",
     "extreme",
+    "lacks",
     "need",
     "number",
 ]
@@ -87,12 +91,25 @@ NEEDS: dict[str, tuple[Callable[[Transformer], bool], str]] = {  # of a network;
 }
 
 
+def lacks(shape: Transformer, *names: str) -> str:
+    """The sentence of the first of these :data:`NEEDS` that a network lacks; empty if it has them all."""
+    return next((sentence for holds, sentence in map(NEEDS.__getitem__, names) if not holds(shape)), "")
+
+
 def need(shape: Transformer, *names: str) -> None:
     """Raises :class:`NotApplicable` for a network that lacks one of these :data:`NEEDS`."""
-    for name in names:
-        holds, sentence = NEEDS[name]
-        if not holds(shape):
-            raise NotApplicable(sentence)
+    if sentence := lacks(shape, *names):
+        raise NotApplicable(sentence)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What is read along training: a network, the names of its data and of its optimizer, whether all steps see the same batch."""
+
+    shape: Transformer
+    data: str
+    optimizer: str
+    same_batch: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +170,13 @@ class Instrument:
         traces: ``traces(ds)``: what is drawn along training, by the label of an axis; each has the dimension piece or not, and at
             most one more.
         table: ``table(ds)``: published rows.
+        read: ``read(moment)``, pure: what ``traces`` shows, by label, of a network in training and the first sequences of its
+            batch. None: it reads checkpoints only.
+        dims: of each of these readings the name of its axis, such as "layer"; empty: it is one number.
+        needs: what the network must have to be read along training, among :data:`NEEDS`.
+        refuses: a sentence why it cannot be read along the training of something else, or an empty one.
+        passes: what a reading costs, in passes over the batch forwards and backwards.
+        unread: why it reads checkpoints only, as the end of a sentence.
     """
 
     name: str
@@ -168,6 +192,16 @@ class Instrument:
     plot: Callable[[xr.Dataset, Figure], None]
     traces: Callable[[xr.Dataset], Mapping[str, xr.DataArray]]
     table: Callable[[xr.Dataset], Table] | None = None
+    read: Callable[[Moment], dict[str, Array]] | None = None
+    dims: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    needs: tuple[str, ...] = ()
+    refuses: Callable[[Asked], str] = lambda asked: ""
+    passes: float = 0.1
+    unread: str = "it reads checkpoints only"
+
+    def why_not(self, asked: Asked) -> str:
+        """The sentence that says why it cannot be read along this training; empty if it can."""
+        return lacks(asked.shape, *self.needs) or self.refuses(asked)
 
 
 def number(name: str, values: Any, expected: Any = None, says: str = "") -> Number:

@@ -23,23 +23,12 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from jaxdyn.errors import UsageError
-from jaxdyn.instruments.instrument import NEEDS
+from jaxdyn.instruments.instrument import Asked, lacks
 from jaxdyn.instruments.moment import Moment
-from jaxdyn.nn import Transformer
 
 __all__ = ["Asked", "Law", "Sides", "errors", "holds_until", "largest_so_far", "nothing_moves", "shuffled", "sides"]
 
 Curves = Mapping[str, Float[Array, "time ..."]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Asked:
-    """What a law is asked of: a network, the names of its data and of its optimizer, and whether all steps see the same batch."""
-
-    shape: Transformer
-    data: str
-    optimizer: str
-    same_batch: bool
 
 
 def nothing_moves(predicted: Float[Array, "time ..."], measured: Float[Array, "time ..."]) -> Float[Array, "time ..."]:
@@ -98,10 +87,8 @@ class Law:
 
     def why_not(self, asked: Asked) -> str:
         """The sentence that says why the law cannot be asked; empty if it can."""
-        for name in self.needs:
-            holds, sentence = NEEDS[name]
-            if not holds(asked.shape):
-                return sentence
+        if sentence := lacks(asked.shape, *self.needs):
+            return sentence
         if self.data and asked.data not in self.data:
             return f"It is asked of the data {' or '.join(self.data)}, not of {asked.data}."
         if self.optimizers and asked.optimizer not in self.optimizers:

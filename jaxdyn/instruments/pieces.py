@@ -1,4 +1,7 @@
-"""Pieces of a text: how they are cut, how programs run over them, what a pass over them costs, and uniform attention over one."""
+"""Pieces of a text: how they are cut, how programs run over them, what a pass over them costs, and uniform attention over one.
+
+Along training the pieces are the first sequences of the batch that is read.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from jaxdyn.nn.transformer import mask_of
 
 if TYPE_CHECKING:
     from jaxdyn.instruments.instrument import Model
+    from jaxdyn.instruments.moment import Moment
 
 __all__ = [
     "attention_bytes",
@@ -26,6 +30,7 @@ __all__ = [
     "finite_pieces",
     "first",
     "forward",
+    "mean_reading",
     "pieces_read",
     "reading",
     "reading_cost",
@@ -34,6 +39,7 @@ __all__ = [
 ]
 
 Tokens = Int[np.ndarray, "piece n"]
+SEQUENCES = 16  # that are read along training
 READ_PIECES, READ_TOKENS = "read_pieces", "read_tokens"  # attributes of a Dataset
 
 
@@ -62,6 +68,13 @@ def each_piece(model: Model, function: Callable[..., Any], tokens: Tokens, tick:
         results.append(jax.device_get(program(model.shape, model.params, jnp.asarray(piece, jnp.int32), *more)))
         tick(1 / len(tokens))
     return jax.tree.map(lambda *leaves: np.stack([_plain(leaf) for leaf in leaves]), *results)
+
+
+def mean_reading(moment: Moment, function: Callable[..., dict[str, Array]]) -> dict[str, Array]:
+    """``function(shape, params, sequence)`` of a batch's first sequences: the mean over those of which it is a number."""
+    tokens = moment.batch.tokens[:SEQUENCES]
+    each = jax.vmap(lambda sequence: function(moment.shape, moment.params, sequence))(tokens)
+    return {name: jnp.nanmean(values.astype(jnp.float32), 0) for name, values in each.items()}
 
 
 def finite_pieces(model: Model, tokens: Tokens, most: int) -> tuple[Int[np.ndarray, " kept"], int]:

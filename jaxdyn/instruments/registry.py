@@ -14,9 +14,10 @@ from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
 from jaxdyn.nn import choices
 
-__all__ = ["choose", "homes", "instruments", "law_of", "laws"]
+__all__ = ["choose", "homes", "instruments", "law_of", "laws", "watched"]
 
 KINDS = (Instrument, Law)
+OWN = "or one of your own as 'file.py:NAME'"
 
 
 def instruments() -> dict[str, Instrument]:
@@ -46,14 +47,39 @@ def law_of(name: str) -> Law:
     if ":" not in name:
         known = laws()
         if name not in known:
-            allowed = f"laws are {', '.join(known)}, or one of your own as 'file.py:NAME'"
-            raise UsageError(f"watch={shown(name)} is not allowed: {allowed}")
+            raise UsageError(f"watch={shown(name)} is not allowed: laws are {', '.join(known)}, {OWN}")
         return known[name]
-    module, _, attribute = name.rpartition(":")
-    found = getattr(choices.module_of("watch", name, module), attribute, None)
+    found = _own(name)
     if not isinstance(found, Law):
+        module, _, attribute = name.rpartition(":")
         raise UsageError(f"watch={shown(name)} is not allowed: {module} has no law {attribute!r}")
     return found
+
+
+def watched(name: str) -> Law | Instrument:
+    """What is read along training, by its name or as one of your own: a law, or an instrument; of the same name, the law.
+
+    Raises:
+        UsageError: as of :func:`law_of`, and for an instrument that reads checkpoints only.
+    """
+    own = ":" in name
+    found = _own(name) if own else laws().get(name) or instruments().get(name)
+    if isinstance(found, Instrument) and found.read is None:
+        raise UsageError(f"watch={shown(name)} is not allowed: {found.unread}")
+    if isinstance(found, KINDS):
+        return found
+    if own:
+        module, _, attribute = name.rpartition(":")
+        raise UsageError(f"watch={shown(name)} is not allowed: {module} has no law or instrument {attribute!r}")
+    read = [one.name for one in instruments().values() if one.read is not None]
+    known = f"laws are {', '.join(laws())}, instruments are {', '.join(read)}, {OWN}"
+    raise UsageError(f"watch={shown(name)} is not allowed: {known}")
+
+
+def _own(name: str) -> object:
+    """What a module or a file has under a name, ``"module:NAME"``; None: nothing."""
+    module, _, attribute = name.rpartition(":")
+    return getattr(choices.module_of("watch", name, module), attribute, None)
 
 
 def homes() -> dict[str, ModuleType]:

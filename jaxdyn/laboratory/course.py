@@ -1,4 +1,4 @@
-r"""One run of the laboratory: a network in training, read by laws every so many steps, and both sides of each law at the end.
+r"""One run of the laboratory: a network in training, read every so many steps, and both sides of each law at the end.
 
 .. math:: \theta_{i+1} = \theta_i + \text{tx}\bigl(\nabla L(\theta_i, b_i)\bigr), \qquad \text{read at } i = 0, k, 2k, \dots
 
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import nn, train
 from jaxdyn.errors import is_traced
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law, Sides, sides
 from jaxdyn.instruments.moment import Batch, Moment, batch_loss
 from jaxdyn.laboratory.tasks import Task
@@ -36,9 +37,10 @@ class Plan(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What a run gives: both sides of every law, the loss on the batch that is read, and how it ended."""
+    """What a run gives: both sides of every law, what instruments read, the loss on the batch that is read, and how it ended."""
 
     laws: dict[str, Sides]
+    readings: dict[str, dict[str, Float[Array, "time ..."]]]
     step: Int[Array, " time"]
     loss: Float[Array, " time"]
     status: Int[Array, ""]
@@ -48,12 +50,13 @@ def run(
     shape: nn.Transformer,
     task: Task,
     tx: optax.GradientTransformation,
-    laws: Sequence[Law],
+    watched: Sequence[Law | Instrument],
     plan: Plan,
     lr: Any,
     key: PRNGKeyArray,
 ) -> Course:
-    """Train one network and read the laws along it; what is random depends on the key alone."""
+    """Train one network and read laws and instruments along it; what is random depends on the key alone."""
+    laws = [one for one in watched if isinstance(one, Law)]
     k_world, k_init, k_read, k_batch, k_drop = jax.random.split(key, 5)
     world = task.world(k_world)
     reading = task.batch(world, k_read, plan.reading)
@@ -64,7 +67,7 @@ def run(
         return drawn, jax.random.fold_in(k_drop, i) if drops else None
 
     step = train.make_step(lambda params, given: batch_loss(shape, params, *given), tx, batch)
-    look, observe = _observer(shape, reading, laws, lr, plan.frozen)
+    look, observe = _observer(shape, reading, watched, lr, plan.frozen)
     state = train.init(tx, nn.network(shape).init(k_init))
     memories = {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}
 
@@ -77,13 +80,14 @@ def run(
     counts = jnp.full(plan.steps // plan.every + 1, plan.every, jnp.int32).at[0].set(0)
     (state, _), (curves, steps, loss) = jax.lax.scan(advance, (state, memories), counts)
     found = {law.name: sides(law, curves[law.name], steps.astype(loss.dtype), lr) for law in laws}
-    return Course(found, steps, loss, train.finite_status((state.params, loss)))
+    readings = {one.name: curves[one.name] for one in watched if isinstance(one, Instrument)}
+    return Course(found, readings, steps, loss, train.finite_status((state.params, loss)))
 
 
 def _observer(
-    shape: nn.Transformer, reading: Batch, laws: Sequence[Law], lr: Any, frozen: frozenset[str]
+    shape: nn.Transformer, reading: Batch, watched: Sequence[Law | Instrument], lr: Any, frozen: frozenset[str]
 ) -> tuple[Callable[[train.State], tuple[Moment, Array]], Callable[..., tuple[PyTree, PyTree]]]:
-    """What looks at a state, and what reads all laws there."""
+    """What looks at a state, and what reads all that is watched there."""
 
     def loss(params: PyTree) -> Float[Array, ""]:
         return batch_loss(shape, params, reading)
@@ -95,11 +99,11 @@ def _observer(
     def observe(state: train.State, memories: dict[str, PyTree]) -> tuple[dict[str, PyTree], PyTree]:
         moment, value = look(state)
         curves, kept = {}, {}
-        for law in laws:
-            if law.memory is None:
-                curves[law.name] = law.read(moment)
-            else:
-                curves[law.name], kept[law.name] = law.read(moment, memories[law.name])
+        for one in watched:
+            if isinstance(one, Law) and one.memory is not None:
+                curves[one.name], kept[one.name] = one.read(moment, memories[one.name])
+            elif one.read is not None:
+                curves[one.name] = one.read(moment)
         return kept, (curves, state.step, value)
 
     return look, observe

@@ -1,4 +1,4 @@
-"""Studies of the laboratory: which laws can be asked of which variants, their runs, and what is found."""
+"""Studies of the laboratory: which laws and instruments can be asked of which variants, their runs, and what is found."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.claims.grid import Grid, grid
 from jaxdyn.engine.runs.sweep import sweep_all
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
-from jaxdyn.laboratory.results import Cell, Laboratory, cells_of
+from jaxdyn.laboratory.results import Cell, Laboratory, cells_of, readings_of
 from jaxdyn.laboratory.setting import UNREAD, asked
-from jaxdyn.laboratory.trial import Lab, laws_of, trial
+from jaxdyn.laboratory.trial import Lab, trial, watched_of
 from jaxdyn.laboratory.variants import VARIANTS
 
 __all__ = ["Order", "order", "study"]
@@ -27,14 +28,20 @@ __all__ = ["Order", "order", "study"]
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What a study will do: the laws, the variants, and which laws are asked of each; the others with the reason why not."""
+    """What a study will do: laws, instruments, variants, and what is asked of each; the others with the reason why not."""
 
     laws: tuple[Law, ...]
+    instruments: tuple[Instrument, ...]
     variants: dict[str, dict[str, Any]]
     grids: dict[str, Grid]
     asked: dict[str, tuple[str, ...]]
     refused: dict[tuple[str, str], str]
     fields: dict[str, Any]
+
+    @property
+    def watched(self) -> list[str]:
+        """Names of the laws, then of the instruments."""
+        return [*(law.name for law in self.laws), *(one.name for one in self.instruments)]
 
 
 def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Order:
@@ -43,10 +50,10 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
     Raises:
         UsageError: for unknown laws, variants or fields, and for values that a field does not allow.
     """
-    laws = tuple(laws_of(",".join(map(quoted, _names("watch", watch)))))
-    if not laws:
-        raise UsageError("watch is not allowed: it names at least one law")
-    if twice := [law.name for law in laws if [other.name for other in laws].count(law.name) > 1]:
+    every = watched_of(",".join(map(quoted, _names("watch", watch))))
+    if not every:
+        raise UsageError("watch is not allowed: it names at least one law or instrument")
+    if twice := [one.name for one in every if [other.name for other in every].count(one.name) > 1]:
         raise UsageError(f"watch={twice[0]!r} is not allowed: it is named twice")
     given = {name: _values(value) for name, value in fields.items()}
     swept = {name: values for name, values in given.items() if name in Lab.swept_fields}  # type: ignore[attr-defined]
@@ -59,14 +66,16 @@ def order(watch: Sequence[str] | str, variants: Any = None, **fields: Any) -> Or
     _refuse_unread(given, named, settings)
     for name, own in named.items():
         setting = settings[name]
-        reasons = {law.name: law.why_not(asked(setting)) for law in laws}
+        reasons = {one.name: one.why_not(asked(setting)) for one in every}
         refused |= {(law, name): reason for law, reason in reasons.items() if reason}
         asks[name] = tuple(law for law, reason in reasons.items() if not reason)
-        watched = ",".join(quoted(one) for one, law in zip(_names("watch", watch), laws, strict=True) if not reasons[law.name])
+        watched = ",".join(quoted(text) for text, one in zip(_names("watch", watch), every, strict=True) if not reasons[one.name])
         if watched:
             axes = swept | {field: _values(own[field]) for field in own if field in Lab.swept_fields}  # type: ignore[attr-defined]
             grids[name] = grid(Lab, **(shared | own | axes | {"watch": watched}))
-    return Order(laws, named, grids, asks, refused, shared | swept)
+    laws = tuple(one for one in every if isinstance(one, Law))
+    instruments = tuple(one for one in every if isinstance(one, Instrument))
+    return Order(laws, instruments, named, grids, asks, refused, shared | swept)
 
 
 def study(
@@ -79,10 +88,10 @@ def study(
     progress: Progress | None = None,
     **fields: Any,
 ) -> Laboratory:
-    """Train variants of the transformer, read laws along the way, and judge each.
+    """Train variants of the transformer, read laws and instruments along the way, and judge each law.
 
     Args:
-        watch: names of laws, or of your own as ``"module:NAME"``; a list, or a text with commas.
+        watch: names of laws and instruments, or of your own as ``"module:NAME"``; a list, or a text with commas.
         variants: names of :data:`jaxdyn.laboratory.variants.VARIANTS`, or a dict of fields by a name of your own; None: what fields
             with several values make, in all combinations.
         seeds: their number, or a list of them.
@@ -93,18 +102,18 @@ def study(
             such as ``lr``, are judged one by one.
 
     Raises:
-        UsageError: for unknown laws, variants or fields, and for values that a field does not allow.
+        UsageError: for unknown laws, instruments, variants or fields, and for values that a field does not allow.
     """
     plan = order(watch, variants, **fields)
     done = sweep_all(trial, list(plan.grids.values()), seeds, out=out, cluster=cluster, progress=progress)
     data = dict(zip(plan.grids, done, strict=True))
     cells = []
-    for law, variant in itertools.product(plan.laws, plan.variants):
-        if (law.name, variant) in plan.refused:
-            cells.append(Cell(law.name, variant, {}, reason=plan.refused[law.name, variant]))
+    for one, variant in itertools.product((*plan.laws, *plan.instruments), plan.variants):
+        if (one.name, variant) in plan.refused:
+            cells.append(Cell(one.name, variant, {}, reason=plan.refused[one.name, variant]))
         else:
-            cells += cells_of(law, variant, data[variant])
-    return Laboratory(plan.laws, plan.variants, tuple(cells), data, plan.fields)
+            cells += (cells_of if isinstance(one, Law) else readings_of)(one, variant, data[variant])
+    return Laboratory(plan.laws, plan.variants, tuple(cells), data, plan.fields, plan.instruments)
 
 
 def _names(name: str, given: Any) -> list[str]:

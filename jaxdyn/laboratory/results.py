@@ -2,7 +2,8 @@
 
 A law's verdict on a variant is *upheld* where the interval of its mean error over seeds lies within the law's bound, *refuted*
 where it lies outside, *inconclusive* in between, or with fewer than two runs of which the law says anything; *toothless* where the
-mechanism switched off passes, too, or the prediction at shuffled times, as far as it has a course. Intervals are Student's, 95%.
+mechanism switched off passes, too, or the prediction at shuffled times, as far as it has a course. What an instrument reads is
+*measured*: its mean over layers, at the end. Intervals are Student's, 95%.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,43 @@ import xarray as xr
 
 from jaxdyn import stats
 from jaxdyn.engine.base.words import plural
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law, errors, holds_until, shuffled
+from jaxdyn.laboratory.setting import reading_name
 from jaxdyn.status import OK
 
-__all__ = ["Cell", "Laboratory", "cells_of", "error_along", "errors_of", "own_dims", "sides_of", "until"]
+__all__ = [
+    "Cell",
+    "Laboratory",
+    "cells_of",
+    "error_along",
+    "errors_of",
+    "own_dims",
+    "reading_along",
+    "readings_of",
+    "shown_readings",
+    "sides_of",
+    "until",
+]
 
-VERDICTS = ("upheld", "refuted", "inconclusive", "toothless", "not asked")
+VERDICTS = ("upheld", "refuted", "inconclusive", "toothless", "measured", "not asked")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A law, asked of a variant at some numbers.
+    """A law, asked of a variant at some numbers, or one reading of an instrument there.
 
     Args:
-        law: the law's name.
+        law: the name of the law, or of the instrument.
         variant: the variant's name.
         numbers: swept fields, such as the rate.
-        error, low, high: the mean error over seeds at the end, and its interval.
+        error: the law's mean error over seeds at the end; ``low, high`` are its interval.
         until: the last step until which the mean error is within the bound; None: it never is.
         off, shuffled: the mean error of the mechanism switched off, and of the prediction at shuffled times; NaN: it has no course.
         runs: of which the law says something; ``lost`` have diverged, ``unknown`` have a measurement that is no finite number.
         verdict: see above; for "not asked" ``reason`` says why.
+        reading: what an instrument reads; empty for a law.
+        value: its mean over layers and seeds at the end; ``low, high`` are its interval.
     """
 
     law: str
@@ -55,6 +72,8 @@ class Cell:
     unknown: int = 0
     verdict: str = "not asked"
     reason: str = ""
+    reading: str = ""
+    value: float = math.nan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +83,10 @@ class Laboratory:
     Args:
         laws: that were watched.
         variants: fields by which each variant differs, by its name.
-        cells: one for each law, variant, and combination of swept numbers.
-        data: the runs of every variant; without those of which no law was asked.
+        cells: one for each law, or reading of an instrument, each variant, and combination of swept numbers.
+        data: the runs of every variant; without those of which nothing was asked.
         fields: what all variants share.
+        instruments: that were watched.
     """
 
     laws: tuple[Law, ...]
@@ -74,6 +94,7 @@ class Laboratory:
     cells: tuple[Cell, ...]
     data: Mapping[str, xr.Dataset]
     fields: Mapping[str, Any]
+    instruments: tuple[Instrument, ...] = ()
 
     def to_frame(self) -> Any:
         """A DataFrame with a row for each cell."""
@@ -82,7 +103,7 @@ class Laboratory:
         return xr.Dataset(columns).to_dataframe()
 
     def cell(self, law: str, variant: str) -> tuple[Cell, ...]:
-        """The cells of a law and a variant, one for each combination of swept numbers."""
+        """The cells of a law or an instrument and a variant, for each combination of swept numbers, and each reading."""
         return tuple(cell for cell in self.cells if cell.law == law and cell.variant == variant)
 
     def __str__(self) -> str:
@@ -148,6 +169,41 @@ def cells_of(law: Law, variant: str, ds: xr.Dataset) -> list[Cell]:
     return found
 
 
+def shown_readings(one: Instrument, ds: xr.Dataset) -> list[str]:
+    """What an instrument has read in these runs."""
+    return [label for label in one.dims if reading_name(one, label) in ds]
+
+
+def reading_along(one: Instrument, label: str, ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """What an instrument reads along training, mean over layers: its mean over seeds and its interval, without diverged runs."""
+    return stats.mean_interval(_over_layers(one, label, ds), "seed")
+
+
+def _over_layers(one: Instrument, label: str, ds: xr.Dataset) -> xr.DataArray:
+    values = ds[reading_name(one, label)].astype(float)
+    own = [dim for dim in map(str, values.dims) if dim.startswith(f"{one.name}_") and dim not in ds.coords]
+    values = values.mean(own, skipna=False)
+    return values.where(np.isfinite(values) & (ds.status == OK))
+
+
+def readings_of(one: Instrument, variant: str, ds: xr.Dataset) -> list[Cell]:
+    """The instrument's cells of one variant."""
+    lost, found = (ds.status != OK).sum("seed"), []
+    for label in shown_readings(one, ds):
+        last = _over_layers(one, label, ds).isel(time=-1)
+        count = last.count("seed")
+        mean, low, high = stats.mean_interval(last, "seed")
+        for place in np.ndindex(*mean.shape):
+            at = dict(zip(map(str, mean.dims), place, strict=True))
+            numbers = {dim: float(ds[dim].isel({dim: i})) for dim, i in at.items() if dim in ds.coords}
+            value, *bounds = (float(x.isel(at)) for x in (mean, low, high))
+            runs = int(count.isel(at))
+            reason = "" if runs else "It is a finite number in no run."
+            cell = Cell(one.name, variant, numbers, low=bounds[0], high=bounds[1], runs=runs, lost=int(lost.isel(at)))
+            found.append(dataclasses.replace(cell, verdict="measured", reason=reason, reading=label, value=value))
+    return found
+
+
 def _time_first(x: xr.DataArray) -> list[str]:
     return ["time", *(str(dim) for dim in x.dims if dim != "time")]
 
@@ -183,15 +239,32 @@ def until(cell: Cell) -> str:
 
 
 def table(found: Laboratory) -> str:
-    """All cells as text: laws and variants, error with interval, until when the law holds, verdict."""
-    rows = [("law", "variant", "error", "95%", "bound", "holds until", "verdict")]
+    """All cells as text: laws and variants, error with interval, until when the law holds, verdict; then what instruments read."""
+    laws = [("law", "variant", "error", "95%", "bound", "holds until", "verdict")]
+    read = [("instrument", "variant", "reading", "at the end", "95%", "verdict")]
     bounds = {law.name: law.bound for law in found.laws}
     for cell in found.cells:
-        numbers = "".join(f", {name}={value:g}" for name, value in cell.numbers.items())
+        variant = cell.variant + "".join(f", {name}={value:g}" for name, value in cell.numbers.items())
         interval = f"{cell.low:.3g} to {cell.high:.3g}" if math.isfinite(cell.low) else ""
-        error = "" if math.isnan(cell.error) else f"{cell.error:.3g}"
-        rows.append((cell.law, cell.variant + numbers, error, interval, f"{bounds[cell.law]:g}", until(cell), cell.verdict))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if cell.law in bounds:
+            laws.append((cell.law, variant, _digits(cell.error), interval, f"{bounds[cell.law]:g}", until(cell), cell.verdict))
+        else:
+            read.append((cell.law, variant, _without_mathematics(cell.reading), _digits(cell.value), interval, cell.verdict))
+    lines = [line for rows in (laws, read) if len(rows) > 1 for line in _aligned(rows)]
     reasons = dict.fromkeys(f"{cell.law}, {cell.variant}: {cell.reason}" for cell in found.cells if cell.reason)
     return "\n".join([*lines, *reasons])
+
+
+def _digits(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3g}"
+
+
+def _without_mathematics(label: str) -> str:
+    r"""A label for a terminal: ``mean |cos|`` for ``mean $|\cos|$``."""
+    return label.replace("$", "").replace("\\", "")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines, their columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

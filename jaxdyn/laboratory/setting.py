@@ -1,4 +1,4 @@
-"""What one run of the laboratory is: data, a variant of the transformer, an optimizer, and which laws are read.
+"""What one run of the laboratory is: data, a variant of the transformer, an optimizer, and what is read.
 
 The *plain* block has softmax attention with one head, no positions, no norm, a ReLU MLP, biases nowhere, and is trained by plain
 descent: what theories assume as far as a transformer can have it. Every other network differs from it in named fields.
@@ -20,13 +20,14 @@ from jaxdyn.engine.claims.fields import Swept
 from jaxdyn.engine.claims.observables import Observables, named, observables
 from jaxdyn.engine.claims.ranges import field
 from jaxdyn.engine.claims.setting import setting
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, require
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.laboratory import course
 from jaxdyn.laboratory.tasks import NAMES, TASKS, Task
 from jaxdyn.optim.methods import FACTORED
 
-__all__ = ["Bench", "NETWORK", "UNREAD", "asked", "method_of", "observed", "plan_of", "shape_of", "task_of"]
+__all__ = ["Bench", "NETWORK", "UNREAD", "asked", "method_of", "observed", "plan_of", "reading_name", "shape_of", "task_of"]
 
 NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "width",
@@ -180,19 +181,22 @@ def plan_of(s: Any) -> course.Plan:
 
 
 def asked(s: Any) -> Asked:
-    """What laws are asked of."""
+    """What laws and instruments are asked of."""
     return Asked(shape_of(s), s.data, s.optimizer, s.same)
 
 
-def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> Observables:
-    """The observables of a run: both sides of every law under its name, its own axes after time, and the loss.
+def observed(s: Any, watched: Sequence[Law | Instrument], key: PRNGKeyArray) -> Observables:
+    """The observables of a run: both sides of every law under its name, its own axes after time, readings, and the loss.
 
     A law that cannot be asked of the network has zeros on both sides, and never speaks. What is no finite number is stored as 0,
-    with the times at which it is there: it is about one law, and the run has not diverged.
+    with the times at which it is there: it is about one law, and the run has not diverged. An instrument that cannot be asked is
+    left out, and a reading is stored as it is.
     """
+    laws = [one for one in watched if isinstance(one, Law)]
+    instruments = [one for one in watched if isinstance(one, Instrument) and not one.why_not(asked(s))]
     k_method, k_run = jax.random.split(key)
     plan = plan_of(s)
-    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), laws, plan, s.lr, k_run)
+    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [*laws, *instruments], plan, s.lr, k_run)
     silent = [law.name for law in laws if law.why_not(asked(s))]
     sides = {name: jax.tree.map(jnp.zeros_like, both) if name in silent else both for name, both in found.laws.items()}
 
@@ -200,6 +204,8 @@ def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> Observables:
         return named(_filled(value), " ".join(["time", *(f"{law.name}_{dim}" for dim in law.dims.split())]))
 
     recorded = {"loss": named(found.loss, "time")}
+    for one in instruments:
+        recorded |= _readings(one, found.readings[one.name])
     for law in laws:
         each = sides[law.name]
         recorded[f"speaks_{law.name}"] = named(each.speaks, "time")
@@ -212,6 +218,19 @@ def observed(s: Any, laws: Sequence[Law], key: PRNGKeyArray) -> Observables:
         status=found.status,
         coords={"time": range(0, plan.steps + 1, plan.every)},
     )
+
+
+def reading_name(one: Instrument, label: str) -> str:
+    """What a reading of an instrument is called in a Dataset."""
+    return f"{one.name}: {label}"
+
+
+def _readings(one: Instrument, read: dict[str, Array]) -> dict[str, Any]:
+    """An instrument's readings along time, each with its axis."""
+    if unknown := [label for label in read if label not in one.dims]:
+        raise UsageError(f"the instrument {one.name} is not allowed: it reads {unknown[0]!r}, whose axis is not among its dims")
+    axes = {label: " ".join(["time", *(f"{one.name}_{dim}" for dim in one.dims[label].split())]) for label in read}
+    return {reading_name(one, label): named(value, axes[label]) for label, value in read.items()}
 
 
 def _filled(value: Float[Array, "time ..."]) -> Float[Array, "time ..."]:

@@ -1,4 +1,4 @@
-"""The laboratory's own trial: any variant in training, read by laws that are found by their names."""
+"""The laboratory's own trial: any variant in training, with laws and instruments that are found by their names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from jaxtyping import PRNGKeyArray
 from jaxdyn.engine.base.parsing import parse_values
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.claims.setting import setting
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
-from jaxdyn.instruments.registry import law_of
+from jaxdyn.instruments.registry import law_of, watched
 from jaxdyn.laboratory.setting import Bench, observed
 
-__all__ = ["Lab", "laws_of", "trial"]
+__all__ = ["Lab", "laws_of", "trial", "watched_of"]
 
 
 @setting
 class Lab(Bench):
-    """One run of the laboratory, and the names of the laws that are read, as a text with commas."""
+    """One run of the laboratory, and the names of laws and instruments that are read, as a text with commas."""
 
     watch: str = ""
 
@@ -26,6 +27,11 @@ def laws_of(watch: str) -> list[Law]:
     return [law_of(name) for name in (parse_values(watch) if watch else [])]
 
 
+def watched_of(watch: str) -> list[Law | Instrument]:
+    """The laws and instruments of some names."""
+    return [watched(name) for name in (parse_values(watch) if watch else [])]
+
+
 def trial(s: Lab, key: PRNGKeyArray) -> Observables:
-    """One network in training, and both sides of every law along it."""
-    return observed(s, laws_of(s.watch), key)
+    """One network in training, and along it both sides of every law, and what instruments read."""
+    return observed(s, watched_of(s.watch), key)

@@ -70,12 +70,15 @@ def _keep_dollars(fig: Figure) -> None:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether a text has no mathematics, or such as matplotlib can draw."""
-    signs = text.count("$") - text.count(r"\$")
-    try:
-        return signs == 0 or signs % 2 == 1 or bool(PARSER.parse(text))
-    except ValueError:
-        return False
+    """Whether no line of a text has mathematics, or only such as matplotlib can draw."""
+    for line in text.split("\n"):
+        signs = line.count("$") - line.count(r"\$")
+        try:
+            if signs > 0 and signs % 2 == 0:
+                PARSER.parse(line)
+        except ValueError:
+            return False
+    return True
 
 
 # what is drawn

@@ -1,12 +1,14 @@
 """The page of a study of the laboratory: laws by variants as one picture, then each law along training, measured next to predicted.
 
-It has the report's style and no script; the figure of a law shows what it measures along the direction in which it moves.
+It has the report's style and no script; the figure of a law shows what it measures along the direction in which it moves. Then
+comes what instruments read, along training by variant.
 """
 
 from __future__ import annotations
 
 import concurrent.futures as cf
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -23,9 +25,19 @@ from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory import lab as studies
-from jaxdyn.laboratory.results import Laboratory, error_along, own_dims, sides_of, until
+from jaxdyn.laboratory.results import (
+    Cell,
+    Laboratory,
+    error_along,
+    own_dims,
+    reading_along,
+    shown_readings,
+    sides_of,
+    until,
+)
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
@@ -33,12 +45,13 @@ from jaxdyn.version import installed_version
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "lab", "page", "to_json", "with_map"]
+__all__ = ["FILES", "MARKS", "course", "draw_errors", "draw_map", "draw_readings", "lab", "page", "to_json", "with_map"]
 
 FILES = ("index.html", "lab.json")
 MARKS = {"not asked": "–", "upheld": "", "inconclusive": "?", "toothless": "△", "refuted": "×"}  # the worst last
 ENDS = "<!-- map -->", "<!-- /map -->"
 DRAWN = 6  # variants whose curves one panel shows
+WRAP = 34  # letters of a line of a panel's label
 
 
 def lab(
@@ -51,10 +64,10 @@ def lab(
     progress: Progress | None = None,
     **fields: Any,
 ) -> Laboratory:
-    """Train variants of the transformer, read laws along the way, judge each, and write a page.
+    """Train variants of the transformer, read laws and instruments along the way, judge each law, and write a page.
 
-    ``jd.lab("balance", attention=["softmax", "sigmoid"], norm=["none", "rms"], data="trees", lr=[0.03, 0.1])``. The page is
-    ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.laboratory.lab.study`.
+    ``jd.lab(["balance", "sinks"], attention=["softmax", "zero_sink"], norm=["none", "rms"], data="trees", lr=[0.03, 0.1])``. The
+    page is ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.laboratory.lab.study`.
     """
     store = None if out is None else from_home(out)
     found = studies.study(watch, variants, seeds=seeds, out=store, cluster=cluster, progress=progress, **fields)
@@ -69,11 +82,9 @@ def to_json(found: Laboratory) -> dict[str, Any]:
     """Cells, variants and fields in JSON types."""
     cells = [vars(cell) | {"numbers": dict(cell.numbers)} for cell in found.cells]
     laws = [{"name": law.name, "title": law.title, "bound": law.bound, "source": law.source} for law in found.laws]
-    result: dict[str, Any] = finite(
-        json.loads(
-            json.dumps({"laws": laws, "variants": found.variants, "fields": found.fields, "seeds": _seeds(found), "cells": cells})
-        )
-    )
+    read = [{"name": one.name, "title": one.title, "source": one.source} for one in found.instruments]
+    said = {"laws": laws, "instruments": read, "variants": found.variants, "fields": found.fields, "seeds": _seeds(found)}
+    result: dict[str, Any] = finite(json.loads(json.dumps(said | {"cells": cells})))
     return result
 
 
@@ -106,15 +117,16 @@ def page(found: Laboratory) -> str:
     facts = [(name, _shared(found, name, value)) for name, value in found.fields.items()]
     facts += [("Runs", f"{_runs(found):,}"), ("Seeds", _seeds(found))]
     facts.append(("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"))
-    names = ", ".join(law.name for law in found.laws)
+    names = ", ".join([*(law.name for law in found.laws), *(one.name for one in found.instruments)])
+    by_law = plotting.render(lambda _, fig: draw_map(to_json(found), fig), xr.Dataset(), "Laws by variants") if found.laws else ""
     template = environment().get_template("laboratory.html")
     return template.render(
         policy=POLICY,
         style=Markup(asset("report.css")),
         title=f"{names}: {len(found.variants)} variants" if len(found.variants) > 1 else names,
         facts=facts,
-        map=Markup(plotting.render(lambda _, fig: draw_map(to_json(found), fig), xr.Dataset(), "Laws by variants")),
-        sections=[_section(found, law) for law in found.laws],
+        map=Markup(by_law),
+        sections=[_section(found, law) for law in found.laws] + [_readings(found, one) for one in found.instruments],
     )
 
 
@@ -139,19 +151,32 @@ def _runs(found: Laboratory) -> int:
 
 def _section(found: Laboratory, law: Law) -> dict[str, Any]:
     """The section of one law."""
-    cells = [cell for cell in found.cells if cell.law == law.name]
-    asked = [name for name in found.data if any(cell.variant == name and cell.verdict != "not asked" for cell in cells)]
+    cells, drawn, more = _asked(found, law.name)
     figures = []
-    if asked:
-        drawn = asked[:DRAWN]
-        more = f" The first {DRAWN} of {len(asked)} variants." if len(asked) > DRAWN else ""
+    if drawn:
         figures.append((_render(lambda fig: course(found, law, drawn, fig), law.title), COURSE + more))
         figures.append((_render(lambda fig: draw_errors(found, law, drawn, fig), f"{law.title}: error"), ERRORS + more))
-    rows = [
-        {"variant": cell.variant + "".join(f", {k} = {v:g}" for k, v in cell.numbers.items()), "cell": cell, "until": until(cell)}
-        for cell in cells
-    ]
-    return {"law": law, "figures": figures, "rows": rows}
+    return {"law": law, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": False}
+
+
+def _readings(found: Laboratory, one: Instrument) -> dict[str, Any]:
+    """The section of one instrument."""
+    cells, drawn, more = _asked(found, one.name)
+    figures = [(_render(lambda fig: draw_readings(found, one, drawn, fig), one.title), READINGS + more)] if drawn else []
+    return {"law": one, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": True}
+
+
+def _asked(found: Laboratory, name: str) -> tuple[list[Cell], list[str], str]:
+    """The cells of a law or an instrument, the variants of it that are drawn, and which these are if they are not all."""
+    cells = [cell for cell in found.cells if cell.law == name]
+    asked = [variant for variant in found.data if any(cell.variant == variant and cell.verdict != "not asked" for cell in cells)]
+    return cells, asked[:DRAWN], f" The first {DRAWN} of {len(asked)} variants." if len(asked) > DRAWN else ""
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    """A cell for the page."""
+    numbers = "".join(f", {name} = {value:g}" for name, value in cell.numbers.items())
+    return {"variant": cell.variant + numbers, "cell": cell, "until": until(cell)}
 
 
 COURSE = (
@@ -159,6 +184,11 @@ COURSE = (
     "direction in which the measured quantity has moved at the end, in units of this movement; median and central 90% of the runs."
 )
 ERRORS = "The error until each step, mean over seeds with its 95% interval; dotted: the largest error at which the law holds."
+
+READINGS = (
+    "What was measured along training, of the first sequences of the batch that is read, at the first of the swept numbers: mean "
+    "over layers and seeds, with its 95% interval over seeds."
+)
 
 
 def _render(draw: Callable[[Figure], None], label: str) -> Markup:
@@ -208,6 +238,22 @@ def draw_errors(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) 
         ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
     ax.axhline(law.bound, linestyle=":", color=COLORS["theory"])
     ax.set(xlabel="step", ylabel="error", ylim=(0, None))
+
+
+def draw_readings(found: Laboratory, one: Instrument, names: Sequence[str], fig: Figure) -> None:
+    """What an instrument reads along training, by variant: a panel for each reading."""
+    labels = [label for label in one.dims if any(label in shown_readings(one, found.data[name]) for name in names)]
+    axes = np.ravel(fig.subplots(1, max(len(labels), 1)))
+    fig.set_size_inches(9 if len(labels) > 1 else 6, 3)
+    for ax, label in zip(axes, labels, strict=False):
+        for name, color in zip(names, CYCLE, strict=False):
+            ds = _first(found.data[name])
+            if label not in shown_readings(one, ds):
+                continue
+            mean, low, high = reading_along(one, label, ds)
+            ax.plot(ds.time, mean, color=color, label=_literal(name))
+            ax.fill_between(ds.time, low, high, color=color, alpha=0.22, linewidth=0)
+        ax.set(xlabel="step", ylabel="\n".join(textwrap.wrap(label, WRAP, break_long_words=False)))
 
 
 def _badness(cell: Mapping[str, Any]) -> tuple[int, float]:

@@ -58,10 +58,28 @@ def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypat
     assert "holds the page of head: plain; seeds 0:2, which is replaced" in capsys.readouterr().err
 
 
+def test_the_command_watches_instruments(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = "lab --watch sinks --data facts --attention softmax,relu --width 8 --layers 1 --steps 2 --every 1 --seeds 2 --workers 1"
+    fields = ["--set", "same=true", "--set", "reading=48"]
+    assert main([*words.split(), *fields, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "1 instrument, 2 variants, 2 runs in 1 program;" in err and "sinks is not asked of attention=relu: The weights of" in err
+    assert "weight on the first token" in err and {cell["verdict"] for cell in json.loads(out)["cells"]} == {
+        "measured",
+        "not asked",
+    }
+    page = (tmp_path / "lab" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 1 and "Attention sinks" in page and "Laws by variants" not in page
+    assert main([*words.replace("softmax,relu", "softmax").split(), *fields]) == 0
+    assert "holds the page of sinks: attention=softmax, attention=relu; seeds 0:2, which is replaced" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ("--watch gravity", "jaxdyn: watch=gravity is not allowed"),
+        ("--watch streaming", "jaxdyn: watch=streaming is not allowed: it is about texts far longer than sequences of"),
         ("--watch balance --norm none,batch", "jaxdyn: norm=batch is not allowed: norm is one of none, rms, layer"),
         ("--watch balance --set speed=3", "jaxdyn: Lab has no field 'speed'"),
         ("--watch balance --set watch=edge", "jaxdyn: --set watch is not allowed: it is the option --watch"),

@@ -2,6 +2,8 @@
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy
@@ -10,7 +12,9 @@ from matplotlib.figure import Figure
 
 from jaxdyn import plotting
 from jaxdyn.instruments import registry
-from jaxdyn.instruments.instrument import NEEDS, NotApplicable, Number, exponential, extreme, number
+from jaxdyn.instruments.instrument import NEEDS, Asked, NotApplicable, Number, exponential, extreme, number
+from jaxdyn.instruments.moment import Batch, Moment, batch_loss
+from jaxdyn.instruments.pieces import SEQUENCES
 from tests.instruments import plain
 
 INSTRUMENTS = registry.instruments()
@@ -134,3 +138,96 @@ def test_all_others_have_numbers_and_figures(name, fields, names):
     assert all(np.isfinite(values).all() for values in one.traces(ds).values())
     one.plot(ds, Figure())
     assert one.cost(model.shape, TEXT).flops > 0 and (one.table is None or one.table(ds).rows)
+
+
+# along training
+
+READ = {name: one for name, one in INSTRUMENTS.items() if one.read is not None}
+SEQUENCES_READ = np.random.default_rng(2).integers(0, 11, (4, 13)).astype(np.int32)
+
+
+def moment(shape, params, sequences=SEQUENCES_READ):
+    """A moment of training on all next tokens."""
+    tokens = jnp.asarray(sequences[:, :-1])
+    batch = Batch(tokens, jnp.asarray(sequences[:, 1:]), jnp.full(tokens.shape, 1 / tokens.size, jnp.float32), {})
+    gradient = jax.grad(lambda p: batch_loss(shape, p, batch))(params)
+    return Moment(shape, params, batch, gradient, lambda p: batch_loss(shape, p, batch), None, 0.1, jnp.int32(0))
+
+
+def traced(name, one_model):
+    """What an instrument traces of a checkpoint, mean over pieces; its gradients, of all pieces at once."""
+    one = INSTRUMENTS[name]
+    whole = name in ("gradients", "heavy")  # of a piece they read all but the last token
+    ds = one.measure(one_model, SEQUENCES_READ if whole else SEQUENCES_READ[:, :-1], plain.nothing)
+    if name == "gradients":
+        rank, share = ds.batch_rank.mean("matrix"), ds.batch_share.sel(part=0.25).mean("matrix")
+        return {"stable rank of the batch's gradient": rank, "share of the batch's gradient in a quarter of the rank": share}
+    return {label: x.mean("piece") if "piece" in x.dims else x for label, x in one.traces(ds).items()}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_along_training_it_is_what_a_checkpoint_shows(name):
+    one, model, now = INSTRUMENTS[name], plain.model(), moment(plain.SHAPE, plain.model().params)
+    read = jax.jit(lambda params, gradient: one.read(now._replace(params=params, gradient=gradient)))
+    found, expected = read(now.params, now.gradient), traced(name, model)
+    assert set(found) <= set(expected) and set(found) == set(one.dims)
+    for label, value in found.items():
+        assert value.dtype == jnp.float32 and value.ndim == len(one.dims[label].split())
+        np.testing.assert_allclose(value, expected[label], rtol=1e-5, err_msg=label)
+    with jax.enable_x64(True):
+        wide = one.read(now)
+    assert all(wide[label].dtype == jnp.float32 for label in found)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), wide, dict(found))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_several_networks_at_once_are_read_as_each_alone(name):
+    params = plain.model().params
+    each = [jax.tree.map(lambda w, f=factor: f * w, params) for factor in (1.0, 0.6)]
+    alone = [READ[name].read(moment(plain.SHAPE, one)) for one in each]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+    found = jax.jit(jax.vmap(lambda one: READ[name].read(moment(plain.SHAPE, one))))(stacked)
+    for label, value in found.items():
+        np.testing.assert_allclose(value, np.stack([one[label] for one in alone]), rtol=1e-4, err_msg=label)
+
+
+def test_gradients_are_those_of_the_matrices_that_are_trained():
+    model = plain.model()
+    now = moment(plain.SHAPE, model.params)._replace(frozen=frozenset({"embed", "q", "k"}))
+    ranks = INSTRUMENTS["gradients"].measure(model, SEQUENCES_READ, plain.nothing).batch_rank
+    found = READ["gradients"].read(now)["stable rank of the batch's gradient"]
+    np.testing.assert_allclose(found, ranks.drop_sel(matrix=["q", "k"]).mean("matrix"), rtol=1e-5)
+
+
+def test_the_first_sequences_of_a_batch_are_read():
+    sequences = np.random.default_rng(3).integers(0, 11, (SEQUENCES + 3, 13)).astype(np.int32)
+    params = plain.model().params
+    for name in sorted(set(READ) - {"gradients"}):
+        first, every = (READ[name].read(moment(plain.SHAPE, params, some)) for some in (sequences[:SEQUENCES], sequences))
+        jax.tree.map(np.testing.assert_array_equal, first, every)
+
+
+NOT_READ = [  # fields of a network; the instruments that cannot be read as it trains
+    ({}, ""),
+    ({"mlp": "none", "hidden": None}, "orthogonality sparsity"),
+    ({"project": False}, "sparsity"),
+    ({"window": 1}, "gradients sinks"),
+    ({"outputs": 3, "causal": False, "sink_token": True}, ""),
+    ({"length": 3}, "heavy orthogonality"),
+    ({"length": 8, "sink_token": True}, "orthogonality"),
+    ({"attention": "sigmoid"}, "entropy heavy sinks"),
+]
+
+
+@pytest.mark.parametrize(("fields", "names"), NOT_READ, ids=[str(fields) for fields, _ in NOT_READ])
+def test_what_cannot_be_read_along_training_is_said(fields, names):
+    asked = Asked(plain.changed(**fields), "markov", "sgd", False)
+    reasons = {name: one.why_not(asked) for name, one in READ.items()}
+    assert sorted(name for name, reason in reasons.items() if reason) == names.split()
+    assert all(reason[0].isupper() and reason.endswith(".") for reason in reasons.values() if reason)
+
+
+def test_all_but_two_are_read_along_training():
+    assert set(INSTRUMENTS) - set(READ) == {"numbers", "streaming"}
+    assert all("jaxdyn probe" in INSTRUMENTS[name].unread for name in ("numbers", "streaming"))
+    assert all(one.passes > 0 and hash(one) == hash(one) for one in INSTRUMENTS.values())

@@ -8,7 +8,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine.catalogue import library, registry
-from jaxdyn.instruments.registry import choose, homes, instruments, law_of, laws
+from jaxdyn.instruments.registry import choose, homes, instruments, law_of, laws, watched
 
 NAMES = ["sparsity", "gradients", "heavy", "entropy", "orthogonality", "sinks", "numbers", "streaming"]
 
@@ -23,6 +23,23 @@ def test_laws_are_found_by_name_and_instruments_are_none():
     assert law_of("balance") is laws()["balance"] and not set(map(id, laws().values())) & set(map(id, instruments().values()))
     with pytest.raises(jd.UsageError, match="watch=sinks is not allowed: laws are "):
         law_of("sinks")
+
+
+def test_laws_and_instruments_are_watched():
+    assert watched("balance") is laws()["balance"] and watched("sinks") is instruments()["sinks"]
+    assert watched("entropy") is laws()["entropy"], "of a law and an instrument of one name the law is meant"
+    assert watched("jaxdyn.theories.joma.instrument:ENTROPY") is instruments()["entropy"]
+    with pytest.raises(jd.UsageError, match="watch=streaming is not allowed: it is about texts far longer than sequences of the"):
+        watched("streaming")
+    with pytest.raises(jd.UsageError, match="watch=.*:NAVIGATORS.* is not allowed: it looks for numbers in a tokenizer"):
+        watched("jaxdyn.theories.sln.instrument:NAVIGATORS")
+    with pytest.raises(
+        jd.UsageError, match="watch=sinkhole is not allowed: laws are .*, instruments are .*, sinks, or "
+    ) as refused:
+        watched("sinkhole")
+    assert "streaming" not in str(refused.value)
+    with pytest.raises(jd.UsageError, match="jaxdyn.train has no law or instrument 'descend'"):
+        watched("jaxdyn.train:descend")
 
 
 def test_they_are_chosen_by_name_in_their_own_order():

@@ -133,6 +133,14 @@ def test_a_panel_without_anything_says_so():
     assert words_in(lambda ax: None) == ["nothing to draw"]
 
 
+def test_mathematics_of_a_label_in_two_lines_is_read_line_by_line(fig, caplog):
+    ax = fig.subplots()
+    ax.plot([0, 1], [0, 1])
+    ax.set(xlabel="mean $x^2$\nof all", ylabel="of $\\frac$\nall")
+    finish(fig)
+    assert not caplog.records and (ax.xaxis.label.get_parse_math(), ax.yaxis.label.get_parse_math()) == (True, False)
+
+
 def test_words_that_are_no_mathematics_keep_their_dollar_signs(fig):
     """A check's name may have LaTeX that matplotlib lacks; no figure is lost for it."""
     ax = fig.subplots()

@@ -21,7 +21,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.instruments.instrument import Instrument, Number, Tick, extreme, need, number
-from jaxdyn.instruments.pieces import each_piece, first, reading, reading_cost
+from jaxdyn.instruments.moment import Moment
+from jaxdyn.instruments.pieces import each_piece, first, mean_reading, reading, reading_cost
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 
@@ -35,6 +36,12 @@ __all__ = ["CARRIED", "IDLE", "INSTRUMENTS", "SPARSITY", "TOP", "Overlaps", "car
 CARRIED = 0.95  # of the sum of squares
 TOP = 0.1  # share of the units in a token's own set
 IDLE = 0.01  # of the stream's length, below which a head does nothing
+NEEDED = ("MLP", "heads' matrix")
+SHOWN = {  # along training
+    "carry": "share of units with 95% of the work",
+    "others": "overlap of the top 10% of units",
+    "cosine": "cosine from block to block",
+}
 PIECES, LENGTH = 8, 256
 
 
@@ -67,7 +74,7 @@ def overlaps(work: Float[Array, "n f"]) -> Overlaps:
     """Of each token's set of units that work most, a tenth of all; units that do not work belong to no set; NaN if none works."""
     n, f = work.shape
     count = max(1, round(TOP * f))
-    top = jax.vmap(lambda row: jnp.zeros(f).at[jax.lax.top_k(row, count)[1]].set(1))(work)
+    top = jax.vmap(lambda row: jnp.zeros(f, work.dtype).at[jax.lax.top_k(row, count)[1]].set(1))(work)
     sets = jnp.where(work > 0, top, 0)  # of equal numbers, such as zeros, top_k takes the first: the same units for all tokens
     sizes = jnp.sum(sets, -1)
     every = jnp.sum(sizes)
@@ -123,7 +130,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     Raises:
         NotApplicable: without an MLP, and where heads do not write by a matrix of their own.
     """
-    need(model.shape, "MLP", "heads' matrix")
+    need(model.shape, *NEEDED)
     used = first(tokens, PIECES, LENGTH)
     seen = each_piece(model, observe, used, tick)
     data = {name: (("piece", "layer", "head")[: x.ndim], x) for name, x in seen.items()}
@@ -192,11 +199,17 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training, by layer."""
-    return {
-        "share of units with 95% of the work": ds.carry,
-        "overlap of the top 10% of units": ds.others,
-        "cosine from block to block": ds.cosine,
-    }
+    return {label: ds[name] for name, label in SHOWN.items()}
+
+
+def along(moment: Moment) -> dict[str, Array]:
+    """The same of sequences in training."""
+
+    def one(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+        seen = observe(shape, params, tokens)
+        return {label: seen[name] for name, label in SHOWN.items()}
+
+    return mean_reading(moment, one)
 
 
 SPARSITY = Instrument(
@@ -222,6 +235,10 @@ SPARSITY = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims=dict.fromkeys(SHOWN.values(), "layer"),
+    needs=NEEDED,
+    passes=1.5,
 )
 
 INSTRUMENTS = (SPARSITY,)

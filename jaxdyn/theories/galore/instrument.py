@@ -62,6 +62,7 @@ RANKS = {"60M": (128, 512), "130M": (256, 768), "350M": (256, 1024), "1B": (512,
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # ranks over m
 QUARTER = SHARES.index(1 / 4)
 POINTS = 32  # of a spectrum
+BATCH_RANK, BATCH_SHARE = "stable rank of the batch's gradient", "share of the batch's gradient in a quarter of the rank"
 COLORS = {"q": "measured", "k": "third", "v": "fourth", "o": "fifth", "gate": "theory", "up": "failed", "down": "control"}
 COLORS |= {"output_gate": "#8f6a4c"}
 
@@ -244,6 +245,18 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
+def along(moment: Moment) -> dict[str, Array]:
+    """The same of the gradient of the loss on a whole batch, of the matrices that are trained."""
+    seen = [summary(energies(moment.gradient["blocks"][name])) for name in trained(moment)]
+    mean = {key: jnp.mean(jnp.stack([one[key] for one in seen]), 0) for key in ("rank", "share")}
+    return {BATCH_RANK: mean["rank"], BATCH_SHARE: mean["share"][:, QUARTER]}
+
+
+def trained(moment: Moment) -> list[str]:
+    """Names of the blocks' matrices that are not frozen; of all, if no other weights are trained."""
+    return [name for name in moment.shape.weights if name not in moment.frozen] or list(moment.shape.weights)
+
+
 def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
     """Forward, block by block again, and backward; Gram matrices and their eigenvalues; streams of all layers."""
     used = first(tokens, PIECES, LENGTH)
@@ -276,6 +289,10 @@ GRADIENTS = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims={BATCH_RANK: "block", BATCH_SHARE: "block"},
+    needs=("several keys",),
+    passes=0.2,
 )
 
 # stable ranks along descent
@@ -358,10 +375,9 @@ def read_ranks(moment: Moment, at: Decay) -> tuple[dict[str, Array], Decay]:
     factors = jnp.power(1 - lr * at.values, moment.step.astype(jnp.int32))
     decayed = at.size * (at.turn @ (factors * at.turn[0])) @ at.vectors
     flat, back_to = ravel_pytree(moment.gradient)
-    trained = [name for name in moment.shape.weights if name not in moment.frozen] or list(moment.shape.weights)
 
     def of(tree: PyTree) -> Float[Array, "L matrix"]:
-        return ranks({name: tree["blocks"][name] for name in trained})
+        return ranks({name: tree["blocks"][name] for name in trained(moment)})
 
     return {
         "rank": of(moment.gradient),

@@ -20,8 +20,9 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import stats
 from jaxdyn.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, exponential, need, number
-from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
+from jaxdyn.instruments.instrument import Asked, Cost, Instrument, Number, Tick, exponential, need, number
+from jaxdyn.instruments.moment import Moment
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, mean_reading, reading, uniform_weights
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, cross_entropies, reduce_blocks
 from jaxdyn.nn.cache import budgets
@@ -38,6 +39,7 @@ TOP = 0.2  # of the keys
 BUDGETS = (0.05, 0.1, 0.2, 0.4, 0.6)  # of the piece
 POLICIES = {"H2O": "sum", "recent": "recent", "random": "random", "H2O's opposite": "anti"}
 SINKS = 4  # first tokens that the policy "streaming" holds
+SHARE = "share of the top 20% of keys"
 PIECES, LENGTH = 4, 192
 DRAWN = {"H2O": "measured", "recent": "third", "random": "fifth", "H2O's opposite": "theory"}
 
@@ -158,9 +160,20 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: shares by layer, and the cost of a cache of a fifth of the keys."""
     more = ds.nats.sel(budget=0.2, drop=True) - ds.full
     return {
-        "share of the top 20% of keys": ds.share.mean("head", skipna=False),
+        SHARE: ds.share.mean("head", skipna=False),
         "nats more than with all keys": more.assign_attrs(colors=[DRAWN[str(name)] for name in ds.policy.values]),
     }
+
+
+def along(moment: Moment) -> dict[str, Array]:
+    """Shares of sequences in training. What a cache costs is about texts: of few tokens in a batch the next one is learned."""
+    return mean_reading(moment, lambda *given: {SHARE: jnp.mean(shares(*given)[1]["share"], -1)})
+
+
+def short(asked: Asked) -> str:
+    """Why there is no fifth of the keys."""
+    length = asked.shape.length
+    return f"A fifth of {length} keys is less than one." if 0 < TOP * length < 1 else ""
 
 
 def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
@@ -190,6 +203,10 @@ HEAVY = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims={SHARE: "layer"},
+    needs=("shares",),
+    refuses=short,
 )
 
 INSTRUMENTS = (HEAVY,)

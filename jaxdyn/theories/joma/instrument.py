@@ -44,7 +44,7 @@ from jaxdyn.instruments.drawing import curve, expected, layers_axis
 from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, extreme, need, number
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.instruments.moment import Moment
-from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading, uniform_weights
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, mean_reading, reading, uniform_weights
 from jaxdyn.instruments.spectra import energies, gaussian_stable_rank, stable_ranks
 from jaxdyn.nn import KINDS, Transformer, choices
 from jaxdyn.nn import weights as attention_weights
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTROPY", "ENTROPY_LAW", "INSTRUMENTS", "JOMA", "JOMA_ODE", "measure", "observe", "predict", "uniform"]
 
+NATS, UP = "attention entropy, nats", "stable rank of the MLP's up matrix"  # along training
 PIECES, LENGTH = 8, 256
 COLORS = {"q": "measured", "k": "third", "v": "fourth", "o": "fifth", "gate": "theory", "up": "failed", "down": "control"}
 COLORS |= {"output_gate": "#8f6a4c"}
@@ -133,11 +134,8 @@ def numbers(ds: xr.Dataset) -> list[Number]:
         ),
     ]
     for name in ds.matrix.values:
-        shown.append(
-            number(
-                f"stable rank of {name}, mean over layers", ds["rank"].sel(matrix=name), law["rank"].sel(matrix=name), "Gaussian"
-            )
-        )
+        own, gaussian = (x["rank"].sel(matrix=name) for x in (ds, law))
+        shown.append(number(f"stable rank of {name}, mean over layers", own, gaussian, "Gaussian"))
     return shown
 
 
@@ -158,10 +156,14 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: entropy by layer, and stable ranks of the MLP's lower matrix by layer, if there is one."""
-    shown = {"attention entropy, nats": ds.entropy.mean("head", skipna=False)}
-    if "up" in ds.matrix:
-        shown["stable rank of the MLP's up matrix"] = ds["rank"].sel(matrix="up", drop=True).rename(block="layer")
-    return shown
+    up = {UP: ds["rank"].sel(matrix="up", drop=True).rename(block="layer")} if "up" in ds.matrix else {}
+    return {NATS: ds.entropy.mean("head", skipna=False)} | up
+
+
+def along(moment: Moment) -> dict[str, Array]:
+    """The same of sequences in training."""
+    up = {UP: ranks(moment.shape, moment.params)["up"]} if "up" in moment.shape.weights else {}
+    return mean_reading(moment, lambda *given: {NATS: jnp.mean(observe(*given), -1)}) | up
 
 
 def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
@@ -192,6 +194,10 @@ ENTROPY = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims={NATS: "layer", UP: "block"},
+    needs=("shares",),
+    passes=0.15,
 )
 
 # laws along training

@@ -19,8 +19,9 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.instruments.drawing import curve, expected, layers_axis
-from jaxdyn.instruments.instrument import Cost, Instrument, Number, Tick, need, number
-from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, reading
+from jaxdyn.instruments.instrument import Asked, Cost, Instrument, Number, Tick, need, number
+from jaxdyn.instruments.moment import Moment
+from jaxdyn.instruments.pieces import attention_bytes, each_piece, first, forward, mean_reading, reading
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks
 from jaxdyn.nn.observe import mean_cosine, random_cosine, unit
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTRUMENTS", "ORTHOGONALITY", "cosine", "directions", "measure", "observe", "predict", "rows"]
 
+STREAM, WRITTEN = r"mean $|\cos|$ of the stream without its mean", r"mean $|\cos|$ of what units write"
 PIECES, LENGTH = 8, 512
+LEAST = 8  # tokens of a sequence in training: few directions without their mean are far apart, whatever they are
 ROUNDING = 32  # of a mean of some hundred rows, in units of float32
 
 
@@ -139,10 +142,19 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     """Along training: the stream without its mean, and the MLPs' rows, by layer."""
-    return {
-        r"mean $|\cos|$ of the stream without its mean": ds.centred.rename(depth="layer"),
-        r"mean $|\cos|$ of what units write": ds.written.rename(block="layer"),
-    }
+    return {STREAM: ds.centred.rename(depth="layer"), WRITTEN: ds.written.rename(block="layer")}
+
+
+def along(moment: Moment) -> dict[str, Array]:
+    """The same of sequences in training."""
+    stream = mean_reading(moment, lambda shape, params, tokens: {STREAM: observe(shape, params, tokens)["centred"]})
+    return stream | {WRITTEN: rows(moment.shape, moment.params)}
+
+
+def short(asked: Asked) -> str:
+    """Why sequences have no angles."""
+    length = asked.shape.length - asked.shape.sink_token
+    return f"Sequences of {length} tokens have too few for angles between them." if 0 < length < LEAST else ""
 
 
 def cost(shape: Transformer, tokens: Int[np.ndarray, "piece n"]) -> Cost:
@@ -175,6 +187,10 @@ ORTHOGONALITY = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims={STREAM: "depth", WRITTEN: "block"},
+    needs=("MLP",),
+    refuses=short,
 )
 
 INSTRUMENTS = (ORTHOGONALITY,)

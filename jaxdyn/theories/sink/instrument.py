@@ -32,7 +32,7 @@ from jaxdyn.instruments.drawing import curve, expected, heads, layers_axis
 from jaxdyn.instruments.instrument import Instrument, NotApplicable, Number, Tick, extreme, need, number
 from jaxdyn.instruments.law import Asked, Law
 from jaxdyn.instruments.moment import Moment
-from jaxdyn.instruments.pieces import each_piece, first, reading, reading_cost, uniform_weights
+from jaxdyn.instruments.pieces import each_piece, first, mean_reading, reading, reading_cost, uniform_weights
 from jaxdyn.nn import Transformer, choices
 from jaxdyn.nn.activations import BlockActivations, reduce_blocks, scores
 from jaxdyn.nn.transformer import heads as projected
@@ -51,6 +51,7 @@ EPSILON = 0.3
 FIRST = 8  # first tokens whose weights are shown one by one
 PIECES, LENGTH = 4, 256  # that are read, at most
 BEGINNINGS = ("<s>", "<|begin_of_text|>", "<|endoftext|>", "<|im_start|>", "</s>", "[BOS]", "<bos>")  # a model's own first token
+UNSEEN = "No token of this network sees the first one, but for itself."
 AS_IT_IS, MIDDLE = "as it is", "put in the middle, too"
 
 
@@ -102,7 +103,7 @@ def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.
     need(model.shape, "shares")
     used = first(tokens, PIECES, LENGTH)
     if uniform(model.shape, used.shape[1] + model.shape.sink_token) == 0:
-        raise NotApplicable("No token of this network sees the first one, but for itself.")
+        raise NotApplicable(UNSEEN)
     names, others = _replacements(model)
     variants = np.stack([_variants(piece, others) for piece in used])
     changed = np.any(variants != variants[:, :1], -1)  # a tokenizer may put a model's own beginning there already
@@ -240,6 +241,22 @@ def traces(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
+def along(moment: Moment) -> dict[str, Array]:
+    """The same of sequences in training."""
+
+    def one(shape: Transformer, params: PyTree, tokens: Int[Array, " n"]) -> dict[str, Array]:
+        alpha = reduce_blocks(shape, params, tokens[None], lambda block: received(block.attention.astype(jnp.float32))[:, 0])[1]
+        sink = jnp.where(jnp.isnan(alpha), alpha, (alpha > EPSILON).astype(alpha.dtype))
+        return {"weight on the first token": jnp.mean(alpha, -1), "share of heads with a sink": jnp.mean(sink)}
+
+    return mean_reading(moment, one)
+
+
+def unseen(asked: Asked) -> str:
+    """Why no query of a network in training can have a sink."""
+    return UNSEEN if uniform(asked.shape, max(asked.shape.length, 2)) == 0 else ""
+
+
 SINKS = Instrument(
     name="sinks",
     title="Attention sinks",
@@ -262,6 +279,10 @@ SINKS = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    read=along,
+    dims={"weight on the first token": "layer", "share of heads with a sink": ""},
+    needs=("shares",),
+    refuses=unseen,
 )
 
 # the growth of a sink

@@ -168,6 +168,7 @@ NAVIGATORS = Instrument(
     numbers=numbers,
     plot=plot,
     traces=traces,
+    unread="it looks for numbers in a tokenizer, and the laboratory has none; jaxdyn probe measures it in checkpoints",
 )
 
 INSTRUMENTS = (NAVIGATORS,)

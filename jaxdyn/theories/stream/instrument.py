@@ -206,6 +206,7 @@ STREAMING = Instrument(
     plot=plot,
     traces=traces,
     table=table,
+    unread="it is about texts far longer than sequences of the laboratory; jaxdyn probe measures it in checkpoints",
 )
 
 INSTRUMENTS = (STREAMING,)
