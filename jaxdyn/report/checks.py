@@ -89,6 +89,8 @@ def _margin(check: Mapping[str, Any]) -> Markup:
 
 def _ratio(value: float, bound: float) -> Markup:
     ratio = max(value / bound, bound / value)
+    if not math.isfinite(ratio):
+        return Markup("below" if value < bound else "above")
     times = percent(abs(value / bound - 1)) if ratio < 1.2 else number(float(f"{ratio:.2g}")) + " ×"
     return Markup("at the bound") if value == bound else times + (" below" if value < bound else " above")
 

@@ -25,6 +25,7 @@ from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.instruments import registry
 from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
 from jaxdyn.laboratory import lab as studies
@@ -156,14 +157,16 @@ def _section(found: Laboratory, law: Law) -> dict[str, Any]:
     if drawn:
         figures.append((_render(lambda fig: course(found, law, drawn, fig), law.title), COURSE + more))
         figures.append((_render(lambda fig: draw_errors(found, law, drawn, fig), f"{law.title}: error"), ERRORS + more))
-    return {"law": law, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": False}
+    own = registry.laws().get(law.name) is not law
+    return {"law": law, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": False, "own": own}
 
 
 def _readings(found: Laboratory, one: Instrument) -> dict[str, Any]:
     """The section of one instrument."""
     cells, drawn, more = _asked(found, one.name)
     figures = [(_render(lambda fig: draw_readings(found, one, drawn, fig), one.title), READINGS + more)] if drawn else []
-    return {"law": one, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": True}
+    own = one.name in registry.laws() or registry.instruments().get(one.name) is not one  # its name is no --watch
+    return {"law": one, "figures": figures, "rows": [_row(cell) for cell in cells], "measured": True, "own": own}
 
 
 def _asked(found: Laboratory, name: str) -> tuple[list[Cell], list[str], str]:

@@ -47,7 +47,7 @@ def test_the_command_with_a_law_and_an_attention_of_ones_own(tmp_path, monkeypat
     assert all(cell["error"] < 1e-3 for cell in cells)
     assert "which is replaced" not in err
     page = (tmp_path / "lab" / "index.html").read_text(encoding="utf-8")
-    assert "The read-out moves against its gradient" in page and page.count("<svg") == 3
+    assert "The read-out moves against its gradient" in page and page.count("<svg") == 3 and "--watch" not in page
     other = [word for word in words.split() if word not in ("--attention", "softmax,mine.py:squared")]
     assert main([*other, "--set", "same=true", "--set", "reading=48", "--seeds", "2", "--workers", "1"]) == 0
     assert (

@@ -77,6 +77,10 @@ def test_a_gauge_has_its_bounds_at_the_quarters(value, at):
     assert f"--at:{at}%;--from:25%;--to:75%" in found and isinstance(found, Markup)
 
 
+def test_a_ratio_beyond_all_numbers_is_not_told():
+    assert str(checks.row(check(value=4.3e8, bound=[None, 1e-300]))["margin"]) == "above"
+
+
 def test_there_is_no_margin_of_what_has_no_ratio():
     for value, high in ((-1.0, 2.0), (1.0, 0.0), (None, 1.0), (math.nan, 1.0), (1.0, None), (0.0, 2)):
         bound = [None, high]
