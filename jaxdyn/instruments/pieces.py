@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Tokens = Int[np.ndarray, "piece n"]
-SEQUENCES = 16  # that are read along training
+SEQUENCES = 8  # that are read along training
 READ_PIECES, READ_TOKENS = "read_pieces", "read_tokens"  # attributes of a Dataset
 
 

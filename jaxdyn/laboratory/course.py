@@ -22,7 +22,7 @@ from jaxdyn.instruments.law import Law, Sides, sides
 from jaxdyn.instruments.moment import Batch, Moment, batch_loss
 from jaxdyn.laboratory.tasks import Task
 
-__all__ = ["Course", "Plan", "run"]
+__all__ = ["Begun", "Course", "Plan", "begin", "run"]
 
 
 class Plan(NamedTuple):
@@ -46,7 +46,16 @@ class Course(NamedTuple):
     status: Int[Array, ""]
 
 
-def run(
+class Begun(NamedTuple):
+    """A network before its first step, what laws remember then, a step of training, and a reading of all that is watched."""
+
+    state: train.State
+    memories: dict[str, PyTree]
+    step: Callable[[train.State], train.State]
+    observe: Callable[[train.State, dict[str, PyTree]], tuple[dict[str, PyTree], PyTree]]
+
+
+def begin(
     shape: nn.Transformer,
     task: Task,
     tx: optax.GradientTransformation,
@@ -54,9 +63,8 @@ def run(
     plan: Plan,
     lr: Any,
     key: PRNGKeyArray,
-) -> Course:
-    """Train one network and read laws and instruments along it; what is random depends on the key alone."""
-    laws = [one for one in watched if isinstance(one, Law)]
+) -> Begun:
+    """A network at its start; what is random depends on the key alone."""
     k_world, k_init, k_read, k_batch, k_drop = jax.random.split(key, 5)
     world = task.world(k_world)
     reading = task.batch(world, k_read, plan.reading)
@@ -69,7 +77,21 @@ def run(
     step = train.make_step(lambda params, given: batch_loss(shape, params, *given), tx, batch)
     look, observe = _observer(shape, reading, watched, lr, plan.frozen)
     state = train.init(tx, nn.network(shape).init(k_init))
-    memories = {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}
+    laws = [one for one in watched if isinstance(one, Law)]
+    return Begun(state, {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}, step, observe)
+
+
+def run(
+    shape: nn.Transformer,
+    task: Task,
+    tx: optax.GradientTransformation,
+    watched: Sequence[Law | Instrument],
+    plan: Plan,
+    lr: Any,
+    key: PRNGKeyArray,
+) -> Course:
+    """Train one network and read laws and instruments along it; arguments as for :func:`begin`."""
+    state, memories, step, observe = begin(shape, task, tx, watched, plan, lr, key)
 
     def advance(carry: tuple[train.State, PyTree], count: Int[Array, ""]) -> tuple[tuple[train.State, PyTree], PyTree]:
         state, memories = carry
@@ -79,6 +101,7 @@ def run(
 
     counts = jnp.full(plan.steps // plan.every + 1, plan.every, jnp.int32).at[0].set(0)
     (state, _), (curves, steps, loss) = jax.lax.scan(advance, (state, memories), counts)
+    laws = [one for one in watched if isinstance(one, Law)]
     found = {law.name: sides(law, curves[law.name], steps.astype(loss.dtype), lr) for law in laws}
     readings = {one.name: curves[one.name] for one in watched if isinstance(one, Instrument)}
     return Course(found, readings, steps, loss, train.finite_status((state.params, loss)))

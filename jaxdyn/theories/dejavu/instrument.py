@@ -238,7 +238,7 @@ SPARSITY = Instrument(
     read=along,
     dims=dict.fromkeys(SHOWN.values(), "layer"),
     needs=NEEDED,
-    passes=1.5,
+    passes=0.8,
 )
 
 INSTRUMENTS = (SPARSITY,)
