@@ -238,7 +238,7 @@ def test_what_some_variant_reads_and_numbers_of_numpy_are_allowed():
         ("balance", {"variants": {"x": {"std": 0.1}, "y": {"start": "normal"}}}, "std is not allowed in the variant x"),
         ("balance", {"same": True, "batch": 8}, "batch is not allowed in the variant plain, where nothing reads it"),
         ("jaxdyn.train:descend", {}, "jaxdyn.train has no law or instrument 'descend'"),
-        ("nowhere.py:LAW", {}, "nowhere.py: no such file"),
+        ("nowhere.py:LAW", {}, "there is no file nowhere.py"),
     ],
 )
 def test_what_a_study_refuses(watch, fields, sentence):
@@ -461,7 +461,7 @@ def test_what_was_read_is_in_the_table_the_page_and_the_stored_numbers(watching)
     found, out = watching
     lines = str(found).splitlines()
     assert lines[0].startswith("law ") and [line.split() for line in lines if line.startswith("instrument ")] == [
-        ["instrument", "variant", "reading", "at", "the", "end", "95%", "verdict"]
+        ["instrument", "variant", "reading", "at", "the", "end", "95%", "runs", "diverged", "verdict"]
     ]
     (row,) = [line for line in lines if line.startswith("sinks") and "lr=0.1 " in line and "weight on the first token" in line]
     assert row.endswith("measured")

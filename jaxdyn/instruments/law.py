@@ -23,7 +23,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from jaxdyn.errors import UsageError
-from jaxdyn.instruments.instrument import Asked, lacks
+from jaxdyn.instruments.instrument import NEEDS, Asked, lacks
 from jaxdyn.instruments.moment import Moment
 
 __all__ = ["Asked", "Law", "Sides", "errors", "holds_until", "largest_so_far", "nothing_moves", "shuffled", "sides"]
@@ -85,6 +85,11 @@ class Law:
     memory: Callable[[Moment], Any] | None = None
     cost: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Refuse needs that nothing knows."""
+        if unknown := [name for name in self.needs if name not in NEEDS]:
+            raise UsageError(f"needs={unknown[0]!r} of the law {self.name} is not allowed: needs are among {', '.join(NEEDS)}")
+
     def why_not(self, asked: Asked) -> str:
         """The sentence that says why the law cannot be asked; empty if it can."""
         if sentence := lacks(asked.shape, *self.needs):
@@ -96,6 +101,17 @@ class Law:
         if self.same_batch and not asked.same_batch:
             return "It is about descent on one batch, and each step has a new one."
         return self.refuses(asked)
+
+
+class _Readings(dict[str, Any]):
+    """Curves by name, given to a side of a law, which is told what it may ask for."""
+
+    def __init__(self, curves: Mapping[str, Any], law: str, side: str) -> None:
+        super().__init__(curves)
+        self.law, self.side = law, side
+
+    def __missing__(self, name: str) -> Any:
+        raise UsageError(f"{self.side} of the law {self.law} asks for {name!r}, and it is given {', '.join(self)}")
 
 
 class Sides(NamedTuple):
@@ -117,10 +133,14 @@ def sides(law: Law, curves: Curves, step: Float[Array, " time"], lr: Any) -> Sid
     own = {name: curves[name] for name in law.own}
     others = {name: curve for name, curve in curves.items() if name not in law.own}
     others |= {f"start_{name}": curve[0] for name, curve in own.items()} | {"step": step, "lr": jnp.asarray(lr)}
-    measured, predicted = law.measure(own), law.predict(others)
+    measured = law.measure(_Readings(own, law.name, "measure"))
+    predicted = law.predict(_Readings(others, law.name, "predict"))
     if jnp.shape(measured) != jnp.shape(predicted):
         shapes = f"measured {jnp.shape(measured)}, predicted {jnp.shape(predicted)}"
         raise UsageError(f"the law {law.name} is not allowed: its sides have different shapes, {shapes}")
+    if jnp.ndim(measured) != 1 + len(law.dims.split()):
+        shape, axes = jnp.shape(measured), "names of the axes after time"
+        raise UsageError(f"dims={law.dims!r} of the law {law.name} is not allowed: they are the {axes}, and the shape is {shape}")
     everywhere = jnp.ones(step.shape, bool)
     return Sides(predicted, measured, everywhere if law.speaks is None else law.speaks(curves) & everywhere)
 

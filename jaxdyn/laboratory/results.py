@@ -240,18 +240,21 @@ def until(cell: Cell) -> str:
 
 def table(found: Laboratory) -> str:
     """All cells as text: laws and variants, error with interval, until when the law holds, verdict; then what instruments read."""
-    laws = [("law", "variant", "error", "95%", "bound", "holds until", "verdict")]
-    read = [("instrument", "variant", "reading", "at the end", "95%", "verdict")]
+    laws = [("law", "variant", "error", "95%", "bound", "holds until", "runs", "diverged", "verdict")]
+    read = [("instrument", "variant", "reading", "at the end", "95%", "runs", "diverged", "verdict")]
     bounds = {law.name: law.bound for law in found.laws}
+    reasons = dict[str, None]()
     for cell in found.cells:
         variant = cell.variant + "".join(f", {name}={value:g}" for name, value in cell.numbers.items())
+        ends = (str(cell.runs), str(cell.lost), cell.verdict) if cell.verdict != "not asked" else ("", "", cell.verdict)
         interval = f"{cell.low:.3g} to {cell.high:.3g}" if math.isfinite(cell.low) else ""
         if cell.law in bounds:
-            laws.append((cell.law, variant, _digits(cell.error), interval, f"{bounds[cell.law]:g}", until(cell), cell.verdict))
+            laws.append((cell.law, variant, _digits(cell.error), interval, f"{bounds[cell.law]:g}", until(cell), *ends))
         else:
-            read.append((cell.law, variant, _without_mathematics(cell.reading), _digits(cell.value), interval, cell.verdict))
+            read.append((cell.law, variant, _without_mathematics(cell.reading), _digits(cell.value), interval, *ends))
+        if cell.reason:
+            reasons[f"{cell.law}, {variant}: {cell.reason}"] = None
     lines = [line for rows in (laws, read) if len(rows) > 1 for line in _aligned(rows)]
-    reasons = dict.fromkeys(f"{cell.law}, {cell.variant}: {cell.reason}" for cell in found.cells if cell.reason)
     return "\n".join([*lines, *reasons])
 
 

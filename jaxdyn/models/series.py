@@ -47,7 +47,13 @@ DATES = [  # in any of the usual orders; in six digits those of our time, since 
     for year in (YEAR, SHORT_YEAR)
     for first, second, third in ((year, MONTH, DAY), (DAY, MONTH, year), (MONTH, DAY, year))
 ]
-OTHER = re.compile(  # what a number counts that is no step, as the end of what stands before it
+WORD = re.compile(r"(?<![^\W_])([^\W\d_]+)[\W_]*$")  # the last word before a number, unless digits are part of it
+STEP = re.compile(  # how such a word ends where the number counts steps, or orders what was saved along training
+    r"(?:steps?|stp|tok(?:en)?s?|iter(?:ation)?s?|ch?k?pts?|checkpoints?|epochs?|updates?|samples?|examples?|sequences|batches"
+    r"|after|time|model|weights|params|state|train(?:ing|ed)?|saved?|snapshots?|revision)$|^(?:it|ep|at|main|global|opt|net|e|t)$",
+    re.IGNORECASE,
+)
+OTHER = re.compile(  # what a number counts that is no step, as the end of the folder's name before it
     r"(?:^|[\W\d_]|(?<=[a-z])(?=[A-Z]))((?i:seed|rng|rank|fold|split|run|replica|repeat|repetition|rep|trial|attempt|try|worker|shard|node"
     r"|device|gpu|job|member|version|init|initiali[sz]ation|replicate|sd|lr|rate|bs|batch|batch[-_]?size|rc|wd|decay|width|depth"
     r"|dim|hidden|head|layer|size|warmup|context|ctx|temperature|temp|dropout|beta|alpha|gamma|rho|eps|s|r))(?i:e?s)?[^\w]*_*(?i:(?:no|nr|num|number|id|idx|index)[\W_]*)?$"
@@ -78,9 +84,24 @@ def steps_of(names: Sequence[str]) -> list[int] | None:
         raise _ambiguous(names, "hold a number that is one or several")
     if decimals := [what for match in matches if (what := _decimal(match))]:
         raise _ambiguous(names, f"differ in {decimals[0]}, which can be read in several ways")
-    if other := [found[1].lower() for match in matches if (found := OTHER.search(match.string[: match.start()]))]:
-        raise _ambiguous(names, f"differ in the number of a {other[0]}, which is no step")
+    if other := [word for match in matches if (word := _of_other(match))]:
+        raise _ambiguous(names, f"differ in a number next to {other[0]!r}, which may be no step")
     return steps
+
+
+def _of_other(match: re.Match[str]) -> str:
+    """The word next to a number that is not known to go with steps; "" where the number stands alone or the word is known."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    own = re.split(r"[/\\\\]", before)[-1]
+    if re.match(COUNTED, after) or ((word := WORD.search(own)) and STEP.search(word[1])):
+        return ""
+    if word is not None:
+        return word[1]
+    glued = re.match(r"[^\W\d_]+", after)
+    if glued is not None:
+        return glued[0]
+    found = None if own else OTHER.search(before)
+    return "" if found is None else found[1]
 
 
 def _varying(names: Sequence[str], given: Sequence[str]) -> list[re.Match[str]]:

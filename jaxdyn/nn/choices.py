@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.errors import UsageError
@@ -64,10 +66,26 @@ def module_of(field: str, name: str, module: str) -> ModuleType:
     Raises:
         UsageError: if it cannot be imported.
     """
+    if module.endswith(".py") and not Path(module).expanduser().is_file():
+        raise UsageError(f"{field}={name!r} is not allowed: there is no file {module}")
     try:
         return load_file(module) if module.endswith(".py") else importlib.import_module(module)
     except (ImportError, TypeError, ValueError) as error:  # a relative name is a TypeError
         raise UsageError(f"{field}={name!r} is not allowed: {module!r} cannot be imported ({error})") from None
+
+
+def _of_its_shape(field: str, name: str) -> Callable[..., Any]:
+    """A function of one's own, whose result must have the shape of its first argument."""
+    function = own(field, name)
+
+    def checked(first: Any, *others: Any) -> Any:
+        value = function(first, *others)
+        if jnp.shape(value) != jnp.shape(first):
+            shapes = f"of the shape {jnp.shape(first)} it makes {jnp.shape(value)}"
+            raise UsageError(f"{field}={name!r} is not allowed: {shapes}, and the shape stays")
+        return value
+
+    return checked
 
 
 def applied(field: str, kind: Any, forms: Mapping[str, Callable[..., Any]], *args: Any) -> Any:
@@ -79,6 +97,6 @@ def applied(field: str, kind: Any, forms: Mapping[str, Callable[..., Any]], *arg
         forms: a function for every known name.
         *args: of the functions.
     """
-    branches = [forms[name] if name in forms else own(field, name) for name in names(kind)]
+    branches = [forms[name] if name in forms else _of_its_shape(field, name) for name in names(kind)]
     index = getattr(kind, "index", 0) if len(branches) > 1 else 0
     return branches[index](*args) if isinstance(index, int) else jax.lax.switch(index, branches, *args)

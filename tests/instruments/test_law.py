@@ -23,6 +23,7 @@ DOUBLE = Law(
     own=("y",),
     measure=lambda own: own["y"],
     predict=lambda others: 2 * others["x"] + others["start_y"],
+    dims="entry",
     bound=0.1,
 )
 
@@ -62,6 +63,13 @@ def test_sides_of_different_shapes_and_unread_names_are_refused():
     curves = {"x": jnp.ones((4, 2)), "y": jnp.ones((4, 3))}
     with pytest.raises(UsageError, match=r"double is not allowed: its sides have different shapes, measured \(4, 3\)"):
         sides(dataclasses.replace(DOUBLE, predict=lambda others: others["x"]), curves, jnp.arange(4.0), 0.1)
+    with pytest.raises(UsageError, match="predict of the law double asks for 'y', and it is given x, start_y, step, lr"):
+        sides(dataclasses.replace(DOUBLE, predict=lambda others: others["y"]), curves, jnp.arange(4.0), 0.1)
+    with pytest.raises(UsageError, match=r"dims='' of the law double is not allowed: .* the shape is \(4, 3\)"):
+        alike = {"x": jnp.ones((4, 3)), "y": jnp.ones((4, 3))}
+        sides(dataclasses.replace(DOUBLE, dims=""), alike, jnp.arange(4.0), 0.1)
+    with pytest.raises(UsageError, match="needs='nose' of the law double is not allowed: needs are among shares"):
+        dataclasses.replace(DOUBLE, needs=("nose",))
     with pytest.raises(UsageError, match="own='z' is not allowed: the law double reads x, y"):
         sides(dataclasses.replace(DOUBLE, own=("z",)), curves, jnp.arange(4.0), 0.1)
 
