@@ -1,5 +1,6 @@
 """Kinds: one name, a switch, a function of one's own; anything else is a sentence."""
 
+import numpy as np
 import pytest
 
 from jaxdyn import Code
@@ -41,3 +42,10 @@ def test_what_is_no_kind_is_refused(wrong, words):
     with pytest.raises(UsageError) as error:
         choices.check("field", wrong, FORMS)
     assert words in str(error.value)
+
+
+def test_a_function_of_ones_own_keeps_the_shape():
+    with pytest.raises(UsageError, match=r"'numpy:sum' is not allowed: of the shape \(2,\) it makes \(\), and the shape stays"):
+        choices.applied("field", "numpy:sum", FORMS, np.ones(2))
+    with pytest.raises(UsageError, match="there is no file nowhere.py"):
+        choices.check("field", "nowhere.py:f", FORMS)
