@@ -20,7 +20,7 @@ from jaxdyn.laboratory import course, results
 from jaxdyn.laboratory.lab import order, study
 from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, plan_of, shape_of, task_of
 from jaxdyn.laboratory.tasks import NAMES, ORDER, TASKS
-from jaxdyn.laboratory.trial import Lab, laws_of, trial
+from jaxdyn.laboratory.trial import Lab, trial, watched_of
 from jaxdyn.laboratory.variants import VARIANTS
 from jaxdyn.report import laboratory as pages
 from jaxdyn.status import DIVERGED, OK
@@ -381,7 +381,7 @@ def test_every_law_says_what_it_is():
         assert law.title and law.theory and law.source and len(law.title) <= 70, name
         assert law.cost > 0 and law.bound > 0 and not set(law.data) - set(TASKS), name
         assert set(law.optimizers) <= set(optim.METHODS) and law_of(name) is law
-    assert laws_of("") == []
+    assert watched_of("") == []
 
 
 def test_from_python(tmp_path):

@@ -1,9 +1,9 @@
 """What the laboratory has found: for each law and variant its error along training, until when it holds, and a verdict.
 
 A law's verdict on a variant is *upheld* where the interval of its mean error over seeds lies within the law's bound, *refuted*
-where it lies outside, *inconclusive* in between, or with fewer than two runs of which the law says anything; *toothless* where the
-mechanism switched off passes, too, or the prediction at shuffled times, as far as it has a course. What an instrument reads is
-*measured*: its mean over layers, at the end. Intervals are Student's, 95%.
+where it lies outside, *inconclusive* in between, with fewer than two runs of which the law says anything, or with a measurement
+that is no finite number; *toothless* where the mechanism switched off passes, too, or the prediction at shuffled times, as far as
+it has a course. What an instrument reads is *measured*: its mean over layers, at the end. Intervals are Student's, 95%.
 """
 
 from __future__ import annotations

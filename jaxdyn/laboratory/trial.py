@@ -9,10 +9,10 @@ from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.claims.setting import setting
 from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
-from jaxdyn.instruments.registry import law_of, watched
+from jaxdyn.instruments.registry import watched
 from jaxdyn.laboratory.setting import Bench, observed
 
-__all__ = ["Lab", "laws_of", "trial", "watched_of"]
+__all__ = ["Lab", "trial", "watched_of"]
 
 
 @setting
@@ -20,11 +20,6 @@ class Lab(Bench):
     """One run of the laboratory, and the names of laws and instruments that are read, as a text with commas."""
 
     watch: str = ""
-
-
-def laws_of(watch: str) -> list[Law]:
-    """The laws of some names."""
-    return [law_of(name) for name in (parse_values(watch) if watch else [])]
 
 
 def watched_of(watch: str) -> list[Law | Instrument]:

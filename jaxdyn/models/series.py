@@ -3,7 +3,8 @@
 ``step100-bf16`` and ``step200-bf16`` differ in one number, 100 and 200; which other numbers a name holds does not matter. A number
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
 be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), be part of a decimal without a point (``1p5M``,
-``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or count something else (``seed1``, ``run-3``), none is guessed.
+``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or stand next to a word that is not known to go with steps
+(``seed1``, ``Q4_0``), none is guessed.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ DATES = [  # in any of the usual orders; in six digits those of our time, since 
 WORD = re.compile(r"(?<![^\W_])([^\W\d_]+)[\W_]*$")  # the last word before a number, unless digits are part of it
 STEP = re.compile(  # how such a word ends where the number counts steps, or orders what was saved along training
     r"(?:steps?|stp|tok(?:en)?s?|iter(?:ation)?s?|ch?k?pts?|checkpoints?|epochs?|updates?|samples?|examples?|sequences|batches"
-    r"|after|time|model|weights|params|state|train(?:ing|ed)?|saved?|snapshots?|revision)$|^(?:it|ep|at|main|global|opt|net|e|t)$",
+    r"|after|time|model|weights|state|train(?:ing|ed)?|saved?|snapshots?|revision)$|^(?:it|ep|at|main|global|opt|net|e|t)$",
     re.IGNORECASE,
 )
 OTHER = re.compile(  # what a number counts that is no step, as the end of the folder's name before it
@@ -92,7 +93,7 @@ def steps_of(names: Sequence[str]) -> list[int] | None:
 def _of_other(match: re.Match[str]) -> str:
     """The word next to a number that is not known to go with steps; "" where the number stands alone or the word is known."""
     before, after = match.string[: match.start()], match.string[match.end() :]
-    own = re.split(r"[/\\\\]", before)[-1]
+    own = re.split(r"[/\\]", before)[-1]
     if re.match(COUNTED, after) or ((word := WORD.search(own)) and STEP.search(word[1])):
         return ""
     if word is not None:

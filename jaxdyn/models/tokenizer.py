@@ -400,7 +400,7 @@ def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, 
             name = one_line(token["content"])
             raise UsageError(f"{config.file.parent}: the added token {name} is number {number}, by tokenizer.json number {given}")
     config.fixed(split_special_tokens=False)
-    if type(tokenizer.inner.model).__name__ != "BPE":
+    if type(tokenizer.inner.model).__name__ != "BPE" and config.get("clean_up_tokenization_spaces", None):
         config.fixed(clean_up_tokenization_spaces=False)
     if config.get("model_specific_special_tokens", None):
         named_too = config.get("model_specific_special_tokens")
@@ -415,7 +415,7 @@ def _refuse_contradictions(config: Config, named: Sequence[tuple[int, dict[str, 
                 config.refuse("added_tokens_decoder", listed, f"tokenizer.json has {one_line(token.content)}, number {number}, too")
     usual = USUAL.get(name, {})
     if name == "GPTNeoXTokenizer":  # from version 5 on transformers puts nothing around a text, whatever they say
-        config.fixed(**dict.fromkeys(AROUND, False))
+        config.fixed(**{around: False for around in AROUND if config.get(around, None)})
     there = {} if tokenizer.prefix is None else {"add_prefix_space": tokenizer.prefix}
     if usual.keys() >= set(AROUND):
         there |= dict(zip(AROUND, map(bool, tokenizer.around()), strict=True))

@@ -120,7 +120,7 @@ def _forms(
 
 def _own(name: str, s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
     """The weights that a function of one's own gives; the mask holds for it, too."""
-    return _masked(choices.own("attention", name)(s, jnp.ones(s.shape, bool) if mask is None else mask), mask)
+    return _masked(choices.shape_keeping("attention", name)(s, jnp.ones(s.shape, bool) if mask is None else mask), mask)
 
 
 def _counted(

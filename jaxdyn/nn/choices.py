@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.errors import UsageError
 
-__all__ = ["applied", "check", "is_kind", "module_of", "names", "own"]
+__all__ = ["applied", "check", "is_kind", "module_of", "names", "own", "shape_keeping"]
 
 
 def names(kind: Any) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def module_of(field: str, name: str, module: str) -> ModuleType:
         raise UsageError(f"{field}={name!r} is not allowed: {module!r} cannot be imported ({error})") from None
 
 
-def _of_its_shape(field: str, name: str) -> Callable[..., Any]:
+def shape_keeping(field: str, name: str) -> Callable[..., Any]:
     """A function of one's own, whose result must have the shape of its first argument."""
     function = own(field, name)
 
@@ -97,6 +97,6 @@ def applied(field: str, kind: Any, forms: Mapping[str, Callable[..., Any]], *arg
         forms: a function for every known name.
         *args: of the functions.
     """
-    branches = [forms[name] if name in forms else _of_its_shape(field, name) for name in names(kind)]
+    branches = [forms[name] if name in forms else shape_keeping(field, name) for name in names(kind)]
     index = getattr(kind, "index", 0) if len(branches) > 1 else 0
     return branches[index](*args) if isinstance(index, int) else jax.lax.switch(index, branches, *args)

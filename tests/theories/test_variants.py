@@ -9,7 +9,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.laboratory.tasks import TASKS
-from jaxdyn.laboratory.trial import laws_of
+from jaxdyn.laboratory.trial import watched_of
 from jaxdyn.laboratory.variants import VARIANTS
 from jaxdyn.report.laboratory import with_map
 from jaxdyn.theories.variants import flow, model
@@ -54,7 +54,7 @@ def test_unknown_names_are_refused(fields, sentence):
 def test_every_home_can_be_trained():
     for name, home in HOMES.items():
         assert home.fields["data"] in TASKS and home.fields["steps"] % home.fields["every"] == 0, name
-        assert [law.name for law in laws_of(",".join(home.laws))] == list(home.laws)
+        assert [law.name for law in watched_of(",".join(home.laws))] == list(home.laws)
 
 
 def test_the_documents_show_the_recorded_map():

@@ -86,9 +86,9 @@ CLAIMS = (
         id="variants.collapse",
         title="Class means and the read-out become one with a norm, not without",
         source="arXiv:2008.08186, section 2 (NC3)",
-        statement="In a transformer of two layers that has learned four sequence classes, class means of the last stream and the "
-        "read-out's rows, both centred, have a cosine of at least .98 on average over starts with RMS norm, and less in the plain "
-        "block, with learned positions, and with a gated MLP.",
+        statement="In a transformer of two layers and width 32 that has learned four sequence classes, class means of the last "
+        "stream and the read-out's rows, both centred, have a cosine of at least .98 on average over starts with RMS norm, and "
+        "less in the plain block, with learned positions, and with a gated MLP.",
         judge=make_judge(LAWS["collapse"], ("RMS norm",), ("plain", "learned positions", "gated MLP")),
         controls={"class means as at the start": as_at_start("collapse")},
         rivals=rivals(LAWS["collapse"], course=False),
