@@ -33,10 +33,9 @@ def watched(s: setting.Bench) -> list[Any]:
 
 def contestants(s: setting.Bench, read: list[Any]) -> dict[str, Callable[[], Any]]:
     """A step of training, a reading, and what laws take from the start."""
-    plan, shape, task, tx = setting.plan_of(s), setting.shape_of(s), setting.task_of(s), setting.method_of(s)
 
     def begun(those: list[Any]) -> course.Begun:
-        return course.begin(shape, task, tx, those, plan, s.lr, jax.random.key(0))
+        return course.begin(setting.training_of(s), those, jax.random.key(0))
 
     first = begun(read)
     step, observe = jax.jit(first.step), jax.jit(first.observe)

@@ -279,10 +279,10 @@ def laboratory(task: Task) -> None:
     fields = RECIPES["LLaMA"] | {"width": width, "layers": layers, "data": "recall", "steps": steps, "every": steps}
     s = setting.Bench(**fields | {"heads": max(width // 64, 1)})
     watched = [law for law in laws().values() if not law.why_not(setting.asked(s)) and law.cost <= 1]
-    plan, shape, source, tx = setting.plan_of(s), setting.shape_of(s), setting.task_of(s), setting.method_of(s)
-    program = jax.jit(lambda key: course.run(shape, source, tx, watched, plan, s.lr, key))
+    training = setting.training_of(s)
+    program, shape = jax.jit(lambda key: course.run(training, watched, key)), training.shape
     keys = iter(jax.random.split(jax.random.key(0), parts + 2))
-    tokens = s.batch * source.length * steps * parts
+    tokens = s.batch * training.task.length * steps * parts
     flops = 6.0 * (sum(x * y for x, y in shape.weights.values()) * layers + shape.width * shape.vocabulary) * tokens
     title = f"laboratory, width {width}, depth {layers}, {steps * parts} steps, {len(watched)} laws"
     further = lambda: jax.block_until_ready(program(next(keys)))  # noqa: E731

@@ -15,10 +15,10 @@ from jaxdyn import nn, optim
 from jaxdyn.errors import UsageError
 from jaxdyn.instruments.law import Law
 from jaxdyn.instruments.moment import Moment, batch_loss
-from jaxdyn.instruments.registry import instruments, law_of, laws
+from jaxdyn.instruments.registry import instruments, laws, watched
 from jaxdyn.laboratory import course, results
 from jaxdyn.laboratory.lab import order, study
-from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, plan_of, shape_of, task_of
+from jaxdyn.laboratory.setting import Bench, asked, method_of, observed, shape_of, task_of, training_of
 from jaxdyn.laboratory.tasks import NAMES, ORDER, TASKS
 from jaxdyn.laboratory.trial import Lab, trial, watched_of
 from jaxdyn.laboratory.variants import VARIANTS
@@ -119,7 +119,7 @@ def by_hand(s, key):
 def test_a_run_is_that_of_a_loop_by_hand(more):
     s, key = Bench(**SMALL | more), jax.random.key(5)
     k_method, k_run = jax.random.split(key)
-    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [NORM], plan_of(s), s.lr, k_run)
+    found = course.run(training_of(s, k_method), [NORM], k_run)
     kept = by_hand(s, key)
     np.testing.assert_allclose(found.loss, [loss for *_, loss in kept], rtol=2e-5)
     heads = np.stack([np.asarray(params["head"][:2, :3]) for params, *_ in kept])
@@ -130,13 +130,13 @@ def test_a_run_is_that_of_a_loop_by_hand(more):
 
 def test_a_law_that_holds_by_construction_does():
     s, key = Bench(**SMALL | {"same": True, "every": 1}), jax.random.key(6)
-    found = course.run(shape_of(s), task_of(s), method_of(s), [NORM], plan_of(s), s.lr, key)
+    found = course.run(training_of(s), [NORM], key)
     np.testing.assert_allclose(found.laws["norm"].predicted, found.laws["norm"].measured, atol=1e-6)
 
 
 def test_a_run_that_diverges_says_so():
     s = Bench(**SMALL | {"lr": 1e4, "steps": 30})
-    found = course.run(shape_of(s), task_of(s), method_of(s), [], plan_of(s), s.lr, jax.random.key(0))
+    found = course.run(training_of(s), [], jax.random.key(0))
     assert int(found.status) == DIVERGED
 
 
@@ -380,7 +380,7 @@ def test_every_law_says_what_it_is():
     for name, law in laws().items():
         assert law.title and law.theory and law.source and len(law.title) <= 70, name
         assert law.cost > 0 and law.bound > 0 and not set(law.data) - set(TASKS), name
-        assert set(law.optimizers) <= set(optim.METHODS) and law_of(name) is law
+        assert set(law.optimizers) <= set(optim.METHODS) and watched(name) is law
     assert watched_of("") == []
 
 
@@ -417,7 +417,7 @@ READ = [one for one in instruments().values() if one.read is not None]
 def test_instruments_read_what_they_read_of_a_loop_by_hand():
     s, key = Bench(**SMALL | {"data": "trees", "steps": 2, "every": 1}), jax.random.key(5)
     k_method, k_run = jax.random.split(key)
-    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [NORM, *READ], plan_of(s), s.lr, k_run)
+    found = course.run(training_of(s, k_method), [NORM, *READ], k_run)
     k_world, _, k_read, *_ = jax.random.split(k_run, 5)
     reading = task_of(s).batch(task_of(s).world(k_world), k_read, s.reading)
     params, gradient, _ = by_hand(s, key)[-1]

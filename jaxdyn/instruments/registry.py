@@ -14,7 +14,7 @@ from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law
 from jaxdyn.nn import choices
 
-__all__ = ["choose", "homes", "instruments", "law_of", "laws", "watched"]
+__all__ = ["choose", "homes", "instruments", "laws", "watched"]
 
 KINDS = (Instrument, Law)
 OWN = "or one of your own as 'file.py:NAME'"
@@ -38,29 +38,14 @@ def laws() -> dict[str, Law]:
     return {one.name: one for one, _ in _declared() if isinstance(one, Law)}
 
 
-def law_of(name: str) -> Law:
-    """A law by its name, or one of your own, by its module or file and its name there: ``"module:NAME"``, ``"file.py:NAME"``.
-
-    Raises:
-        UsageError: for an unknown name, a module that cannot be imported, or what is no law.
-    """
-    if ":" not in name:
-        known = laws()
-        if name not in known:
-            raise UsageError(f"watch={shown(name)} is not allowed: laws are {', '.join(known)}, {OWN}")
-        return known[name]
-    found = _own(name)
-    if not isinstance(found, Law):
-        module, _, attribute = name.rpartition(":")
-        raise UsageError(f"watch={shown(name)} is not allowed: {module} has no law {attribute!r}")
-    return found
-
-
 def watched(name: str) -> Law | Instrument:
     """What is read along training, by its name or as one of your own: a law, or an instrument; of the same name, the law.
 
+    One's own is given by its module or file and its name there: ``"module:NAME"``, ``"file.py:NAME"``.
+
     Raises:
-        UsageError: as of :func:`law_of`, and for an instrument that reads checkpoints only.
+        UsageError: for an unknown name, a module that cannot be imported, what is neither, and an instrument that reads
+            checkpoints only.
     """
     own = ":" in name
     found = _own(name) if own else laws().get(name) or instruments().get(name)

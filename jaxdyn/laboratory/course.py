@@ -22,7 +22,7 @@ from jaxdyn.instruments.law import Law, Sides, sides
 from jaxdyn.instruments.moment import Batch, Moment, batch_loss
 from jaxdyn.laboratory.tasks import Task
 
-__all__ = ["Begun", "Course", "Plan", "begin", "run"]
+__all__ = ["Begun", "Course", "Plan", "Training", "begin", "run"]
 
 
 class Plan(NamedTuple):
@@ -34,6 +34,16 @@ class Plan(NamedTuple):
     reading: int
     same: bool
     frozen: frozenset[str] = frozenset()
+
+
+class Training(NamedTuple):
+    """A network to be trained: its shape, the source of its sequences, the optimizer, the plan, and the rate that laws are told."""
+
+    shape: nn.Transformer
+    task: Task
+    tx: optax.GradientTransformation
+    plan: Plan
+    lr: Any
 
 
 class Course(NamedTuple):
@@ -55,16 +65,9 @@ class Begun(NamedTuple):
     observe: Callable[[train.State, dict[str, PyTree]], tuple[dict[str, PyTree], PyTree]]
 
 
-def begin(
-    shape: nn.Transformer,
-    task: Task,
-    tx: optax.GradientTransformation,
-    watched: Sequence[Law | Instrument],
-    plan: Plan,
-    lr: Any,
-    key: PRNGKeyArray,
-) -> Begun:
+def begin(training: Training, watched: Sequence[Law | Instrument], key: PRNGKeyArray) -> Begun:
     """A network at its start; what is random depends on the key alone."""
+    shape, task, tx, plan, lr = training
     k_world, k_init, k_read, k_batch, k_drop = jax.random.split(key, 5)
     world = task.world(k_world)
     reading = task.batch(world, k_read, plan.reading)
@@ -81,17 +84,10 @@ def begin(
     return Begun(state, {law.name: law.memory(look(state)[0]) for law in laws if law.memory is not None}, step, observe)
 
 
-def run(
-    shape: nn.Transformer,
-    task: Task,
-    tx: optax.GradientTransformation,
-    watched: Sequence[Law | Instrument],
-    plan: Plan,
-    lr: Any,
-    key: PRNGKeyArray,
-) -> Course:
-    """Train one network and read laws and instruments along it; arguments as for :func:`begin`."""
-    state, memories, step, observe = begin(shape, task, tx, watched, plan, lr, key)
+def run(training: Training, watched: Sequence[Law | Instrument], key: PRNGKeyArray) -> Course:
+    """Train one network and read laws and instruments along it; what is random depends on the key alone."""
+    state, memories, step, observe = begin(training, watched, key)
+    plan, lr = training.plan, training.lr
 
     def advance(carry: tuple[train.State, PyTree], count: Int[Array, ""]) -> tuple[tuple[train.State, PyTree], PyTree]:
         state, memories = carry

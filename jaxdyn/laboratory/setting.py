@@ -27,7 +27,19 @@ from jaxdyn.laboratory import course
 from jaxdyn.laboratory.tasks import NAMES, TASKS, Task
 from jaxdyn.optim.methods import FACTORED
 
-__all__ = ["Bench", "NETWORK", "UNREAD", "asked", "method_of", "observed", "plan_of", "reading_name", "shape_of", "task_of"]
+__all__ = [
+    "Bench",
+    "NETWORK",
+    "UNREAD",
+    "asked",
+    "method_of",
+    "observed",
+    "plan_of",
+    "reading_name",
+    "shape_of",
+    "task_of",
+    "training_of",
+]
 
 NETWORK = (  # fields of the setting that are fields of nn.Transformer
     "width",
@@ -180,6 +192,11 @@ def plan_of(s: Any) -> course.Plan:
     return course.Plan(s.steps, s.every, s.batch, s.reading, s.same, _frozen(s) if s.frozen else frozenset())
 
 
+def training_of(s: Any, key: PRNGKeyArray | None = None) -> course.Training:
+    """The network, its sequences, the optimizer with what it draws, and the plan."""
+    return course.Training(shape_of(s), task_of(s), method_of(s, key), plan_of(s), s.lr)
+
+
 def asked(s: Any) -> Asked:
     """What laws and instruments are asked of."""
     return Asked(shape_of(s), s.data, s.optimizer, s.same)
@@ -195,8 +212,8 @@ def observed(s: Any, watched: Sequence[Law | Instrument], key: PRNGKeyArray) -> 
     laws = [one for one in watched if isinstance(one, Law)]
     instruments = [one for one in watched if isinstance(one, Instrument) and not one.why_not(asked(s))]
     k_method, k_run = jax.random.split(key)
-    plan = plan_of(s)
-    found = course.run(shape_of(s), task_of(s), method_of(s, k_method), [*laws, *instruments], plan, s.lr, k_run)
+    training = training_of(s, k_method)
+    found = course.run(training, [*laws, *instruments], k_run)
     silent = [law.name for law in laws if law.why_not(asked(s))]
     sides = {name: jax.tree.map(jnp.zeros_like, both) if name in silent else both for name, both in found.laws.items()}
 
@@ -216,7 +233,7 @@ def observed(s: Any, watched: Sequence[Law | Instrument], key: PRNGKeyArray) -> 
         measured={law.name: along(law, sides[law.name].measured) for law in laws},
         recorded=recorded,
         status=found.status,
-        coords={"time": range(0, plan.steps + 1, plan.every)},
+        coords={"time": range(0, training.plan.steps + 1, training.plan.every)},
     )
 
 

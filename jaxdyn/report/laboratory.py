@@ -52,7 +52,7 @@ FILES = ("index.html", "lab.json")
 MARKS = {"not asked": "–", "upheld": "", "inconclusive": "?", "toothless": "△", "refuted": "×"}  # the worst last
 ENDS = "<!-- map -->", "<!-- /map -->"
 DRAWN = 6  # variants whose curves one panel shows
-WRAP = 34  # letters of a line of a panel's label
+WRAP, TITLE = 34, 26  # letters of a line of a label of a panel, and of a panel's title
 
 
 def lab(
@@ -225,7 +225,7 @@ def course(found: Laboratory, law: Law, names: Sequence[str], fig: Figure) -> No
         predicted, measured = moved(law, ds)
         plotting.band(ax, ds.time.values, measured.transpose("seed", "time").values, "measured", "measured")
         plotting.band(ax, ds.time.values, predicted.transpose("seed", "time").values, "predicted", "theory", linestyle="--")
-        ax.set(title=_literal(name), xlabel="step")
+        ax.set(title=textwrap.fill(_literal(name), TITLE), xlabel="step")
     for ax in axes[len(names) :]:
         ax.set_axis_off()
     axes[0].set_ylabel("movement")

@@ -8,7 +8,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine.catalogue import library, registry
-from jaxdyn.instruments.registry import choose, homes, instruments, law_of, laws, watched
+from jaxdyn.instruments.registry import choose, homes, instruments, laws, watched
 
 NAMES = ["sparsity", "gradients", "heavy", "entropy", "orthogonality", "sinks", "numbers", "streaming"]
 
@@ -19,13 +19,8 @@ def test_they_are_in_the_order_of_the_theories():
     assert owners == sorted(owners) and set(owners) <= {path.parent.name for path in registry.THEORIES.glob("*/instrument.py")}
 
 
-def test_laws_are_found_by_name_and_instruments_are_none():
-    assert law_of("balance") is laws()["balance"] and not set(map(id, laws().values())) & set(map(id, instruments().values()))
-    with pytest.raises(jd.UsageError, match="watch=sinks is not allowed: laws are "):
-        law_of("sinks")
-
-
 def test_laws_and_instruments_are_watched():
+    assert not set(map(id, laws().values())) & set(map(id, instruments().values()))
     assert watched("balance") is laws()["balance"] and watched("sinks") is instruments()["sinks"]
     assert watched("entropy") is laws()["entropy"], "of a law and an instrument of one name the law is meant"
     assert watched("jaxdyn.theories.joma.instrument:ENTROPY") is instruments()["entropy"]

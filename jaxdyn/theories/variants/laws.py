@@ -23,8 +23,9 @@ STUDY = jd.Study(
     evidence="network",
     quick=jd.grid(Varied, **BRIEF, variant=ON_FACTS),
     paper=jd.grid(Varied, **FACTS, width=64, variant=list(VARIANTS)),
-    seeds=16,
-    paper_seeds=24,
+    seeds=32,
+    max_seeds=128,
+    paper_seeds=32,
     bounds="derived: the law's own bound; which variants keep it was seen before",
     source="arXiv:1806.00900, theorem 2.2",
     tested="Transformers of {layers} layers and width {width} on 48 facts in one batch, for {steps} steps at the rate {lr} "
@@ -35,8 +36,9 @@ TERMINAL = dataclasses.replace(
     STUDY,
     quick=jd.grid(Varied, **CLASSES, width=32, variant=ON_CLASSES),
     paper=jd.grid(Varied, **CLASSES, width=64, variant=list(VARIANTS)),
-    seeds=16,
-    paper_seeds=16,
+    seeds=32,
+    max_seeds=128,
+    paper_seeds=32,
     tested="Transformers of {layers} layers and width {width} on four sequence classes, for {steps} steps at the rate {lr}, "
     "variant by variant; {seeds} seeds.",
 )
