@@ -109,7 +109,7 @@ class Probe:
         checkpoints: one, or a series by step, or in the order given where there are no steps.
         text: what was read.
         digest: of the text.
-        tokens: how many tokens of it.
+        tokens: how many tokens of it were read, a token that begins each piece among them.
         length: of a piece.
     """
 

@@ -159,6 +159,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
     flat = float(law.weight[0])
     by_layer = own.mean("head", skipna=False)
     top = extreme(by_layer, "layer", largest=True)
+    lowest = "the two lowest layers" if by_layer.sizes["layer"] > 1 else "the only layer"
     shown = [
         number(r"share of heads with a sink, $\alpha_0 > 0.3$", _sink(own), float(flat > EPSILON), "uniform attention"),
         number("weight on the first token, mean over heads", own, flat, "uniform attention"),
@@ -168,7 +169,7 @@ def numbers(ds: xr.Dataset) -> list[Number]:
             flat,
             "uniform attention",
         ),
-        number("weight on the first token in the two lowest layers", by_layer.isel(layer=slice(2)), flat, "uniform attention"),
+        number(f"weight on the first token in {lowest}", by_layer.isel(layer=slice(2)), flat, "uniform attention"),
         number("weight on the second token", ds.weight.sel(variant=AS_IT_IS).isel(token=1), law.weight[1], "uniform attention"),
     ]
     for name in ds.variant.values[1:-1]:
