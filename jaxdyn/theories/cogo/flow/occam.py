@@ -355,7 +355,7 @@ CLAIMS = (
     ),
     PRUNE.claim(
         id="cogo.occam_wd",
-        talks=("training:cogo-occam-norm",),
+        talks=("training:cogo-occam-decay",),
         title="Weight decay prunes a redundant solution to the simple one",
         statement=r"Gradient descent at rate $\eta$ with weight decay $\lambda$ from $y * z'$ with a little noise, a solution of "
         "addition modulo $d = 5$ with two nodes for each of $z' = z_{F6}$, of which one is .3 to .9 times as large as the other, "
