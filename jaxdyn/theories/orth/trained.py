@@ -366,7 +366,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_rotary",
-        talks=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal", "attention:joma-figure-pythia"),
         title="How orthogonal the vectors of a network like Pythia stay in training",
         tested=TESTED.replace(
             "NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width}, also of its MLPs)"

@@ -302,7 +302,7 @@ PRUNE = jd.Study(
 CLAIMS = (
     PATH.claim(
         id="cogo.occam_path",
-        talks=("training:cogo-occam-path",),
+        talks=("training:cogo-occam-path", "grokking:cogo-occam-identity"),
         title="A path of zero loss leads from a composed network to a simpler one",
         statement="From $y * z'$, where $z'$ is a solution of addition modulo an odd $d$ in which all potentials but $r_{kkk} = "
         "1$ vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to rounding: "

@@ -286,7 +286,6 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.train_orders",
         talks=(
-            "grokking:cogo-limits",
             "training:cogo-task",
             "training:cogo-fourier-basis",
             "training:cogo-figure-orders",
