@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import nn, optim
 from jaxdyn.errors import UsageError
-from jaxdyn.instruments.law import Law
+from jaxdyn.instruments.law import Law, sides
 from jaxdyn.instruments.moment import Moment, batch_loss
 from jaxdyn.instruments.registry import instruments, laws, watched
 from jaxdyn.laboratory import course, results
@@ -499,3 +499,39 @@ def test_an_instrument_that_cannot_be_asked_is_left_out_and_a_reading_without_di
     own = dataclasses.replace(sinks, dims={"share of heads with a sink": ""})
     with pytest.raises(UsageError, match="the instrument sinks is not allowed: it reads 'weight on the first token', whose axis"):
         observed(Bench(**SMALL), [own], jax.random.key(0))
+
+
+# what would pass in silence
+
+
+@pytest.mark.parametrize("name", ["step", "lr", "start_own"])
+def test_a_reading_has_no_name_that_predict_is_given(name):
+    curves = {"own": jnp.ones(3), name: jnp.ones(3)}
+    law = dataclasses.replace(NORM, name="taken", own=("own",))
+    with pytest.raises(
+        UsageError, match=f"the law taken is not allowed: it reads '{name}', and predict is given lr, start_own, step"
+    ):
+        sides(law, curves, jnp.arange(3.0), 0.1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"mlp": "none", "hidden": [8, 16]},
+        {"mlp": "none", "activation": ["relu", "gelu"]},
+        {"norm": "none", "norm_place": ["pre", "post"]},
+        {"optimizer": "sign", "clip": [0.1, 1.0]},
+    ],
+)
+def test_a_field_that_nothing_reads_is_refused(fields):
+    with pytest.raises(UsageError, match=f"{list(fields)[1]} is not allowed in the variant .*, where nothing reads it: "):
+        order("balance", **SMALL | fields)
+
+
+def test_variants_that_gave_the_same_numbers_are_named(tmp_path):
+    found = jd.lab("balance", frozen=["embed+head", "head+embed", "embed"], seeds=2, out=tmp_path, **SMALL)
+    (names,) = found.alike
+    assert names == ("frozen=embed+head", "frozen=head+embed")
+    sentence = "frozen=embed+head and frozen=head+embed gave the same numbers: nothing reads what differs between them"
+    assert sentence in str(found) and sentence in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["alike"] == [list(names)]

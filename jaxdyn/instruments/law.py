@@ -126,8 +126,15 @@ def sides(law: Law, curves: Curves, step: Float[Array, " time"], lr: Any) -> Sid
     """Both sides of a law from the curves of its readings.
 
     Raises:
-        UsageError: for a law whose sides have different shapes, or whose own readings are not among those that it reads.
+        UsageError: for a law whose sides have different shapes, whose own readings are not among those that it reads, or that
+            reads something under a name that ``predict`` is given something else by.
     """
+    given = {"step", "lr", *(f"start_{name}" for name in law.own)}
+    if taken := sorted(given & set(curves)):
+        raise UsageError(
+            f"the law {law.name} is not allowed: it reads {taken[0]!r}, and predict is given {', '.join(sorted(given))} besides "
+            "what is read; call it otherwise"
+        )
     if missing := [name for name in law.own if name not in curves]:
         raise UsageError(f"own={missing[0]!r} is not allowed: the law {law.name} reads {', '.join(sorted(curves))}")
     own = {name: curves[name] for name in law.own}

@@ -27,6 +27,7 @@ from jaxdyn.status import OK
 __all__ = [
     "Cell",
     "Laboratory",
+    "alike",
     "cells_of",
     "error_along",
     "errors_of",
@@ -95,6 +96,15 @@ class Laboratory:
     data: Mapping[str, xr.Dataset]
     fields: Mapping[str, Any]
     instruments: tuple[Instrument, ...] = ()
+
+    @property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Variants whose runs gave the same numbers, in groups: nothing has read what differs between them, or nothing moves."""
+        groups = list[list[str]]()
+        for name, ds in self.data.items():
+            same = next((group for group in groups if _same(ds, self.data[group[0]])), None)
+            groups.append([name]) if same is None else same.append(name)
+        return tuple(tuple(group) for group in groups if len(group) > 1)
 
     def to_frame(self) -> Any:
         """A DataFrame with a row for each cell."""
@@ -204,6 +214,12 @@ def readings_of(one: Instrument, variant: str, ds: xr.Dataset) -> list[Cell]:
     return found
 
 
+def _same(one: xr.Dataset, other: xr.Dataset) -> bool:
+    """Whether all that was recorded in both is the same, bit for bit."""
+    both = [name for name in one.data_vars if name in other]
+    return all(np.array_equal(one[n].values, other[n].values, equal_nan=one[n].dtype.kind == "f") for n in both)
+
+
 def _time_first(x: xr.DataArray) -> list[str]:
     return ["time", *(str(dim) for dim in x.dims if dim != "time")]
 
@@ -255,7 +271,14 @@ def table(found: Laboratory) -> str:
         if cell.reason:
             reasons[f"{cell.law}, {variant}: {cell.reason}"] = None
     lines = [line for rows in (laws, read) if len(rows) > 1 for line in _aligned(rows)]
-    return "\n".join([*lines, *reasons])
+    return "\n".join([*lines, *reasons, *map(alike, found.alike)])
+
+
+def alike(names: Sequence[str]) -> str:
+    """A sentence on variants that gave the same numbers."""
+    return (
+        f"{', '.join(names[:-1])} and {names[-1]} gave the same numbers: nothing reads what differs between them, or nothing moves."
+    )
 
 
 def _digits(value: float) -> str:

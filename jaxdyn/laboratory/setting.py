@@ -72,6 +72,10 @@ NETWORK = (  # fields of the setting that are fields of nn.Transformer
 UNREAD: dict[str, tuple[str, Callable[[Any], bool]]] = {  # fields that do nothing in some settings: what does so, and where
     "std": ("a start that is normal or gpt2 draws from it", lambda s: s.start not in ("normal", "gpt2")),
     "momentum": ("momentum, nesterov and muon have it", lambda s: s.optimizer not in ("momentum", "nesterov", "muon")),
+    "hidden": ("an MLP has it", lambda s: s.mlp == "none"),
+    "activation": ("an MLP has it", lambda s: s.mlp == "none"),
+    "norm_place": ("norms of the stream have it", lambda s: s.norm == "none"),
+    "clip": ("a sign is the same at every length of the gradient", lambda s: s.optimizer == "sign"),
     "batch": ("with same=True all steps see the batch of the size reading", lambda s: s.same),
 }
 

@@ -31,13 +31,16 @@ MARKS = "[_,'’ \u00a0\u2000-\u200a\u202f\u205f]"  # between thousands; so does
 GROUPS = re.compile(rf"(?<![\d.])(?<!\d{MARKS})[1-9]\d{{0,2}}({MARKS}|\.(?=\d{{3}}(?![^\W_])))\d{{3}}(?:\1\d{{3}})*(?!\d)")
 UNREAD = re.compile(  # what follows a number and may change it
     r"(?:(?:[kmgbt]|[kmgt]i|mn|bn|tn|mio|mrd|bio|e)(?:[tb]|t?tok(?:en)?s?)?(?![^\W\d_])"
-    r"|[ _-]?(?:hundred|thousand|lakh|crore|[mbt]r?ill?i(?:on|ard))"
-    r"|[ _-][kmgbt][ _-]?tok|\.e[+-]?\d)",
+    r"|[ ._-]?(?:hundred|thousand|lakh|crore|[mbt]r?ill?i(?:on|ard)|mln|mio|mrd|bio|tsd|mn|bn|tn)"
+    r"|[ ._-][kmgbt](?:[ _-]?tok|(?=steps?|iter|sampl|[ ._-]*$))|[ .][kmgbt](?![^\W\d_])|\.e[+-]?\d"
+    r"|[ _-]of[ _-]0*[1-9]|[:*×·^]\d|[%‰])",
     re.IGNORECASE,
 )
+BEYOND = re.compile(r" *([^\W\d_]+)")  # letters that a number runs into, or a word after a space, as units are written
+KNOWN = re.compile(rf"{COUNTED}|(?:bf|fp|f|int)\d+|(?i:final|last|best|ema|hf|copy)")  # of these, what changes no number
 POINTS = ",·٫pP"  # that some write for a decimal point
 # what stands before one, and changes it: a power, a base, or a unit between digits
-POWER = re.compile(r"(?:\^|\*\*|(?:\b|_)0[xob]|(?<!\d)\d+(?:\.\d+)?(?:[kmgbt]|[kmgt]i|bn|mn|tn))$", re.IGNORECASE)
+POWER = re.compile(r"(?:\^|\*\*|(?<=\d)[*×+:]|(?:\b|_)0[xob]|(?<!\d)\d+(?:\.\d+)?(?:[kmgbt]|[kmgt]i|bn|mn|tn))$", re.IGNORECASE)
 POINT = re.compile(rf"(?:^|(?<=\D))[.{POINTS[:3]}]$")  # before a number, without digits before it
 WHOLE = re.compile(r"(?<![\d.])(?<!\d[^\d/\\])\d+([^\d./\\])$")  # digits before a number, and what joins them to it
 FRACTION = re.compile(rf"[{POINTS}]\d+")  # what may follow one
@@ -94,13 +97,13 @@ def _of_other(match: re.Match[str]) -> str:
     """The word next to a number that is not known to go with steps; "" where the number stands alone or the word is known."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     own = re.split(r"[/\\]", before)[-1]
+    beyond = BEYOND.match(after)
+    if beyond and not re.match(rf"(?:{KNOWN.pattern})(?![^\W\d_])", after.lstrip(" ")):
+        return beyond[1]
     if re.match(COUNTED, after) or ((word := WORD.search(own)) and STEP.search(word[1])):
         return ""
     if word is not None:
         return word[1]
-    glued = re.match(r"[^\W\d_]+", after)
-    if glued is not None:
-        return glued[0]
     found = None if own else OTHER.search(before)
     return "" if found is None else found[1]
 
@@ -191,6 +194,8 @@ def _value(match: re.Match[str]) -> Decimal:
 def _unclear(match: re.Match[str]) -> str:
     """A number with what stands around it, if that may change it; otherwise nothing."""
     before, after = match.string[: match.start()], match.string[match.end() :]
+    if hidden := [c for c in (before[-1:], after[:1]) if c and unicodedata.category(c) in ("Cf", "Me", "Mn")]:
+        return f"{match[0]} next to {hidden[0]!r}, which can be read in several ways"
     power, unit = POWER.search(before), None if match[2] else re.match(rf"(?:{UNREAD.pattern})[^\W_]*", after, re.IGNORECASE)
     written = f"{power[0] if power else ''}{match[0]}{unit[0] if unit else ''}"
     return f"{written}, which can be read in several ways" if power or unit else ""

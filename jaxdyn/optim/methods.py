@@ -40,6 +40,7 @@ from jaxdyn.optim.fira_apollo import apollo, fira
 from jaxdyn.optim.momentum import gradient_direction, momentum_direction, sign_direction
 from jaxdyn.optim.muon import TURNS, muon_direction
 from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
+from jaxdyn.optim.sizes import tree_norm
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.optim.trees import on_arrays, rank_known
 
@@ -185,7 +186,7 @@ def _clip(most: Any) -> optax.GradientTransformation:
 
     def clipped(gradient: PyTree, params: PyTree | None) -> PyTree:
         del params
-        norm = optax.tree.norm(jax.tree.map(lambda g: g.astype(wide(g)), gradient))
+        norm = tree_norm(jax.tree.map(lambda g: g.astype(wide(g)), gradient))
         scaled = jax.tree.map(lambda g: ((g / norm.astype(wide(g))) * most).astype(g.dtype), gradient)
         return jax.tree.map(lambda g, less: jax.lax.select(norm < most, g, less), gradient, scaled)
 

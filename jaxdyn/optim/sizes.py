@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import optax
+from jaxtyping import Array, Float, PyTree
 
-__all__ = ["binade", "norm"]
+__all__ = ["binade", "norm", "tree_norm"]
 
 Axes = int | tuple[int, ...] | None
 
@@ -32,3 +33,15 @@ def norm(x: Float[Array, "..."], axis: Axes = None) -> Float[Array, "..."]:
     scaled = scale * jnp.sqrt(jnp.sum(jnp.square(x / scale), axis, keepdims=True))
     # to the last bit the same where squares exist
     return jnp.where((plain > float(jnp.finfo(x.dtype).tiny) ** 0.4) & (plain < jnp.inf), plain, scaled)
+
+
+def tree_norm(tree: PyTree) -> Float[Array, ""]:
+    """The norm of all arrays of a tree as one vector, in the widest of their dtypes; zero for a tree without numbers."""
+    leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(tree) if jnp.size(leaf)]
+    if not leaves:
+        return jnp.zeros(())
+    plain = optax.tree.norm(leaves)
+    largest = binade(jnp.stack([jnp.max(jnp.abs(leaf)).astype(plain.dtype) for leaf in leaves]))[0]
+    scaled = largest * optax.tree.norm([leaf / largest.astype(leaf.dtype) for leaf in leaves])
+    # to the last bit the same where squares exist
+    return jnp.where((plain > float(jnp.finfo(plain.dtype).tiny) ** 0.4) & (plain < jnp.inf), plain, scaled)

@@ -32,6 +32,7 @@ from jaxdyn.laboratory import lab as studies
 from jaxdyn.laboratory.results import (
     Cell,
     Laboratory,
+    alike,
     error_along,
     own_dims,
     reading_along,
@@ -84,7 +85,14 @@ def to_json(found: Laboratory) -> dict[str, Any]:
     cells = [vars(cell) | {"numbers": dict(cell.numbers)} for cell in found.cells]
     laws = [{"name": law.name, "title": law.title, "bound": law.bound, "source": law.source} for law in found.laws]
     read = [{"name": one.name, "title": one.title, "source": one.source} for one in found.instruments]
-    said = {"laws": laws, "instruments": read, "variants": found.variants, "fields": found.fields, "seeds": _seeds(found)}
+    said = {
+        "laws": laws,
+        "instruments": read,
+        "variants": found.variants,
+        "fields": found.fields,
+        "seeds": _seeds(found),
+        "alike": found.alike,
+    }
     result: dict[str, Any] = finite(json.loads(json.dumps(said | {"cells": cells})))
     return result
 
@@ -117,6 +125,7 @@ def page(found: Laboratory) -> str:
     """The page as HTML."""
     facts = [(name, _shared(found, name, value)) for name, value in found.fields.items()]
     facts += [("Runs", f"{_runs(found):,}"), ("Seeds", _seeds(found))]
+    facts += [("Note", alike(names)) for names in found.alike]
     facts.append(("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}"))
     names = ", ".join([*(law.name for law in found.laws), *(one.name for one in found.instruments)])
     by_law = plotting.render(lambda _, fig: draw_map(to_json(found), fig), xr.Dataset(), "Laws by variants") if found.laws else ""

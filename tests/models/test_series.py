@@ -36,6 +36,8 @@ from jaxdyn.models.series import given_steps, labels, short, steps_of
         (["v1_100-160m-0x10-step3", "v1_100-160m-0x10-step4"], [3, 4]),
         (["100e-1", "200e-1"], [10, 20]),
         (["step100bf16", "step200bf16"], [100, 200]),
+        (["step100 final", "step200 final"], [100, 200]),
+        (["step1 (copy)", "step2 (copy)"], [1, 2]),
         (["v1.5-step3", "v1.5-step4"], [3, 4]),
         (["gpt2-1000", "gpt2-500"], [1000, 500]),
         (["iter_1_5", "iter_1_25"], [5, 25]),
@@ -55,6 +57,11 @@ def test_the_number_that_varies_is_the_step(names, steps):
 @pytest.mark.parametrize(
     ("names", "words"),
     [
+        *(([f"step1{unit}", f"step2{unit}"], "step1") for unit in (" k", " mln", "mln", " Mio", "Tsd", ".k", "x10^3", " md")),
+        *(([f"step1{unit}", f"step2{unit}"], "step1") for unit in (" ksteps", "\u200b0", "%", "h", "万", "-of-5", " 千", "\u20e3")),
+        (["12:30", "13:30"], "12:30"),
+        (["2*3", "2*4"], "2*3"),
+        (["model-00001-of-00003", "model-00002-of-00003"], "1-of-00003"),
         (
             ["step1-seed1", "step2-seed2"],
             "step2-seed2 are not allowed as a series without steps: they differ in several",

@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.optim.sizes import binade, norm
+from jaxdyn import optim
+from jaxdyn.optim.sizes import binade, norm, tree_norm
 
 NORM = jax.jit(norm, static_argnums=1)
 
@@ -39,3 +41,20 @@ def test_zero_empty_and_not_finite_arrays():
 def test_the_binade_is_the_power_of_two_below():
     np.testing.assert_array_equal(binade(jnp.array([[0.75, -3.0], [0.0, 0.0], [4.0, jnp.inf]]), 1), [[2], [1], [1]])
     assert jax.grad(lambda x: (x / binade(x))[0])(jnp.array([5.0]))[0] == 0.25
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1.0, 1e20, 1e30])
+def test_the_norm_of_a_tree_is_that_of_one_vector(size):
+    tree = {"a": jnp.array([3.0, 0.0]) * size, "b": jnp.array([[4.0]], jnp.float32) * size, "none": jnp.zeros(0)}
+    assert float(tree_norm(tree)) == pytest.approx(5 * size, rel=1e-6)
+    assert float(tree_norm({})) == 0 and float(tree_norm({"a": jnp.zeros(3)})) == 0
+    assert not np.isfinite(tree_norm({"a": jnp.array([1.0, jnp.nan])}))
+
+
+@pytest.mark.parametrize("size", [1e20, 1e30])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_gradient_whose_square_overflows_is_clipped_to_its_norm(size, dtype):
+    params, gradient = {"w": jnp.zeros(2, dtype)}, {"w": (jnp.array([3.0, 4.0]) * size).astype(dtype)}
+    tx = optim.method("sgd", 1.0, optim.Options(clip=1.0)).tx
+    step = tx.update(gradient, tx.init(params), params)[0]["w"]
+    np.testing.assert_allclose(np.asarray(step, float), [-0.6, -0.8], rtol=1e-2 if dtype == "bfloat16" else 1e-5)
