@@ -144,6 +144,7 @@ def test_an_outcome_is_what_the_claims_say(claims, monkeypatch):
     assert outcome(measured, ours=(near,)) == "reproduced" and outcome(measured, ours=(far,)) == "measured"
     assert outcome(upheld, ours=(far,)) == "in kind" and outcome(upheld, ours=(near, far)) == "in kind"
     assert outcome(measured, fails="it falls") == "not reproduced"
+    assert outcome(upheld, misprint="a cell is wrong") == "misprint"
     assert fates.fate(row) is None and fates.fate(row, [Path("a.py")]).outcome == "measured"
     assert fates.fate(dataclasses.replace(row, reference="no machine")).outcome == "reference"
     verdicts[upheld.id] = "inconclusive"
@@ -158,6 +159,8 @@ def test_a_scale_is_the_share_of_the_papers_size(claims):
     small = of(network, width=128, layers=[2, 2])
     assert (small.scale, small.share) == ("smaller", 0.25), "32 of 128"
     assert of(network, epochs=[1000, 10]).share == 0.01
+    alone = Row(talk="t", id="x", slide="y", paper={"width": [128, 32]})
+    assert fates.fate(alone, [Path("a.py")]).share == 0.25, "an experiment says its own size"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +174,9 @@ def test_a_scale_is_the_share_of_the_papers_size(claims):
         ("12", 12.6, None, False),
         ("12", float("nan"), None, False),
         ("0", 0.2, (-0.3, 0.4), True),
+        (">0.9", 0.95, (0.91, 0.99), True),
+        (">0.9", 0.95, (0.89, 1.01), False),
+        ("<2", 1.5, None, True),
     ],
 )
 def test_a_printed_number_lies_in_our_interval(printed, value, interval, agree):

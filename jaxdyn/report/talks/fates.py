@@ -66,7 +66,7 @@ class Decision:
 class Value:
     """A number of ours next to the printed one: its value and interval, whether they agree, and by what factor they differ.
 
-    ``agree``: None where nothing is compared.
+    ``agree``: None where nothing is compared; ``earlier``: it is of a study that is not current.
     """
 
     number: Number
@@ -74,6 +74,7 @@ class Value:
     interval: tuple[float, float] | None
     agree: bool | None = None
     factor: float | None = None
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _outcome(row: Row, decisions: Sequence[Decision], values: Sequence[Value]) -
     if row.fails:
         return "not reproduced"
     counted = [one.claim.counted for one in decisions]
-    if "misprint" in counted:
+    if row.misprint or "misprint" in counted:
         return "misprint"
     compared = [one.agree for one in values if one.agree is not None]
     sign = "upheld" in counted and all(one.verdict in (None, "upheld") for one in decisions if one.claim.counted == "upheld")
@@ -143,29 +144,29 @@ def _scale(row: Row, decisions: Sequence[Decision]) -> tuple[str, float | None]:
     """The largest scale at which one of the claims decides the row, and the share of the paper's size where that is smaller."""
     deciding = [one for one in decisions if one.claim.counted != "misprint"] or decisions
     full = [one for one in deciding if one.claim.evidence != "reduced"]
-    if not deciding:
-        return "", None
-    if not full:
+    if deciding and not full:
         return "reduced", None
-    most = max(share(row, one) for one in full)
+    if not deciding and not isinstance(row.paper, Mapping):
+        return "", None
+    most = max(share(row, one.grid) for one in full) if full else share(row)
     return ("full", None) if most >= HALF else ("smaller", most)
 
 
-def share(row: Row, of: Decision) -> float:
+def share(row: Row, grid: Grid | None = None) -> float:
     """The smallest ratio of a size of the runs to the paper's, at most 1; 1 where the slide names no size."""
     if not isinstance(row.paper, Mapping):
         return 1.0
     ratios = []
     for name, given in row.paper.items():
-        theirs, ours = given if isinstance(given, list) else (given, _largest(of.grid, name))
+        theirs, ours = given if isinstance(given, list) else (given, _largest(grid, name))
         if ours is not None:
             ratios.append(float(ours) / float(theirs))
     return min([1.0, *ratios])
 
 
-def _largest(grid: Grid, field: str) -> float | None:
+def _largest(grid: Grid | None, field: str) -> float | None:
     """The largest value of a field in a grid; None: its setting has no such field."""
-    if field not in grid.setting.hints:
+    if grid is None or field not in grid.setting.hints:
         return None
     return max(float(one) for one in grid.axes.get(field, (getattr(grid.base, field),)))
 
@@ -176,31 +177,35 @@ def value(number: Number, of: Decision) -> Value:
     Raises:
         ValueError: neither has it.
     """
-    found = of.numbers.get(number.name)
+    found, earlier = of.numbers.get(number.name), not of.current
     if found is None and (record := (of.claim.records or {}).get(number.name)) is not None:
         found = [record["value"], *(record["interval"] or ())]
     if found is None and (study := studies.read_study(of.claim.id)) is not None:
         entry = study["claim"]
         ones = (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ()))
         found = next(([one["value"], *(one["interval"] or ())] for one in ones if one["name"] == number.name), None)
+        earlier = True
     if found is None:
         raise ValueError(f"{number.claim} has no recorded number called {number.name!r}")
     mean, *interval = (math.nan if x is None else float(x) for x in found)
     around = (interval[0], interval[1]) if interval else None
     if not number.printed:
-        return Value(number, mean, around)
-    printed = float(number.printed)
-    return Value(number, mean, around, agrees(number.printed, mean, around), mean / printed if printed else None)
+        return Value(number, mean, around, earlier=earlier)
+    printed = float(number.printed.lstrip("<>"))
+    return Value(number, mean, around, agrees(number.printed, mean, around), mean / printed if printed else None, earlier)
 
 
 def agrees(printed: str, value: float, interval: tuple[float, float] | None) -> bool:
     """Whether a printed number, as far as its digits go, lies in an interval that is narrow enough to say something.
 
-    Without an interval the value itself has to round to it.
+    Without an interval the value itself has to round to it. A printed bound (``">0.9"``) holds for the whole interval.
     """
+    low, high = interval or (value, value)
+    if printed[:1] in ("<", ">"):
+        bound = float(printed[1:])
+        return math.isfinite(value) and (low > bound if printed[0] == ">" else high < bound)
     digits = len(printed.partition(".")[2])
     theirs, half = float(printed), 0.5 * 10.0**-digits
-    low, high = interval or (value, value)
     if not (math.isfinite(low) and math.isfinite(high)) or high - low > max(WIDEST * abs(theirs), 2 * half):
         return False
     return low <= theirs + half and theirs - half <= high

@@ -78,7 +78,7 @@ def _line(row: Row, found: Fate | None, its_homes: Sequence[Home]) -> str:
         first = master(row)
         return f"| {anchor}{slide} | [as in “{cell(first.slide)}”](#{first.talk}-{first.id}){note} | | | | | |"
     assert found is not None, f"{row.name} has no fate"
-    says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.order, row.note)))
+    says = " ".join(filter(None, (f"*{row.kind}.*", row.says, row.fails, row.misprint, row.order, row.note)))
     scale = f"{found.scale} ({found.share:.2g})" if found.share is not None else found.scale
     decided = "<br>".join(_decided(row, found, its_homes)) or f"*reference only:* {cell(row.reference)}"
     ours = "<br>".join(map(_ours, found.values))
@@ -114,4 +114,5 @@ def _ours(one: Value) -> str:
     """A number of ours with its name, and the factor to the printed one where they differ."""
     interval = f" [{one.interval[0]:.3g}, {one.interval[1]:.3g}]" if one.interval else ""
     factor = f", {one.factor:.2g} times the printed one" if one.agree is False and one.factor is not None else ""
-    return f"{one.value:.4g}{interval} ({cell(one.number.name)}{factor})"
+    earlier = ", earlier" if one.earlier else ""
+    return f"{one.value:.4g}{interval} ({cell(one.number.name)}, `{one.number.claim}`{factor}{earlier})"

@@ -46,7 +46,10 @@ ANY = "any"  # size of a sentence that names none
 
 @dataclass(frozen=True)
 class Number:
-    """A number of ours: what a claim calls it, and the printed one with which its interval is compared, if there is one."""
+    """A number of ours: what a claim calls it, and what is printed and compared with its interval, if there is something.
+
+    What is printed is a number as it is written (``"0.91"``), or a bound (``">0.9"``).
+    """
 
     claim: str
     name: str
@@ -82,8 +85,9 @@ class Row:
         formula: the slide's formula, evaluated next to the claim's prediction.
         ours: numbers of ours that are shown next to the printed ones, and compared with them where these are given.
         paper: size of what the slide reports: fields of the deciding claims' settings with the paper's values, or names with
-            ``(theirs, ours)``; "any": its sentence names none, or is one for every size.
+            ``[theirs, ours]``, as of experiments; "any": its sentence names none, or is one for every size.
         order: why the sentence is reproduced in kind only (the sign or the order, not the number), in words.
+        misprint: how the print is wrong, in words, where no claim of its own refutes it and another has the right form.
         fails: how it fails to reproduce, in words.
         note: a remark that readers need.
         reference: why nothing decides it, and what a decision would take.
@@ -101,6 +105,7 @@ class Row:
     ours: tuple[Number, ...] = ()
     paper: Mapping[str, Any] | str = ""
     order: str = ""
+    misprint: str = ""
     fails: str = ""
     note: str = ""
     reference: str = ""
