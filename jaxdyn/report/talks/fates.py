@@ -20,7 +20,7 @@ from jaxdyn.engine.claims.grid import Grid
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.verification.last_verdicts import recorded_verdicts
 from jaxdyn.report import studies
-from jaxdyn.report.talks.rows import Home, Number, Row, homes, rows
+from jaxdyn.report.talks.rows import REDUCED, Home, Number, Row, homes, rows
 
 __all__ = ["OUTCOMES", "SCALES", "Decision", "Fate", "Value", "agrees", "decision", "fate", "fates", "share", "summary", "value"]
 
@@ -144,16 +144,17 @@ def _scale(row: Row, decisions: Sequence[Decision]) -> tuple[str, float | None]:
     """The largest scale at which one of the claims decides the row, and the share of the paper's size where that is smaller."""
     deciding = [one for one in decisions if one.claim.counted != "misprint"] or decisions
     full = [one for one in deciding if one.claim.evidence != "reduced"]
-    if deciding and not full:
+    if row.paper == REDUCED or (deciding and not full):
         return "reduced", None
-    if not deciding and not isinstance(row.paper, Mapping):
+    if not (deciding or isinstance(row.paper, Mapping)):
         return "", None
-    most = max(share(row, one.grid) for one in full) if full else share(row)
+    shares = [part for one in full if (part := share(row, one.grid)) is not None]
+    most = max(shares) if shares else share(row) or 1.0
     return ("full", None) if most >= HALF else ("smaller", most)
 
 
-def share(row: Row, grid: Grid | None = None) -> float:
-    """The smallest ratio of a size of the runs to the paper's, at most 1; 1 where the slide names no size."""
+def share(row: Row, grid: Grid | None = None) -> float | None:
+    """The smallest ratio of a size of the runs to the paper's, at most 1; None: not known. 1 where the slide names no size."""
     if not isinstance(row.paper, Mapping):
         return 1.0
     ratios = []
@@ -161,7 +162,7 @@ def share(row: Row, grid: Grid | None = None) -> float:
         theirs, ours = given if isinstance(given, list) else (given, _largest(grid, name))
         if ours is not None:
             ratios.append(float(ours) / float(theirs))
-    return min([1.0, *ratios])
+    return min(1.0, *ratios) if ratios else None
 
 
 def _largest(grid: Grid | None, field: str) -> float | None:

@@ -42,6 +42,7 @@ ORDER = ("training", "grokking", "practical", "short", "attention")
 KINDS = ("theorem", "equation", "figure", "table", "number", "assumption", "statement")
 BARS = re.compile(r"\$[^$]*\$")
 ANY = "any"  # size of a sentence that names none
+REDUCED = "reduced"  # of one that is decided in the theory's own equations
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Row:
         formula: the slide's formula, evaluated next to the claim's prediction.
         ours: numbers of ours that are shown next to the printed ones, and compared with them where these are given.
         paper: size of what the slide reports: fields of the deciding claims' settings with the paper's values, or names with
-            ``[theirs, ours]``, as of experiments; "any": its sentence names none, or is one for every size.
+            ``[theirs, ours]``, as of experiments; "any": its sentence names none, or is one for every size; "reduced": what decides
+            it is about the theory's reduced equations, whatever its evidence.
         order: why the sentence is reproduced in kind only (the sign or the order, not the number), in words.
         misprint: how the print is wrong, in words, where no claim of its own refutes it and another has the right form.
         fails: how it fails to reproduce, in words.
