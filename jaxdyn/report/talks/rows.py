@@ -165,7 +165,8 @@ def _row(talk: str, given: Mapping[str, Any]) -> Row:
 @functools.cache
 def elsewhere() -> dict[str, str]:
     """Claims, or all of a theory (``"theory.*"``), that are about no slide, with the reason."""
-    return dict(tomllib.loads((FOLDER / "elsewhere.toml").read_text(encoding="utf-8")))
+    groups = tomllib.loads((FOLDER / "elsewhere.toml").read_text(encoding="utf-8"))["group"]
+    return {claim: group["reason"] for group in groups for claim in group["claims"]}
 
 
 def rows() -> dict[str, Row]:
