@@ -151,7 +151,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.memory_nodes",
-        talks=("training:cogo-memorization", "grokking:li2-memorisation-nodes", "training:cogo-task"),
+        talks=("training:cogo-memorization", "grokking:li2-memorisation-nodes"),
         title="Memorisation pair by pair needs all d² nodes at every frequency",
         statement=r"In networks with quadratic activation whose nodes each look up one pair modulo an odd $d$ (one-hot input "
         r"weights), $n$ nodes leave at least $1 - n/d^2$ of the loss, whatever the output weights, and $d^2$ nodes leave none; "
