@@ -87,7 +87,7 @@ class Campaign:
                 if process.returncode == 0:
                     return kills, self.same(out, printed), faults
                 over = process.returncode == -signal.SIGINT and essence(printed) == self.whole  # Python itself was ending
-                if way != "group" and not over and process.returncode not in (130, 2, -signal.SIGTERM):
+                if way != "group" and not over and process.returncode not in (130, 143, 2, -signal.SIGTERM):
                     faults.append(f"{way}: exit code {process.returncode}: {said[-300:]}")
                 stack.close()
         done = self.run(out)
@@ -154,11 +154,11 @@ def kill(way: str, process: subprocess.Popen[str], cluster: dict[str, Any] | Non
 
 @contextlib.contextmanager
 def dask(work: Path) -> Iterator[dict[str, Any]]:
-    """A scheduler and two workers of their own."""
+    """A scheduler and two workers of their own, each with one thread of XLA, as the two workers of the unbroken run have."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    begin = {"cwd": work, "start_new_session": True, **QUIET}
+    begin = {"cwd": work, "start_new_session": True, "env": os.environ | {"PJRT_NPROC": "1"}, **QUIET}
     address = f"127.0.0.1:{port}"
     scheduler = subprocess.Popen([PYTHON, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"], **begin)
     time.sleep(3)

@@ -19,7 +19,7 @@ from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.text import longrun, training_run
 from jaxdyn.theories.joma import published as paper
 
-TALKS = ("training:joma-figure-6", "attention:joma-text-loss")
+TALKS = ("training:joma-figure-6",)
 
 SCALES = {
     "quick": {

@@ -23,9 +23,10 @@ from jaxdyn.engine.judging.check import VALUE_DIGITS, bound_text, digits_apart
 from jaxdyn.engine.judging.digest import digest, why_unknown
 from jaxdyn.engine.verification.origin import JUDGE, PROGRAM
 from jaxdyn.errors import UsageError
-from jaxdyn.report import atlas, studies, talks
+from jaxdyn.report import atlas, studies
 from jaxdyn.report.plain import plain
 from jaxdyn.report.results import RESULT
+from jaxdyn.report.talks.rows import titled
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim
@@ -205,7 +206,7 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if claim["printed"]:
         yield "in print", plain(claim["printed"])
     if claim["talks"]:
-        yield "in the talks", "; ".join(talks.titled(claim["talks"]))
+        yield "in the talks", "; ".join(titled(claim["talks"]))
     # opponents, bounds and records
     if claim["controls"]:
         yield "controls", "; ".join(_control(claim, name) for name in claim["controls"])

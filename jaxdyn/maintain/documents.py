@@ -14,9 +14,11 @@ from jaxdyn.engine.runs.costs import shipped_costs
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead
-from jaxdyn.report import atlas, catalogue, gallery, network, platforms, referee, studies, talks, theories
+from jaxdyn.report import atlas, catalogue, gallery, network, platforms, referee, studies, theories
 from jaxdyn.report.gallery import standalone
 from jaxdyn.report.results import RESULT
+from jaxdyn.report.talks.page import page as page_of_talks
+from jaxdyn.report.talks.page import with_counts
 
 __all__ = ["renew", "stale"]
 
@@ -50,8 +52,8 @@ def _write(target: Path, root: Path) -> None:
     atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
     for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
-    atomic_write(target / "README.md", talks.with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
-    atomic_write(docs / "talks.md", talks.page(claims, root))
+    atomic_write(target / "README.md", with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
+    atomic_write(docs / "talks.md", page_of_talks(claims, root))
     atomic_write(docs / "referee.md", referee.with_table((docs / "referee.md").read_text(encoding="utf-8"), claims, root))
     accelerators = (docs / "accelerators.md").read_text(encoding="utf-8")
     atomic_write(docs / "accelerators.md", _with_programs(accelerators, root))

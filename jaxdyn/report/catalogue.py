@@ -13,9 +13,10 @@ from jaxdyn.engine.claims.contract import COUNTED, EVIDENCE, provenance
 from jaxdyn.engine.claims.description import field_texts, span_text, tested
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.verification.payload import counts
-from jaxdyn.report import studies, talks
+from jaxdyn.report import studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import between, ended
+from jaxdyn.report.talks.rows import links
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -107,7 +108,7 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- Holds for: {', '.join(span_text(f'`{name}`', *ends) for name, ends in claim.holds.items())}")
     if claim.printed:
         lines.append(f"- In print: {claim.printed}")
-    if places := talks.links(claim.talks):
+    if places := links(claim.talks):
         lines.append(f"- In the talks: {', '.join(places)}")
     # opponents and runs
     if claim.controls:

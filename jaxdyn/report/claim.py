@@ -12,12 +12,13 @@ from jaxdyn import plotting
 from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
 from jaxdyn.engine.base.words import left_out
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
-from jaxdyn.report import atlas, by_figure, checks, studies, talks
+from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.drawing import INSTEAD
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.formatting import breakable, count, duration, number, percent, runs_drawn, setting, settings
 from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
+from jaxdyn.report.talks.rows import titled
 
 __all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
@@ -123,7 +124,7 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Bounds", name(str(bounds))))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
-    if slides := talks.titled(claim.get("talks") or []):
+    if slides := titled(claim.get("talks") or []):
         rows.append(("In the talks", escape("; ".join(slides))))
     return rows
 

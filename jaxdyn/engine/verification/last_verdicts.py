@@ -1,4 +1,4 @@
-"""The last recorded verdict of each claim, which pages show for claims that were not run.
+"""The last recorded verdict of each claim with its numbers, which pages show for claims that were not run.
 
 ``python -m jaxdyn.maintain verdicts`` adds the verdicts of a verification to the shipped file, ``verdicts.json``.
 """
@@ -24,15 +24,22 @@ __all__ = ["RECORDED", "not_run", "recorded_verdicts", "write_verdicts"]
 
 RECORDED = Path(__file__).parents[1] / "verdicts.json"
 WHEN = ("date", "commit", "device")
+DIGITS = 5  # of a recorded number
 
 
 @functools.cache
 def recorded_verdicts() -> dict[str, dict[str, Any]]:
-    """``{id: {"verdict", "digest", "date", "commit", "device"}}``; empty if the file is missing or damaged."""
+    """``{id: {"verdict", "digest", "date", "commit", "device", "numbers"}}``; empty if the file is missing or damaged.
+
+    Numbers are those of checks, gates and readings by their names, each ``[value]`` or ``[value, low, high]``; None: not finite.
+    """
     try:
         read = parse_json(RECORDED.read_text(encoding="utf-8"))
         calls = [dict(zip(WHEN, call, strict=True)) for call in read["calls"]]
-        return {name: {"verdict": verdict, "digest": own, **calls[i]} for name, (verdict, own, i) in read["verdicts"].items()}
+        return {
+            name: {"verdict": verdict, "digest": own, **calls[i], "numbers": numbers}
+            for name, (verdict, own, i, numbers) in read["verdicts"].items()
+        }
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return {}
 
@@ -44,7 +51,7 @@ def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
     ``stale`` says whether checks, controls or rivals may have changed since.
     """
     found, now = recorded_verdicts().get(claim.id), digest(claim)
-    last = found and {n: v for n, v in found.items() if n != "digest"} | {"stale": now is None or found["digest"] != now}
+    last = found and {n: found[n] for n in ("verdict", *WHEN)} | {"stale": now is None or found["digest"] != now}
     command = " ".join([f"jaxdyn verify {claim.id}", *(f"--load {shlex.quote(path)}" for path in load)])
     return {**described(claim), "verdict": "not run", "last_verdict": last, "command": command}
 
@@ -54,6 +61,16 @@ def _added(entry: Mapping[str, Any]) -> bool:
     claim = registry.all_claims().get(entry["id"])
     most = 0 if claim is None else claim.max_seeds or 0
     return bool(entry["look"] > 1) and entry["seeds"] <= most and entry["seed_range"] == f"0:{entry['seeds']}"
+
+
+def _numbers(entry: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """The numbers of an entry's checks, gates and readings by their names, each with its interval if it has one."""
+    ones = [*entry["checks"], *entry["gates"], *entry["readings"]]
+    return {one["name"]: [_rounded(x) for x in (one["value"], *(one["interval"] or ()))] for one in ones}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
 
 
 def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
@@ -72,11 +89,13 @@ def write_verdicts(folder: Path, target: Path = RECORDED) -> int:
     if other := [*seeds, *(c["id"] for c in claims if c["command"].startswith("#") or any(w in c["command"] for w in changed))]:
         raise UsageError(f"{other[0]} was run with other seeds or settings than its own: these are not recorded")
     environment = result["environment"]
-    now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **{n: environment[n] for n in WHEN}} for c in claims}
+    made = {n: environment[n] for n in WHEN}
+    now = {c["id"]: {"verdict": c["verdict"], "digest": c["digest"], **made, "numbers": _numbers(c)} for c in claims}
     whole = recorded_verdicts() | now
     calls = list(dict.fromkeys(tuple(entry[n] for n in WHEN) for entry in whole.values()))
     rows = [
-        [whole[name]["verdict"], whole[name]["digest"], calls.index(tuple(whole[name][n] for n in WHEN))] for name in sorted(whole)
+        [one["verdict"], one["digest"], calls.index(tuple(one[n] for n in WHEN)), one["numbers"]]
+        for one in (whole[name] for name in sorted(whole))
     ]
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in zip(sorted(whole), rows, strict=True))
     atomic_write(target, f'{{\n"calls": {json.dumps(calls)},\n"verdicts": {{\n{lines}\n}}\n}}\n')

@@ -199,6 +199,7 @@ CLAIMS = (
         statement="Every decoder of two layers that Coconut has trained from scratch on paths of two or three steps, and that "
         "answers four fifths right, needs as many thoughts at inference as the path has steps: with fewer it loses at least 30% "
         "of all answers.",
+        talks=("practical:coc-two-thoughts", "practical:coc-figure-outcomes"),
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
         rivals={"the answer does not need thoughts": jd.off({with_only(j): 0.0 for j in (0, 1)})},

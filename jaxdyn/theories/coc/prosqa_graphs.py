@@ -144,6 +144,12 @@ CLAIMS = (
         form="printed",
         printed="arXiv:2412.06769, appendix A.2: pseudo-code with thresholds .35 and .7, families with nodes of neither, and any "
         "leaf as target; talk practical, Performance in ProsQA: 23.0 nodes, 36.0 edges, shortest path 3.8, 1.6 shortest paths",
+        talks=(
+            "practical:coc-prosqa-nodes",
+            "practical:coc-prosqa-edges",
+            "practical:coc-prosqa-length",
+            "practical:coc-prosqa-paths",
+        ),
         statement="Grow graphs of 26 nodes, two of them roots. A new node draws a Poisson number of parents, 1.5 on average, in "
         "proportion to 1 plus 1.5 times their depth: with probability .35 among all but the second root and its descendants, "
         "with .35 among all but the first root and its descendants, else among all nodes. Let the target be any leaf below node "

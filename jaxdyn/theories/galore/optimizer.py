@@ -351,7 +351,7 @@ CLAIMS = (
         "and 6 by 6, bases of {rank} dimensions, Adam inside, float32; {seeds} seeds.",
         statement="GaLore-Adam that projects the long side of every matrix (the rows of a square one) changes the weights, also "
         "as bases are found anew, as the implementation in optax does, to $10^{-5}$ of the change.",
-        talks=("practical:galore-algorithm",),
+        talks=("practical:galore-algorithm", "practical:galore-update"),
         judge=judge_agreement,
         decides={"every matrix": ("relative error of the change of the weights", "the short side")},
         controls={"the short side": {"side": "short"}},

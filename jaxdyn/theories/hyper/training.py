@@ -411,6 +411,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.sphere_bound",
+        talks=("training:hyper-table",),
         title="MLP encoders can come within 2% of the least loss on the sphere",
         excused={k: v for k, v in NAMED.items() if "relevant" not in k},
         statement=f"{CUBE} is close to the contrastive loss of the uniform law on the sphere, and not below it: no run ends "

@@ -140,6 +140,7 @@ BANDS = "Lines and bands: median and central 90% of the sets of vectors; dashed:
 CLAIMS = (
     STUDY.claim(
         id="orth.init",
+        talks=("training:joma-orthogonal",),
         title="How orthogonal random directions are",
         bounds=jd.tuned(on="0:256", confirmed_on="31000000:31000256"),
         statement="Independent random directions in $d$ dimensions have the mean absolute cosine "

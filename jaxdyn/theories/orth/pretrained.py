@@ -130,6 +130,7 @@ CLAIMS = (
     MODEL,
     MODEL.as_printed(
         id="orth.model_beyond",
+        talks=("training:joma-orthogonal",),
         title="Embeddings and streams of SmolLM2 are as orthogonal as random ones",
         statement="In SmolLM2-135M-Instruct, as in Pythia's checkpoints, vectors of different tokens have a mean |cos| near "
         "that of random directions: below 1.5 times that number, embeddings and residual streams, on average over layers.",

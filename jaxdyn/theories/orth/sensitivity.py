@@ -142,6 +142,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="orth.joma_sensitivity",
+        talks=("training:joma-theorem-1-linear", "training:joma-theorem-1-exp", "training:joma-orthogonal"),
         title="JoMA's invariant fails in proportion to the cosines of embeddings",
         bounds=jd.tuned(on="0:32", confirmed_on="5000:5032"),
         statement=r"JoMA's law ties the change of attention's logits z to that of the weights $v_k$ that are read through the "

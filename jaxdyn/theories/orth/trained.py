@@ -338,6 +338,7 @@ CLAIMS = (
     dataclasses.replace(
         TRAINED.as_printed(
             id="orth.trained_naive",
+            talks=("training:joma-orthogonal",),
             title="The residual stream, too, stays nearly as orthogonal as random vectors",
             statement="In JoMA's encoder of width 64 or 256, before and during 150 to 600 steps of training on a text, the mean "
             "|cos| of token "
@@ -366,7 +367,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.trained_rotary",
-        talks=("training:joma-orthogonal",),
+        talks=("training:joma-orthogonal", "training:joma-orthogonal-figure"),
         title="How orthogonal the vectors of a network like Pythia stay in training",
         tested=TESTED.replace(
             "NETWORK", "A pre-norm network with rotary positions ({layers} layers, width {width}, also of its MLPs)"

@@ -107,6 +107,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.intransitive",
+        talks=("training:rev-theorem-4",),
         bounds="derived: float64 rounding of sums over steps",
         title="Training on A to B and B to C makes C less likely after A",
         statement=rf"In {MODEL}, training on $A \to B$ and $B \to C$ alone gives the decoder Y the logits $Y[A,B] = u(M-1)/M$ "

@@ -69,6 +69,7 @@ study = jd.Study(
 
 clock = study.claim(
     id="rev.clock",
+    talks=("training:rev-theorem-3",),
     title="How often a fact was shown decides how well it is known",
     statement=r"In a one-layer transformer from zero weights whose attention looks at the first token, an entity, alone and "
     r"whose decoder is free (no entry is tied to another), a fact that SGD has drawn k times is answered with the probability "

@@ -136,6 +136,7 @@ QUERY_CAPTION = (
 CLAIMS = (
     study.claim(
         id="rev.cot_training",
+        talks=("training:rev-theorem-4",),
         title="Two answers to one question get the odds at which they are shown",
         tested=TESTED.format(keys="the first token alone", facts=CHAINS.format() + " (drawn with the weights {indirect})"),
         bounds=jd.tuned(on="0:32", confirmed_on="32000000:32000032"),
@@ -159,6 +160,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.query_key",
+        talks=("training:rev-theorem-4",),
         title="Attention to the relation, too, does not compose two facts",
         tested=TESTED.format(keys="the first token and the relation", facts=CHAINS.format()),
         bounds=TUNED,
@@ -182,6 +184,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.query_reversal",
+        talks=("training:rev-theorem-3",),
         title="Attention to the relation, too, does not reverse a fact",
         tested=TESTED.format(keys="the first token and the relation", facts=PAIRS.format()),
         bounds=TUNED,

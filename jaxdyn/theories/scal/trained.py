@@ -285,7 +285,7 @@ CLAIMS = (
         "the three approaches.",
     ).claim(
         id="scal.trained",
-        talks=("grokking:scal-table",),
+        talks=("grokking:scal-table", "grokking:scal-steps"),
         title="How the best size of a small language model grows with compute",
         statement="With which exponent does the best number $N$ of weights of a language model grow with compute, by the "
         "minimum over curves, by isoFLOP parabolas and by the parametric fit; by how much do these differ; how far does a fit "

@@ -163,7 +163,6 @@ MODEL = (
 CLAIMS = (
     STUDY.claim(
         id="scal.whitebox",
-        talks=("grokking:scal-exponential-data",),
         title="A linear model trained by gradient descent has a known scaling law",
         statement=rf"{MODEL} The mean square error of $N$ features after $n$ steps at rate $\eta = 1/2$ is "
         rf"$\sum_{{j \le N}} j^{{-q}}(1 - \eta "

@@ -119,7 +119,7 @@ CLAIMS = (
         statement="Does an attention sink emerge where a head has nothing to do? The readings are the weight of the first token at "
         "idle queries and at triggers, over that of uniform attention, and the size of what its value writes, over the mean of "
         "other tokens.",
-        talks=("practical:sink-irrelevant",),
+        talks=("practical:sink-why-sum",),
         expected="measured",
         seeds=16,
         quick=jd.grid(Backcopy, attention="softmax"),

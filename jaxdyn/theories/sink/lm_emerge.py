@@ -59,7 +59,7 @@ CLAIMS = (
         statement="Does an attention sink emerge in a small language model? The reading is the largest mean weight of any head on "
         "the first token, mean over runs, where sequences are cut out of the text anywhere and where they begin with a token of "
         "their own. (Both intervals contain 0.10, the weight of uniform attention.)",
-        talks=("practical:sink-initial-tokens",),
+        talks=("practical:sink-figure-maps",),
         expected="measured",
         judge=judge,
         rivals={

@@ -133,7 +133,12 @@ SINKS = jd.Study(
     "and 12, in every piece of 256 tokens of the Python interpreter's manual. Its place makes the sink: on average over layers "
     "13 to 30 and over pieces another token there gets .8 to 1.2 times the weight, and the first token itself, moved to the "
     "middle of the text, in every piece less than .02.",
-    talks=("practical:sink-initial-tokens", "practical:sink-position"),
+    talks=(
+        "practical:sink-figure-maps",
+        "practical:sink-initial-tokens",
+        "practical:sink-irrelevant",
+        "practical:sink-position",
+    ),
     form="25 layers",
     max_seeds=24,
     bounds=jd.tuned(on="56000000:56000012", confirmed_on="56000012:56000024"),
@@ -152,6 +157,7 @@ CLAIMS = (
         title="All layers of SmolLM2 above the lowest two have a sink",
         statement="In SmolLM2-135M-Instruct, as in Llama-2, the first token gets more than three times uniform attention's weight "
         "in all layers above the lowest two, 12 among them, mean over heads, in every piece of text.",
+        talks=("practical:sink-figure-maps",),
         form="all above two",
     ),
 )

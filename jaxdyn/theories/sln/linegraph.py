@@ -139,7 +139,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="sln.linegraph",
-        talks=("training:sln-representation",),
+        talks=("training:sln-algorithm",),
         title="The trivial eigenvector of a line graph is known in closed form",
         statement="In the line graph of a connected graph with two edges or more the edge $uv$ between vertices $u$ and $v$ has "
         r"degree $\deg u + \deg v - 2$, and the normalised Laplacian $I - D^{-1/2} A D^{-1/2}$, with the line graph's adjacency "

@@ -240,6 +240,7 @@ NAVIGATE = "and let each step go to the neighbour whose edge is nearest to an ed
 ON_RANDOM = "On random connected graphs $G(n, p)$ with $p$ = 0.2, 0.3 and 0.5 and"
 RATE = STUDY.claim(
     id="sln.rate99",
+    talks=("training:sln-99",),
     title="In small random graphs 99% of pairs are led along a shortest path",
     statement=r"Let edges be embedded by all eigenvectors of the line graph's random-walk Laplacian with weights $1/\lambda$, "
     f"{NAVIGATE} {ON_RANDOM} $n = 4$ to 10 vertices this is a shortest path for at least 99% of the ordered pairs that are not "
@@ -272,7 +273,7 @@ CLAIMS = (
     RATE_ANY,
     RATE_ANY.as_printed(
         id="sln.rate99_as_printed",
-        talks=("training:sln-99",),
+        talks=("training:sln-99", "training:sln-algorithm"),
         title="Eigenvectors without weights lead 99% of all pairs on a shortest path",
         form="printed",
         printed=r"talk training, Spectral Line Navigator: $distance(j, k; i) := \|v_{ij} - v_{k, target}\|_2$ and "
@@ -285,6 +286,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.unweighted_fails",
+        talks=("training:sln-algorithm",),
         title="Without weights, leading eigenvectors miss the 99%",
         statement="Let edges be embedded by the 2 to 5 leading eigenvectors of the line graph's normalised Laplacian (the best "
         f"number in each run), without weights, {NAVIGATE} {ON_RANDOM} $n = 5$ to 10 vertices this is a shortest path for less "

@@ -125,6 +125,7 @@ CLAIMS = (
         title="In one layer a window of keys equals encoding the window anew",
         statement="In a decoder of one layer with rotary positions, decoding with a window of the last keys gives the logits of "
         "encoding the same tokens anew at every step. (An identity at random weights.)",
+        talks=("practical:stream-figure-policies",),
         quick=jd.grid(Stream, sinks=0.0),
         paper=jd.grid(Stream, sinks=0.0, size=[6, 12]),
         judge=judge_of("recomputed"),

@@ -232,7 +232,12 @@ CLAIMS = (
         "cache of the same 64 keys which keeps the first four tokens, on average over pieces of 256 tokens of the Python "
         "interpreter's manual. With these it is, on average over pieces, that of encoding each window anew within a factor of "
         "1.35, on the few tokens for which that is done, and at most twice that with a cache for everything.",
-        talks=("practical:stream-window-13b", "practical:stream-four-tokens-13b", "practical:stream-figure-policies"),
+        talks=(
+            "practical:stream-table-linebreak",
+            "practical:stream-window-13b",
+            "practical:stream-four-tokens-13b",
+            "practical:stream-figure-policies",
+        ),
         form="one",
         bounds=LOOKED,
         max_seeds=24,

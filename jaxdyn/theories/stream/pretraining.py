@@ -222,7 +222,7 @@ CLAIMS = (
         "a window that drops the first token has in most networks more than 1.02 times the perplexity of a cache that keeps the "
         "first four, and a cache that keeps the first token alone has the same perplexity to 0.5%, in every run that has learned "
         "to copy.",
-        talks=("practical:stream-pretraining-zero-sink",),
+        talks=("practical:stream-pretraining-zero-sink", "practical:stream-pretraining-zero-sink-one"),
         quick=jd.grid(Pretrained, kind=list(PLAIN)),
         paper=jd.grid(Pretrained, kind=list(PLAIN), steps=10_000, streams=16),
         judge=judge_needed,
@@ -246,6 +246,7 @@ CLAIMS = (
         talks=(
             "practical:stream-table-pretraining",
             "practical:stream-pretraining-vanilla",
+            "practical:stream-pretraining-zero-sink",
             "practical:stream-pretraining-sink-token",
         ),
         expected="measured",

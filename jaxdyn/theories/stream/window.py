@@ -276,7 +276,7 @@ CLAIMS = (
         "that have learned to copy.",
         judge=judge_emerges,
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
-        talks=("practical:sink-irrelevant",),
+        talks=("practical:sink-why-sum",),
         bounds=TUNED,
         controls={"trained and read without token 0": {"cut": CUT}},
         rivals={"the head looks at the first token as much at triggers": jd.off({EMERGED: 0.0})},
@@ -290,7 +290,7 @@ CLAIMS = (
         "trained with a first token that occurs nowhere else, a window that drops it has more than 1.02 times the perplexity of a "
         "cache that keeps it; in the same networks trained and read without that token the two perplexities differ by less than "
         "0.2%, in every run that has learned to copy.",
-        talks=("practical:stream-window-13b", "practical:stream-figure-policies", "practical:stream-pretraining-sink-token"),
+        talks=("practical:stream-window-13b", "practical:stream-figure-policies"),
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
@@ -309,7 +309,7 @@ CLAIMS = (
         "the first token at idle queries is above 0.25, lack at most 0.05 nats per token of the law of the text on every "
         "stretch from two lengths of the cache to 50, on average over the runs that have learned to copy, and in each of these "
         "their perplexity changes by less than 2% per decade of positions.",
-        talks=("practical:stream-figure-stable", "practical:stream-pretraining-sink-token"),
+        talks=("practical:stream-figure-stable",),
         judge=judge_stable,
         bounds=TUNED,
         controls={"read by a dense cache": read_by("dense"), "the sink is dropped": read_by("window")},
@@ -322,6 +322,7 @@ CLAIMS = (
         f"the MLP, {STEPS}, whose mean weight on the first token at idle queries is above 0.25, the perplexity of a window is "
         "within 10% of that of a cache that keeps the first token, in every run that has learned to copy, and with the window "
         "they lack at most 0.05 nats per token of the law of the text on every stretch, on average over these runs.",
+        talks=("practical:stream-window-13b",),
         quick=jd.grid(Streamed, hidden=64),
         paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,

@@ -149,6 +149,7 @@ CLAIMS = (
         statement="In the construction, with 8 to 64 numbers for positions of 101 places, each of the five heads of layer 1 puts "
         r"at least $1 - \epsilon_1 / 5$ of its attention, $\epsilon_1 = 1/(2\sqrt n)$ for $n$ vertices, on a single place: one or "
         "two places back where its own token stands, and the first place everywhere else, in float64 and in float32.",
+        talks=("practical:sup-theorem",),
         judge=judge_weight,
         holds={"width": (8, 64)},
         controls={
@@ -187,6 +188,7 @@ CLAIMS = (
         r"0)/\sqrt{|V| + 1}$ with $V$ the vertices in the last thought, and leaves all other tokens, and thoughts $\sum_{v \in V} "
         r"u_v / \sqrt{|V|}$, as they are: to $10^{-12}$ in float64 and $10^{-6}$ in float32, with 8 to 64 numbers for positions "
         "of 101 places.",
+        talks=("practical:sup-theorem",),
         judge=judge_layer,
         holds={"width": (8, 64)},
         decides={

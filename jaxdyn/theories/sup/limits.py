@@ -104,6 +104,7 @@ THRESHOLD = STUDY.claim(
     r"$\epsilon_2 = 1/(4n)$ of layer 2, the construction loses a vertex if it is the end of only $k$ of the $m_c$ edges that start "
     r"within $c$ steps of the root and $k / (\sqrt 3\,m_c) < \epsilon_2$: for $n = 6$ and 7 none, and for $n = 8$ and 9 the one "
     "that hangs by a single edge.",
+    talks=("practical:sup-theorem",),
     quick=jd.grid(Search, kind="dense", nodes=[6.0, 7.0, 8.0, 9.0], threshold="printed"),
     paper=jd.grid(
         Search, kind="dense", nodes=[6.0, 7.0, 8.0, 9.0, 10.0, 11.0], threshold="printed", names=64, edges=96, thoughts=16
@@ -132,6 +133,7 @@ EXIT = STUDY.claim(
     r"$k / (\sqrt 3\,t) \ge \epsilon_2$ (a candidate counts as one edge more); later thoughts add the ends of edges that leave "
     r"them. This holds for layer 2's threshold $\epsilon_2 = 1/(4\max(m, n))$ with $n$ possible vertices; if more edges "
     "lead to vertices other than the root than there are such vertices, the first thought never is the root alone.",
+    talks=("practical:sup-theorem",),
     quick=jd.grid(Search, kind="no_exit", nodes=[8.0, 24.0]),
     paper=jd.grid(Search, kind="no_exit", nodes=[8.0, 24.0, 48.0], names=64, edges=96, thoughts=16),
     form="derived",
@@ -216,6 +218,7 @@ CLAIMS = (
         r"$[t_c] = |V_c|^{-1/2} \sum_{v \in V_c} u_v$",
         statement=r"With the threshold $\epsilon_2 = 1/(4n)$ of layer 2, for $n$ vertices, thought $c$ of the construction "
         "holds all vertices within $c$ steps of the root, also on nearly complete digraphs.",
+        talks=("practical:sup-theorem",),
         judge=judge_thought,
     ),
     EXIT,
@@ -225,6 +228,7 @@ CLAIMS = (
         form="printed",
         statement="Thought $c$ of the construction holds exactly the vertices within $c$ steps of the root, also where no edge "
         "leaves the root. (The paper assumes a root with an edge.)",
+        talks=("practical:sup-theorem",),
         judge=judge_thought,
     ),
 )

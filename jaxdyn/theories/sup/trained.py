@@ -188,7 +188,7 @@ CLAIMS = (
         "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
         "the path, to edges from nodes at distance $i-1$, from nodes within $i-1$ steps, and to all others larger than to the "
         "next group?",
-        talks=("practical:coc-not-interpretable", "practical:sup-sauce"),
+        talks=("practical:coc-not-interpretable", "practical:coc-same-thought", "practical:sup-sauce"),
         expected="measured",
         recorded={
             "optimal - frontier, thought 1": (0.325, 0.4288, 0.532),
@@ -237,6 +237,7 @@ CLAIMS = (
         "edges ends there as well. How much larger is its inner product with thought 1 than that of unreachable nodes? How "
         "often does thought 2 hold it above the other nodes one step away, as if by walks (Student's t over graphs at least 3), "
         "and how much smaller is its inner product there than without the edge?",
+        talks=("practical:sup-sauce",),
         expected="measured",
         recorded={
             "inner product with thought 1, minus unreachable nodes": (2.98, 3.479, 3.97),

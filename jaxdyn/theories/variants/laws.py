@@ -75,6 +75,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="variants.reversal",
+        talks=("training:rev-theorem-3",),
         title="The reversal curse survives rotary positions, a norm and Adam",
         source="arXiv:2405.04669, theorem 3",
         statement="In a transformer of two layers on facts, of some of which one direction is held out, the right answer in that "

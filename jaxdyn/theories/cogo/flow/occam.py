@@ -302,7 +302,7 @@ PRUNE = jd.Study(
 CLAIMS = (
     PATH.claim(
         id="cogo.occam_path",
-        talks=("training:cogo-occam-path",),
+        talks=("training:cogo-occam-path", "grokking:cogo-occam-identity"),
         title="A path of zero loss leads from a composed network to a simpler one",
         statement="From $y * z'$, where $z'$ is a solution of addition modulo an odd $d$ in which all potentials but $r_{kkk} = "
         "1$ vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to rounding: "
@@ -355,7 +355,7 @@ CLAIMS = (
     ),
     PRUNE.claim(
         id="cogo.occam_wd",
-        talks=("training:cogo-occam-norm",),
+        talks=("training:cogo-occam-decay",),
         title="Weight decay prunes a redundant solution to the simple one",
         statement=r"Gradient descent at rate $\eta$ with weight decay $\lambda$ from $y * z'$ with a little noise, a solution of "
         "addition modulo $d = 5$ with two nodes for each of $z' = z_{F6}$, of which one is .3 to .9 times as large as the other, "

@@ -392,7 +392,6 @@ CLAIMS = (
     ),
     RELAX.claim(
         id="cogo.flow",
-        talks=("grokking:cogo-limits",),
         title="Potentials relax as at infinite width, zero modes taken out",
         statement="Under gradient flow of the loss over all pairs of the weights without their zero modes (each layer minus its "
         "mean), from independent Gaussian weights of standard deviation $s = 1$, the cross potentials $r_{k_1k_2k}$ relax until "

@@ -294,7 +294,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.loss_forms",
-        talks=("training:cogo-setup",),
+        talks=("training:cogo-loss",),
         title="Three forms of the loss are the same number",
         statement="On finite Abelian groups of $d$ elements, the loss of a network with quadratic activation and random weights "
         "$w$ is the same number as a mean over all pairs, in $d^3$ potentials, and from Gram matrices in the scale of the "

@@ -255,7 +255,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.sufficient",
-        talks=("training:cogo-sufficient",),
+        talks=("training:cogo-sufficient", "training:cogo-better-solution"),
         title="A solution of zero loss need not meet all sufficient conditions",
         statement="On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem ($R_g$: "
         "$r_{kkk} = 1$; $R_c$: the other $r_{k_1k_2k}$ are 0; $R_n$: $r_{p,k',-k',k} = 0$; $R_*$: $r_{p,k',m-k',k} = 0$ for $m "

@@ -123,6 +123,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.bias_carrier",
+        talks=("training:cogo-figure-solution",),
         title="Order-6 groups cancel the mean that order-4 frequencies leave",
         bounds=jd.tuned(on="0:10", confirmed_on="51000000:51000010"),
         statement="In networks with quadratic activation and 512 nodes trained by Adam at rate .01 on 90% of the pairs of "
@@ -184,6 +185,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.diag_sum",
+        talks=("training:cogo-figure-solution",),
         title="At the end all cross potentials but the diagonal vanish",
         statement="After 9900 epochs of training networks with quadratic activation and 512 nodes by Adam at rate .01 on 90% of "
         r"the pairs of addition modulo $d = 23$ with weight decay $\lambda$ from $5 \cdot 10^{-5}$ to $2 \cdot 10^{-4}$, the sum "

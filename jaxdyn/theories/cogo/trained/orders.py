@@ -286,8 +286,6 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.train_orders",
         talks=(
-            "grokking:cogo-limits",
-            "training:cogo-task",
             "training:cogo-fourier-basis",
             "training:cogo-figure-orders",
             "training:cogo-order-4-6-share",

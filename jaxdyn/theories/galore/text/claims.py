@@ -265,7 +265,6 @@ CLAIMS = (
         "(published: .962 and .957 for 1B)?",
         talks=(
             "practical:galore-table-pretraining",
-            "practical:galore-ppl-full",
             "practical:galore-ppl-galore",
             "practical:galore-ppl-low-rank",
             "practical:galore-ppl-lora",

@@ -207,7 +207,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
-        talks=("training:joma-figure-6",),
+        talks=("training:joma-figure-6", "training:joma-catch-up"),
         title="Attention spreads again after sharpening, with linear MLPs as well",
         seeds=12,
         max_seeds=48,

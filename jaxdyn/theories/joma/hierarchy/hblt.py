@@ -377,7 +377,6 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_saliency",
-        talks=("training:joma-saliency",),
         title="How salient a token of a latent tree is for a query",
         statement="In hierarchical binary latent trees of depth $L$, for the query $m$ and a token $l$ in the same subtree, $H$ "
         r"edges below their closest common ancestor, the saliency $\Delta_{lm}^{(k)}$, the mean over samples with $m$ of label "

@@ -398,6 +398,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.hier_time",
+        talks=("training:joma-deep-latent",),
         title="The stationary theory tells when a token of the tree is attended to",
         statement="Where the rate of the logits is that of the lower layer times $r = 256M$ ($M$: number of tokens), so that the "
         "outputs hardly move, and weights start near zero, the step at which, under exp attention, the logit $z_{ml}$ of query "

@@ -206,6 +206,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.softmax_invariant",
+        talks=("training:joma-theorem-1-softmax", "training:joma-figure-2"),
         title="Early in training the MLP's weights give the softmax logits",
         statement=r"In Figure 2's experiment, a block with softmax attention ($\tau = .5$) and linear outputs that learns 20 "
         r"classes by gradient descent at the rate .1 from near zero, the law $\hat z = z_0 + \frac{r}{2\tau}\Delta\sum_k(v_k^2 - "
@@ -279,6 +280,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.softmax_tv",
+        talks=("training:joma-figure-2",),
         title="With the moving mean attention the logit estimate holds longer",
         statement=r"In Figure 2's experiment, a block with softmax attention ($\tau = .5$) and linear outputs that learns 20 "
         r"classes by gradient descent at the rate .1 from near zero for 2000 steps, the estimate with the mean attention $\bar "

@@ -156,6 +156,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.fig3",
+        talks=("training:joma-low-rank", "training:joma-folding"),
         title="Early on, the MLP's weights follow the equation of the first step",
         bounds=jd.tuned(on="0:16", confirmed_on="4000:4016"),
         statement=r"In the experiment of Figures 2 and 3, a block with softmax attention ($\tau = .5$) and linear outputs that "

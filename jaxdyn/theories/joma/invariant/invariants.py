@@ -191,7 +191,6 @@ CLAIMS = (
     LAWS.claim(
         id="joma.exp_invariant",
         talks=(
-            "training:joma-settings",
             "training:joma-theorem-1-exp",
             "training:joma-zero-start",
             "training:joma-theorem-1-any",
@@ -211,8 +210,8 @@ CLAIMS = (
     LAWS.claim(
         id="joma.linear_invariant",
         talks=(
-            "training:joma-settings",
             "training:joma-theorem-1-linear",
+            "training:joma-theorem-1-any",
         ),
         title="Under linear attention the MLP's weights determine the squared logits",
         statement="With one query, orthonormal embeddings and no weight decay, joint training of linear attention and the MLP "
@@ -240,7 +239,7 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.multi_query",
-        talks=("training:joma-theorem-1-any",),
+        talks=("training:joma-theorem-1-any", "training:joma-folding"),
         title="With several queries, the MLP's weights determine a sum over queries",
         statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training with "
         r"orthonormal embeddings and no weight decay conserves the sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ "
@@ -279,6 +278,7 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
+        talks=("training:joma-theorem-1-any",),
         title="What weight decay takes from JoMA's conserved quantities",
         statement=r"With orthonormal embeddings, plain gradient descent with weight decay $\lambda$ on the lower layer (rate "
         r"$\eta$) and on the logits of one query (rate $r\eta$) changes $z - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) by "

@@ -209,10 +209,7 @@ STUDY = jd.Study(
 
 flow_law = STUDY.claim(
     id="joma.softmax_flow",
-    talks=(
-        "training:joma-settings",
-        "training:joma-theorem-1-softmax",
-    ),
+    talks=("training:joma-theorem-1-softmax",),
     title="Under two assumptions, the MLP's weights give the softmax logits",
     statement=r"In reduced dynamics with softmax attention $b$ and prescribed gradients $G_k$, $z = \frac{r}{2\tau}\sum_k(v_k^2 - "
     r"\|v_k\|^2\bar b) + c$ to $10^{-8}$ if $E[b] = \bar b$ is constant and $E[G_k b b^\top] = \bar b\,E[G_k b]^\top$ "

@@ -167,7 +167,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.stationarity",
-        talks=("training:joma-saliency",),
+        talks=("training:joma-linear-equation",),
         title="How soon the backward gradient stops being constant",
         statement="Below 0, 1 or 3 upper layers that are added to the first, by the time gradient descent has removed a tenth "
         "of the loss, how far has the saliency $E[Gx]$ ($G$: gradient at the hidden nodes, $x$: token frequencies), which "

@@ -249,7 +249,7 @@ CLAIMS = (
     STUDY.claim(
         id="joma.blowup",
         bounds="derived: the solver's tolerance of 1e-11 a step, and erfc(6/sqrt 2), left of the way at a weight of 6",
-        talks=("training:joma-blowup", "training:joma-linear-equation"),
+        talks=("training:joma-blowup", "training:joma-linear-equation", "training:joma-folding"),
         title="When exp attention blows up, and where the other tokens stop",
         statement="For one linear node with exp attention of one query over orthonormal embeddings and stationary upper "
         r"gradients, under gradient flow at equal rates of weights and logits, $\mathrm{erf}(w_l/\sqrt{2}) = "
@@ -297,6 +297,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.softmax_clock",
+        talks=("training:joma-theorem-2",),
         title="Under a common softmax normaliser the weights keep their law",
         evidence="reduced",
         statement="In the reduced dynamics of one linear node under softmax attention with a normaliser $A(t)$ that the "

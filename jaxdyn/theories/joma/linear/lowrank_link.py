@@ -294,6 +294,7 @@ MANY = {"context": "many", "attention": "softmax", "activation": "tanh", "residu
 CLAIMS = (
     LINK.claim(
         id="joma.lowrank_link",
+        talks=("training:joma-low-rank",),
         title="Near a minimum the gradient's rank falls and returns",
         statement=r"Near a critical point $\mu$ with curvature one, the gradient flow from zero of the weights $V$ of a layer "
         r"with exp attention and several linear nodes, at equal rates of weights and logits, follows $\dot V_l = "
@@ -361,6 +362,7 @@ CLAIMS = (
     ),
     dataclasses.replace(TRAINED, bounds=None, source="ours; the question: arXiv:2310.00535, section 3.3").claim(
         id="joma.lowrank_link_many",
+        talks=("training:joma-low-rank",),
         title="What learned attention does to the gradient's rank in full blocks",
         statement="In blocks with softmax self-attention, tanh nodes and all tokens in each sample, trained by gradient "
         "descent on squared error, how much further does the stable rank of the gradient of the MLP's weights return, and "

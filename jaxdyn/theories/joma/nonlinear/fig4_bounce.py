@@ -288,6 +288,7 @@ CLAIMS = (
     ),
     BOUNCE.claim(
         id="joma.bounce_softmax",
+        talks=("training:joma-figure-4", "training:joma-catch-up"),
         title="With a softmax that is differentiated, attention spreads further",
         statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$) with the full "
         r"gradient of the softmax $p$ over ten tokens, $\dot z = (\frac{d}{dt}v^2 - p\,\frac{d}{dt}\|v\|^2)/T$, $T = 3$, "

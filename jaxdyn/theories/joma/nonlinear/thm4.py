@@ -260,6 +260,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_offset",
+        talks=("training:joma-theorem-4",),
         bounds="derived: the solver's tolerance, a relative 1e-10 a step, and the term in 1/t^2 of the offset",
         title="How Theorem 4's ratio is approached: as one over time",
         statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient "

@@ -105,7 +105,7 @@ STUDY = jd.Study(
 
 trained = STUDY.claim(
     id="joma.thm4_trained",
-    talks=("training:joma-theorem-4", "training:joma-nonlinear-equation"),
+    talks=("training:joma-nonlinear-equation",),
     title="In trained blocks the Hessian, not Theorem 4, sets the last rates",
     seeds=32,
     bounds=jd.tuned(on="6000:6024", confirmed_on="18000000:18000032"),
@@ -154,6 +154,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_separate",
+        talks=("training:joma-nonlinear-equation",),
         title="Where tokens do not interact, attention enters the last rate twice",
         statement="In a block with exp attention and linear nodes, trained on squared error with one token a sample at equal "
         r"rates of weights and logits, the latter from zero, row $l$ of the weights $V$ approaches its limit $\mu_l$ at the rate "

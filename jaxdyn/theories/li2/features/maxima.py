@@ -346,7 +346,7 @@ VALUES = STUDY.claim(
 )
 SET = STUDY.claim(
     id="li2.maxima_set",
-    talks=("grokking:li2-theorem-2",),
+    talks=("grokking:li2-theorem-2", "grokking:li2-theorem-2-all"),
     title="Maxima of a node's energy have Fourier blocks of the least rank",
     statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere "
     r"from random starts end where the weights u for the first operand and v for the inverse of the second have the Fourier "

@@ -212,6 +212,7 @@ CLAIMS = (
     NODES,
     NODES.as_printed(
         id="li2.stage2_nodes_naive",
+        talks=("grokking:li2-energy",),
         title="The same forecast from the hidden weights alone",
         form="energy",
         statement=f"{TRAINED}"

@@ -315,6 +315,7 @@ CLAIMS = (
     ),
     BLOCKS.claim(
         id="li2.lowest_features",
+        talks=("grokking:li2-figure-emergence",),
         title="Nodes below a residual block turn towards single irreps, too",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),
         statement="On .9 of the pairs of residues modulo 23 the nodes of the lowest layer of ReLU networks, 128 of them (256 at "

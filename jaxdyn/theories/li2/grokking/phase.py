@@ -262,7 +262,7 @@ DECAY = jd.Study(
 CLAIMS = (
     PHASE.claim(
         id="li2.phase",
-        talks=("grokking:li2-figure-boundary",),
+        talks=("grokking:li2-figure-boundary", "grokking:li2-theorem-4"),
         title="From which share of pairs networks generalise, by group order",
         statement=r"Networks with $\sigma = x^2$ train on a share of the pairs of a group of order M. Measured: $p_{50}$, the "
         "share at which their test accuracy is one half. With what power of M does it fall for cyclic groups, over all orders "
@@ -295,7 +295,7 @@ CLAIMS = (
     ),
     DECAY.claim(
         id="li2.no_decay",
-        talks=("grokking:li2-no-decay",),
+        talks=("grokking:li2-no-features",),
         title="Hidden-layer decay generalises sooner than top decay on modulus 23",
         bounds=TUNED,
         # with decay of the top layer alone the same networks generalise, too, by 5000 to 6000 epochs

@@ -185,7 +185,7 @@ STUDY = jd.Study(
 
 RESIDUAL = STUDY.claim(
     id="li2.thm7",
-    talks=("grokking:li2-theorem-7",),
+    talks=("grokking:li2-theorem-7", "grokking:li2-theorem-7-maxima"),
     title="Irreps that are learned vanish from the energy of further nodes",
     statement=r"A construction for all pairs and $\sigma = x^2$: a hidden layer made of enough generic maxima in a set S of "
     "irreps, and of as many mirror images, the weights of one operand negated ($d^3(d + 1)/2$ for a real irrep of degree d, "

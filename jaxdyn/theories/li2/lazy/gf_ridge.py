@@ -238,10 +238,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.gf_closed",
-        talks=(
-            "grokking:li2-objective",
-            "grokking:li2-ridge",
-        ),
+        talks=("grokking:li2-ridge",),
         title="On frozen features the top layer relaxes mode by mode",
         statement=r"Under gradient flow of the top layer on frozen features $\tilde F$ (minus their means), with weight decay "
         r"$\eta$, $V(t) = e^{-At}(V(0) - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$ and the ridge solution $V^*$, "

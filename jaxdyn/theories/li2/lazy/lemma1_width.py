@@ -301,7 +301,7 @@ EQUAL = jd.Study(
 )
 LEMMA = EQUAL.claim(
     id="li2.lemma1_equal",
-    talks=("grokking:li2-lemma-1",),
+    talks=("grokking:li2-lemma-1", "grokking:li2-lemma-1-gram", "grokking:li2-component-dynamics"),
     title="On inputs of the lemma the factor falls with the square of the width",
     statement=r"Under the lemma's assumptions (Gaussian weights, n inputs of one norm and one inner product, width $K \gg n$) "
     r"the gradient that the hidden layer receives at the ridge solution becomes $G_F = \frac{\eta}{(Kc + \eta)^2} "
@@ -324,7 +324,7 @@ CLAIMS = (
     LEMMA,
     LEMMA.as_printed(
         id="li2.lemma1_as_printed",
-        talks=("grokking:li2-lemma-1",),
+        talks=("grokking:li2-lemma-1", "grokking:li2-lemma-1-gram"),
         title="Printed: the size of the gradient in wide layers",
         statement="As printed, under the lemma's assumptions: for Gaussian weights, n inputs of one norm and one inner "
         r"product and many nodes K, $G_F = \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top F$ at "

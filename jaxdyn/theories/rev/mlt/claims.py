@@ -194,6 +194,7 @@ RANK_CAPTION = (
 CLAIMS = (
     reversal.claim(
         id="rev.mlt_curse",
+        talks=("training:rev-theorem-3",),
         title="A transformer gives reversed facts less probability than a guess",
         statement=rf"A {SMALL} learns them in the directions on which it "
         rf"is trained (NLL below .05 at the end). In the unseen direction of a pair it is worse than a uniform guess among V "
@@ -244,6 +245,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_rank",
+        talks=("training:rev-theorem-3",),
         title="The reversal curse is not complete: right answers rank above chance",
         statement=f"Asked in the unseen direction of a pair, a {SMALL} ranks the right answer "
         f"above {BETTER:.0%} to {FIRST:.0%} of the other answers that training never asks for, on average over pairs and runs, "
@@ -258,6 +260,7 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_cot_rank",
+        talks=("training:rev-cot",),
         title="How a transformer ranks the answer to a composition it has not seen",
         tested=tested(CHAINS),
         statement=r"Asked $A \leadsto C$ of a triple of which it knows $A \to B$ and $B \to C$, what share of the C of the other "

@@ -254,7 +254,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="snap.original_single",
-        talks=("training:snap-network",),
+        talks=("training:snap-reparameterisation",),
         title="A single key-query matrix trains like the attention logits",
         statement="With fixed orthonormal embeddings in $d$ dimensions, gradient flow of the values and of a single matrix "
         r"$W = W_Q W_K^\top$ gives the decoder $Y(t)$ and attention logits $Z(t)$ of gradient flow in $(Y, Z)$ at $\eta_Z = "
@@ -271,7 +271,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
-        talks=("training:snap-network",),
+        talks=("training:snap-reparameterisation",),
         title="With two key-query matrices only the order of tokens survives",
         bounds=jd.tuned(on="0:16", confirmed_on="31000000:31000016"),
         statement=r"With fixed orthonormal embeddings $U$ in $d$ dimensions and separate matrices, $W = W_Q W_K^\top$ moves by "
@@ -310,6 +310,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_narrow",
+        talks=("training:snap-reparameterisation",),
         title="Where attention ends with fewer dimensions than tokens",
         statement="With fewer dimensions $d$ than tokens random embeddings overlap. How far from the attention of gradient "
         "flow in $(Y, Z)$ does attention end ($L_1$ distance, mean over classes), and is this flow closer than an attention "

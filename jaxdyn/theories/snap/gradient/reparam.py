@@ -284,6 +284,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Theorem 1 (a)",
     ).claim(
         id="snap.xi_pos",
+        talks=("training:snap-theorem-3-bounds",),
         title="Overlapping classes push attention towards their distinct tokens",
         evidence="flow",
         bounds=jd.tuned(on="0:8", confirmed_on="4000:4008"),

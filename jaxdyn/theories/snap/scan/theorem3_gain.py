@@ -328,6 +328,7 @@ CLAIMS = (
     ),
     reduced.claim(
         id="snap.monotone",
+        talks=("training:snap-frequent",),
         title="The leading token gains without a break (reduced ODE)",
         statement="In the reduced dynamics from zero, with one common token or two as frequent in one class as in another "
         "(together at most as frequent as a class's distinct tokens), the logit of a class's most frequent distinct token and its "
@@ -343,7 +344,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3",
-        talks=("training:snap-theorem-3",),
+        talks=("training:snap-theorem-3", "training:snap-frequent"),
         title="With a fast decoder relative gains follow Theorem 3 up to its memory",
         statement=r"In the network's gradient flow with one common token, overlap $K\|E\| < 1$ ($K$ classes, $E = F^\top F - "
         "I$ for the normalised attention $F$ at the start) and a decoder at least 100 times as fast as the "
@@ -359,6 +360,7 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.theorem3_plateau",
+        talks=("training:snap-theorem-3",),
         title="At a given logit a faster decoder hardly mends Theorem 3",
         statement="In the network's gradient flow of $K = 4$ classes, one or two per query, with one common token of weight .05 "
         r"to .15 and overlap $K\|E\| < 1$ ($E = F^\top F - I$ for the normalised attention $F$ at the start), relative gains "

@@ -178,6 +178,7 @@ CLAIMS = (
     ),
     reduced.claim(
         id="snap.unequal_commons",
+        talks=("training:snap-common-down",),
         title="Of two unequal common tokens one can gain attention (reduced ODE)",
         statement="Theorem 2(b) does not extend to common tokens that are unequally frequent: in the reduced dynamics from zero of "
         r"two classes with $P = (.30,.10,.60,0)$ and $(.02,.38,0,.60)$, a query each, a vocabulary of 6 tokens and $\eta_Y = "

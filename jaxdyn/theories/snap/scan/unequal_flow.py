@@ -102,6 +102,7 @@ CLAIMS = (
         source="arXiv:2305.16380, Theorem 2(b), beyond its assumption; the memory is derived",
     ).claim(
         id="snap.unequal_flow",
+        talks=("training:snap-common-down",),
         title="A memory lets one of two unequal common tokens gain attention",
         statement="In the network's gradient flow of four classes one of two common tokens, of which one is $e^3$ times as "
         "frequent as the other in the first class and as much rarer in the others, can gain attention for some time, which "

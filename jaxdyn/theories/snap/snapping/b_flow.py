@@ -170,6 +170,7 @@ CROWD = {"a common token as probable as the distinct one": {"odds": 1.0}}
 
 memory = study.claim(
     id="snap.B_memory",
+    talks=("training:snap-theorem-4", "training:snap-scanning", "training:snap-snapping"),
     title="A decoder's memory of past attention sets how far attention grows",
     statement="In the network's gradient flow with one rare common token (at most .05 times as frequent as a distinct one), "
     "one distinct token per class and $K_m$ of the $K$ classes per query, the distinct token's logit is $B = "
@@ -189,6 +190,7 @@ CLAIMS = (
     memory,
     study.claim(
         id="snap.B_law_beyond",
+        talks=("training:snap-theorem-4",),
         title="Theorem 4's logarithmic growth at any ratio of learning rates",
         statement="In the network's gradient flow with one rare common token and one distinct token per class, the distinct "
         r"token's logit $B$ follows Theorem 4's law $\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$ (letters "
@@ -242,6 +244,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.lr_late_flow",
+        talks=("training:snap-rates",),
         title="A faster decoder first speeds attention up, then holds it back, too",
         statement="In the network's gradient flow of $K = 4$ classes, with one rare common token (at most .05 times as "
         "frequent as a distinct one), one distinct token per class and $M$ of 13 to 121 tokens in the vocabulary, at fixed "

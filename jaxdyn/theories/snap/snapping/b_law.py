@@ -187,6 +187,7 @@ phases = study.claim(
 )
 effect = study.claim(
     id="snap.lr_late",
+    talks=("training:snap-rates",),
     title="A faster decoder first speeds attention up, then holds it back",
     statement="In the reduced dynamics of $K = 4$ classes, of which each query has 1, 2 or 4, with one distinct token per class, "
     "a common token at most a tenth as "
@@ -245,6 +246,7 @@ CLAIMS = (
     ),
     misprint(
         id="snap.constant_as_printed",
+        talks=("training:snap-theorem-4",),
         title="The growth law as printed, with its constant inside the logarithm",
         statement="In the reduced dynamics with one common and one distinct token per class and one class per query, the "
         r"accumulated pressure is $B = \frac14\ln(C_0 + 4\,\rho\,\eta_Z\Gamma)$ (letters of `snap.B_law`), within "

@@ -97,6 +97,7 @@ CLAIMS = (
         source="arXiv:2305.16380, abstract and Theorem 4",
     ).claim(
         id="snap.frozen",
+        talks=("training:snap-snapping",),
         title="Attention freezes while the decoder still learns (reduced ODE)",
         statement="In the reduced dynamics of $K$ classes, with one common and one distinct token per class and $M$ tokens in "
         r"the vocabulary, attention freezes after $2K\ln M/\eta_Y$ if $\eta_Z/\eta_Y$ is 1000 or more and the pressure $B$ has "

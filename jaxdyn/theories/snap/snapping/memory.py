@@ -237,6 +237,7 @@ CLAIMS = (
     memory,
     study.claim(
         id="snap.memory_beyond",
+        talks=("training:snap-assumptions",),
         title="The reduced ODE without memory at any ratio of learning rates",
         statement="In the network's gradient flow, where classes hardly overlap ($M f_c^2 < .05$, letters of `snap.memory`), "
         "the attention logits are at all recorded times within 1% those of the reduced dynamics with the gradient of the "
@@ -252,6 +253,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.memory_lag",
+        talks=("training:snap-assumptions",),
         title="What the decoder's memory takes from the attention has a closed form",
         statement="In the network's gradient flow, with two or more distinct tokens per class and one common token, .003 "
         "times as frequent as a typical distinct one, and a decoder that learns 100 to 1000 times as fast as the attention, "

@@ -78,7 +78,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     jd.Study(trial=trial, quick=QUICK, source=SOURCE, tested=TESTED, evidence="flow", form="memory").claim(
         id="snap.transition",
-        talks=("training:snap-faster-transition",),
+        talks=("training:snap-faster-transition", "training:snap-scanning"),
         title="Faster attention hastens the transition only outside the theory",
         statement="In the network's gradient flow of four classes with one distinct token each and a rare common token "
         "($P_c/P_d$ of .02 to .05; 13 to 121 tokens in the vocabulary), the distinct token's logit $B$ grows like $t^2$ at "

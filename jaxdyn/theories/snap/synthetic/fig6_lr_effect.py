@@ -205,6 +205,7 @@ BY_LAW = {"attention does not move": jd.off(STILL), "a decoder that never satura
 CLAIMS = (
     study.claim(
         id="snap.fig6",
+        talks=("training:snap-rates",),
         title="The paper's table of attention entropies is reproduced",
         statement="In the setting of Figure 6 with one and three queries, with a momentum that the paper's text does not "
         "mention, the mean entropy of attention among a class's own tokens is within .15 nats that of the published table, in "

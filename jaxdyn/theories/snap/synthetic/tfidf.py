@@ -228,7 +228,7 @@ CLAIMS = (
         tested=TRAINED,
     ).claim(
         id="snap.tf_idf",
-        talks=("training:snap-tf-idf",),
+        talks=("training:snap-tf-idf", "training:snap-frequent"),
         title="Attention's gain, not yet attention, ranks tokens by TF-IDF",
         statement=r"What training adds to the attention $c_l$ of a class, $\ln(c_l/P_l)$, in 100 steps of SGD with momentum on "
         r"six classes of some 26 tokens each, at $\eta_Z$ from .1 to 1 and $\eta_Y/\eta_Z$ from 1 to 10, ranks its tokens by "

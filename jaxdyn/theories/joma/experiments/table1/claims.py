@@ -188,6 +188,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.table1_untrained",
+        talks=("training:joma-table-1",),
         title="Networks at random weights have the lower score of Table 1",
         evidence="algebra",
         bounds=jd.tuned(on="0:8", confirmed_on="7200000:7200008"),
