@@ -364,6 +364,16 @@ def test_the_map_shows_the_worst_of_several_swept_numbers(found):
     assert "at no time" not in str(dataclasses.replace(found, cells=(dataclasses.replace(lost, until=None),)))
 
 
+def test_an_infinite_error_is_the_worst(found):
+    cells = [dataclasses.replace(found.cells[0], error=error, verdict="refuted") for error in (0.15, np.inf)]
+    said = pages.to_json(dataclasses.replace(found, variants={cells[0].variant: {}}, cells=tuple(cells)))
+    fig = Figure()
+    pages.draw_map(said, fig)
+    assert fig.axes[0].collections[0].get_array().ravel().tolist() == [10.0], "the darkest red"
+    alone = said | {"cells": said["cells"][1:]}
+    assert "| × ∞ |" in pages.with_map(f"{pages.ENDS[0]}{pages.ENDS[1]}", alone)
+
+
 def test_names_of_variants_are_drawn_as_they_are(found):
     names = ["a$b$c", "_hidden"]
     data = dict(zip(names, found.data.values(), strict=True))

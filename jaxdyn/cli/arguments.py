@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from typing import Any, NoReturn
 
 from jaxdyn.engine.base.parsing import plain_digits, typed
@@ -30,6 +31,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise one plain sentence instead of printing argparse's usage."""
         raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Refuse an option with one value that is given twice: the last would stand without a word."""
+        given = list(sys.argv[1:] if args is None else args)
+        words = given[: given.index("--")] if "--" in given else given
+        seen = set[int]()
+        for word in words:
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if isinstance(action, argparse._StoreAction):
+                if id(action) in seen:
+                    self.error(f"{word.partition('=')[0]} is not allowed twice")
+                seen.add(id(action))
+        return super().parse_known_args(args, namespace)
 
 
 def filled(text: str) -> str:

@@ -133,6 +133,8 @@ def _damage(fields: dict[str, Any]) -> str:
             return f"the token {one_line(token)} occurs twice, as number {numbers[token]} and as number {i}"
     if kinds is not None and len(kinds) != len(tokens):
         return f"it has {len(tokens)} tokens, and {len(kinds)} kinds of tokens"
+    if kinds is not None and (strange := [kind for kind in kinds if not isinstance(kind, int) or isinstance(kind, bool)]):
+        return f"its kinds of tokens are whole numbers, and one is {shown(strange[0])}"
     return ""
 
 
@@ -180,10 +182,18 @@ def _markers_of(fields: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterat
             yield [name for name in names if name in numbers]
 
 
+def _flag(fields: dict[str, Any], name: str, default: bool) -> bool:
+    """A field that is true or false."""
+    value = fields.get(name, default)
+    if not isinstance(value, bool):
+        raise UsageError(f"tokenizer.ggml.{name}={shown(value)} is not allowed: it is true or false")
+    return value
+
+
 def _around(fields: dict[str, Any], name: str, default: bool) -> tuple[int, ...]:
     """The number of the token that stands before ("bos") or after ("eos") every text, if there is one."""
     key = f"{name}_token_id"
-    if not fields.get(f"add_{name}_token", default):
+    if not _flag(fields, f"add_{name}_token", default):
         return ()
     number = fields.get(key, NUMBERS[fields["model"]].get(name))
     if number is None:
@@ -199,7 +209,7 @@ def _pieces(fields: dict[str, Any]) -> Pieces:
     if any(score != score for score in scores):
         raise UsageError("a score is NaN")
     around = _around(fields, "bos", True), _around(fields, "eos", False)
-    return Pieces(fields["tokens"], scores, settled(fields), bool(fields.get("add_space_prefix", True)), *around)
+    return Pieces(fields["tokens"], scores, settled(fields), _flag(fields, "add_space_prefix", True), *around)
 
 
 def _byte_level(fields: dict[str, Any], vocabulary: int) -> Tokenizer:

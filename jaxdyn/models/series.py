@@ -33,14 +33,14 @@ UNREAD = re.compile(  # what follows a number and may change it
     r"(?:(?:[kmgbt]|[kmgt]i|mn|bn|tn|mio|mrd|bio|e)(?:[tb]|t?tok(?:en)?s?)?(?![^\W\d_])"
     r"|[ ._-]?(?:hundred|thousand|lakh|crore|[mbt]r?ill?i(?:on|ard)|mln|mio|mrd|bio|tsd|mn|bn|tn)"
     r"|[ ._-][kmgbt](?:[ _-]?tok|(?=steps?|iter|sampl|[ ._-]*$))|[ .][kmgbt](?![^\W\d_])|\.e[+-]?\d"
-    r"|[ _-]of[ _-]0*[1-9]|[:*×·^]\d|[%‰])",
+    r"|[ _-]of[ _-]0*[1-9]|[ _-](?:left|remaining|to[ _-]?go)(?![^\W\d_])|[:*×·^]\d|[%‰])",
     re.IGNORECASE,
 )
 BEYOND = re.compile(r" *([^\W\d_]+)")  # letters that a number runs into, or a word after a space, as units are written
 KNOWN = re.compile(rf"{COUNTED}|(?:bf|fp|f|int)\d+|(?i:final|last|best|ema|hf|copy)")  # of these, what changes no number
 POINTS = ",·٫pP"  # that some write for a decimal point
 # what stands before one, and changes it: a power, a base, or a unit between digits
-POWER = re.compile(r"(?:\^|\*\*|(?<=\d)[*×+:]|(?:\b|_)0[xob]|(?<!\d)\d+(?:\.\d+)?(?:[kmgbt]|[kmgt]i|bn|mn|tn))$", re.IGNORECASE)
+POWER = re.compile(r"(?:\^|\*\*|(?<=\d)[*×+:]|(?<!\d)0[xob]|(?<!\d)\d+(?:\.\d+)?(?:[kmgbt]|[kmgt]i|bn|mn|tn))$", re.IGNORECASE)
 POINT = re.compile(rf"(?:^|(?<=\D))[.{POINTS[:3]}]$")  # before a number, without digits before it
 WHOLE = re.compile(r"(?<![\d.])(?<!\d[^\d/\\])\d+([^\d./\\])$")  # digits before a number, and what joins them to it
 FRACTION = re.compile(rf"[{POINTS}]\d+")  # what may follow one

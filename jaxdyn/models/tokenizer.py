@@ -190,8 +190,13 @@ class Tokenizer:
     @property
     def prefix(self) -> bool | None:
         """Whether a space is put before a text that is cut into bytes; None for a tokenizer that cuts it in another way."""
-        first = json.loads(self.inner.pre_tokenizer.__getstate__()) if self.inner.pre_tokenizer is not None else {}
-        return bool(first["add_prefix_space"]) if first.get("type") == "ByteLevel" else None
+        steps = [] if self.inner.pre_tokenizer is None else [json.loads(self.inner.pre_tokenizer.__getstate__())]
+        while steps:
+            step = steps.pop(0)
+            if step.get("type") == "ByteLevel":
+                return bool(step["add_prefix_space"])
+            steps = [*step.get("pretokenizers", ()), *steps]
+        return None
 
     def single(self, text: str) -> int | None:
         """The number of a text that is a single token with an embedding, otherwise None, as where it is written as unknown."""

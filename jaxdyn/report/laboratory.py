@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import json
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -116,8 +117,10 @@ def with_map(page: str, found: Mapping[str, Any]) -> str:
 
 def _mark(cell: Mapping[str, Any]) -> str:
     """A cell in a table: its verdict as a mark, and its error."""
-    if cell["error"] is None:
+    if math.isnan(_error(cell)):
         return MARKS[cell["verdict"]]
+    if math.isinf(_error(cell)):
+        return f"{MARKS[cell['verdict']]} ∞"
     return f"{MARKS[cell['verdict']] or '✓'} {cell['error']:.2g}"
 
 
@@ -270,7 +273,15 @@ def draw_readings(found: Laboratory, one: Instrument, names: Sequence[str], fig:
 
 def _badness(cell: Mapping[str, Any]) -> tuple[int, float]:
     """Of two cells that with the worse verdict is worse; of equal verdicts that with the larger error."""
-    return list(MARKS).index(cell["verdict"]), -1.0 if cell["error"] is None else cell["error"]
+    error = _error(cell)
+    return list(MARKS).index(cell["verdict"]), -1.0 if math.isnan(error) else error
+
+
+def _error(cell: Mapping[str, Any]) -> float:
+    """A cell's error; JSON has none where it is infinite, which only what is refuted can be, or where there is none."""
+    if cell["error"] is None:
+        return math.inf if cell["verdict"] == "refuted" else math.nan
+    return float(cell["error"])
 
 
 def _literal(name: str) -> str:
@@ -288,7 +299,7 @@ def draw_map(found: Mapping[str, Any], fig: Figure) -> None:
         for j, name in enumerate(names):
             cells = [cell for cell in found["cells"] if cell["law"] == law and cell["variant"] == name]
             worst = max(cells, key=_badness)
-            over[i, j] = np.nan if worst["error"] is None else worst["error"] / bounds[law]
+            over[i, j] = _error(worst) / bounds[law]
             marks[i][j] = MARKS[worst["verdict"]]
     labels = [_literal(name).replace(", ", "\n") for name in names]
     longest = max(len(line) for label in labels for line in label.splitlines())

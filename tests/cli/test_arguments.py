@@ -28,6 +28,13 @@ def test_options_of_a_probe():
     assert args.models == ["a", "b"] and args.only == "sinks" and args.tokens == "4096" and args.out is None and not args.json
 
 
+@pytest.mark.parametrize("words", [("--only", "sinks", "--only", "heavy"), ("--only=sinks", "--tokens", "512", "--only", "heavy")])
+def test_an_option_with_one_value_is_given_once(words):
+    with pytest.raises(UsageError, match=r"--only is not allowed twice \(see `jaxdyn probe --help`\)"):
+        parsed("probe", "a", *words)
+    assert parsed("explore", "a", "--set", "x=1", "--set", "y=2").sets == ["x=1", "y=2"], "others add up"
+
+
 def test_nothing_is_no_name():
     assert filled("x") == "x"
     with pytest.raises(argparse.ArgumentTypeError, match="it is empty"):

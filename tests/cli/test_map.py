@@ -67,14 +67,15 @@ CLAIMS = [dataclasses.replace(CLAIMS[0], id=f"toy.{judge.__name__}", judge=judge
 
 
 def test_a_map_that_is_replaced_is_named(here, jaxdyn):
-    words = ("map", "toy.open", "--cells", 2, "--seeds", 1, "--load", TOYS, "--workers", 1, "--over")
+    some = ("map", "toy.open", "--cells", 2, "--load", TOYS, "--workers", 1, "--over")
+    words = ("map", "--seeds", 1, *some[1:])
     assert "which is replaced" not in jaxdyn(*words, "lr=0.01,0.02")[2]
     assert "which is replaced" not in jaxdyn(*words, "lr=0.01,0.02")[2]
     line = "map-toy.open holds a map over lr=0.01,0.02, which is replaced; --out DIR keeps it"
     assert line in jaxdyn(*words, "rate=0.5,2")[2]
     assert "holds a map over rate=0.5,2 with size=" in jaxdyn(*words, "rate=0.5,2", "--set", "size=2")[2]
     seeds = ("rate=0.5,2", "--set", "size=2", "--seeds", "4:6")
-    assert "holds a map over rate=0.5,2 with seeds 0:1, which is replaced" in jaxdyn(*words, *seeds)[2]
+    assert "holds a map over rate=0.5,2 with seeds 0:1, which is replaced" in jaxdyn(*some, *seeds)[2]
 
 
 def test_a_map_says_on_which_seeds_and_at_which_settings_it_was_made(here, jaxdyn, tmp_path):

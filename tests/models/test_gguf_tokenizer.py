@@ -64,6 +64,17 @@ def test_every_text_comes_back(rule, text):
     assert ours.decode(ours.encode(text), special=False) == text.replace("<s>", "").replace("</s>", "")
 
 
+@pytest.mark.parametrize("value", ["false", [False], 1])
+def test_what_is_true_or_false_is_nothing_else(value):
+    with pytest.raises(UsageError, match=r"tokenizer\.ggml\.add_bos_token=.* is not allowed: it is true or false"):
+        words("hell", add_bos_token=value)
+
+
+def test_kinds_of_tokens_are_numbers():
+    with pytest.raises(UsageError, match="its kinds of tokens are whole numbers, and one is 1"):
+        words("hell", token_type=["1"] * len(TOKENS))
+
+
 def test_merges_and_control_tokens():
     assert words("hello a") == ["hell", "o", "Ġa"]
     assert words("<s>hell</s>") == ["<s>", "hell", "</s>"]

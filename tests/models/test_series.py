@@ -60,6 +60,9 @@ def test_the_number_that_varies_is_the_step(names, steps):
         *(([f"step1{unit}", f"step2{unit}"], "step1") for unit in (" k", " mln", "mln", " Mio", "Tsd", ".k", "x10^3", " md")),
         *(([f"step1{unit}", f"step2{unit}"], "step1") for unit in (" ksteps", "\u200b0", "%", "h", "万", "-of-5", " 千", "\u20e3")),
         (["12:30", "13:30"], "12:30"),
+        *(([f"{before}10", f"{before}20"], before[-2:]) for before in ("step0x", "step_0x", "step0o", "ckpt0b")),
+        (["step100-left", "step50-left"], "100-left"),
+        (["step_100_remaining", "step_50_remaining"], "100_remaining"),
         (["2*3", "2*4"], "2*3"),
         (["model-00001-of-00003", "model-00002-of-00003"], "1-of-00003"),
         (

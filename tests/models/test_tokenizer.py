@@ -532,6 +532,8 @@ def test_transformers_finds_the_same_tokens(case, tmp_path):
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 BYTES = {"pre_tokenizer": BYTE_LEVEL, "decoder": BYTE_LEVEL}
 SPACE = BYTES | {"pre_tokenizer": BYTE_LEVEL | {"add_prefix_space": True}}
+EACH_DIGIT = {"type": "Digits", "individual_digits": True}
+AFTER_DIGITS = BYTES | {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [EACH_DIGIT, BYTE_LEVEL]}}
 BEGUN = {
     "post_processor": {
         "type": "TemplateProcessing",
@@ -566,6 +568,7 @@ BEGUN = {
         ({ADDED: {"<x>": 7, "<b>": 7}}, {}, "the added token '<b>' is number 7, by tokenizer.json number 8"),
         ({ADDED: {"": 7}}, {}, "added_tokens.json: ''=7 is not allowed"),
         ({CONFIG: {"add_prefix_space": True}}, BYTES, "add_prefix_space=True is not allowed: tokenizer.json says something else"),
+        ({CONFIG: {"add_prefix_space": True}}, AFTER_DIGITS, "add_prefix_space=True is not allowed: tokenizer.json says something"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True}}, {}, "add_bos_token=True is not allowed"),
         ({CONFIG: {"tokenizer_class": "GPT2TokenizerFast"}}, SPACE, "add_prefix_space=False is not allowed"),
         ({CONFIG: {"tokenizer_class": "LlamaTokenizer"}}, {}, "add_bos_token=True is not allowed"),
