@@ -137,8 +137,11 @@ def test_a_variant_and_an_instrument_of_the_documents_run_as_pasted(tmp_path, mo
     commands = [line for line in text.splitlines() if line.startswith("jaxdyn lab") and ".py:" in line]
     assert len(commands) == 2
     for line in commands:
-        words = [*shlex.split(line)[1:], "--steps", "20", "--seeds", "2", "--width", "8", "--layers", "1", "--json"]
-        assert cli.main(words) == 0
+        words = shlex.split(line)[1:]
+        for option, value in {"--steps": "20", "--seeds": "2", "--width": "8", "--layers": "1"}.items():  # in place of theirs
+            place = words.index(option) if option in words else len(words)
+            words[place : place + 2] = [option, value]
+        assert cli.main([*words, "--json"]) == 0
         cells = json.loads(capsys.readouterr().out)["cells"]
         assert all(np.isfinite(cell["error"]) for cell in cells)
     units = {cell["variant"]: cell["error"] for cell in cells}
