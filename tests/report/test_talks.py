@@ -147,8 +147,9 @@ def test_an_outcome_is_what_the_claims_say(claims, monkeypatch):
     assert outcome(upheld, misprint="a cell is wrong") == "misprint"
     assert fates.fate(row) is None and fates.fate(row, [Path("a.py")]).outcome == "measured"
     assert fates.fate(dataclasses.replace(row, reference="no machine")).outcome == "reference"
-    verdicts[upheld.id] = "inconclusive"
-    assert outcome(upheld) == "measured", "what is not upheld reproduces nothing"
+    for verdict in ("inconclusive", None):
+        verdicts[upheld.id] = verdict
+        assert outcome(upheld) == "measured", "what is not upheld, or was never judged, reproduces nothing"
 
 
 def test_a_scale_is_the_share_of_the_papers_size(claims):

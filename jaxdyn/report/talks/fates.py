@@ -132,7 +132,7 @@ def _outcome(row: Row, decisions: Sequence[Decision], values: Sequence[Value]) -
     if row.misprint or "misprint" in counted:
         return "misprint"
     compared = [one.agree for one in values if one.agree is not None]
-    sign = "upheld" in counted and all(one.verdict in (None, "upheld") for one in decisions if one.claim.counted == "upheld")
+    sign = "upheld" in counted and all(one.verdict == "upheld" for one in decisions if one.claim.counted == "upheld")
     if row.order and decisions:
         return "in kind"
     if sign:
