@@ -58,7 +58,7 @@ STUDY = jd.Study(
     quick=jd.grid(Training, recipe=COMPARED),
     paper=jd.grid(Training, recipe=list(METHODS)),
     seeds=4,
-    paper_seeds=8,
+    paper_seeds=16,
     evidence="network",
     source="arXiv:2412.06769, table 1 and section 4 (methods); arXiv:2505.12514, section 5 (from scratch); sizes and bounds ours",
     tested=f"{SETUP} Method: {{recipe}}.",

@@ -320,33 +320,43 @@ def test_padding_is_left_out_and_a_tree_without_runs_is_not():
 
 # Networks of several blocks: their data, their forward pass, and what is read off them.
 
-KINDS = ("balanced", "chain", "unequal")
+TREES = [(kind, leaves) for kind in stack.KINDS for leaves in (8, 16)]
 
 
-def ancestors(kind: str, node: int) -> list[int]:
+def ancestors(tree: stack.Tree, node: int) -> list[int]:
     """Node, its parent, and so on up to the top, which is 0."""
     chain = [node]
     while chain[-1]:
-        chain.append(stack.PARENTS[kind][chain[-1] - 1])
+        chain.append(tree.parents[chain[-1] - 1])
     return chain
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_leaves_are_correlated_by_the_edges_between_them(kind):
+@pytest.mark.parametrize(("kind", "n"), TREES)
+def test_leaves_are_correlated_by_the_edges_between_them(kind, n):
     """Of symmetric edges the signs of two leaves have the mean product rho^d, whatever the top."""
-    lines = [set(ancestors(kind, 7 + leaf)) for leaf in range(8)]
+    tree = stack.TREES[n][kind]
+    lines = [set(ancestors(tree, n - 1 + leaf)) for leaf in range(n)]
     apart = np.array([[len(a ^ b) for b in lines] for a in lines])
-    np.testing.assert_array_equal(stack.distances(kind), apart)
-    s = inside(stack.Blocks(tree=kind, rho=0.7))
+    np.testing.assert_array_equal(stack.distances(tree), apart)
+    s = inside(stack.Blocks(tree=kind, rho=0.7, leaves=n))
     data = jax.jit(lambda key: stack.grow(key, s, 8192))(jax.random.key(1))
-    sign = 2.0 * np.asarray(data.present).reshape(8192, 2, 8) - 1
+    sign = 2.0 * np.asarray(data.present).reshape(8192, 2, n) - 1
     np.testing.assert_allclose(np.einsum("bsl,bsm->lm", sign, sign) / 16384, 0.7**apart, atol=0.04)
     top = 2.0 * (np.asarray(data.batch.label)[:, None] == np.arange(2)) - 1
     depth = np.array([len(line) - 1 for line in lines])
     np.testing.assert_allclose(np.einsum("bs,bsl->l", top, sign) / 16384, 0.7**depth, atol=0.04)
-    latent = 2.0 * np.asarray(data.latents).reshape(8192, 2, 6) - 1
-    heights = np.array([len(ancestors(kind, 1 + node)) - 1 for node in range(6)])
+    latent = 2.0 * np.asarray(data.latents).reshape(8192, 2, n - 2) - 1
+    heights = np.array([len(ancestors(tree, 1 + node)) - 1 for node in range(n - 2)])
     np.testing.assert_allclose(np.einsum("bs,bsl->l", top, latent) / 16384, 0.7**heights, atol=0.04)
+
+
+@pytest.mark.parametrize(("kind", "n"), TREES)
+def test_low_latents_are_farther_from_the_top_than_high_ones_and_have_leaves(kind, n):
+    tree = stack.TREES[n][kind]
+    depths = {level: [len(ancestors(tree, 1 + at)) for at in range(n - 2) if tree.levels[at] == level] for level in (1, 2)}
+    assert len(tree.parents) == 2 * n - 2 and len(tree.levels) == n - 2 and max(depths[2]) < min(depths[1])
+    above = set().union(*(ancestors(tree, n - 1 + leaf) for leaf in range(n)))
+    assert {1 + at for at in range(n - 2) if tree.levels[at]} <= above
 
 
 def softmaxed(z, present, m):
@@ -410,7 +420,7 @@ def test_judges_of_several_blocks_read_what_they_say():
     rng = np.random.default_rng(0)
     noise = 1e-3 * rng.normal(size=(3, 6, 3, 2))
     dims = ("tree", "seed", "block", "level")
-    coords = {"tree": list(KINDS), "seed": range(6), "block": [1, 2, 3], "level": ["low", "high"]}
+    coords = {"tree": list(stack.KINDS), "seed": range(6), "block": [1, 2, 3], "level": ["low", "high"]}
     zero = xr.DataArray(np.zeros_like(noise), dims=dims, coords=coords)
     near = xr.DataArray(0.5 + noise[..., 0], dims=dims[:3])
     ds = xr.Dataset(

@@ -25,11 +25,9 @@ from jaxdyn.theories.joma.hierarchy import model as one_block
 from jaxdyn.theories.joma.hierarchy.stack import (
     CLASSES,
     HIGH,
-    LEAVES,
-    LEVELS,
+    KINDS,
     LOW,
     MOST,
-    PARENTS,
     Blocks,
     Params,
     Sequences,
@@ -69,10 +67,10 @@ def latent_scores(
 
 def _nearness(z: Float[Array, "S M M"], apart: Float[Array, "leaf leaf"]) -> Float[Array, " S"]:
     """Minus the correlation of logits and distance over pairs of a subtree; 0 where all logits are the same."""
-    own = jax.vmap(lambda block: one_block.same_subtree(block, CLASSES))(z)
-    others = ~jnp.eye(LEAVES, dtype=bool)
+    own, leaves = jax.vmap(lambda block: one_block.same_subtree(block, CLASSES))(z), len(apart)
+    others = ~jnp.eye(leaves, dtype=bool)
     x, y = (jnp.where(others, a, 0) for a in (own, jnp.broadcast_to(apart, own.shape)))
-    count = CLASSES * LEAVES * (LEAVES - 1)
+    count = CLASSES * leaves * (leaves - 1)
     x, y = (jnp.where(others, a - jnp.sum(a, (1, 2, 3), keepdims=True) / count, 0) for a in (x, y))
     size = jnp.sqrt(jnp.sum(x**2, (1, 2, 3)) * jnp.sum(y**2, (1, 2, 3)))
     return -jnp.sum(x * y, (1, 2, 3)) / jnp.where(size > 0, size, 1)
@@ -117,13 +115,13 @@ def trial(s: Blocks, key: PRNGKeyArray) -> jd.Observables:
 
     first = Run(train.init(tx, params), jnp.full(MOST, jnp.inf, s.dtype), params.z, jnp.zeros(MOST, bool))
     last, curves = train.record(advance, first, observe, samples=s.samples, every=1)
-    level = jnp.tile(of_tree(s.tree, {k: np.array(v) for k, v in LEVELS.items()}, "int32"), CLASSES)
+    level = jnp.tile(of_tree(s, lambda tree: np.array(tree.levels), "int32"), CLASSES)
 
     both = jax.tree.map(lambda *ends: jnp.stack(ends), params, last.state.params)
     h = jax.lax.map(lambda p: apply(p, test.present), both)
     shifts = jnp.array([0, CLASSES])  # the latents of the sequence itself, and of the next one of its class
     before, after = jax.vmap(lambda nodes: jax.vmap(lambda by: latent_scores(nodes, test, level, by))(shifts))(h)
-    near = _nearness(last.state.params.z, of_tree(s.tree, {name: distances(name) for name in PARENTS}, s.dtype))
+    near = _nearness(last.state.params.z, of_tree(s, distances, s.dtype))
     return jd.observables(
         measured={
             "score": jd.named(after[0], "block level"),
@@ -146,7 +144,7 @@ def trial(s: Blocks, key: PRNGKeyArray) -> jd.Observables:
 LEVEL_BLOCK = {"low": 1, "high": MOST}  # the block in which layer-by-layer learning would have them
 GAIN = {level: f"{level} latents: gain of their score in block {block}" for level, block in LEVEL_BLOCK.items()}
 OWN = {level: f"{level} latents: the same, minus that of another sequence's" for level in LEVEL_BLOCK}
-LAYERED = {kind: f"{kind}: gain of high minus low latents, last minus first block" for kind in PARENTS}
+LAYERED = {kind: f"{kind}: gain of high minus low latents, last minus first block" for kind in KINDS}
 NEAR = {block: f"correlation of logit and nearness, block {block}" for block in (1, MOST)}
 RETURN = {1: "one block: rise of the entropy from its minimum", 3: "three blocks: the same, mean over blocks"}
 COST = {1: "one block: rise of the loss if the entropy may not return", 3: "three blocks: the same"}
@@ -160,7 +158,7 @@ def _mean(name: str, values: xr.DataArray) -> jd.Reading:
 
 def judge_layers(ds: xr.Dataset) -> list[jd.Reading]:
     """Which latents gain in which block, and whether attention is to near tokens there."""
-    jd.need(ds, tree=tuple(PARENTS), seed=4)
+    jd.need(ds, tree=KINDS, seed=4)
     gain, other = ds.measured_score - ds.untrained, ds.shuffled - ds.untrained_shuffled
     rise = gain.sel(block=MOST, drop=True) - gain.sel(block=1, drop=True)
     layered = rise.sel(level="high", drop=True) - rise.sel(level="low", drop=True)
@@ -168,7 +166,7 @@ def judge_layers(ds: xr.Dataset) -> list[jd.Reading]:
     return [
         *(_mean(GAIN[level], gain.sel(level=level, block=b, drop=True)) for level, b in at),
         *(_mean(OWN[level], (gain - other).sel(level=level, block=b, drop=True)) for level, b in at),
-        *(_mean(LAYERED[kind], layered.sel(tree=kind, drop=True)) for kind in PARENTS),
+        *(_mean(LAYERED[kind], layered.sel(tree=kind, drop=True)) for kind in KINDS),
         *(_mean(name, ds.measured_near.sel(block=b, drop=True)) for b, name in NEAR.items()),
     ]
 
@@ -254,12 +252,15 @@ def plot_return(ds: xr.Dataset, fig: Figure) -> None:
     right.legend()
 
 
+LARGER = {"leaves": 16, "hidden": 32, "batch": 64, "every": 200.0}  # ten times the steps
+
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Blocks, tree=list(PARENTS), attention="free", blocks=3.0),
+    quick=jd.grid(Blocks, tree=list(KINDS), attention="free", blocks=3.0),
+    paper=jd.grid(Blocks, tree=list(KINDS), attention="free", blocks=3.0, **LARGER),
     evidence="network",
     seeds=12,
-    paper_seeds=64,
+    paper_seeds=32,
     source="arXiv:2310.00535, section on hierarchical data (several layers: qualitative there)",
 )
 CLAIMS = (
@@ -274,9 +275,9 @@ CLAIMS = (
         "much the gain of high latents rises from the first block to the last, minus that of low ones; and the correlation of "
         "attention logits with nearness in the tree in the first block and in the last.",
         tested="Networks of {blocks} blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer learn "
-        "which of two latent trees of 8 leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of unequal "
-        "sizes (edges of polarity {rho}; low latents are those farther from the top). {samples} times {every} steps of Adam at "
-        "the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        "which of two latent trees of {leaves} leaves is on: pairs of pairs, a chain with a leaf at each latent, or groups of "
+        "unequal sizes (edges of polarity {rho}; low latents are those farther from the top). {samples} times {every} steps of "
+        "Adam at the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
         expected="measured",
         judge=judge_layers,
         controls={"latents of another sequence of the class": jd.swap(measured_score="shuffled", untrained="untrained_shuffled")},
@@ -308,10 +309,12 @@ CLAIMS = (
         "rises, from the same start, if each block's logits are set to those at its attention's sparsest and held there as soon "
         "as the entropy rises by .01 nats.",
         tested="Networks of one and of three blocks of softmax attention with {hidden} ReLU nodes each and a fixed upper layer "
-        "learn which of two balanced latent trees of 8 leaves is on (edges of polarity {rho}). {samples} times {every} steps of "
-        "Adam at the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
+        "learn which of two balanced latent trees of {leaves} leaves is on (edges of polarity {rho}). {samples} times {every} "
+        "steps of Adam at the rate {lr}, logits {ratio} times as fast, fresh batches of {batch} sequences; seeds: {seeds}.",
         quick=jd.grid(Blocks, tree="balanced", attention=["free", "held"], blocks=[1.0, 3.0]),
+        paper=jd.grid(Blocks, tree="balanced", attention=["free", "held"], blocks=[1.0, 3.0], **LARGER),
         seeds=48,
+        paper_seeds=48,
         expected="measured",
         judge=judge_return,
         recorded={

@@ -12,6 +12,7 @@ S blocks, K nodes, O classes, N latents of a sequence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -26,19 +27,35 @@ from jaxdyn.theories.joma.hierarchy import model as one_block
 
 MOST = 3  # blocks
 CLASSES = 2  # as many as subtrees: class k turns the top of subtree k on, the other off
-LATENTS, LEAVES = 6, 8  # of a subtree, its top not counted
-TOKENS = CLASSES * LEAVES
-LOW, HIGH = 1, 2  # levels of latents; 0: there is none
-# Parents of a subtree's latents and leaves (0: the top, then the latents from 1 on), and the latents' levels.
-PARENTS = {
-    "balanced": (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6),
-    "chain": (0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6, 6),
-    "unequal": (0, 0, 1, 1, 2, 0, 3, 3, 3, 4, 4, 4, 5, 5),
-}
-LEVELS = {
-    "balanced": (HIGH, HIGH, LOW, LOW, LOW, LOW),
-    "chain": (HIGH, HIGH, HIGH, LOW, LOW, LOW),
-    "unequal": (HIGH, HIGH, LOW, LOW, LOW, 0),
+LOW, HIGH = 1, 2  # levels of latents; 0: neither
+KINDS = ("balanced", "chain", "unequal")
+
+
+class Tree(NamedTuple):
+    """Parents of a subtree's latents and leaves (0: the top, then the latents from 1 on), and the latents' levels."""
+
+    parents: tuple[int, ...]
+    levels: tuple[int, ...]
+
+
+# A subtree of n leaves has n - 2 latents, its top not counted; some of unequal groups have no leaf below.
+TREES = {
+    8: {
+        "balanced": Tree((0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6), (HIGH,) * 2 + (LOW,) * 4),
+        "chain": Tree((0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6, 6), (HIGH,) * 3 + (LOW,) * 3),
+        "unequal": Tree((0, 0, 1, 1, 2, 0, 3, 3, 3, 4, 4, 4, 5, 5), (HIGH,) * 2 + (LOW,) * 3 + (0,)),
+    },
+    16: {
+        "balanced": Tree(
+            (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, *(latent for latent in range(7, 15) for _ in range(2))),
+            (HIGH,) * 2 + (0,) * 4 + (LOW,) * 8,
+        ),
+        "chain": Tree((*range(14), *range(15), 14), (HIGH,) * 7 + (LOW,) * 7),
+        "unequal": Tree(
+            (0, 0, 1, 1, 2, 3, 3, 4, 5, 0, 0, 0, 0, 0, 5, 5, 6, 6, 6, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9),
+            (HIGH,) * 2 + (0,) * 3 + (LOW,) * 4 + (0,) * 5,
+        ),
+    },
 }
 
 
@@ -58,13 +75,14 @@ class Blocks:
         ratio: rate of the attention logits over that of the weights.
         every: steps between two records (a whole number).
         init: standard deviation of the first block's weights at the start.
+        leaves: of each of the two subtrees, 8 or 16.
         hidden: nodes of each block.
         batch: fresh sequences per step.
         samples: records after the first.
         dtype: of the network.
     """
 
-    tree: jd.Code = jd.code(*PARENTS)
+    tree: jd.Code = jd.code(*KINDS)
     attention: jd.Code = jd.code("free", "held")
     blocks: jd.Swept = jd.field(3.0, at_least=1, at_most=MOST)
     rho: jd.Swept = jd.field(0.8, above=0, at_most=1)
@@ -72,14 +90,16 @@ class Blocks:
     ratio: jd.Swept = jd.field(10.0, at_least=0)
     every: jd.Swept = jd.field(20.0, at_least=1)
     init: jd.Swept = 0.5
+    leaves: int = 8
     hidden: int = jd.field(16, at_least=1)
     batch: int = jd.field(32, at_least=1)
     samples: int = jd.field(15, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse parts of blocks."""
+        """Refuse parts of blocks, and subtrees that are not listed."""
         jd.require(self, self.blocks == round(self.blocks), "blocks is a whole number", "blocks")
+        jd.require(self, self.leaves in TREES, f"leaves is {' or '.join(map(str, TREES))}", "leaves")
 
 
 class Params(NamedTuple):
@@ -100,24 +120,24 @@ class Sequences(NamedTuple):
     batch: one_block.Batch
 
 
-def paths(tree: str) -> Int[np.ndarray, "node edge"]:
+def paths(tree: Tree) -> Int[np.ndarray, "node edge"]:
     """Which edges lead from the top of a subtree to each latent and leaf; edge i ends in node i."""
-    table = np.zeros((LATENTS + LEAVES, LATENTS + LEAVES), int)
-    for node, parent in enumerate(PARENTS[tree]):
+    table = np.zeros((len(tree.parents), len(tree.parents)), int)
+    for node, parent in enumerate(tree.parents):
         table[node, node] = 1
         table[node] += table[parent - 1] if parent else 0
     return table
 
 
-def distances(tree: str) -> Int[np.ndarray, "leaf leaf"]:
+def distances(tree: Tree) -> Int[np.ndarray, "leaf leaf"]:
     """Edges between every two leaves of a subtree."""
-    leaves = paths(tree)[LATENTS:]
+    leaves = paths(tree)[len(tree.levels) :]
     return np.abs(leaves[:, None] - leaves[None]).sum(-1)
 
 
-def of_tree(tree: jd.Code, tables: dict[str, np.ndarray], dtype: str) -> Array:
-    """The table of the setting's kind of tree."""
-    return jnp.asarray(np.stack([tables[name] for name in tree.names]), dtype)[tree.index]
+def of_tree(s: Blocks, table: Callable[[Tree], np.ndarray], dtype: str) -> Array:
+    """The table of the setting's tree."""
+    return jnp.asarray(np.stack([table(TREES[s.leaves][name]) for name in s.tree.names]), dtype)[s.tree.index]
 
 
 def grow(key: PRNGKeyArray, s: Blocks, count: int) -> Sequences:
@@ -125,23 +145,24 @@ def grow(key: PRNGKeyArray, s: Blocks, count: int) -> Sequences:
 
     A node is its top, flipped once for each edge that flips on its path.
     """
-    nodes = LATENTS + LEAVES
-    u = jax.random.uniform(key, (count, CLASSES * nodes + TOKENS), jnp.float32)
+    latents, leaves, tokens = s.leaves - 2, s.leaves, CLASSES * s.leaves
+    nodes = latents + leaves
+    u = jax.random.uniform(key, (count, CLASSES * nodes + tokens), jnp.float32)
     label = jnp.arange(count, dtype=jnp.int32) % CLASSES
-    flips = (u[:, :-TOKENS].reshape(count, CLASSES, nodes) < (1 - s.rho) / 2).astype(s.dtype)
-    path = of_tree(s.tree, {name: paths(name) for name in PARENTS}, s.dtype)
+    flips = (u[:, :-tokens].reshape(count, CLASSES, nodes) < (1 - s.rho) / 2).astype(s.dtype)
+    path = of_tree(s, paths, s.dtype)
     odd = jnp.round(flips @ path.T).astype(jnp.int32) % 2 == 1
     values = (label[:, None] == jnp.arange(CLASSES, dtype=jnp.int32))[..., None] ^ odd
-    present = values[..., LATENTS:].reshape(count, TOKENS)
-    mean_count = jnp.asarray(TOKENS / 2, s.dtype)  # half of the tops are on, and edges are symmetric
+    present = values[..., latents:].reshape(count, tokens)
+    mean_count = jnp.asarray(tokens / 2, s.dtype)  # half of the tops are on, and edges are symmetric
     return Sequences(
-        values[..., :LATENTS].reshape(count, -1), present, one_block.pick_queries(u[:, -TOKENS:], label, present, mean_count)
+        values[..., :latents].reshape(count, -1), present, one_block.pick_queries(u[:, -tokens:], label, present, mean_count)
     )
 
 
 def start(key: PRNGKeyArray, s: Blocks) -> tuple[Params, Float[Array, "K O"]]:
     """Zero logits, random weights, and the fixed upper layer (variance 1/K)."""
-    k, m = s.hidden, TOKENS
+    k, m = s.hidden, CLASSES * s.leaves
     shapes = [(m, k), (m, k), (MOST - 1, k, k), (MOST - 1, k, k), (k, CLASSES)]
     ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
     parts = jnp.split(jax.random.normal(key, (int(np.sum([np.prod(shape) for shape in shapes])),), s.dtype), ends)
@@ -183,6 +204,6 @@ def loss(params: Params, data: Sequences, upper: Float[Array, "K O"], blocks: Fl
     """Mean cross-entropy of the class, read at the queries of the top block in use."""
     h = apply(params, data.present)
     used = (jnp.arange(1, MOST + 1) == blocks).astype(h.dtype)
-    asked = jax.nn.one_hot(data.batch.query, TOKENS, dtype=h.dtype, axis=0)
+    asked = jax.nn.one_hot(data.batch.query, data.present.shape[1], dtype=h.dtype, axis=0)
     logits = jnp.einsum("s,smbk,mb->bk", used, h, asked) @ upper
     return jnp.mean(data.batch.weight * optax.softmax_cross_entropy_with_integer_labels(logits, data.batch.label))
