@@ -25,7 +25,6 @@ from jaxdyn.text import longrun
 from jaxdyn.theories.coc import drawing, model, published, released
 
 TALKS = (
-    "practical:coc-figure-example",
     "practical:coc-table",
     "practical:coc-table-cot",
     "practical:coc-table-no-cot",

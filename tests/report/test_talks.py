@@ -104,6 +104,11 @@ def test_what_a_claim_refutes_as_printed_is_no_reproduced_row(claims, decided):
     assert wrong == []
 
 
+def test_a_definition_is_a_reference(decided):
+    told = {n: " ".join((row.says, row.order, row.note)).lower() for n, row in MASTERS.items()}
+    assert [n for n, text in told.items() if "definition" in text and decided[n].outcome != "reference"] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, row in MASTERS.items() if row.formula])
 def test_a_slides_formula_is_the_claims_prediction(claims, name):
@@ -120,6 +125,36 @@ def test_every_claim_is_about_a_row_or_of_no_slide(claims):
     assert sorted(set(claims) - linked - covered) == []
     assert sorted(linked & set(listed)) == [] and all(listed.values())
     assert [one for one in listed if one not in claims and not any(c.startswith(one[:-1]) for c in claims)] == []
+
+
+# the page
+
+
+def test_the_page_tells_under_what_conditions_a_claim_decides(claims):
+    with_breach = next(c for c in claims.values() if any(isinstance(one.breach, dict) for one in c.controls.values()))
+    named = [name for name, one in with_breach.controls.items() if isinstance(one.breach, dict)]
+    assert "*not:* " + page.cell(", ".join(named)) in page._limits(with_breach)
+    ranged = next(c for c in claims.values() if c.holds and not c.assumes)
+    field, (low, high) = next(iter(ranged.holds.items()))
+    assert f"*only:* {field} {low:g}" in page._limits(ranged) and f"{field} {low:g} to {low:g}" not in page._limits(ranged)
+    plain = next(
+        c for c in claims.values() if not (c.holds or c.assumes or any(isinstance(x.breach, dict) for x in c.controls.values()))
+    )
+    assert page._limits(plain) == "" and low <= high
+
+
+def test_a_number_of_an_earlier_study_has_its_own_date(claims, monkeypatch):
+    claim = next(c for c in claims.values() if studies.read_study(c.id) and studies.read_study(c.id)["claim"].get("checks"))
+    study = studies.read_study(claim.id)
+    name = study["claim"]["checks"][0]["name"]
+    of = fates.Decision(claim, claim.quick, "upheld", "2030-01-01", True, {})
+    monkeypatch.setattr(type(claim), "records", {}, raising=False)
+    seen = fates.source(of, name)
+    assert seen.earlier and seen.date == study["environment"]["date"] != of.date
+    assert page._from(of, name) == f" (of {seen.date[:10]}, earlier)"
+    there = dataclasses.replace(of, numbers={name: [1.0]})
+    assert fates.source(there, name) == ([1.0], "2030-01-01", False) and page._from(there, name) == ""
+    assert fates.source(of, "no such check") is None
 
 
 # fates

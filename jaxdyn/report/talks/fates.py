@@ -11,8 +11,9 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.claim import Claim
@@ -22,7 +23,21 @@ from jaxdyn.engine.verification.last_verdicts import recorded_verdicts
 from jaxdyn.report import studies
 from jaxdyn.report.talks.rows import REDUCED, Home, Number, Row, homes, rows
 
-__all__ = ["OUTCOMES", "SCALES", "Decision", "Fate", "Value", "agrees", "decision", "fate", "fates", "share", "summary", "value"]
+__all__ = [
+    "OUTCOMES",
+    "SCALES",
+    "Decision",
+    "Fate",
+    "Value",
+    "agrees",
+    "decision",
+    "fate",
+    "fates",
+    "share",
+    "source",
+    "summary",
+    "value",
+]
 
 OUTCOMES = {  # outcome of a row -> its name in a count, and its meaning
     "reproduced": ("reproduced", "what the slide says is a check of a claim that is upheld, or its number lies in our interval"),
@@ -66,7 +81,8 @@ class Decision:
 class Value:
     """A number of ours next to the printed one: its value and interval, whether they agree, and by what factor they differ.
 
-    ``agree``: None where nothing is compared; ``earlier``: it is of a study that is not current.
+    ``agree``: None where nothing is compared; ``date``: of the runs that it is of; empty: it is of the claim's record;
+    ``earlier``: these runs are not what decided the claim last, or are not current.
     """
 
     number: Number
@@ -74,6 +90,7 @@ class Value:
     interval: tuple[float, float] | None
     agree: bool | None = None
     factor: float | None = None
+    date: str = ""
     earlier: bool = False
 
 
@@ -172,28 +189,44 @@ def _largest(grid: Grid | None, field: str) -> float | None:
     return max(float(one) for one in grid.axes.get(field, (getattr(grid.base, field),)))
 
 
+class Found(NamedTuple):
+    """A number of a claim with its interval, if it has one, the date of its runs, and whether these are earlier ones."""
+
+    number: Sequence[float | None]
+    date: str
+    earlier: bool
+
+
+def source(of: Decision, name: str) -> Found | None:
+    """A check's, gate's or reading's number: from what decided its claim last, its record, or a study; None: nothing has it."""
+    if name in of.numbers:
+        return Found(of.numbers[name], of.date, not of.current)
+    if (record := (of.claim.records or {}).get(name)) is not None:
+        return Found([record["value"], *(record["interval"] or ())], "", not of.current)
+    study = studies.read_study(of.claim.id)
+    entry = study["claim"] if study is not None else {}
+    for one in (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ())):
+        if study is not None and one["name"] == name:
+            return Found([one["value"], *(one["interval"] or ())], study["environment"]["date"], True)
+    return None
+
+
 def value(number: Number, of: Decision) -> Value:
-    """A number of ours, from what decided its claim last, or else from its record.
+    """A number of ours, from what decided its claim last, or else from its record or a study.
 
     Raises:
-        ValueError: neither has it.
+        ValueError: none of them has it.
     """
-    found, earlier = of.numbers.get(number.name), not of.current
-    if found is None and (record := (of.claim.records or {}).get(number.name)) is not None:
-        found = [record["value"], *(record["interval"] or ())]
-    if found is None and (study := studies.read_study(of.claim.id)) is not None:
-        entry = study["claim"]
-        ones = (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ()))
-        found = next(([one["value"], *(one["interval"] or ())] for one in ones if one["name"] == number.name), None)
-        earlier = True
-    if found is None:
+    seen = source(of, number.name)
+    if seen is None:
         raise ValueError(f"{number.claim} has no recorded number called {number.name!r}")
-    mean, *interval = (math.nan if x is None else float(x) for x in found)
+    mean, *interval = (math.nan if x is None else float(x) for x in seen.number)
     around = (interval[0], interval[1]) if interval else None
+    ours = Value(number, mean, around, date=seen.date, earlier=seen.earlier)
     if not number.printed:
-        return Value(number, mean, around, earlier=earlier)
+        return ours
     printed = float(number.printed.lstrip("<>"))
-    return Value(number, mean, around, agrees(number.printed, mean, around), mean / printed if printed else None, earlier)
+    return replace(ours, agree=agrees(number.printed, mean, around), factor=mean / printed if printed else None)
 
 
 def agrees(printed: str, value: float, interval: tuple[float, float] | None) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.errors import UsageError
-from jaxdyn.report.talks.fates import OUTCOMES, SCALES, Decision, Fate, Value, fates, summary
+from jaxdyn.report.talks.fates import OUTCOMES, SCALES, Decision, Fate, Value, fates, source, summary
 from jaxdyn.report.talks.rows import Home, Row, cell, homes, master, talks
 
 __all__ = ["page", "with_counts"]
@@ -17,8 +17,10 @@ INTRO = """# The talks, slide by slide
 
 Five talks by Y. Tian. Each theorem, figure, table and number has a row, in the order of the slides: what it says, how it fared
 (*outcome*) and at what size (*scale*), the check of a claim that is its sentence, what is printed, and ours. A row that repeats
-another points to it. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. The date is that
-of the runs that decided it; *earlier* marks runs from before the checks were last changed. This page is written by `make docs`.
+another points to it. *Only* tells what a claim assumes and the ranges of its fields, *not* at which settings it is not so: its
+checks must fail there, and do. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. The date
+is that of the runs that decided it; *earlier* marks runs from before the checks were last changed. This page is written by
+`make docs`.
 """
 FILTER = '<div id="talks-filter"></div>'
 HEAD = "| slide | what it says | outcome | scale | decided by | theirs | ours |\n|---|---|---|---|---|---|---|"
@@ -85,15 +87,31 @@ def _line(row: Row, found: Fate | None, its_homes: Sequence[Home]) -> str:
     return f"| {anchor}{slide} | {cell(says)} | {found.outcome} | {scale} | {decided} | {cell(row.theirs)} | {ours} |"
 
 
-def _decided(row: Row, found: Fate, its_homes: Sequence[Home]) -> list[str]:
-    """Claims with their checks, evidence and date; then those that are about the row, too, and experiments."""
+def _decided(row: Row, fate: Fate, its_homes: Sequence[Home]) -> list[str]:
+    """Claims with their checks, evidence, date and limits; then those that are about the row, too, and experiments."""
     lines = []
-    for one in found.decisions:
-        checks = "; ".join(f"“{cell(check)}”" for name, check in row.by if name == one.claim.id)
-        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}")
-    named = {one.claim.id for one in found.decisions}
+    for one in fate.decisions:
+        checks = "; ".join(f"“{cell(check)}”{_from(one, check)}" for name, check in row.by if name == one.claim.id)
+        limits = _limits(one.claim) if one.claim.counted != "measured" else ""
+        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}{limits}")
+    named = {one.claim.id for one in fate.decisions}
     lines += [f"*see* {_claim(home)}" for home in its_homes if isinstance(home, Claim) and home.id not in named]
     return lines + [f"`experiments/{home.name}`" for home in its_homes if isinstance(home, Path)]
+
+
+def _from(of: Decision, check: str) -> str:
+    """The date of a check that is not among what decided its claim last."""
+    seen = source(of, check)
+    return f" (of {seen.date[:10]}, earlier)" if seen is not None and seen.date not in ("", of.date) else ""
+
+
+def _limits(claim: Claim) -> str:
+    """What a claim assumes, where it holds, and at which settings its checks must fail."""
+    ranges = (f"{field} {low:g}" + (f" to {high:g}" if low < high else "") for field, (low, high) in claim.holds.items())
+    only = [*map(str, claim.assumes), *ranges]
+    without = [name for name, control in claim.controls.items() if isinstance(control.breach, Mapping)]
+    parts = (f"; *{word}:* {cell(', '.join(names))}" for word, names in (("only", only), ("not", without)) if names)
+    return "".join(parts)
 
 
 def _claim(claim: Claim) -> str:
@@ -114,5 +132,5 @@ def _ours(one: Value) -> str:
     """A number of ours with its name, and the factor to the printed one where they differ."""
     interval = f" [{one.interval[0]:.3g}, {one.interval[1]:.3g}]" if one.interval else ""
     factor = f", {one.factor:.2g} times the printed one" if one.agree is False and one.factor is not None else ""
-    earlier = ", earlier" if one.earlier else ""
+    earlier = (f", of {one.date[:10]}, earlier" if one.date else ", earlier") if one.earlier else ""
     return f"{one.value:.4g}{interval} ({cell(one.number.name)}, `{one.number.claim}`{factor}{earlier})"

@@ -136,7 +136,6 @@ SINKS = jd.Study(
     talks=(
         "practical:sink-figure-maps",
         "practical:sink-initial-tokens",
-        "practical:sink-irrelevant",
         "practical:sink-position",
     ),
     form="25 layers",
