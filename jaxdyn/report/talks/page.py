@@ -15,12 +15,12 @@ __all__ = ["page", "with_counts"]
 MARKS = ("<!-- talks -->", "<!-- end of talks -->")
 INTRO = """# The talks, slide by slide
 
-Five talks by Y. Tian. Each theorem, figure, table and number has a row, in the order of the slides: what it says, how it fared
-(*outcome*) and at what size (*scale*), the check of a claim that is its sentence, what is printed, and ours. A row that repeats
-another points to it. *Only* tells what a claim assumes and the ranges of its fields, *not* at which settings it is not so: its
-checks must fail there, and do. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an experiment. The date
-is that of the runs that decided it; *earlier* marks runs from before the checks were last changed. This page is written by
-`make docs`.
+Five talks by Y. Tian. Each theorem, figure, table and number has a row, in the order of the slides: what it says, how it
+fared (*outcome*) and at what size (*scale*), the check of a claim that is its sentence, what is printed, and ours. A row that
+repeats another points to it. *Only* tells what a claim assumes and the ranges of its fields, *not* at which settings it is
+not so: its checks must fail there, and do. `jaxdyn verify CLAIM` repeats a claim's verdict, `python experiments/NAME.py` an
+experiment. The date is that of the runs that decided it; *earlier* marks runs from before the checks were last changed. This
+page is written by `make docs`.
 """
 FILTER = '<div id="talks-filter"></div>'
 HEAD = "| slide | what it says | outcome | scale | decided by | theirs | ours |\n|---|---|---|---|---|---|---|"
