@@ -127,6 +127,19 @@ def test_every_claim_is_about_a_row_or_of_no_slide(claims):
     assert [one for one in listed if one not in claims and not any(c.startswith(one[:-1]) for c in claims)] == []
 
 
+def test_a_share_counts_the_data_of_a_training(monkeypatch):
+    row = Row(talk="training", id="x", slide="y", paper={"batch": [512, 64], "length": [256, 128], "steps": [1000, 500]})
+    assert fates.share(row) == pytest.approx(64 * 128 * 500 / (512 * 256 * 1000))
+    assert fates.share(dataclasses.replace(row, paper={"residues": [127, 23], "width": [64, 64]})) == pytest.approx((23 / 127) ** 2)
+    assert fates.share(dataclasses.replace(row, paper={"batch": [8, 64], "steps": [10, 5]})) == 0.5  # more data than the paper's: 4
+
+
+def test_a_misprint_stands_next_to_what_is_upheld(claims, decided):
+    misprints = [n for n, one in decided.items() if one.outcome == "misprint"]
+    bare = [n for n in misprints if not any(claims[claim].counted == "upheld" for claim, _ in MASTERS[n].by)]
+    assert misprints and bare == []
+
+
 # the page
 
 

@@ -42,7 +42,7 @@ __all__ = [
 OUTCOMES = {  # outcome of a row -> its name in a count, and its meaning
     "reproduced": ("reproduced", "what the slide says is a check of a claim that is upheld, or its number lies in our interval"),
     "in kind": ("in kind", "the sign or the order is as on the slide, the number is not, or was not asked; ours stands next to it"),
-    "misprint": ("misprints", "refuted as printed, next to a corrected form that is upheld"),
+    "misprint": ("misprints", "refuted as printed, or at odds with itself, next to what is upheld in its place"),
     "not reproduced": ("not reproduced", "decided or measured, and not what the slide says"),
     "measured": ("measured", "a question left open, or numbers and curves of ours without a verdict on the slide's"),
     "reference": ("references", "cited only, with the reason"),
@@ -53,6 +53,8 @@ SCALES = {
     "reduced": "in the theory's own equations only",
 }
 HALF = 0.5
+READ = ("batch", "length", "steps")  # sizes whose product is what a training reads
+PAIRS = ("group", "residues", "elements of the group", "order of the largest group")  # sizes of groups, all pairs of which are data
 WIDEST = 0.5  # of a printed number: a wider interval holds it without saying anything
 
 
@@ -171,15 +173,19 @@ def _scale(row: Row, decisions: Sequence[Decision]) -> tuple[str, float | None]:
 
 
 def share(row: Row, grid: Grid | None = None) -> float | None:
-    """The smallest ratio of a size of the runs to the paper's, at most 1; None: not known. 1 where the slide names no size."""
+    """The smallest ratio of a size of the runs to the paper's, at most 1; None: not known. 1 where the slide names no size.
+
+    Data are what a training reads: batch, length and steps multiplied, and of a group all pairs of its elements.
+    """
     if not isinstance(row.paper, Mapping):
         return 1.0
-    ratios = []
+    ratios = {}
     for name, given in row.paper.items():
         theirs, ours = given if isinstance(given, list) else (given, _largest(grid, name))
         if ours is not None:
-            ratios.append(float(ours) / float(theirs))
-    return min(1.0, *ratios) if ratios else None
+            ratios[name] = (float(ours) / float(theirs)) ** (2 if name in PAIRS else 1)
+    read = math.prod(ratio for name, ratio in ratios.items() if name in READ)
+    return min(1.0, read, *ratios.values()) if ratios else None
 
 
 def _largest(grid: Grid | None, field: str) -> float | None:
