@@ -25,13 +25,13 @@ LIGHT, HEAVY = 0.2, 1.0  # smallest and largest weight of a chunk; frequencies a
 
 @jd.setting
 class Capacity:
-    """A source of ``distinct`` chunks with random frequencies, and whether the codebook holds the most frequent of them."""
+    """A source of chunks with random frequencies, and a codebook of the most frequent or the rarest of them."""
 
-    distinct: jd.Swept = jd.field(16.0, at_least=1)
-    kept: jd.Code = jd.code("frequent", "rare")
-    vocabulary: int = 6
-    length: int = 2
-    codes: int = jd.field(16, at_least=1)
+    distinct: jd.Swept = jd.field(16.0, at_least=1)  # D, different chunks of the source
+    kept: jd.Code = jd.code("frequent", "rare")  # chunks that the codebook holds
+    vocabulary: int = 6  # V, tokens
+    length: int = 2  # L, tokens of a chunk
+    codes: int = jd.field(16, at_least=1)  # K, chunks that the codebook has room for
     dtype: str = "float64"
 
     def __post_init__(self) -> None:

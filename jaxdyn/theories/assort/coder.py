@@ -36,7 +36,9 @@ class Coding:
         children, height: of the trees.
         sentences: whether their logs are written in sentences.
         rate: tokens of a code.
-        codes: their number; the autoencoder has vectors of ``code_width`` numbers and ``vq_hidden`` hidden units.
+        codes: vectors of the codebook.
+        code_width: numbers in a vector of the codebook.
+        vq_hidden: hidden units of the encoder, and as many of the decoder of chunks.
         vq_batch: chunks of a step.
     """
 

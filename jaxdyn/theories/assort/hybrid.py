@@ -21,12 +21,12 @@ from jaxdyn.theories.assort import model
 class Hybrid:
     """Traces, and how many of their tokens are replaced."""
 
-    replaced: jd.Swept = jd.field(8.0, at_least=0)
-    children: int = 2
-    height: int = 3
-    rate: int = jd.field(4, at_least=1, role="none")
-    codes: int = 32
-    problems: int = jd.field(16, at_least=1)
+    replaced: jd.Swept = jd.field(8.0, at_least=0)  # m, tokens of the trace to replace
+    children: int = 2  # children of every inner vertex of a searched tree
+    height: int = 3  # edges from the root of a tree to a leaf
+    rate: int = jd.field(4, at_least=1, role="none")  # r, tokens that a code replaces
+    codes: int = 32  # codes that can stand for a chunk
+    problems: int = jd.field(16, at_least=1)  # searches per run, each with a trace of its own
     dtype: str = "float64"
 
     def __post_init__(self) -> None:

@@ -38,6 +38,9 @@ class Quantiser:
         stopped: 1, or 0 for penalties in which no gradient is stopped.
         beta: factor of the commitment.
         decay: of the averages.
+        vectors: n, to be quantised.
+        width: d, numbers in a vector.
+        codes: K, vectors of the codebook.
     """
 
     choice: jd.Code = jd.code("nearest", "product")

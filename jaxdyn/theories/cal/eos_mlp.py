@@ -23,16 +23,16 @@ from jaxdyn.theories.cal.model import Tanh, tanh_init, tanh_loss
 
 @jd.setting
 class Network:
-    """A tanh network trained by full-batch gradient descent; ``reference`` is a step size that stands for the flow."""
+    """A tanh network trained by full-batch gradient descent, and once more with small steps in place of the flow."""
 
-    eta: jd.Swept = jd.field(0.2, above=0)
-    inputs: int = jd.field(5, at_least=1)
-    hidden: int = jd.field(24, at_least=1)
-    points: int = jd.field(40, at_least=1)
-    steps: int = 2000
-    samples: int = jd.field(40, at_least=4)
-    iterations: int = jd.field(20, at_least=1)
-    reference: float = jd.field(0.02, above=0)
+    eta: jd.Swept = jd.field(0.2, above=0)  # step size of gradient descent
+    inputs: int = jd.field(5, at_least=1)  # dimensions of the data
+    hidden: int = jd.field(24, at_least=1)  # units in each of the two hidden layers
+    points: int = jd.field(40, at_least=1)  # training points, all used in every step
+    steps: int = 2000  # steps of training
+    samples: int = jd.field(40, at_least=4)  # records of the sharpness after the start
+    iterations: int = jd.field(20, at_least=1)  # power iterations per record
+    reference: float = jd.field(0.02, above=0)  # small step size, whose run stands for gradient flow
 
     def __post_init__(self) -> None:
         jd.require(self, self.samples % 4 == 0, "samples is a multiple of 4", "samples")

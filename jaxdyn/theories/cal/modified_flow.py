@@ -26,25 +26,20 @@ from jaxdyn.theories.cal.orders import LIMIT, distance, error_curve, halvings, l
 
 @jd.setting
 class Steps:
-    """A two-layer linear network trained with a finite step size, against its flows.
+    """A two-layer linear network trained with a finite step size, against its flows."""
 
-    ``clock`` is the time that one step counts for: ``eta``, or ``eta / (1 - beta)``. ``start`` "uv" is the scalar problem
-    ``(uv - 1)^2 / 2`` from ``(1.5, 0.2)``, embedded in the same matrices. ``decay_known`` is
-    the theory's: whether it takes the weight decay into account.
-    """
-
-    eta: jd.Swept = jd.field(0.1, above=0)
-    optimizer: jd.Code = jd.code("gd", "heavy_ball", "adam")
-    beta: jd.Swept = jd.field(0.9, at_least=0, below=1)
-    clock: jd.Code = jd.code("step", "effective")
-    decay: jd.Swept = 0.0
-    start: jd.Code = jd.code("random", "uv")
-    decay_known: jd.Swept = 1.0
-    inputs: int = jd.field(4, at_least=1)
-    hidden: int = jd.field(5, at_least=1)
-    outputs: int = jd.field(3, at_least=1)
-    horizon: float = jd.field(1.0, above=0)
-    samples: int = jd.field(5, at_least=1)
+    eta: jd.Swept = jd.field(0.1, above=0)  # step size
+    optimizer: jd.Code = jd.code("gd", "heavy_ball", "adam")  # gradient descent (gd), heavy ball or Adam
+    beta: jd.Swept = jd.field(0.9, at_least=0, below=1)  # momentum of heavy-ball descent
+    clock: jd.Code = jd.code("step", "effective")  # flow time per step: eta (step) or eta / (1 - beta) (effective)
+    decay: jd.Swept = 0.0  # lambda, weight decay added to the gradient
+    start: jd.Code = jd.code("random", "uv")  # random matrices, or (uv - 1)^2 / 2 from (1.5, 0.2) embedded in them
+    decay_known: jd.Swept = 1.0  # 1: the theory includes the weight decay, 0: it ignores it
+    inputs: int = jd.field(4, at_least=1)  # input dimension of the network
+    hidden: int = jd.field(5, at_least=1)  # units of the hidden layer
+    outputs: int = jd.field(3, at_least=1)  # output dimension
+    horizon: float = jd.field(1.0, above=0)  # flow time at the end, up to rounding to whole steps
+    samples: int = jd.field(5, at_least=1)  # times after the start at which weights are compared
 
 
 def problem(s: Steps, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "o i"]]:

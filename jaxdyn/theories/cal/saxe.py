@@ -25,24 +25,23 @@ from jaxdyn.theories.cal.spectra import linear_start, orthonormal, orthonormals,
 class TwoLayer:
     r"""Gradient flow of a two-layer linear network from a start with a known solution.
 
-    ``imbalance`` is the conserved ``a^2 - b^2`` of each mode that the theory takes into account, ``unknown`` a further one
-    that it does not. The start "frames" is balanced but not aligned with the singular vectors of the target. Compared is the
-    network's map, or with ``gram`` the matrix :math:`QQ^\top` of all weights, :math:`Q = [W_1^\top; W_2]`, which has it as a block.
+    The imbalance ``a^2 - b^2`` of a mode is conserved. The matrix :math:`QQ^\top` of all weights, :math:`Q = [W_1^\top; W_2]`, has
+    the network's map as a block.
     """
 
-    start: jd.Code = jd.code("aligned", "unbalanced", "frames")
-    imbalance: jd.Swept = 0.0
-    unknown: jd.Swept = 0.0
-    strength: jd.Swept = jd.field(0.05, above=0)
-    solver: jd.Code = jd.code(*flow.SOLVERS)  # a switch: one program for all, they share all but the solve
-    rtol: float = jd.field(1e-10, above=0)
-    gram: bool = False
-    inputs: int = jd.field(4, at_least=1)
-    hidden: int = jd.field(3, at_least=1)
-    outputs: int = jd.field(2, at_least=1)
+    start: jd.Code = jd.code("aligned", "unbalanced", "frames")  # frames: balanced, but not aligned with the target
+    imbalance: jd.Swept = 0.0  # a^2 - b^2 of each mode in the unbalanced start, known to the theory
+    unknown: jd.Swept = 0.0  # further imbalance a^2 - b^2 that the theory ignores
+    strength: jd.Swept = jd.field(0.05, above=0)  # mean strength of the modes at the start
+    solver: jd.Code = jd.code(*flow.SOLVERS)  # ODE solver; a switch, since one program serves all three
+    rtol: float = jd.field(1e-10, above=0)  # relative tolerance of the solver per step
+    gram: bool = False  # True: all weights (Q Q^T) are compared, False: the network's map
+    inputs: int = jd.field(4, at_least=1)  # input dimension of the network
+    hidden: int = jd.field(3, at_least=1)  # units of the hidden layer
+    outputs: int = jd.field(2, at_least=1)  # output dimension
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    horizon: float = jd.field(4.0, above=0)
-    samples: int = jd.field(32, at_least=1)
+    horizon: float = jd.field(4.0, above=0)  # time at which the flow ends
+    samples: int = jd.field(32, at_least=1)  # times after the start at which flow and closed form are compared
 
     def __post_init__(self) -> None:
         require_falling(self, "values", min(self.inputs, self.hidden, self.outputs))
@@ -50,23 +49,19 @@ class TwoLayer:
 
 @jd.setting
 class Deep:
-    """Gradient flow of a deep linear network with ``depth`` weight matrices (further ones stay at the identity).
+    """Gradient flow of a deep linear network; with ``unknown`` all other matrices shrink, so that the product starts as assumed."""
 
-    ``miscount`` is added to the number of matrices that the theory assumes; ``unknown`` is added to the squared singular
-    values of the first matrix, the others shrink so that the product starts where the theory assumes it.
-    """
-
-    depth: jd.Swept = jd.field(3.0, at_least=1)
-    strength: jd.Swept = jd.field(0.05, above=0)
-    miscount: jd.Swept = 0.0
-    unknown: jd.Swept = 0.0
-    solver: str = "tsit5"
-    rtol: float = jd.field(1e-10, above=0)
-    width: int = jd.field(3, at_least=1)
-    max_depth: int = jd.field(4, at_least=1)
+    depth: jd.Swept = jd.field(3.0, at_least=1)  # N, weight matrices of the network
+    strength: jd.Swept = jd.field(0.05, above=0)  # mean strength of the modes at the start
+    miscount: jd.Swept = 0.0  # added to the number of matrices that the theory assumes
+    unknown: jd.Swept = 0.0  # added to the first matrix's squared singular values, unknown to the theory
+    solver: str = "tsit5"  # ODE solver of the flow: tsit5, dopri8 or kvaerno5
+    rtol: float = jd.field(1e-10, above=0)  # relative tolerance of the solver per step
+    width: int = jd.field(3, at_least=1)  # rows and columns of each matrix
+    max_depth: int = jd.field(4, at_least=1)  # matrices in the program; those beyond depth stay at the identity
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    horizon: float = jd.field(6.0, above=0)
-    samples: int = jd.field(32, at_least=1)
+    horizon: float = jd.field(6.0, above=0)  # time at which the flow ends
+    samples: int = jd.field(32, at_least=1)  # times after the start at which flow and closed form are compared
 
     def __post_init__(self) -> None:
         require_falling(self, "values", self.width)
@@ -76,16 +71,16 @@ class Deep:
 
 @jd.setting
 class Symmetric:
-    """Gradient flow of ``||M - U U^T||^2 / 4``; ``split`` > 0 holds the two factors that far apart (a breach)."""
+    """Gradient flow of ``||M - U U^T||^2 / 4`` from a random start."""
 
-    init: jd.Swept = jd.field(0.3, above=0)
-    split: jd.Swept = 0.0
-    solver: str = "tsit5"
-    rtol: float = jd.field(1e-10, above=0)
-    size: int = jd.field(6, at_least=1)
-    rank: int = jd.field(4, at_least=1)
-    horizon: float = jd.field(4.0, above=0)
-    samples: int = jd.field(32, at_least=1)
+    init: jd.Swept = jd.field(0.3, above=0)  # standard deviation of the entries of U at the start
+    split: jd.Swept = 0.0  # offset between the two factors; 0 in the theorem
+    solver: str = "tsit5"  # ODE solver of the flow: tsit5, dopri8 or kvaerno5
+    rtol: float = jd.field(1e-10, above=0)  # relative tolerance of the solver per step
+    size: int = jd.field(6, at_least=1)  # rows of U
+    rank: int = jd.field(4, at_least=1)  # columns of U
+    horizon: float = jd.field(4.0, above=0)  # time at which the flow ends
+    samples: int = jd.field(32, at_least=1)  # times after the start at which flow and closed form are compared
 
 
 def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:

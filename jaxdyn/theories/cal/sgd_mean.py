@@ -24,18 +24,18 @@ from jaxdyn.theories.cal.orders import VECTOR, distance, error_curve, halvings, 
 
 @jd.setting
 class Shuffled:
-    """A two-layer linear network trained by SGD on ``batches`` mini-batches; ``shuffles`` runs over other orders are averaged."""
+    """A two-layer linear network trained by SGD on mini-batches, averaged over runs with different orders of the batches."""
 
-    eta: jd.Swept = jd.field(0.02, above=0)
-    order: jd.Code = jd.code("shuffled", "cyclic")
-    batches: int = jd.field(4, at_least=1)
-    batch_size: int = jd.field(2, at_least=1)
-    shuffles: int = jd.field(32, at_least=2)
-    inputs: int = jd.field(3, at_least=1)
-    hidden: int = jd.field(3, at_least=1)
-    outputs: int = jd.field(2, at_least=1)
-    horizon: float = jd.field(1.0, above=0)
-    samples: int = jd.field(2, at_least=1)
+    eta: jd.Swept = jd.field(0.02, above=0)  # step size of SGD
+    order: jd.Code = jd.code("shuffled", "cyclic")  # batches shuffled anew in each epoch, or in one fixed order
+    batches: int = jd.field(4, at_least=1)  # m, mini-batches per epoch
+    batch_size: int = jd.field(2, at_least=1)  # points in a mini-batch
+    shuffles: int = jd.field(32, at_least=2)  # runs with different orders, over which the mean is taken
+    inputs: int = jd.field(3, at_least=1)  # input dimension of the network
+    hidden: int = jd.field(3, at_least=1)  # units of the hidden layer
+    outputs: int = jd.field(2, at_least=1)  # output dimension
+    horizon: float = jd.field(1.0, above=0)  # training time, step size times steps, up to rounding to whole epochs
+    samples: int = jd.field(2, at_least=1)  # times after the start at which weights are compared
 
     def __post_init__(self) -> None:
         jd.require(self, self.shuffles % 2 == 0, "shuffles is even: each order comes with its reverse", "shuffles")

@@ -23,14 +23,14 @@ from jaxdyn.theories.cal.spectra import orthonormal, require_falling
 
 @jd.setting
 class Modes:
-    """Gradient descent on a random quadratic; ``noise`` on the gradients and ``momentum`` are breaches."""
+    """Gradient descent on a random quadratic."""
 
-    eta: jd.Swept = jd.field(0.2, above=0)
-    noise: jd.Swept = 0.0
-    momentum: jd.Swept = 0.0
-    size: int = jd.field(6, at_least=1)
+    eta: jd.Swept = jd.field(0.2, above=0)  # step size of gradient descent
+    noise: jd.Swept = 0.0  # standard deviation of gradient noise; 0 in the theorem
+    momentum: jd.Swept = 0.0  # heavy-ball momentum; 0 in the theorem
+    size: int = jd.field(6, at_least=1)  # dimensions of the quadratic
     curvatures: tuple[float, ...] | None = None  # of the modes; None: drawn
-    steps: int = jd.field(32, at_least=1)
+    steps: int = jd.field(32, at_least=1)  # steps of descent, all of them recorded
 
     def __post_init__(self) -> None:
         require_falling(self, "curvatures", self.size)
@@ -38,22 +38,18 @@ class Modes:
 
 @jd.setting
 class Noise:
-    """SGD with gradient noise on a quadratic: ``curvature`` times the identity, or random with correlated noise.
+    """SGD with gradient noise on a quadratic, in many runs; the standard error comes from the replicas."""
 
-    ``momentum`` is a breach. The stationary state is observed in ``replicas`` runs, the first steps in ``starts`` others;
-    the standard error comes from the replicas.
-    """
-
-    eta: jd.Swept = jd.field(0.2, above=0)
-    sigma: jd.Swept = 0.5
-    curvature: jd.Swept = jd.field(1.3, above=0)
-    momentum: jd.Swept = 0.0
-    problem: jd.Code = jd.code("scalar", "matrix")
-    size: int = jd.field(4, at_least=1)
-    replicas: int = jd.field(32, at_least=2)
-    starts: int = jd.field(1024, at_least=1)
-    burn_in: int = jd.field(128, at_least=1)
-    steps: int = jd.field(1024, at_least=1)
+    eta: jd.Swept = jd.field(0.2, above=0)  # step size of SGD
+    sigma: jd.Swept = 0.5  # standard deviation of the gradient noise
+    curvature: jd.Swept = jd.field(1.3, above=0)  # h; of a random matrix the largest possible curvature
+    momentum: jd.Swept = 0.0  # heavy-ball momentum; 0 in the theorem
+    problem: jd.Code = jd.code("scalar", "matrix")  # multiple of the identity, or a random Hessian with correlated noise
+    size: int = jd.field(4, at_least=1)  # dimensions of the quadratic
+    replicas: int = jd.field(32, at_least=2)  # runs in which the stationary state is observed
+    starts: int = jd.field(1024, at_least=1)  # runs of which only the first steps are observed
+    burn_in: int = jd.field(128, at_least=1)  # steps of a replica before it counts as stationary
+    steps: int = jd.field(1024, at_least=1)  # steps of a replica in the stationary state
 
 
 TRANSIENT = (1, 2, 4, 8, 16, 32)

@@ -22,14 +22,14 @@ from jaxdyn.theories.cal.spectra import linear_start, orthonormals, require_fall
 
 @jd.setting
 class Stairs:
-    """Incremental learning of the singular values of a target from a balanced start of size ``eps``."""
+    """Incremental learning of the singular values of a target from a small balanced start."""
 
-    eps: jd.Swept = jd.field(1e-6, above=0)
-    start: jd.Code = jd.code("aligned", "frames")
-    size: int = jd.field(6, at_least=1)
-    modes: int = jd.field(3, at_least=1)
+    eps: jd.Swept = jd.field(1e-6, above=0)  # epsilon, strength of every mode at the start
+    start: jd.Code = jd.code("aligned", "frames")  # frames: in random directions, not aligned with the target
+    size: int = jd.field(6, at_least=1)  # units in each layer, input and output included
+    modes: int = jd.field(3, at_least=1)  # rank of the target
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    samples: int = jd.field(400, at_least=1)
+    samples: int = jd.field(400, at_least=1)  # times after the start that are recorded
 
     def __post_init__(self) -> None:
         jd.require(self, self.modes <= self.size, "modes is at most size", "modes", "size")

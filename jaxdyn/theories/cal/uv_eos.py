@@ -24,18 +24,15 @@ from jaxdyn.theories.cal.orders import order_checks
 
 @jd.setting
 class Pair:
-    """Two scalars with loss ``(uv - 1)^2 / 2``: from the point ``(u, v)``, or from a random one near it.
+    """Gradient descent and gradient flow of two scalars with loss ``(uv - 1)^2 / 2`` from one start."""
 
-    Gradient descent makes ``steps`` steps, gradient flow runs until time ``horizon``.
-    """
-
-    eta: jd.Swept = jd.field(0.1, above=0)
-    optimizer: jd.Code = jd.code("gd", "adam")
-    start: jd.Code = jd.code("reference", "random")
-    u: jd.Swept = 3.0  # the reference start
-    v: jd.Swept = 0.2
-    horizon: jd.Swept = jd.field(20.0, above=0)
-    steps: int = jd.field(3000, at_least=1)
+    eta: jd.Swept = jd.field(0.1, above=0)  # step size
+    optimizer: jd.Code = jd.code("gd", "adam")  # gradient descent (gd) or Adam
+    start: jd.Code = jd.code("reference", "random")  # reference: the point (u, v), random: a point near (3, 0.2)
+    u: jd.Swept = 3.0  # first number of the reference start
+    v: jd.Swept = 0.2  # second number of the reference start
+    horizon: jd.Swept = jd.field(20.0, above=0)  # time at which gradient flow ends
+    steps: int = jd.field(3000, at_least=1)  # steps of the optimizer
 
 
 SETTLED = 1e-10  # residual |uv - 1| at which a run has stopped

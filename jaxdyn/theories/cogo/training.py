@@ -34,16 +34,16 @@ SMALL = 32  # order up to which sums over pairs take as long as Gram matrices; t
 class Training:
     """A training run; the defaults are those of the published table except for the group."""
 
-    lr: jd.Swept = 0.01
+    lr: jd.Swept = 0.01  # rate of Adam
     decay: jd.Swept = 5e-5  # coupled: decay * w is added to the gradient
     polish: jd.Swept = 0.0  # share of the epochs at the end over which the rate falls to zero; the table has none
     width: jd.Swept = jd.field(0.0, at_least=0)  # number of nodes, in as many of the hidden places; 0 for all of them
-    group: str = "23"
+    group: str = "23"  # orders of the group's cyclic factors, as in 2x4
     hidden: int = jd.field(512, at_least=1)  # places for nodes
-    epochs: int = jd.field(9900, at_least=0)
+    epochs: int = jd.field(9900, at_least=0)  # epochs of training, each one full-batch step
     every: int = jd.field(100, at_least=1)  # epochs between records
     held_out: float = jd.field(0.1, at_least=0, below=1)  # share of pairs
-    activation: model.Activation = "quadratic"
+    activation: model.Activation = "quadratic"  # activation of the nodes; quadratic in the theory
     shrink: bool = True  # False where runs are vmapped (GPU, TPU): all widths would be computed, and one taken
     dtype: str = "float32"
 

@@ -20,11 +20,11 @@ from jaxdyn import plotting
 
 @jd.setting
 class Residual:
-    """A random stream x and a change F of ``ratio`` times its size; ``worst`` turns F to the angle of the bound."""
+    """A random stream x and its change F by one block."""
 
-    ratio: jd.Swept = jd.field(0.5, above=0)
-    worst: jd.Swept = 0.0
-    width: int = jd.field(8, at_least=2)
+    ratio: jd.Swept = jd.field(0.5, above=0)  # rho, norm of F over that of x
+    worst: jd.Swept = 0.0  # 1: F at the angle of the bound, 0: in a random direction
+    width: int = jd.field(8, at_least=2)  # entries of x
 
 
 def cosine(a: Float[Array, " d"], b: Float[Array, " d"]) -> Float[Array, ""]:

@@ -28,11 +28,11 @@ DRAWN = 4  # one token of so many is in the figure
 
 @jd.setting
 class Clouds:
-    """Two Gaussian clouds in the plane with centres at +-(distance, 0), and attention of the inverse temperature ``beta``."""
+    """Two Gaussian clouds in the plane with centres at +-(distance, 0), and attention on them."""
 
-    beta: jd.Swept = jd.field(1.0, at_least=0)
-    sigma: jd.Swept = jd.field(0.25, above=0)
-    distance: jd.Swept = 3.0
+    beta: jd.Swept = jd.field(1.0, at_least=0)  # inverse temperature of attention
+    sigma: jd.Swept = jd.field(0.25, above=0)  # standard deviation of a cloud along each axis
+    distance: jd.Swept = 3.0  # distance of each cloud's centre from the origin
     tokens: int = jd.field(512, at_least=8)  # in each cloud
 
 

@@ -16,13 +16,13 @@ WIDTH, INPUTS = 16, 4
 
 @jd.setting
 class Pruned:
-    """An MLP of ``hidden`` units, of which ``kept`` are used; ``offset`` moves all units up, so that more are active."""
+    """An MLP of which the largest units are used; with an offset more of them are active."""
 
-    unit: jd.Code = jd.code("relu", "gelu")
-    offset: jd.Swept = 0.0
+    unit: jd.Code = jd.code("relu", "gelu")  # activation of the units
+    offset: jd.Swept = 0.0  # added to all units before the activation
     shuffled: jd.Swept = 0.0  # 1: the units are those of another input
-    hidden: int = 64
-    kept: int = jd.field(48, at_least=1)
+    hidden: int = 64  # units of the MLP
+    kept: int = jd.field(48, at_least=1)  # units used per input, the largest ones
 
     def __post_init__(self) -> None:
         jd.require(self, self.kept <= self.hidden, "kept is at most hidden", "kept", "hidden")

@@ -25,21 +25,21 @@ SEEN = 1e-4  # an entry of a thought above it counts
 
 @jd.setting
 class SearchSgd:
-    """As in ``SearchFlow``; ``lr`` is the step size, ``span`` the time from one record to the next, ``fresh`` new graphs."""
+    """The search problem of ``SearchFlow``, its training by SGD, and new graphs afterwards."""
 
-    target: jd.Code = jd.code(*instances.TARGETS)
-    train: jd.Code = jd.code("diagonal", "full")
-    lr: jd.Swept = jd.field(1.0, above=0)
-    span: jd.Swept = 40.0
-    inside: jd.Swept = jd.field(3.0, at_least=2)
-    gap: jd.Swept = jd.field(1.0, at_least=1)
-    density: jd.Swept = jd.field(0.25, at_least=0, at_most=1)
-    renaming: jd.Swept = 1.0
-    vertices: int = 10
-    width: int = 16
-    batch: int = jd.field(40, at_least=1)
-    records: int = jd.field(4, at_least=1)
-    fresh: int = jd.field(128, at_least=1)
+    target: jd.Code = jd.code(*instances.TARGETS)  # demonstrated vertex, with K - gap, K or one edge from the thought
+    train: jd.Code = jd.code("diagonal", "full")  # entries of the matrix that move
+    lr: jd.Swept = jd.field(1.0, above=0)  # step size of SGD, in units of the theory's time
+    span: jd.Swept = 40.0  # time between two records
+    inside: jd.Swept = jd.field(3.0, at_least=2)  # K, vertices in the thought
+    gap: jd.Swept = jd.field(1.0, at_least=1)  # the middle target has K - gap edges from the thought
+    density: jd.Swept = jd.field(0.25, at_least=0, at_most=1)  # probability of every other edge
+    renaming: jd.Swept = 1.0  # 1: vertices renamed at random in every example, 0: never
+    vertices: int = 10  # n, vertices of a graph
+    width: int = 16  # d, entries of an embedding
+    batch: int = jd.field(40, at_least=1)  # namings per step
+    records: int = jd.field(4, at_least=1)  # records after the start
+    fresh: int = jd.field(128, at_least=1)  # new graphs read after training
     dtype: str = "float32"
 
     def __post_init__(self) -> None:

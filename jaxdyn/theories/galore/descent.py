@@ -21,24 +21,22 @@ READ = slice(None, None, 4)  # those of which the whole gradient is stored
 class Quadratic:
     r"""A quadratic :math:`G = A - \overline{B_i W C_i}` and gradient descent on it.
 
-    ``step`` is the step size as a share of :math:`2 / (\lambda_2 + \lambda_{max})`. Problems, all in random coordinates:
+    The kinds of problems, all in random coordinates:
 
     - "random": B and C Wishart, ``terms`` of them;
     - "entries": every entry of G has an eigenvalue of its own, 0.05 and 0.5 in different rows and columns, about 3 on the
       diagonal and 1 elsewhere: the lowest eigenvector is a product :math:`yz^\top`, the largest ones together have full rank;
     - "pair": two terms of 2 × 2 matrices :math:`[[a, \pm b], [\pm b, c]]` near the counterexample; the lowest eigenvector has
       rank 2.
-
-    ``bend`` makes A depend on W, ``flip`` changes the sign of the pair's second part.
     """
 
-    step: jd.Swept = jd.field(0.5, above=0)
-    bend: jd.Swept = 0.0
-    flip: jd.Swept = 0.0
-    kind: str = "random"
-    rows: int = jd.field(5, at_least=2)
-    cols: int = jd.field(4, at_least=2)
-    terms: int = jd.field(3, at_least=1)
+    step: jd.Swept = jd.field(0.5, above=0)  # step size over 2 / (lambda_2 + lambda_max)
+    bend: jd.Swept = 0.0  # size of the part of A that follows tanh W
+    flip: jd.Swept = 0.0  # 1: the second part of a pair's first gradient changes sign
+    kind: str = "random"  # B and C: Wishart (random), one eigenvalue per entry, or a 2 x 2 pair
+    rows: int = jd.field(5, at_least=2)  # rows of W; a pair has 2
+    cols: int = jd.field(4, at_least=2)  # columns of W; a pair has 2
+    terms: int = jd.field(3, at_least=1)  # N, terms of a random problem
     every: int = jd.field(3, at_least=1)  # steps between two samples
 
     def __post_init__(self) -> None:

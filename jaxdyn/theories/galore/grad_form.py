@@ -25,21 +25,21 @@ POINTS = 8
 class Chain:
     """A chain of layers, trained by gradient descent on random targets."""
 
-    layer: jd.Code = jd.code(*model.LAYERS)
-    lr: jd.Swept = jd.field(0.01, above=0)
-    depth: int = jd.field(3, at_least=2)
-    width: int = jd.field(6, at_least=2)
-    steps: int = jd.field(100, at_least=1)
+    layer: jd.Code = jd.code(*model.LAYERS)  # bias: ReLU with biases; softmax: entries times their softmax
+    lr: jd.Swept = jd.field(0.01, above=0)  # step size of gradient descent
+    depth: int = jd.field(3, at_least=2)  # L, weight matrices
+    width: int = jd.field(6, at_least=2)  # d, entries of every layer
+    steps: int = jd.field(100, at_least=1)  # steps of training
 
 
 @jd.setting
 class Logits:
-    """A random ReLU chain whose logits have the standard deviation ``size`` times ``amplify``."""
+    """A random ReLU chain with small logits."""
 
-    size: jd.Swept = jd.field(0.01, above=0)
-    amplify: jd.Swept = jd.field(1.0, above=0)
-    depth: int = jd.field(3, at_least=2)
-    classes: int = jd.field(10, at_least=2)
+    size: jd.Swept = jd.field(0.01, above=0)  # standard deviation of the logits before amplification
+    amplify: jd.Swept = jd.field(1.0, above=0)  # factor on the logits; 1 in the theorem
+    depth: int = jd.field(3, at_least=2)  # L, weight matrices
+    classes: int = jd.field(10, at_least=2)  # K, also the width of all layers
 
 
 def chain_trial(s: Chain, key: PRNGKeyArray) -> jd.Observables:

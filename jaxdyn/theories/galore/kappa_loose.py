@@ -17,12 +17,12 @@ from jaxdyn.theories.galore.projection import positive
 
 @jd.setting
 class Spread:
-    """B and C of ``terms`` terms with eigenvalues from 1 - to 1 + ``spread``; subspaces of ``rank`` of ``size`` dimensions."""
+    """Random B and C with eigenvalues around 1, and random subspaces."""
 
-    terms: jd.Swept = jd.field(3.0, at_least=1)
-    spread: jd.Swept = jd.field(0.5, at_least=0, below=1)
-    size: int = 8
-    rank: int = jd.field(3, at_least=1)
+    terms: jd.Swept = jd.field(3.0, at_least=1)  # N, terms in use
+    spread: jd.Swept = jd.field(0.5, at_least=0, below=1)  # eigenvalues of B and C lie between 1 - spread and 1 + spread
+    size: int = 8  # rows and columns of B and C
+    rank: int = jd.field(3, at_least=1)  # dimensions of each subspace
     most: int = 10  # terms at most
 
     def __post_init__(self) -> None:

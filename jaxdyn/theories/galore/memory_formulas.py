@@ -25,9 +25,9 @@ SHAPES = ((64, 96, 8), (48, 256, 16), (32, 32, 4), (128, 512, 64))  # m, n, r wi
 
 @jd.setting
 class Formulas:
-    """What is counted: the moments of Adam, or of descent with momentum, which has the first alone."""
+    """What is counted: the states of Adam, or of descent with momentum."""
 
-    moments: int = 2
+    moments: int = 2  # 2: both moments of Adam, 1: the first alone
 
     def __post_init__(self) -> None:
         jd.require(self, self.moments in (1, 2), "moments is 1 or 2", "moments")

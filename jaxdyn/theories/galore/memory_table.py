@@ -21,9 +21,9 @@ ALGORITHMS = ("full", "galore", "low_rank", "lora")
 
 @jd.setting
 class Table:
-    """The table of memory; ``side`` is GaLore's."""
+    """The table of memory."""
 
-    side: str = "long"
+    side: str = "long"  # dimension that GaLore projects, the shorter or the longer one
 
     def __post_init__(self) -> None:
         jd.require(self, self.side in ("short", "long"), "side is short or long", "side")

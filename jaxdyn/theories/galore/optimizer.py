@@ -27,14 +27,14 @@ LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full
 
 @jd.setting
 class FullRank:
-    """A network of leaky ReLUs trained by GaLore of ``rank`` of ``width`` dimensions; ``every`` 0 keeps the first bases."""
+    """A network of leaky ReLUs trained by GaLore with bases of full rank."""
 
-    lr: jd.Swept = jd.field(0.01, above=0)
-    every: jd.Swept = jd.field(0.0, at_least=0)
-    rank: int = jd.field(6, at_least=1)
-    width: int = 6
-    depth: int = 3
-    steps: int = 40
+    lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
+    every: jd.Swept = jd.field(0.0, at_least=0)  # steps between two bases; 0 keeps the first
+    rank: int = jd.field(6, at_least=1)  # r, dimensions of the bases
+    width: int = 6  # rows and columns of each weight matrix
+    depth: int = 3  # L, weight matrices
+    steps: int = 40  # steps of training
 
     def __post_init__(self) -> None:
         jd.require(self, self.rank <= self.width, "rank is at most width", "rank", "width")
@@ -42,14 +42,14 @@ class FullRank:
 
 @jd.setting
 class Sides:
-    """A network of leaky ReLUs trained by GaLore without moments, on either side; bases are found every so many steps."""
+    """A network of leaky ReLUs trained by GaLore without moments, on either side."""
 
-    lr: jd.Swept = jd.field(0.01, above=0)
-    every: jd.Swept = jd.field(1.0, at_least=1)
-    rank: int = jd.field(2, at_least=1)
-    width: int = 6
-    depth: int = 3
-    steps: int = 40
+    lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
+    every: jd.Swept = jd.field(1.0, at_least=1)  # steps between two bases
+    rank: int = jd.field(2, at_least=1)  # r, dimensions of the bases
+    width: int = 6  # rows and columns of each weight matrix
+    depth: int = 3  # L, weight matrices
+    steps: int = 40  # steps of training
 
     def __post_init__(self) -> None:
         jd.require(self, self.rank <= self.width, "rank is at most width", "rank", "width")
@@ -57,14 +57,14 @@ class Sides:
 
 @jd.setting
 class Agreement:
-    """A ReLU network of three shapes of matrices trained by two implementations, in float32; ``side`` is ours."""
+    """A ReLU network of three shapes of matrices trained by two implementations, in float32."""
 
-    lr: jd.Swept = jd.field(0.01, above=0)
-    side: str = "long"
-    rank: int = 2
-    width: int = 6
-    every: int = jd.field(5, role="none")
-    periods: int = jd.field(4, role="time")
+    lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
+    side: str = "long"  # dimension that ours projects, the shorter or the longer one
+    rank: int = 2  # r, dimensions of the bases
+    width: int = 6  # input dimension; the first hidden layer is twice as wide
+    every: int = jd.field(5, role="none")  # steps between two bases
+    periods: int = jd.field(4, role="time")  # bases used one after another
 
     def __post_init__(self) -> None:
         jd.require(self, self.side in ("short", "long"), "side is short or long", "side")
@@ -72,17 +72,17 @@ class Agreement:
 
 @jd.setting
 class Noisy:
-    """Rows of which one has a target and ``noisy`` ones nothing but noise, and a basis of ``rank`` dimensions on the left."""
+    """A matrix of which one row has a target and others nothing but noise, and a basis on the left."""
 
-    lr: jd.Swept = jd.field(1e-3, above=0)
-    noise: jd.Swept = jd.field(5.0, at_least=0)
-    noisy: jd.Swept = jd.field(1.0, at_least=0)
-    rank: int = jd.field(1, at_least=1)
-    rows: int = 2
-    finder: str = "svd"
-    size: int = 20
-    every: int = 20
-    steps: int = 10_000
+    lr: jd.Swept = jd.field(1e-3, above=0)  # learning rate
+    noise: jd.Swept = jd.field(5.0, at_least=0)  # sigma, standard deviation of the noise
+    noisy: jd.Swept = jd.field(1.0, at_least=0)  # q, rows whose gradient is nothing but noise
+    rank: int = jd.field(1, at_least=1)  # r, dimensions of the basis
+    rows: int = 2  # m, rows of the matrix; the first has a target
+    finder: str = "svd"  # basis: singular vectors (svd) or random directions (orthonormal)
+    size: int = 20  # n, entries of a row
+    every: int = 20  # T, steps between two bases
+    steps: int = 10_000  # steps of training
 
     def __post_init__(self) -> None:
         jd.require(self, self.finder in ("svd", "orthonormal"), "finder is svd or orthonormal", "finder")

@@ -18,15 +18,12 @@ from jaxdyn.theories.galore.projection import positive
 
 @jd.setting
 class Free:
-    r"""Parametric gradients :math:`A - \frac1N\sum_i B_i W f_i f_i^\top` with any A, and inputs that span ``span`` dimensions.
+    r"""Parametric gradients :math:`A - \frac1N\sum_i B_i W f_i f_i^\top` with any A, and inputs that lack dimensions."""
 
-    ``leak`` adds as much of random inputs that span all dimensions.
-    """
-
-    leak: jd.Swept = jd.field(0.0, at_least=0)
-    size: int = 8
-    span: int = jd.field(3, at_least=1, role="none")
-    steps: int = 800
+    leak: jd.Swept = jd.field(0.0, at_least=0)  # standard deviation of a part in all dimensions; 0 in the theorem
+    size: int = 8  # n, rows and columns of W
+    span: int = jd.field(3, at_least=1, role="none")  # N', dimensions that the inputs span
+    steps: int = 800  # steps of gradient descent
 
     def __post_init__(self) -> None:
         """Refuse inputs that span all dimensions."""

@@ -30,16 +30,13 @@ def positive(key: PRNGKeyArray, terms: int, size: int) -> Float[Array, "N d d"]:
 
 @jd.setting
 class Fixed:
-    r"""Descent within random subspaces of ``rank`` dimensions on both sides.
+    """Descent within fixed random subspaces on both sides."""
 
-    ``step`` is the step size as a share of :math:`2 / (\kappa + \lambda_{max})`.
-    """
-
-    step: jd.Swept = jd.field(0.5, above=0)
-    size: int = 8
-    rank: int = jd.field(3, at_least=1)
-    terms: int = jd.field(3, at_least=1)
-    steps: int = jd.field(60, at_least=3)
+    step: jd.Swept = jd.field(0.5, above=0)  # step size over 2 / (kappa + lambda_max)
+    size: int = 8  # rows and columns of W
+    rank: int = jd.field(3, at_least=1)  # dimensions of each subspace
+    terms: int = jd.field(3, at_least=1)  # N, terms of the mean of B_i W C_i
+    steps: int = jd.field(60, at_least=3)  # steps at which the projected gradient is recorded
 
     def __post_init__(self) -> None:
         jd.require(self, self.rank < self.size, "rank is below size", "rank", "size")
@@ -47,17 +44,14 @@ class Fixed:
 
 @jd.setting
 class Switching:
-    """Descent by GaLore's optimizer, one-sided, without moments; ``every`` 0 keeps the first subspace.
+    """Descent by GaLore's optimizer, one-sided, without moments."""
 
-    ``step`` is the learning rate times the largest eigenvalue of S.
-    """
-
-    every: jd.Swept = jd.field(20.0, at_least=0)
-    step: jd.Swept = jd.field(1.0, above=0)
-    size: int = 10
-    rank: int = jd.field(4, at_least=1)
-    terms: int = 4
-    steps: int = 600
+    every: jd.Swept = jd.field(20.0, at_least=0)  # steps between two subspaces; 0 keeps the first
+    step: jd.Swept = jd.field(1.0, above=0)  # learning rate times the largest eigenvalue of S
+    size: int = 10  # rows and columns of W
+    rank: int = jd.field(4, at_least=1)  # dimensions of a subspace
+    terms: int = 4  # N, terms of the mean of B_i W C_i
+    steps: int = 600  # steps of training
 
     def __post_init__(self) -> None:
         jd.require(self, self.rank < self.size, "rank is below size", "rank", "size")
@@ -65,16 +59,13 @@ class Switching:
 
 @jd.setting
 class Span:
-    r"""Parametric gradients :math:`\frac1N\sum_i (a_i - B_i W f_i) f_i^\top` with inputs that span ``span`` dimensions.
+    r"""Parametric gradients :math:`\frac1N\sum_i (a_i - B_i W f_i) f_i^\top` with inputs that lack dimensions."""
 
-    ``free`` adds a part to A that is not of this form.
-    """
-
-    free: jd.Swept = 0.0
-    rows: int = jd.field(6, at_least=1)
-    size: int = 8
-    span: int = jd.field(3, at_least=1, role="none")
-    steps: int = 40
+    free: jd.Swept = 0.0  # standard deviation of a part of A not of this form; 0 in the theorem
+    rows: int = jd.field(6, at_least=1)  # rows of W
+    size: int = 8  # columns of W, entries of an input
+    span: int = jd.field(3, at_least=1, role="none")  # dimensions that the inputs span
+    steps: int = 40  # steps of gradient descent
 
     def __post_init__(self) -> None:
         jd.require(self, self.span < self.size, "span is below size", "span", "size")

@@ -20,12 +20,12 @@ from jaxdyn.nn import attention
 
 @jd.setting
 class Eviction:
-    """Random logits and values; ``opposed`` values are one vector for kept keys and its negative for the others."""
+    """Attention with random logits and values, and how much of it is kept."""
 
-    kept: jd.Swept = jd.field(6.0, at_least=1)
-    spread: jd.Swept = jd.field(2.0, at_least=0)
-    opposed: jd.Swept = 0.0
-    keys: int = jd.field(24, at_least=2)
+    kept: jd.Swept = jd.field(6.0, at_least=1)  # keys that are not evicted
+    spread: jd.Swept = jd.field(2.0, at_least=0)  # standard deviation of the logits
+    opposed: jd.Swept = 0.0  # 1: kept keys share one value, all others have its negative
+    keys: int = jd.field(24, at_least=2)  # keys before eviction
 
     def __post_init__(self) -> None:
         jd.require(self, self.kept < self.keys, "kept is below keys", "kept", "keys")

@@ -18,12 +18,12 @@ from jaxdyn.nn import Transformer, cache
 
 @jd.setting
 class Stream:
-    """Random logits of the standard deviation ``spread``; the last ``recent`` tokens are kept, the current one included."""
+    """A stream of tokens with random logits, read through a small cache."""
 
-    recent: jd.Swept = jd.field(1.0, at_least=1)
-    spread: jd.Swept = jd.field(0.5, at_least=0)
-    size: int = jd.field(8, at_least=2)
-    tokens: int = 96
+    recent: jd.Swept = jd.field(1.0, at_least=1)  # last tokens always kept, the current one included
+    spread: jd.Swept = jd.field(0.5, at_least=0)  # standard deviation of the logits
+    size: int = jd.field(8, at_least=2)  # keys that the cache holds
+    tokens: int = 96  # tokens read
 
     def __post_init__(self) -> None:
         jd.require(self, self.size < self.tokens, "size is below tokens", "size", "tokens")

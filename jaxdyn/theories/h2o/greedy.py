@@ -27,14 +27,14 @@ OBJECTIVES = ("additive", "coverage", "logdet", "penalty")
 class Sets:
     r"""What a set of tokens is worth.
 
-    - "additive": the sum of its tokens' scores; ``growing`` scores are sums over the rows of random attention so far;
+    - "additive": the sum of its tokens' scores, which come from random attention;
     - "coverage": :math:`\sum_u \max_{s \in S} A_{us}`, A uniform;
     - "logdet": :math:`\log\det(I + K_S^\top K_S)` of Gaussian keys with two entries;
     - "penalty": submodular but not monotone: a first token is worth most, and all others nothing next to it.
     """
 
-    objective: jd.Code = jd.code(*OBJECTIVES)
-    growing: jd.Swept = 0.0
+    objective: jd.Code = jd.code(*OBJECTIVES)  # value of a set; additive: sum of scores, penalty: not monotone
+    growing: jd.Swept = 0.0  # 1: scores are attention summed so far, 0: they are fixed
 
     def __post_init__(self) -> None:
         jd.require(self, self.growing in (0, 1), "growing is 0 or 1", "growing")

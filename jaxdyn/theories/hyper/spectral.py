@@ -20,14 +20,14 @@ TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 400.0)
 
 @jd.setting
 class Spectral:
-    """A linear encoder: ``dim`` of ``width`` outputs, ``relevant`` of ``inputs`` bits kept, moments of the factors."""
+    """A linear encoder of the hypercube, and the augmentation."""
 
-    relevant: jd.Swept = jd.field(3.0, at_least=1)
-    dim: jd.Swept = jd.field(3.0, at_least=1)
-    mean: jd.Swept = 0.5
-    second: jd.Swept = jd.field(1 / 3, at_most=1)
-    inputs: int = 8
-    width: int = 8
+    relevant: jd.Swept = jd.field(3.0, at_least=1)  # k, bits that augmentation keeps
+    dim: jd.Swept = jd.field(3.0, at_least=1)  # d, outputs in use
+    mean: jd.Swept = 0.5  # mean of the factor that shrinks irrelevant bits
+    second: jd.Swept = jd.field(1 / 3, at_most=1)  # second moment of that factor
+    inputs: int = 8  # bits of the hypercube
+    width: int = 8  # outputs that there is room for
 
     def __post_init__(self) -> None:
         jd.require(self, self.relevant <= self.inputs, "relevant is at most inputs", "relevant", "inputs")

@@ -16,12 +16,12 @@ from jaxdyn.theories.hyper.dynamics import codes
 
 @jd.setting
 class Constants:
-    """Constants that the paper's losses fix: relevant bits, temperature, points of a batch, dimensions of an encoder."""
+    """Constants that the paper's losses fix."""
 
-    relevant: jd.Swept = jd.field(10.0, above=0)
-    temperature: jd.Swept = jd.field(0.5, above=0)
-    batch: jd.Swept = jd.field(512.0, above=1)
-    dim: jd.Swept = jd.field(20.0, at_least=2)
+    relevant: jd.Swept = jd.field(10.0, above=0)  # k, bits that augmentation keeps
+    temperature: jd.Swept = jd.field(0.5, above=0)  # temperature of the contrastive loss
+    batch: jd.Swept = jd.field(512.0, above=1)  # points in a batch, each in two views
+    dim: jd.Swept = jd.field(20.0, at_least=2)  # dimensions of an encoder's outputs
 
 
 def printed(row: str) -> float:

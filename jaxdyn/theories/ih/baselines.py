@@ -26,12 +26,12 @@ ADDED, COUNTED = (0.5, 2.0), ("tokens", "pairs")  # other numbers added to count
 
 @jd.setting
 class Baselines:
-    """Chains and sequences; ``sticky`` adds that much to the diagonal of every transition matrix, a breach of the Dirichlet law."""
+    """Chains and sequences; with ``sticky`` the rows of a chain no longer follow the Dirichlet law."""
 
-    sticky: jd.Swept = jd.field(0.0, at_least=0)
-    tokens: int = 3
-    length: int = jd.field(100, at_least=2)
-    count: int = jd.field(16000, at_least=2)
+    sticky: jd.Swept = jd.field(0.0, at_least=0)  # added to the diagonal of transition matrices; 0 in the claim
+    tokens: int = 3  # k, states of a chain
+    length: int = jd.field(100, at_least=2)  # tokens in a sequence
+    count: int = jd.field(16000, at_least=2)  # sequences, each from a chain of its own
     batch: int = jd.field(2000, at_least=1)  # sequences at a time
 
     def __post_init__(self) -> None:

@@ -16,12 +16,12 @@ NAMES = tuple(f"{len(hidden)}x{hidden[0]}" for hidden in published.PARAMETERS)
 
 @jd.setting
 class Perceptrons:
-    """What the perceptrons read and give: pixels of an image, colours of each, classes; 1 for ``biases``, or 0."""
+    """What the perceptrons read and give."""
 
-    side: jd.Swept = jd.field(28.0, at_least=1)
-    colours: jd.Swept = jd.field(3.0, at_least=1)
-    classes: jd.Swept = jd.field(10.0, at_least=1)
-    biases: jd.Swept = jd.field(1.0, at_least=0, at_most=1)
+    side: jd.Swept = jd.field(28.0, at_least=1)  # pixels along each side of an image
+    colours: jd.Swept = jd.field(3.0, at_least=1)  # colour channels of each pixel
+    classes: jd.Swept = jd.field(10.0, at_least=1)  # outputs of a perceptron
+    biases: jd.Swept = jd.field(1.0, at_least=0, at_most=1)  # 1: biases are counted, 0: they are not
 
 
 def trial(s: Perceptrons, key: PRNGKeyArray) -> jd.Observables:

@@ -19,10 +19,10 @@ from jaxdyn.theories.mobile.published import CONTEXT, MODELS, VOCABULARY, Model
 
 @jd.setting
 class Counts:
-    """The models, with the read-out tied to the embedding or not, and grouped queries or a key for each."""
+    """The published models, with weights and keys shared or not."""
 
-    tied: bool = True
-    grouped: bool = True
+    tied: bool = True  # the read-out is the embedding's matrix
+    grouped: bool = True  # query heads share keys; False: each has its own
 
 
 def built(m: Model, s: Counts) -> Transformer:

@@ -31,8 +31,8 @@ class Factored:
 
     tilt: jd.Swept = jd.field(1.0, above=0)  # multiplies layer a of z' and divides its layer c
     base: jd.Code = jd.code("exact", "cancelling")  # z' meets every condition, or cancels the means of its blocks
-    route: jd.Code = jd.code("legs", "straight")
-    group: str = "5"
+    route: jd.Code = jd.code("legs", "straight")  # path from y * z' to z': three legs of zero loss, or straight
+    group: str = "5"  # orders of the group's cyclic factors, as in 2x4
     order: int = jd.field(3, at_least=1)  # nodes of y
     steps: int = jd.field(17, at_least=1, role="none")  # points on each leg but its first
     draws: int = jd.field(16, at_least=1)  # further factors whose norm is taken
@@ -47,12 +47,12 @@ class Pruned:
     """Training from y * z' with y = (1, second), normalised, and small noise in the weights."""
 
     decay: jd.Swept = jd.field(1e-3, at_least=0)  # coupled: decay * w is added to the gradient
-    lr: jd.Swept = jd.field(0.5, above=0)
-    second: jd.Swept = jd.field(0.8, at_least=0)
-    noise: jd.Swept = jd.field(1e-3, at_least=0)
-    group: str = "5"
-    steps: int = jd.field(20_000, at_least=1)
-    samples: int = jd.field(40, at_least=1)
+    lr: jd.Swept = jd.field(0.5, above=0)  # step size of gradient descent
+    second: jd.Swept = jd.field(0.8, at_least=0)  # size of y's second node over the first
+    noise: jd.Swept = jd.field(1e-3, at_least=0)  # standard deviation of noise in the weights at the start
+    group: str = "5"  # orders of the group's cyclic factors, as in 2x4
+    steps: int = jd.field(20_000, at_least=1)  # steps of gradient descent
+    samples: int = jd.field(40, at_least=1)  # records after the start
 
     def __post_init__(self) -> None:
         """Refuse groups without pairs of frequencies, and records that do not end with the run."""

@@ -45,9 +45,9 @@ SAVES = 5
 class Potentials:
     """Gaussian weights of small networks, zero modes included."""
 
-    std: jd.Swept = jd.field(1.0, above=0)
-    groups: tuple[str, ...] = ("5", "2x2")
-    hidden: int = jd.field(6, at_least=1)
+    std: jd.Swept = jd.field(1.0, above=0)  # standard deviation of the weights
+    groups: tuple[str, ...] = ("5", "2x2")  # groups, named by the orders of their cyclic factors
+    hidden: int = jd.field(6, at_least=1)  # q, nodes of each network
 
     def __post_init__(self) -> None:
         """Refuse groups without a name, and an empty list."""
@@ -58,13 +58,13 @@ class Potentials:
 
 @jd.setting
 class Wide:
-    """Independent Gaussian weights of a network with ``width`` nodes; ``tied`` breaks their independence."""
+    """Independent Gaussian weights of a wide network; ``tied`` breaks their independence."""
 
-    width: jd.Swept = jd.field(256.0, at_least=2)
-    std: jd.Swept = jd.field(1.0, above=0)
+    width: jd.Swept = jd.field(256.0, at_least=2)  # q, nodes in use
+    std: jd.Swept = jd.field(1.0, above=0)  # standard deviation of the weights at the start
     tied: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # b = (1 - tied) b + tied a
     nodes: int = 4096  # places for nodes
-    group: str = "5"
+    group: str = "5"  # orders of the group's cyclic factors, as in 2x4
     loss: Literal["cross", "whole"] = "cross"  # what flows: the cross terms alone, or the whole loss of zero-mean weights
 
     def __post_init__(self) -> None:

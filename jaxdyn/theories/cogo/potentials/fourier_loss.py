@@ -26,11 +26,11 @@ from jaxdyn.theories.cogo.dynamics import spectrum
 class Weights:
     """Gaussian weights in networks for several groups; ``held_out`` and ``activation`` break assumptions."""
 
-    std: jd.Swept = jd.field(1.0, above=0)
+    std: jd.Swept = jd.field(1.0, above=0)  # standard deviation of the weights
     held_out: jd.Swept = jd.field(0.0, at_least=0, below=0.9)  # share of the pairs that the network's loss leaves out
-    activation: jd.Code = jd.code("quadratic", "relu")
-    groups: tuple[str, ...] = ("5", "8", "2x4", "3x3")
-    hidden: int = jd.field(8, at_least=1)
+    activation: jd.Code = jd.code("quadratic", "relu")  # activation of the nodes; quadratic in the theorem
+    groups: tuple[str, ...] = ("5", "8", "2x4", "3x3")  # groups, named by the orders of their cyclic factors
+    hidden: int = jd.field(8, at_least=1)  # q, nodes of each network
 
     def __post_init__(self) -> None:
         """Refuse groups without a name, and an empty list."""

@@ -29,8 +29,8 @@ class Search:
 
     spread: jd.Swept = jd.field(0.7, above=0)  # standard deviation of the real and imaginary parts at the start
     star: jd.Swept = 1.0  # 0 drops the potentials of R_*
-    starts: int = jd.field(8, at_least=1)
-    steps: int = jd.field(200, at_least=1)
+    starts: int = jd.field(8, at_least=1)  # random starts of a search, of which the best counts
+    steps: int = jd.field(200, at_least=1)  # steps of least squares from each start
 
 
 def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:

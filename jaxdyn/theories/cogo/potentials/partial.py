@@ -35,9 +35,9 @@ class Node:
     """Random numbers in the partial solutions; ``modulus`` and ``rho`` break assumptions."""
 
     modulus: jd.Swept = jd.field(1.0, above=0)  # of nu, xi, alpha and beta
-    rho: jd.Code = jd.code("whole", "a factor dropped")
-    group: str = "7"
-    frequency: int = 2
+    rho: jd.Code = jd.code("whole", "a factor dropped")  # polynomial of u: whole, or without its factor of primitive roots
+    group: str = "7"  # orders of the group's cyclic factors, as in 2x4
+    frequency: int = 2  # k, one of a pair of conjugate frequencies
 
     def __post_init__(self) -> None:
         """Refuse names of no group, and frequencies with a real character."""

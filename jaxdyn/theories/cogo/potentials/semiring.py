@@ -33,11 +33,14 @@ BREACHES = ("none", "inverse", "mean", "unordered", "correlation", "complex")
 
 @jd.setting
 class Ring:
-    """Random elements of every group; each ``breach`` violates some of the axioms.
+    """Random elements of every group.
 
-    inverse: x + (-x) is taken for the empty network; mean: a sum is halved, as the outputs of an ensemble are averaged; unordered:
-    nodes are compared in the order in which they come; correlation: the second factor of a product is conjugated; complex: the
-    weights of x are complex.
+    Args:
+        breach: what violates some of the axioms. inverse: x + (-x) is taken for the empty network; mean: a sum is halved, as the
+            outputs of an ensemble are averaged; unordered: nodes are compared in the order in which they come; correlation: the
+            second factor of a product is conjugated; complex: the weights of x are complex.
+        nodes: of each random element.
+        groups: named by the orders of their cyclic factors.
     """
 
     breach: jd.Code = jd.code(*BREACHES)

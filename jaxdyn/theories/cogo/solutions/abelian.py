@@ -34,7 +34,7 @@ BLOCKS = 5  # nets that are made of blocks
 class Small:
     """Random numbers in the solutions of these groups."""
 
-    groups: tuple[str, ...] = ("4", "6", "8", "12", "15", "2x2", "2x4", "3x3", "2x3x2")
+    groups: tuple[str, ...] = ("4", "6", "8", "12", "15", "2x2", "2x4", "3x3", "2x3x2")  # orders of each group's cyclic factors
 
     def __post_init__(self) -> None:
         """Refuse names of no group, and a list in which no group has two pairs of frequencies or none a real character."""

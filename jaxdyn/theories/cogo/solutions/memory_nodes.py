@@ -26,9 +26,9 @@ COUNTS = ("d", "half", "all but one", "all")
 
 @jd.setting
 class Lookup:
-    """Nodes of a memorising network in random order; ``nodes`` is a breach."""
+    """Nodes of a memorising network in random order; all kinds of ``nodes`` but the first are breaches."""
 
-    nodes: jd.Code = jd.code("one pair each", "waves", "pairs with repeats")
+    nodes: jd.Code = jd.code("one pair each", "waves", "pairs with repeats")  # what a node reads; waves: cosines, not one-hot
     order: int = jd.field(7, at_least=3)  # d, odd
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from jaxdyn.theories.cogo.dynamics import semiring, solutions
 class Carriers:
     """Solutions of orders 4 and 6 with every number of carriers, in these groups."""
 
-    groups: tuple[str, ...] = ("23", "27")
+    groups: tuple[str, ...] = ("23", "27")  # groups, named by the orders of their cyclic factors
 
     def __post_init__(self) -> None:
         """Refuse names of no group, even orders, and groups in which no number of carriers lies between one and all."""

@@ -30,7 +30,7 @@ SIX, MIXED = NETS[:2], NETS[2:4]
 class Modular:
     """Random numbers in composed solutions of these groups of odd order."""
 
-    groups: tuple[str, ...] = ("5", "7", "23", "71")
+    groups: tuple[str, ...] = ("5", "7", "23", "71")  # groups, named by the orders of their cyclic factors
 
     def __post_init__(self) -> None:
         """Refuse names of no group, and groups whose frequencies do not all come in pairs or are a single pair."""

@@ -27,8 +27,8 @@ class Memory:
     """The solution that memorises, with random phases; ``exponent`` and ``factors`` are breaches."""
 
     exponent: jd.Swept = 2 / 3  # the nodes' modulus is d to its negative
-    factors: jd.Code = jd.code("both", "first alone")
-    groups: tuple[str, ...] = ("5", "7", "23")
+    factors: jd.Code = jd.code("both", "first alone")  # product z_a * z_b, or z_a alone
+    groups: tuple[str, ...] = ("5", "7", "23")  # groups, named by the orders of their cyclic factors
 
     def __post_init__(self) -> None:
         """Refuse names of no group."""

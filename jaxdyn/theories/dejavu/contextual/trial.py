@@ -30,15 +30,15 @@ HEAD_MODES = ("own", "other", "mean", "random")
 class Parts:
     """A decoder, its training on the interpreter's manual, and that of the predictors."""
 
-    lr: jd.Swept = jd.field(1e-2, above=0)
-    predictor_lr: jd.Swept = jd.field(2e-2, above=0)
-    layers: int = jd.field(2, at_least=1)
-    width: int = jd.field(32, at_least=4)
-    hidden: int = jd.field(128, at_least=10)
-    heads: int = jd.field(4, at_least=4)
-    length: int = jd.field(32, at_least=4)
-    batch: int = jd.field(8, at_least=1)
-    steps: int = jd.field(240, at_least=1)
+    lr: jd.Swept = jd.field(1e-2, above=0)  # initial rate of Adam for the decoder; decays to a tenth
+    predictor_lr: jd.Swept = jd.field(2e-2, above=0)  # initial rate of Adam for the predictors; decays to a tenth
+    layers: int = jd.field(2, at_least=1)  # layers of the decoder
+    width: int = jd.field(32, at_least=4)  # d, entries of the residual stream
+    hidden: int = jd.field(128, at_least=10)  # units in the MLP of each layer
+    heads: int = jd.field(4, at_least=4)  # attention heads in each layer
+    length: int = jd.field(32, at_least=4)  # tokens that the decoder reads of a text
+    batch: int = jd.field(8, at_least=1)  # texts per training step
+    steps: int = jd.field(240, at_least=1)  # training steps of the decoder
     fitted: int = jd.field(64, at_least=8)  # texts from which averages and predictors are made
     fits: int = jd.field(150, at_least=1, role="time")  # steps of a predictor
     texts: int = jd.field(16, at_least=1)  # of the evaluation

@@ -24,23 +24,23 @@ DECAY = 0.9
 
 @jd.setting
 class Recall:
-    """A decoder and its training; with ``stating`` = ``asking`` = 0 the data are a Markov chain without facts and questions."""
+    """A decoder and its training; without facts and questions (``stating`` = ``asking`` = 0) the data are a Markov chain."""
 
-    lr: jd.Swept = jd.field(1e-2, above=0)
-    stating: jd.Swept = jd.field(0.4, at_least=0, at_most=1)
-    asking: jd.Swept = jd.field(0.25, at_least=0, at_most=1)
-    fillers: int = jd.field(12, at_least=1)
-    keys: int = jd.field(4, at_least=1)
-    values: int = jd.field(4, at_least=1)
-    length: int = jd.field(40, at_least=20)
-    width: int = 32
-    hidden: int = 64
-    layers: int = 2
-    heads: int = 2
-    std: float = 0.15
-    batch: int = jd.field(8, at_least=1)
-    steps: int = jd.field(400, at_least=1)
-    records: int = jd.field(4, at_least=1)
+    lr: jd.Swept = jd.field(1e-2, above=0)  # initial rate of Adam; decays to a tenth
+    stating: jd.Swept = jd.field(0.4, at_least=0, at_most=1)  # f, probability that the next token states a new fact
+    asking: jd.Swept = jd.field(0.25, at_least=0, at_most=1)  # q, probability of a question about a stated fact
+    fillers: int = jd.field(12, at_least=1)  # filler tokens, the states of a Markov chain
+    keys: int = jd.field(4, at_least=1)  # keys, each with one fact in a sequence
+    values: int = jd.field(4, at_least=1)  # values that a key can have
+    length: int = jd.field(40, at_least=20)  # tokens that the decoder reads of a sequence
+    width: int = 32  # entries of the residual stream
+    hidden: int = 64  # units in the MLP of each layer
+    layers: int = 2  # layers of the decoder
+    heads: int = 2  # attention heads in each layer
+    std: float = 0.15  # standard deviation of all weights at the start
+    batch: int = jd.field(8, at_least=1)  # sequences per training step
+    steps: int = jd.field(400, at_least=1)  # training steps
+    records: int = jd.field(4, at_least=1)  # records of training after the start
     texts: int = jd.field(16, at_least=1)  # of the evaluation
     dtype: str = "float32"
 
