@@ -82,7 +82,10 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
 
     step = train.make_step(lambda params, tokens: pretraining.loss(net, params, tokens), tx, batch)
     measure = jax.jit(lambda params: pretraining.loss(net, params, jnp.asarray(pretraining.spaced(stream, BATCH, LENGTH))))
-    about = {"shape": repr(shaped), "steps": last, "tokens": len(stream)}
+    about, every, data = {"shape": repr(shaped), "steps": last}, max(last // 64, 1), (jnp.asarray(stream),)
+    begin = lambda: train.init(tx, net.init(keys[0]))  # noqa: E731
+    if not longrun.check(out / "training.run", about, begin, every=every, data=data) and any(out.glob("step*")):
+        raise jd.StoreError(f"{out} holds checkpoints and no training.run, by which they could be told from others; choose another")
     with Progress("training") as progress:
         for at in steps_of(last):
             if (out / f"step{at}").exists():
@@ -91,11 +94,11 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
                 out / "training.run",
                 about,
                 step,
-                lambda: train.init(tx, net.init(keys[0])),
+                begin,
                 lambda state: {"loss": measure(state.params)},
                 until=at,
-                every=max(last // 64, 1),
-                data=(jnp.asarray(stream),),
+                every=every,
+                data=data,
                 progress=progress,
             )
             models.save(out / f"step{at}", shaped, run.state.params, family="gpt_neox", tokenizer=tokenizer, context=LENGTH)
@@ -107,10 +110,10 @@ def run(scale: str, out: Path, text: str | None, vocabulary: int, steps: int | N
     standard = SCALES[scale]
     letters = open_text(text).letters or ""
     seen, unseen = letters[: 9 * len(letters) // 10], letters[9 * len(letters) // 10 :]
-    (out / "unseen.txt").write_text(unseen, encoding="utf-8")
     tokenizer = pairs(out, seen, vocabulary)
     shaped = shape(width or standard[0], layers or standard[1], vocabulary)
     trained(out, shaped, tokenizer, tokenizer.encode(seen), steps or standard[2])
+    (out / "unseen.txt").write_text(unseen, encoding="utf-8")
     found = jd.probe(str(out / "step*"), out / "unseen.txt", out=out / "probe", length=LENGTH, say=lambda line: None)
     first, last = found.checkpoints[0], found.checkpoints[-1]
     rows = [

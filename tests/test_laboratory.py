@@ -1,5 +1,6 @@
 """The laboratory: its data, a run against a loop written by hand, and studies and what they say."""
 
+import concurrent.futures as cf
 import dataclasses
 import json
 
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, optim
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import StoreError, UsageError
 from jaxdyn.instruments.law import Law, sides
 from jaxdyn.instruments.moment import Moment, batch_loss
 from jaxdyn.instruments.registry import instruments, laws, watched
@@ -545,3 +546,19 @@ def test_variants_that_gave_the_same_numbers_are_named(tmp_path):
     sentence = "frozen=embed+head and frozen=head+embed gave the same numbers: nothing reads what differs between them"
     assert sentence in str(found) and sentence in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))["alike"] == [list(names)]
+
+
+def test_numbers_and_page_of_a_folder_are_of_one_study(monkeypatch, tmp_path):
+    """The page is drawn while the folder is held, and what is not allowed makes no folder."""
+
+    def watched(found, draw=pages.page):
+        with cf.ThreadPoolExecutor(1) as other, pytest.raises(StoreError, match="in use by process"):
+            other.submit(jd.lab, "balance", seeds=1, out=tmp_path / "out", **SMALL).result()
+        return draw(found)
+
+    monkeypatch.setattr(pages, "page", watched)
+    jd.lab("balance", seeds=1, out=tmp_path / "out", **SMALL)
+    assert {"index.html", "lab.json"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(UsageError, match="norm="):
+        jd.lab("balance", norm="nonsense", seeds=1, out=tmp_path / "none", **SMALL)
+    assert not (tmp_path / "none").exists()

@@ -14,7 +14,7 @@ import importlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,6 +167,7 @@ def probe(
     dtype: str | None = None,
     steps: Sequence[int] | str | None = None,
     say: Callable[[str], None] | None = None,
+    pages: Callable[[Probe], Mapping[str, str]] | None = None,
 ) -> Probe:
     """Instruments on a model, or on each of a series of checkpoints.
 
@@ -183,6 +184,7 @@ def probe(
         dtype: of the parameters, as of :func:`jaxdyn.models.load`; models in memory have theirs.
         steps: of each model of a list, where names do not tell them: whole numbers, or a text with commas.
         say: is told what will be done, and what it costs, before it is done.
+        pages: makes further files of the folder, by name, which are written with the numbers: all are of one probe.
 
     Raises:
         UsageError: for unknown instruments, models that cannot be read, texts that are too short, and a series whose names leave
@@ -206,7 +208,11 @@ def probe(
             checkpoints.append(_measure(name, step, label, loaded, raw, pieces, chosen, folder, say))
         result = Probe(tuple(checkpoints), raw.name, raw.digest, int(pieces.size), int(pieces.shape[1]))
         if folder is not None:
-            atomic_write(folder / NUMBERS, json.dumps(result.to_json(), indent=1))
+            files = {} if pages is None else pages(result)
+            for file in files:
+                (folder / file).unlink(missing_ok=True)  # an interruption leaves none of another probe next to new numbers
+            for file, content in ({NUMBERS: json.dumps(result.to_json(), indent=1)} | dict(files)).items():
+                atomic_write(folder / file, content)
     return result
 
 

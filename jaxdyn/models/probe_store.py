@@ -1,11 +1,13 @@
 """What a probe has measured, on disk: one netCDF file for each instrument and checkpoint, written whole, named by its content.
 
-A file's name holds what it depends on (weights, tokens, the instruments' own source, and their functions as they were loaded) and
-the checksum of its bytes: what was measured of another text or by other code is not taken for this one's, and damage is noticed.
+A file's name holds what it depends on (weights, tokens, the instruments' own source, their functions as they were loaded, and
+functions of one's own in the network) and the checksum of its bytes: what was measured of another text or by other code is not
+taken for this one's, and damage is noticed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import io
@@ -26,10 +28,12 @@ from jaxdyn.engine.programs.direct import versions_of
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError
 from jaxdyn.instruments import registry
+from jaxdyn.nn import choices
 
 if TYPE_CHECKING:
     from jaxdyn.instruments import Instrument
     from jaxdyn.models.loading import Model
+    from jaxdyn.nn import Transformer
 
 __all__ = ["identities", "read", "write"]
 
@@ -64,6 +68,8 @@ def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequenc
     """
     digest = hashlib.blake2b(_code(), digest_size=10)
     digest.update(repr((switches(), flags(), versions_of(LIBRARIES), jax.devices()[0].device_kind)).encode())
+    for field, name in _own_kinds(model.shape):  # a name says nothing of what the function does
+        digest.update((content(choices.own(field, name)) or secrets.token_hex(8)).encode())
     digest.update(repr(model.shape).encode() + repr(pieces.shape).encode() + np.ascontiguousarray(pieces).tobytes())
     if model.tokenizer is not None:
         digest.update(model.tokenizer.inner.to_str().encode())
@@ -78,6 +84,12 @@ def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequenc
         own.update((content(one) or secrets.token_hex(8)).encode())  # what is not known is measured again
         found[one.name] = own.hexdigest()
     return found
+
+
+def _own_kinds(shape: Transformer) -> list[tuple[str, str]]:
+    """Fields of a network that name functions of one's own, with the names."""
+    kinds = [(f.name, kind) for f in dataclasses.fields(shape) for kind in choices.names(getattr(shape, f.name))]
+    return [(field, kind) for field, kind in kinds if isinstance(kind, str) and ":" in kind]
 
 
 def write(folder: Path, name: str, which: str, ds: xr.Dataset | str, seconds: float) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import secrets
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -69,15 +71,23 @@ def save(
     numpy = library("safetensors.numpy")
     config, tensors = _config(shape, FAMILIES[family], context), _tensors(shape, FAMILIES[family], params)
     config |= {"dtype": _wide(tensors.values()).name}
-    folder.mkdir(parents=True, exist_ok=True)
-    if tokenizer is not None:
-        if family == "qwen2" and not _like_qwen2(tokenizer):
-            warnings.warn(QWEN2, stacklevel=2)
-        tokenizer.save(folder / "tokenizer.json")
-        atomic_write(folder / "tokenizer_config.json", json.dumps(_reader(tokenizer), indent=2) + "\n")
-    atomic_write(folder / "model.safetensors", numpy.save(tensors, metadata={"format": "pt"}))
-    config |= _ends(tokenizer)
-    atomic_write(folder / "config.json", json.dumps(config, indent=2) + "\n")  # last: what has one is whole
+    if tokenizer is not None and family == "qwen2" and not _like_qwen2(tokenizer):
+        warnings.warn(QWEN2, stacklevel=2)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")  # a kill leaves nothing under the folder's own name
+    try:
+        part.mkdir()
+        if tokenizer is not None:
+            tokenizer.save(part / "tokenizer.json")
+            atomic_write(part / "tokenizer_config.json", json.dumps(_reader(tokenizer), indent=2) + "\n")
+        atomic_write(part / "model.safetensors", numpy.save(tensors, metadata={"format": "pt"}))
+        atomic_write(part / "config.json", json.dumps(config | _ends(tokenizer), indent=2) + "\n")
+        if folder.exists():
+            folder.rmdir()  # it is empty
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     return folder
 
 

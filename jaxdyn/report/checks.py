@@ -52,7 +52,7 @@ def _pair(value: Any) -> tuple[float, float] | None:
 
 
 def _end(value: Any, otherwise: float) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else otherwise
+    return value if isinstance(value, int | float) and math.isfinite(value) else otherwise  # a whole number is shown in full
 
 
 def _interval(value: Any, digits: int = VALUE_DIGITS) -> Markup:

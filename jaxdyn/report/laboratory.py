@@ -22,8 +22,8 @@ from markupsafe import Markup
 
 from jaxdyn import plotting
 from jaxdyn.engine.base.jsonable import finite
-from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.runs.sweep import opened
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.instruments import registry
@@ -41,6 +41,7 @@ from jaxdyn.laboratory.results import (
     sides_of,
     until,
 )
+from jaxdyn.laboratory.trial import trial
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
@@ -72,12 +73,15 @@ def lab(
     ``jd.lab(["balance", "sinks"], attention=["softmax", "zero_sink"], norm=["none", "rms"], data="trees", lr=[0.03, 0.1])``. The
     page is ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.laboratory.lab.study`.
     """
-    store = None if out is None else from_home(out)
-    found = studies.study(watch, variants, seeds=seeds, out=store, cluster=cluster, progress=progress, **fields)
-    if store is not None:
-        (store / FILES[0]).unlink(missing_ok=True)  # an interruption leaves no page of another study next to new numbers
-        atomic_write(store / FILES[1], json.dumps(to_json(found), indent=1))
-        atomic_write(store / FILES[0], page(found))
+    if out is None:
+        return studies.study(watch, variants, seeds=seeds, cluster=cluster, progress=progress, **fields)
+    studies.order(watch, variants, **fields)  # what is not allowed makes no folder
+    with opened(out, trial) as folder:  # until the page is written, so that numbers and page are of one study
+        found = studies.study(watch, variants, seeds=seeds, out=folder, cluster=cluster, progress=progress, **fields)
+        files = page(found), json.dumps(to_json(found), indent=1)
+        (folder / FILES[0]).unlink(missing_ok=True)  # an interruption leaves no page of another study next to new numbers
+        for name, content in reversed(list(zip(FILES, files, strict=True))):
+            atomic_write(folder / name, content)
     return found
 
 

@@ -21,9 +21,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from jaxdyn import plotting, stats
-from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.words import plural
-from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification import origin
 from jaxdyn.instruments import Number, registry
 from jaxdyn.models import probe as models
@@ -63,10 +61,8 @@ def probe(
 
     The page is ``index.html`` in the folder ``out``, if given. Arguments and errors as for :func:`jaxdyn.models.probe.probe`.
     """
-    result = models.probe(model, text, tokens, only, out, length=length, dtype=dtype, steps=steps, say=say)
-    if out is not None:
-        atomic_write(from_home(out) / PAGE, page(result))
-    return result
+    drawn = lambda result: {PAGE: page(result)}  # noqa: E731
+    return models.probe(model, text, tokens, only, out, length=length, dtype=dtype, steps=steps, say=say, pages=drawn)
 
 
 def page(probe: Probe) -> str:

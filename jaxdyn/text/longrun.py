@@ -1,7 +1,8 @@
 """Training for minutes to days from the host: one file holds state and records, so that a killed run can be resumed.
 
 The file is replaced as a whole, so state and records in it belong together: a run that is killed at any moment and started again
-with the same arguments ends with the same bits as one that was never interrupted.
+with the same arguments ends with the same bits as one that was never interrupted. A file knows its run by the content of the first
+state and of the data, besides what the caller says: weights or a text that were replaced under the same name are noticed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from flax import serialization
 from jaxtyping import Array, Num, PyTree
 
 from jaxdyn import train
+from jaxdyn.engine.base.devices import own_devices
 from jaxdyn.engine.base.parsing import from_home, parse_json, plain_file
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError, number, shown, whole
 
-__all__ = ["Run", "run"]
+__all__ = ["Run", "check", "run"]
 
-MAGIC = b"jaxdyn run 1\n"
+MAGIC = b"jaxdyn run 2\n"
+FIRST, DATA = "the first state (weights, seed)", "the arrays of data"  # what identifies a run besides what the caller says
 LAST = 2**31 - 1  # step: a state counts in int32
 
 
@@ -60,13 +63,14 @@ def run(
 
     Args:
         path: the file; its folder is made.
-        about: what identifies the run (settings, digests of texts and arrays), in JSON's types; a file of another run is refused.
+        about: what else identifies the run, such as its settings, in JSON's types; a file of another run is refused.
         step: ``step(state, *data) -> state``, e.g. of :func:`jaxdyn.text.language.make_step`.
-        start: the first state; called only for a new run.
+        start: the first state; called for a file that is resumed, too, and compared with that of the file by its bits, unless the
+            file was begun on another kind of processor or card, whose rounding may be another.
         observe: a dict of arrays, of the same names, shapes and dtypes at all steps; called outside of jit.
         until: total number of steps.
         every: steps between two records.
-        data: arrays handed to every step.
+        data: arrays handed to every step, compared with those of the file.
         save_seconds: time between saves; a kill loses at most this much work and one segment.
         progress: a progress bar, updated after each segment.
 
@@ -77,10 +81,11 @@ def run(
     """
     until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
     save_seconds = number("save_seconds", save_seconds, least=0)
-    path, about = from_home(path), _identity(about) | {"every": every}
+    first = start()
+    path, about = from_home(path), _identity(about) | {"every": every} | _contents(first, data)
     content = _read(path)
     stored = content is not None
-    steps, records, state = _begun(start, observe) if content is None else _resumed(path, content, about, start, observe, until)
+    steps, records, state = _begun(first, observe) if content is None else _resumed(path, content, about, first, observe, until)
     last = state
     if progress:
         progress.start(until, steps[-1])
@@ -101,11 +106,40 @@ def run(
     return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last))
 
 
-def _begun(
-    start: Callable[[], train.State], observe: Callable[[train.State], Mapping[str, Array]]
-) -> tuple[list[int], list[dict], train.State]:
+def check(path: str | Path, about: Mapping[str, Any], start: Callable[[], train.State], *, every: int, data: tuple = ()) -> bool:
+    """Whether a file holds the beginning of this run; no file: False.
+
+    Raises:
+        StoreError: as :func:`run`, whose arguments these are.
+    """
+    first = start()
+    path, about = from_home(path), _identity(about) | {"every": whole("every", every, least=1, most=LAST)} | _contents(first, data)
+    content = _read(path)
+    if content is not None:
+        _load(path, content, about, first)
+    return content is not None
+
+
+def _contents(first: train.State, data: tuple) -> dict[str, Any]:
+    """Hashes of the first state, with the processor or card that made it, and of the data."""
+    where = own_devices()
+    made_on = hashlib.sha256(f"{where.platform} {where.kind} {where.instructions}".encode()).hexdigest()[:20]
+    return {FIRST: [made_on, _hashed(first)], DATA: _hashed(data)}
+
+
+def _hashed(tree: PyTree) -> str:
+    """A hash of the leaves of a tree, of their places, shapes and dtypes."""
+    digest = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        key = isinstance(leaf, jax.Array) and jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        array = np.asarray(jax.device_get(jax.random.key_data(leaf) if key else leaf))
+        digest.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:20]
+
+
+def _begun(state: train.State, observe: Callable[[train.State], Mapping[str, Array]]) -> tuple[list[int], list[dict], train.State]:
     """Steps, records and state of a new run."""
-    state = start()
     return [0], [_host(observe(state))], state
 
 
@@ -198,12 +232,12 @@ def _resumed(
     path: Path,
     content: bytes,
     about: dict,
-    start: Callable[[], train.State],
+    first: train.State,
     observe: Callable[[train.State], Mapping[str, Array]],
     until: int,
 ) -> tuple[list[int], list[dict], train.State]:
     """Steps, records and state of a file that goes to step ``until``, without a record that such a run does not have."""
-    steps, records, state = _load(path, content, about, start)
+    steps, records, state = _load(path, content, about, first)
     _refuse_other_observe(path, records[-1], _host(observe(state)))
     if until < steps[-1] and until not in steps:
         raise UsageError(f"until={until} is not allowed: {path} has reached step {steps[-1]}, and has no record at step {until}")
@@ -230,20 +264,28 @@ def _agree(before: np.ndarray, after: np.ndarray) -> bool:
     return bool(np.allclose(*wide, rtol=3 * eps**0.5, atol=3 * eps**0.5 * size, equal_nan=True))
 
 
-def _load(path: Path, content: bytes, about: dict, start: Callable[[], train.State]) -> tuple[list[int], list[dict], train.State]:
-    """Steps, records and state of a file."""
+def _load(path: Path, content: bytes, about: dict, first: train.State) -> tuple[list[int], list[dict], train.State]:
+    """Steps, records and state of a file, refused if it is of another run."""
     checksum, body = content[len(MAGIC) : len(MAGIC) + 64], content[len(MAGIC) + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
         raise StoreError(f"{path} is damaged or not a run file; move it away to start again")
     head, _, packed = body.partition(b"\n")
     stored = parse_json(head)
-    if differ := sorted(k for k in {*stored, *about} if [_marked(stored.get(k))] != [_marked(about.get(k))]):  # NaN is itself
-        raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
+    if stored[FIRST][0] != about[FIRST][0]:  # begun elsewhere: the bits of random numbers may differ
+        about = about | {FIRST: stored[FIRST]}
+    differ = sorted(k for k in {*stored, *about} if [_marked(stored.get(k))] != [_marked(about.get(k))])  # NaN is itself
+    _refuse_another(path, [name for name in differ if name != FIRST])
     tree = serialization.msgpack_restore(packed)
-    state = _restored(path, jax.eval_shape(start), tree["state"])
+    state = _restored(path, first, tree["state"])
+    _refuse_another(path, differ)
     count = len(tree["steps"])
     records = [{name: value[i] for name, value in tree["records"].items()} for i in range(count)]
     return [int(s) for s in tree["steps"]], records, state
+
+
+def _refuse_another(path: Path, differ: list[str]) -> None:
+    if differ:
+        raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
 
 
 def _restored(path: Path, template: train.State, state: dict) -> train.State:

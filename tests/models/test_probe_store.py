@@ -90,3 +90,15 @@ def test_the_identity_is_of_the_tokenizers_code(monkeypatch):
     before = probe_store._code.__wrapped__()
     monkeypatch.setattr(probe_store, "edited", lambda file: "edited" if file.name == "tokenizer.py" else "")
     assert probe_store._code.__wrapped__() != before
+
+
+def test_the_identity_is_of_functions_of_ones_own(tmp_path):
+    """``file.py:function`` is a name; what the function does counts."""
+    pieces, found = np.zeros((2, 3), np.int32), []
+    for name, slope in (("one", 1), ("same", 1), ("other", 2)):
+        (tmp_path / name).mkdir()
+        file = tmp_path / "act.py"
+        file.write_text(f"def act(x):\n    return {slope} * x\n", encoding="utf-8")
+        one = plain.model()
+        found.append(identity(one._replace(shape=dataclasses.replace(one.shape, activation=f"{file}:act")), pieces))
+    assert found[0] == found[1] != found[2]

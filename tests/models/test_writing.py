@@ -10,6 +10,7 @@ import pytest
 
 from jaxdyn import models
 from jaxdyn.errors import UsageError
+from jaxdyn.models import writing
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.rotary import Scaling
 from jaxdyn.nn.transformer import apply
@@ -216,3 +217,24 @@ def test_nothing_is_overwritten_and_other_weights_are_refused(tmp_path):
         models.save(tmp_path / "model", PLAIN, params, family="llama")
     with pytest.raises(UsageError, match="these weights are of another network: blocks/attention_norm has the size 2x12"):
         models.save(tmp_path / "other", dataclasses.replace(PLAIN, layers=3), params, family="llama")
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["a new folder", "an empty folder"])
+def test_an_interrupted_save_leaves_no_part_of_a_model(tmp_path, monkeypatch, there):
+    params, folder = weights(PLAIN), tmp_path / "model"
+    if there:
+        folder.mkdir()
+    write = writing.atomic_write
+
+    def stopped(path, content):
+        if path.name == "config.json":
+            raise KeyboardInterrupt
+        write(path, content)
+
+    monkeypatch.setattr(writing, "atomic_write", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        models.save(folder, PLAIN, params, family="llama")
+    assert [path.name for path in tmp_path.iterdir()] == (["model"] if there else []) and not any(tmp_path.glob("model/*"))
+    monkeypatch.undo()
+    assert models.load(models.save(folder, PLAIN, params, family="llama")).shape.width == PLAIN.width
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

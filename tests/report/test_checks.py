@@ -29,6 +29,7 @@ def test_outcomes_and_how_many_runs_would_decide(passed, outcome):
         (1, [None, 2], True, "at most 2"),
         (1, [0.5, 2], True, "0.5 … 2"),
         (1, [None, None], True, str(number(None))),
+        (626757777, [626757777, None], True, "at least 626,757,777"),  # a whole number is shown in full, like the value
     ],
 )
 def test_a_bound_is_written_as_the_check_asked_it(value, bound, passed, words):

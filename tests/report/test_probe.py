@@ -1,5 +1,6 @@
 """The page of a probe."""
 
+import concurrent.futures as cf
 import dataclasses
 import re
 from html import unescape
@@ -12,6 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
+from jaxdyn.errors import StoreError
 from jaxdyn.report import probe as pages
 from tests.instruments import plain
 from tests.models.toys import only, refuses, toy
@@ -172,3 +174,28 @@ def test_traces_along_training(results):
     drawn = pages.traces(results[1], 0)
     assert drawn["mean token"].dims == ("step", "piece") and drawn["first tokens"].sizes["layer"] == 2
     assert drawn["mean token"].step.values.tolist() == [1, 2] and pages.traces(results[1], 1) == {}
+
+
+def test_numbers_and_page_of_a_folder_are_of_one_probe(monkeypatch, tmp_path):
+    """The page is drawn while the folder is held; a probe that ends before its page is written leaves those of the last one."""
+    only(monkeypatch, toy("first"))
+    held = []
+
+    def watched(result, draw=pages.page):
+        with cf.ThreadPoolExecutor(1) as other, pytest.raises(StoreError, match="in use by process"):
+            other.submit(jd.probe, plain.model(), NUMBERS, 300, out=tmp_path / "out").result()
+        held.append(draw(result))
+        return held[-1]
+
+    monkeypatch.setattr(pages, "page", watched)
+    jd.probe(plain.model(), NUMBERS, 400, out=tmp_path / "out")
+    before = [(tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("probe.json", "index.html")]
+    assert held == before[1:]
+
+    def stopped(result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pages, "page", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        jd.probe(plain.model(), NUMBERS, 300, out=tmp_path / "out")
+    assert [(tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("probe.json", "index.html")] == before

@@ -1,5 +1,6 @@
 """longrun.py: a run that is killed, extended or repeated ends with the bits of one that never stopped; bad files are refused."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -144,6 +145,31 @@ def test_file_of_another_run_is_refused(tmp_path, change, named):
     go(tmp_path / "a.run")
     with pytest.raises(StoreError, match=f"another run: it differs in {named};"):
         go(tmp_path / "a.run", **change)
+
+
+def test_another_first_state_or_other_data_is_another_run(tmp_path, monkeypatch):
+    """Weights or a text that were replaced under the same name; elsewhere the bits of the same seed's weights may differ."""
+    zero = train.State(jnp.zeros(3, jnp.float32), (), jnp.zeros((), jnp.int32))
+    data = (jnp.arange(5), jax.random.key(3))
+    step = lambda state, *_: counted(state)  # noqa: E731
+
+    def go(first=zero, data=data):
+        return longrun.run(tmp_path / "a", ABOUT, step, lambda: first, lambda s: {"x": s.params}, until=4, every=2, data=data)
+
+    first = go()
+    assert same(first.state, go().state) and longrun.check(tmp_path / "a", ABOUT, lambda: zero, every=2, data=data)
+    other = zero._replace(params=zero.params.at[1].set(1e-7))
+    with pytest.raises(StoreError, match=r"another run: it differs in the first state \(weights, seed\); choose"):
+        go(other)
+    for changed in ((jnp.arange(5).at[0].set(9), data[1]), (data[0], jax.random.key(4)), data[:1]):
+        with pytest.raises(StoreError, match="another run: it differs in the arrays of data;"):
+            go(data=changed)
+        with pytest.raises(StoreError, match="another run: it differs in the arrays of data;"):
+            longrun.check(tmp_path / "a", ABOUT, lambda: zero, every=2, data=changed)
+    assert not longrun.check(tmp_path / "none", ABOUT, lambda: zero, every=2, data=data)
+    where = longrun.own_devices()
+    monkeypatch.setattr(longrun, "own_devices", lambda: dataclasses.replace(where, instructions="another processor"))
+    assert same(first.state, go(other).state)
 
 
 def test_bad_counts(tmp_path):

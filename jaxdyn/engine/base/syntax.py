@@ -372,7 +372,7 @@ def _home_of_import(top: str) -> str:
     if spec is None:
         return ""
     place = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
-    return "python" if place in ("built-in", "frozen") else _home_of_file(place, top)
+    return "python" if place in ("built-in", "frozen") else library_of(place, top)
 
 
 def _module(module: types.ModuleType, walk: _Walk) -> str:
@@ -412,7 +412,7 @@ def _of_library(value: Any, walk: _Walk) -> str | None:
 
 def _home_of_code(function: types.FunctionType) -> str:
     file = function.__code__.co_filename
-    return _home(str(function.__globals__.get("__name__"))) if file.startswith("<") else _home_of_file(file, "")
+    return _home(str(function.__globals__.get("__name__"))) if file.startswith("<") else library_of(file, "")
 
 
 def _home(module: str) -> str:
@@ -422,7 +422,7 @@ def _home(module: str) -> str:
     if top in ("__main__", "__mp_main__"):  # also a prompt that a library gives
         return ""
     if isinstance(file, str):
-        return _home_of_file(file, module)
+        return library_of(file, module)
     if found is None:  # a class that says it is of a module which is not here
         return "python" if top in sys.stdlib_module_names else ""
     if any(installed(Path(place)) for place in getattr(found, "__path__", ())):
@@ -431,7 +431,7 @@ def _home(module: str) -> str:
 
 
 @functools.cache
-def _home_of_file(file: str, module: str) -> str:
+def library_of(file: str, module: str = "") -> str:
     """The library of a file, "python" or "jaxdyn"; empty for a user's own."""
     path = Path(file)
     if path.is_relative_to(PACKAGE):
@@ -449,12 +449,17 @@ def _version(home: str, walk: _Walk, module: str = "") -> str:
     if home == PACKAGE.name and module:
         file = getattr(sys.modules.get(module), "__file__", None)
         walk.facts[f"code {module}"] = code_hash(Path(file).read_bytes()) if file else ""
-    walk.facts[f"version {home}"] = _version_of(home)
+    walk.facts[f"version {home}"] = version_of(home)
     return home
 
 
 @functools.cache
-def _version_of(home: str) -> str:
+def version_of(home: str) -> str:
+    """The version of a library.
+
+    Raises:
+        Unfollowed: it has none.
+    """
     if home == "python":
         return repr((sys.implementation.name, tuple(sys.version_info)))
     try:

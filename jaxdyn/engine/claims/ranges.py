@@ -95,8 +95,12 @@ def field(
     below: float | None = None,
     at_most: float | None = None,
     role: Role | None = None,
+    doc: str = "",
 ) -> Any:
-    """A number, or a tuple of numbers, with a range or a role: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
+    """A field with a range, a role or a meaning: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1, doc="of wrong labels")``.
+
+    Ranges and roles are for numbers and tuples of numbers, a meaning is for any field. Without ``doc`` it is what the setting's
+    docstring says of the field under ``Args``, or a comment at the end of its line (:func:`jaxdyn.engine.base.meanings.meanings`).
 
     A setting refuses values outside the range when it is made, in grids and on the command line. :func:`jaxdyn.require` in
     ``__post_init__``, which runs afterwards, checks relations between fields.
@@ -109,17 +113,20 @@ def field(
         at_most: the number is this or less.
         role: what it is to training, ``rate``, ``time``, ``treatment``, ``breach`` or ``none``, where its name does not tell
             it (as above).
+        doc: what it is, in a few words, without a period: shown where the field is.
 
     Raises:
-        UsageError: there is neither a bound nor a role, there are two lower or two upper bounds, no number satisfies them, or
-            there is no such role.
+        UsageError: there is neither a bound nor a role nor a meaning, there are two lower or two upper bounds, no number satisfies
+            them, or there is no such role.
     """
     given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     bounds = {word: bound for word, bound in given.items() if bound is not None}
     if role is not None and role not in ROLES:
         raise UsageError(f"role={shown(role)} is not allowed: it is {', '.join(ROLES[:-1])} or {ROLES[-1]}")
-    metadata: dict[str, Any] = {} if role is None else {"role": role}
-    if bounds or role is None:
+    if not isinstance(doc, str):
+        raise UsageError(f"doc={shown(doc)} is not allowed: it is text")
+    metadata: dict[str, Any] = {key: value for key, value in (("role", role), ("doc", doc)) if value}
+    if bounds or not metadata:
         _refuse_bounds(bounds)
         metadata["range"] = Range(tuple(bounds.items()))
     return dataclasses.field(default=default, metadata=metadata)
@@ -129,7 +136,7 @@ def _refuse_bounds(bounds: Mapping[str, float]) -> None:
     """Refuse bounds that do not make a range."""
     if not bounds:
         raise UsageError(
-            "jd.field needs a bound (above, at_least, below or at_most) or a role; without them write x: jd.Swept = 1.0"
+            "jd.field needs a bound (above, at_least, below or at_most), a role or a doc; without them write x: jd.Swept = 1.0"
         )
     if bounds.keys() >= {"above", "at_least"} or bounds.keys() >= {"below", "at_most"}:
         raise UsageError(f"jd.field takes one lower and one upper bound, got {', '.join(bounds)}")

@@ -3,8 +3,9 @@
 A stored result with another digest was judged by other means; it is shown, and marked as stale. Documentation, layout, names of
 files and comments make no difference, nor does marking a rival as the mechanism switched off.
 
-Functions and classes of theories and of users are hashed by their source, those of the engine and of libraries by their names. The
-source is that of the code which is loaded: where its file has changed since, the instructions are hashed.
+Functions and classes of theories and of users are hashed by their source, and so are those of installed packages that offer claims;
+those of the engine and of libraries by their names, with a version where jaxdyn itself does not need the library. The source is
+that of the code which is loaded: where its file has changed since, the instructions are hashed.
 Objects are hashed by their state, which is what pickle would store of them. Where there is none, as of a lock or a generator, no
 digest is known (:func:`why_unknown`).
 """
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 import ast
 import collections
+import contextlib
 import copyreg
 import dataclasses
 import enum
 import functools
 import hashlib
+import importlib.metadata
+import importlib.util
 import os
 import sys
 import types
@@ -28,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxdyn.engine.base.failure import installed
+from jaxdyn.engine.base.syntax import Unfollowed, library_of, version_of
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.claims.edits import Off
 
@@ -43,6 +48,10 @@ REACHING = {  # names of what gets at values that the code does not mention
     *("load", "loadmat", "fromregex", "open_memmap", "open_mfdataset", "open_zarr", "File", "netcdf_file", "urlopen"),
     *("read_parquet", "read_excel", "read_json", "read_hdf", "read_pickle", "read_table", "read_sql", "read_feather", "read_xml"),
     *("environ", "getenv", "connect", "Popen", "check_output", "input", "stdin", "listdir", "scandir", "iterdir", "glob", "rglob"),
+}
+NEEDED = {  # libraries that claims use besides their own code: a name is enough, since what they compute stays what it is
+    *("python", "jaxdyn", "jax", "jaxlib", "numpy", "scipy", "xarray", "pandas", "optax", "diffrax", "equinox", "flax", "chex"),
+    *("jaxtyping", "lineax", "optimistix", "networkx", "matplotlib", "mpmath", "sympy"),
 }
 SMALL = 10_000  # an array of at most so many numbers is hashed by value, a larger one by its bytes
 
@@ -217,8 +226,11 @@ def _class(cls: type, seen: dict[int, str]) -> str:
     """Hash of a class's bases, functions and values; for classes of the engine or a library, their name."""
     made = type(cls)  # its own metaclass, if it has one
     words = f"{_class(made, seen) if _is_own(made) else made.__name__} {cls.__qualname__}"
-    if id(cls) in seen or not _is_own(cls):
-        return seen.get(id(cls), words)
+    if id(cls) in seen:
+        return seen[id(cls)]
+    if not _is_own(cls):
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        return words + (_version(file) if file else "")
     seen[id(cls)] = words  # in case it mentions itself
     members = [f"{name}={_fact(value, seen)}" for name, value in _members(cls)]
     bases = [_fact(base, seen) for base in cls.__bases__]
@@ -286,9 +298,9 @@ def _function(function: types.FunctionType, seen: dict[int, str]) -> str:
         return f"dispatch({_items(kinds, seen)})"
     if not _followed(function.__code__.co_filename):
         if function.__closure__ and not Path(function.__code__.co_filename).is_relative_to(ENGINE) and _is_importable(function):
-            return function.__qualname__  # decorated by its library
+            return f"{function.__qualname__}{_version(function.__code__.co_filename)}"  # decorated by its library
         closed = [_fact(value, seen) for _, value in _enclosed(function)]
-        return f"{function.__qualname__}{closed}"
+        return f"{function.__qualname__}{_version(function.__code__.co_filename)}{closed}"
     seen[id(function)] = function.__qualname__  # in case it calls itself
     if reaching := mentioned(function.__code__) & REACHING - function.__globals__.keys():
         raise _Unknown(f"a function that uses {min(reaching)}()")
@@ -306,7 +318,31 @@ def _is_importable(function: types.FunctionType) -> bool:
 def _followed(file: str) -> bool:
     """Whether a file is a theory's or a user's own, so that its functions are hashed by their source."""
     path = Path(file)
-    return "theories" in path.relative_to(ENGINE).parts if path.is_relative_to(ENGINE) else not installed(path)
+    if path.is_relative_to(ENGINE):
+        return "theories" in path.relative_to(ENGINE).parts
+    return not installed(path) or any(path.is_relative_to(place) for place in _offered())
+
+
+@functools.cache
+def _offered() -> tuple[str, ...]:
+    """Folders and files of installed packages that offer claims; their import is not needed."""
+    places: list[str] = []
+    for point in importlib.metadata.entry_points(group="jaxdyn.claims"):
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(point.module.partition(".")[0])
+            places += (spec.submodule_search_locations or [str(spec.origin)]) if spec is not None else []
+    return tuple(places)
+
+
+def _version(file: str) -> str:
+    """The version of a library that jaxdyn does not need, in words; empty for others."""
+    library = library_of(file)
+    if not library or library in NEEDED:
+        return ""
+    try:
+        return f" of {library} {version_of(library)}"
+    except Unfollowed as unknown:
+        raise _Unknown(str(unknown)) from None
 
 
 def _enclosed(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

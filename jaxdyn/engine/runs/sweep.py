@@ -129,8 +129,13 @@ def sweep_all(
 
     if out is None:
         return run(None)
-    with store.open_folder(out, f"sweep of {ref_to(trial).title}") as folder:
+    with opened(out, trial) as folder:
         return run(folder)
+
+
+def opened(out: str | Path, trial: Callable[..., Any]) -> contextlib.AbstractContextManager[Path]:
+    """The folder of sweeps of a trial, held by this process; within it, sweeps of that trial may be stored there."""
+    return store.open_folder(out, f"sweep of {ref_to(trial).title}")
 
 
 def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:

@@ -8,6 +8,7 @@ Layout: ``jaxdyn.json`` (the folder's format and purpose), ``shards/<program>/<c
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import errno
 import json
 import os
@@ -28,6 +29,7 @@ __all__ = ["atomic_write", "check_writable", "open_folder", "whole_path"]
 MARKER, FORMAT = "jaxdyn.json", 1
 LOCK, OWNER, HELD = ".lock", ".lock-owner", ".lock-held"
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # of file systems, such as some network mounts
+_mine: contextvars.ContextVar[frozenset[Path]] = contextvars.ContextVar("folders that are open here", default=frozenset())
 AGAIN = 0.1  # seconds: a lock that a killed process left is removed first
 
 
@@ -89,11 +91,18 @@ def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
         _check_marker(marker, purpose)
     elif any(name not in (LOCK, OWNER, HELD) and not name.startswith(".tmp-") for name in present):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
+    if (place := path.resolve()) in _mine.get():
+        yield path
+        return
     with _locked(path):
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
         _clear_leftovers(path)
-        yield path
+        held = _mine.set(_mine.get() | {place})
+        try:
+            yield path
+        finally:
+            _mine.reset(held)
 
 
 def whole_path(out: Any) -> Path:

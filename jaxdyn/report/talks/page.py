@@ -92,8 +92,7 @@ def _decided(row: Row, fate: Fate, its_homes: Sequence[Home]) -> list[str]:
     lines = []
     for one in fate.decisions:
         checks = "; ".join(f"“{cell(check)}”{_from(one, check)}" for name, check in row.by if name == one.claim.id)
-        limits = _limits(one.claim) if one.claim.counted != "measured" else ""
-        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}{limits}")
+        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}{_limits(one.claim)}")
     named = {one.claim.id for one in fate.decisions}
     lines += [f"*see* {_claim(home)}" for home in its_homes if isinstance(home, Claim) and home.id not in named]
     return lines + [f"`experiments/{home.name}`" for home in its_homes if isinstance(home, Path)]

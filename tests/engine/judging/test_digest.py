@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,7 +13,9 @@ import threading
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine.base import syntax
 from jaxdyn.engine.base.reference import load_file
+from jaxdyn.engine.judging import digest as digest_module
 from jaxdyn.engine.judging.digest import digest, whole_digest, why_unknown
 
 SOURCE = '''
@@ -324,6 +328,55 @@ def test_what_a_module_within_a_module_does_counts(tmp_path, whole, monkeypatch)
         (tmp_path / f"{package}_claims.py").write_text(source.format(**PLAIN), encoding="utf-8")
         found.append(digest(load_file(tmp_path / f"{package}_claims.py").CLAIMS[0]))
     assert None not in found and found[0] != found[2]
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A folder of installed packages: ``packages(name, version, files, offers)`` installs one."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+
+    def install(name, version, files, offers=""):
+        for info in site.glob(f"{name}-*"):
+            shutil.rmtree(info)
+        for module in [one for one in sys.modules if one.partition(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, module)
+        for path, text in files.items():
+            (site / name).mkdir(exist_ok=True)
+            (site / name / path).write_text(text, encoding="utf-8")
+        info = site / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+        if offers:
+            (info / "entry_points.txt").write_text(f"[jaxdyn.claims]\nmine = {offers}\n", encoding="utf-8")
+        importlib.invalidate_caches()
+        digest_module._offered.cache_clear()
+        syntax.version_of.cache_clear()
+
+    yield install
+    monkeypatch.undo()
+    digest_module._offered.cache_clear()
+    syntax.version_of.cache_clear()
+
+
+def test_an_installed_package_that_offers_claims_counts_by_its_source(packages):
+    source = "from offering.helper import bound\n" + SOURCE.replace("BOUND)]", "bound())]").format(**PLAIN)
+    found = []
+    for bound in ("0.1", "0.1", "0.25"):
+        files = {"__init__.py": "", "helper.py": f"def bound():\n    return {bound}\n", "claims.py": source}
+        packages("offering", "1.0", files, "offering.claims")
+        importlib.reload(importlib.import_module("offering.helper"))
+        found.append(digest(importlib.import_module("offering.claims").CLAIMS[0]))
+    assert None not in found and found[0] == found[1] != found[2]
+
+
+def test_a_library_that_jaxdyn_does_not_need_counts_with_its_version(packages, claim):
+    found = []
+    for version in ("1.0", "1.0", "2.0"):
+        packages("borrowed", version, {"__init__.py": "def bound(ds):\n    return []\n"})
+        found.append(digest(dataclasses.replace(claim(), judge=importlib.import_module("borrowed").bound)))
+    assert None not in found and found[0] == found[1] != found[2]
 
 
 HOLDER = """

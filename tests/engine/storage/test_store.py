@@ -349,12 +349,22 @@ def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same
 
 def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
     marker = json.loads((folder / "jaxdyn.json").read_text(encoding="utf-8"))
-    with store.open_folder(folder, marker["purpose"]):
+    named = (f"is in use by process {os.getpid()} on {socket.gethostname()}", "choose another output folder")
+    with store.open_folder(folder, marker["purpose"]), cf.ThreadPoolExecutor(1) as other:
         for _ in range(2):  # who is turned away does not wipe the name
-            assert refused(
-                swept, folder, f"is in use by process {os.getpid()} on {socket.gethostname()}", "choose another output folder"
-            )
+            assert other.submit(refused, swept, folder, *named).result()
     swept(folder)
+
+
+def test_who_holds_a_folder_may_open_it_again_and_gives_it_back_once(folder, swept):
+    purpose = json.loads((folder / "jaxdyn.json").read_text(encoding="utf-8"))["purpose"]
+    with store.open_folder(folder, purpose), cf.ThreadPoolExecutor(1) as other:
+        swept(folder)
+        assert other.submit(refused, swept, folder, "is in use by process").result()
+        with pytest.raises(StoreError, match="another purpose|holds"), store.open_folder(folder, "verify"):
+            raise AssertionError
+    with cf.ThreadPoolExecutor(1) as other:
+        other.submit(swept, folder).result()
 
 
 def test_a_file_that_could_not_be_written_later_is_refused_now(tmp_path):
