@@ -25,7 +25,7 @@ DIGIT = 0.0005  # half a unit of the last digit of a range's end
 class Table:
     """The table; ``spent`` is the sum of exponents if the budget is spent whole."""
 
-    spent: jd.Swept = jd.field(1.0, above=0)
+    spent: jd.Swept = jd.field(1.0, above=0)  # a + b, predicted sum of the exponents
 
 
 def trial(s: Table, key: PRNGKeyArray) -> jd.Observables:

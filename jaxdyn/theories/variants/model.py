@@ -36,8 +36,8 @@ LAWS: dict[str, Law] = {law.name: law for law in (*OF_DESCENT, *OF_ATTENTION, *O
 class Varied(Bench):
     """A variant by its name, whose fields come before those of the setting, and the names of the laws that are read, with "+"."""
 
-    variant: str = PLAIN
-    laws: str = "balance"
+    variant: str = PLAIN  # its name; its fields come before those of the setting
+    laws: str = "balance"  # names of the laws that are read, joined by "+"
 
     def __post_init__(self) -> None:
         jd.require(self, self.variant in VARIANTS, f"variant is one of {', '.join(VARIANTS)}", "variant")
