@@ -112,9 +112,9 @@ class Bench:
         dropout: share of entries that is dropped.
         dtype: of the weights.
         optimizer: one of optim.METHODS.
-        lr: its rate.
+        lr: learning rate.
         momentum: of momentum, nesterov and muon; None: 0.9, of muon 0.95.
-        weight_decay: coupled or decoupled, as the method has it.
+        weight_decay: of all weights; coupled or decoupled, as the method has it.
         clip: norm above which a gradient is clipped; None: never.
         frozen: names of weights that stay as they are drawn, joined by "+", such as "embed+v+o".
         batch: sequences of a step.

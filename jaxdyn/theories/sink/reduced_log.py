@@ -27,7 +27,7 @@ SMALL = 0.1  # the most that the terms left out count in a slope of 1/2
 
 @jd.setting
 class Reduced:
-    """Size of the sink's value at the start, of what the other keys write, their number, and the value's rate (0: frozen)."""
+    """The reduced flow of one random query."""
 
     value: jd.Swept = 1.0  # beta, size of the sink's value at the start
     others: jd.Swept = jd.field(1.0, at_least=0)  # size of what the other keys write

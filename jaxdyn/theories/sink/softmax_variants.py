@@ -18,7 +18,7 @@ from jaxdyn.nn import attention
 
 @jd.setting
 class Variants:
-    """Logits N(0, spread^2), all of them shifted; ``value`` is the value of the extra key that stands for the zero sink."""
+    """Gaussian logits of keys and of a sink, all of them shifted."""
 
     shift: jd.Swept = 0.0  # c, added to all logits
     spread: jd.Swept = jd.field(3.0, at_least=0)  # standard deviation of the logits

@@ -16,7 +16,7 @@ from jaxdyn.theories.sln.dynamics import line, resistance
 
 @jd.setting
 class Line:
-    """Random graphs of one kind, and which embedding: ``walk`` 1 for "rw", 0 for "sym"; eigenvalues to the power -``power``."""
+    """Random graphs of one kind, and an embedding of the vertices of their line graphs."""
 
     kind: jd.Code = jd.code(*graphs.KINDS)  # of the graphs; tree+3: a tree with 3 further edges
     nodes: jd.Swept = jd.field(8.0, at_least=4)  # vertices of a graph

@@ -33,7 +33,7 @@ class Laws:
     leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of every distinct token in the next class, over its weight in its own
     tilt: jd.Swept = 0.0  # the distinct tokens' logits start at -tilt ln P
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    size: jd.Swept = jd.field(1000.0, above=2)  # M
+    size: jd.Swept = jd.field(1000.0, above=2)  # M, tokens of the vocabulary
     eta_y: jd.Swept = jd.field(1.0, above=0)  # rate of Y, the decoder
     eta_z: jd.Swept = 1000.0  # rate of Z, the attention logits
     rho: jd.Swept = 1.0  # share of the time in which a row of Z sees a class

@@ -27,7 +27,7 @@ TIE = 1e-3  # margins below it are ties: the least that counts is (N + 5)^(-1/2)
 
 @jd.setting
 class Search:
-    """Digraphs, and the construction with factors on its numbers; 0 for ``position``: none."""
+    """Digraphs, and the construction with factors on its numbers."""
 
     kind: jd.Code = jd.code(*digraphs.KINDS)  # of the digraphs; no_exit: no edge at the root
     nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST)  # vertices of a graph

@@ -25,7 +25,7 @@ POSITIONS = ("sinusoids", "rotary")
 
 @jd.setting
 class Copying:
-    """Digraphs, and layer 1 of the construction with factors on its numbers; ``base`` is that of the rotation."""
+    """Digraphs, and layer 1 of the construction with factors on its numbers."""
 
     positions: jd.Code = jd.code(*POSITIONS)  # added sinusoids, or rotary
     base: jd.Swept = jd.field(200.0, above=1)  # of the rotary positions

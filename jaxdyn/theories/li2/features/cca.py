@@ -24,7 +24,7 @@ from jaxdyn import linalg, plotting
 
 @jd.setting
 class Sample:
-    """Random inputs, labels that depend on them, and a node; with ``uneven`` = 1 all classes but the first have a single pair."""
+    """Random inputs, labels that depend on them, and a node; ``uneven`` is a breach."""
 
     activation: jd.Code = jd.code("linear", "quadratic", "relu")  # of the random node; quadratic is x^2
     uneven: int = 0  # 1: all classes but the first have a single sample

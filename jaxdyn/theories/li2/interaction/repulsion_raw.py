@@ -29,7 +29,7 @@ COMPARED = KINDS[:1]  # with random pairs; for the other activation the excess s
 
 @jd.setting
 class Similar:
-    """A short training; ``counted`` pairs of nodes of each kind are compared."""
+    """A short training, along which pairs of nodes are compared."""
 
     activation: jd.Code = jd.code(*KINDS)  # sigma of the hidden nodes
     lr: jd.Swept = jd.field(0.005, above=0)  # rate of Adam

@@ -24,7 +24,7 @@ COUNTS = (1, 4, 16, 64)  # blocks after which the signal is recorded
 
 @jd.setting
 class Upper:
-    """Two hidden layers of ReLUs at random initialisation; ``kind`` rank_one makes all upper nodes multiples of one."""
+    """Two hidden layers of ReLUs at random initialisation."""
 
     kind: jd.Code = jd.code("random", "rank_one")  # rank_one: all upper nodes are multiples of one
     group: str = "7"  # whose pairs are sampled; a number M is the residues modulo M

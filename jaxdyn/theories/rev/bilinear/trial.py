@@ -20,7 +20,7 @@ EXPONENT = 0.05  # of the floor of Theorem 1
 
 @jd.setting
 class Bilinear:
-    """Gradient flow from a small start; stopped where the loss is ``stop`` (0: never)."""
+    """Gradient flow from a small start."""
 
     kind: jd.Code = jd.code(*model.KINDS)  # of the tokens' vectors: N(0, I/d), or rows of an orthogonal matrix
     d: jd.Swept = jd.field(100.0, at_least=1)  # dimensions of a token's vector

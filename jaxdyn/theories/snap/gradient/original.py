@@ -38,7 +38,7 @@ class Layered:
     frame: jd.Code = jd.code("orthonormal", "random")  # embeddings: orthonormal, or of random directions
     init: jd.Swept = jd.field(1.0, above=0)  # W_Q and W_K start as random rotations times this number, if there are two
     eta_z: jd.Swept = jd.field(2.0, above=0)  # learning rate of Z in the theory, over that of Y
-    width: jd.Swept = jd.field(24.0, at_least=1)  # d
+    width: jd.Swept = jd.field(24.0, at_least=1)  # d, dimensions of an embedding
     misfit: jd.Swept = 1.0  # the theory's eta_Z over the right one
     horizon: jd.Swept = jd.field(60.0, above=0)  # eta_Y t at the end
     common: jd.Swept = jd.field(0.2, at_least=0, below=1)  # share of the common token in every context

@@ -29,7 +29,7 @@ class Pair:
 
     odds: jd.Swept = jd.field(0.05, above=0)  # P of the common token over P of the distinct one
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    size: jd.Swept = jd.field(1000.0, above=2)  # M
+    size: jd.Swept = jd.field(1000.0, above=2)  # M, tokens of the vocabulary
     eta_y: jd.Swept = jd.field(1.0, above=0)  # rate of Y, the decoder
     eta_z: jd.Swept = 2e6  # rate of Z, the attention logits
     rho: jd.Swept = 1.0  # share of the time in which a row of Z sees a class
