@@ -64,7 +64,7 @@ class Retention:
     starts: tuple[str, ...] = CYCLIC + DEGREES  # groups, or group/degree: a maximum in an irrep of that degree
     subsets: int = jd.field(26, at_least=1)  # random sets of pairs for each start
     steps: int = jd.field(300, at_least=1)  # steps of ascent on each set of pairs
-    step: float = jd.field(0.4, above=0, at_most=0.5)  # length of a step over the node's norm; longer ones do not follow the flow
+    step: float = jd.field(0.4, above=0, at_most=0.5)  # length of a step over the node's norm; above 0.5 the flow is not followed
 
     def __post_init__(self) -> None:
         """Refuse starts that do not exist, that are named twice, and no starts."""
