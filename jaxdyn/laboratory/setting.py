@@ -86,11 +86,36 @@ class Bench:
 
     Args:
         data: the name of a source of sequences.
-        width, layers, heads, groups, hidden, attention, sees_itself, window, project, output_gate, query_key_norm, position, norm,
-            norm_place, mlp, activation, parallel, tied, sink_token, skip, residual, start, std, dropout, dtype: fields of
-            nn.Transformer; ``hidden`` is four times the width if it is not given, and attention or activation may be a function of
-            one's own.
-        optimizer, lr, momentum, weight_decay, clip: a method of optim, its rate and its options.
+        width: numbers of the residual stream.
+        layers: blocks.
+        heads: of queries.
+        groups: heads of keys and values, which queries share; None: one for each head.
+        hidden: units of an MLP; None: four times the width.
+        attention: one of nn.KINDS, or a function of one's own.
+        sees_itself: a token attends to itself, too.
+        window: positions that a query sees, its own included; None: all before it.
+        project: a matrix after the heads; without it they are written side by side.
+        output_gate: heads' outputs are multiplied by the sigmoid of a linear map of the block's input.
+        query_key_norm: queries and keys have root mean square 1 in every head, times a gain.
+        position: none, learned, sinusoidal, rotary or alibi.
+        norm: none, rms or layer.
+        norm_place: pre, of what attention and MLP read; post, of the stream after each.
+        mlp: none, plain or gated.
+        activation: of the MLP, one of nn.ACTIVATIONS, or a function of one's own; of a gated MLP, of its gate.
+        parallel: attention and MLP both read the block's input.
+        tied: the read-out is the embedding.
+        sink_token: a trained embedding before every sequence.
+        skip: factor on the stream where something is added to it; 0: no skip connection.
+        residual: factor on what is added to the stream.
+        start: the rule by which weights are drawn, such as fan_in, normal or gpt2.
+        std: of the weights at the start, for the rules normal and gpt2.
+        dropout: share of entries that is dropped.
+        dtype: of the weights.
+        optimizer: one of optim.METHODS.
+        lr: learning rate.
+        momentum: of momentum, nesterov and muon; None: 0.9, of muon 0.95.
+        weight_decay: of all weights; coupled or decoupled, as the method has it.
+        clip: norm above which a gradient is clipped; None: never.
         frozen: names of weights that stay as they are drawn, joined by "+", such as "embed+v+o".
         batch: sequences of a step.
         same: whether all steps see the same batch, that which is read.

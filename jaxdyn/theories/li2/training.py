@@ -39,20 +39,20 @@ class Training:
     """A training run."""
 
     share: jd.Swept = 0.4  # of all pairs, to train on; in units of the critical share if ``critical``
-    lr: jd.Swept = 0.002
+    lr: jd.Swept = 0.002  # rate of Adam or gradient descent; of V alone where W has Muon
     decay: jd.Swept = 2e-4  # for Adam and SGD coupled: decay * w is added to the gradient
     top: jd.Swept = 1.0  # factor of V at the start; 0 is the paper's zero-init
     turn: jd.Swept = 0.02  # rate of W where it has Muon
     decayed: jd.Code = jd.code("both", "top", "hidden", "neither")  # which layers have the decay
-    group: str = "23"
-    hidden: int = jd.field(256, at_least=1)
-    epochs: int = jd.field(400, at_least=0)
+    group: str = "23"  # whose multiplication is learned; a number M is addition modulo M
+    hidden: int = jd.field(256, at_least=1)  # K, nodes
+    epochs: int = jd.field(400, at_least=0)  # full-batch steps of training
     every: int = jd.field(10, at_least=1)  # epochs between records
-    activation: model.Activation = "square"
-    objective: Literal["mse", "nll"] = "mse"
+    activation: model.Activation = "square"  # sigma of the hidden nodes
+    objective: Literal["mse", "nll"] = "mse"  # squared error of the centred outputs, or cross-entropy
     optimizer: Optimizer = "adam"  # of W; V has Adam where W has Muon
     ridge: bool = False  # V is the ridge solution on the features at every step
-    critical: bool = False
+    critical: bool = False  # whether share is in units of the critical share
     dtype: str = "float32"
 
     def __post_init__(self) -> None:

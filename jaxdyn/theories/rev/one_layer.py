@@ -30,16 +30,16 @@ class OneLayer:
     """One task, one network; ``leak``, ``context`` and ``decoder`` are breaches of the theorems' assumptions."""
 
     context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
-    eta: jd.Swept = jd.field(0.5, above=0)
-    eta_z: jd.Swept = jd.field(0.05, at_least=0)
+    eta: jd.Swept = jd.field(0.5, above=0)  # rate of Y, the decoder
+    eta_z: jd.Swept = jd.field(0.05, at_least=0)  # rate of Z, the attention logits
     shown: jd.Swept = jd.field(1.0, above=0, at_most=1)  # share of the training indices that are shown at all: how N is swept
     leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of a test sequence in sampling; a training sequence has 1
     indirect: jd.Swept = jd.field(1.0, at_least=0)  # weight of an indirect training sequence
     decoder: Literal["free", "symmetric"] = "free"  # Y, or Y + Y^T
-    task: Literal["reversal", "cot"] = "reversal"
-    vocabulary: int = 200
-    train_indices: int = jd.field(40, at_least=1)
-    test_indices: int = jd.field(6, at_least=1)
+    task: Literal["reversal", "cot"] = "reversal"  # reversals, or chains of thought ("cot")
+    vocabulary: int = 200  # M, tokens, unused ones among them
+    train_indices: int = jd.field(40, at_least=1)  # P, pairs or chains of which training has all sequences
+    test_indices: int = jd.field(6, at_least=1)  # T, pairs or chains of which one sequence is for the test
     steps: int = jd.field(12_000, at_least=500)  # a run is first read after 0.2% of them
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from jaxdyn.theories.scal.dynamics import laws
 class Published:
     """The published fits; no field is swept."""
 
-    budget: jd.Swept = jd.field(published.BUDGET, above=0)
+    budget: jd.Swept = jd.field(published.BUDGET, above=0)  # C, operations of which the best sizes are computed
 
 
 def trial(s: Published, key: PRNGKeyArray) -> jd.Observables:

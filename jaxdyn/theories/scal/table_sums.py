@@ -23,9 +23,9 @@ DIGIT = 0.0005  # half a unit of the last digit of a range's end
 
 @jd.setting
 class Table:
-    """The table; ``spent`` is the sum of exponents if the budget is spent whole."""
+    """The table of printed exponents."""
 
-    spent: jd.Swept = jd.field(1.0, above=0)
+    spent: jd.Swept = jd.field(1.0, above=0)  # a + b, sum of the exponents if the budget is spent whole
 
 
 def trial(s: Table, key: PRNGKeyArray) -> jd.Observables:

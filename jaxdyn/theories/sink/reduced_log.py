@@ -27,13 +27,13 @@ SMALL = 0.1  # the most that the terms left out count in a slope of 1/2
 
 @jd.setting
 class Reduced:
-    """Size of the sink's value at the start, of what the other keys write, their number, and the value's rate (0: frozen)."""
+    """The reduced flow of one random query."""
 
-    value: jd.Swept = 1.0
-    others: jd.Swept = jd.field(1.0, at_least=0)
-    number: jd.Swept = jd.field(16.0, above=0)
-    rate: jd.Swept = jd.field(1.0, at_least=0)
-    vocabulary: int = jd.field(16, at_least=2)
+    value: jd.Swept = 1.0  # beta, size of the sink's value at the start
+    others: jd.Swept = jd.field(1.0, at_least=0)  # size of what the other keys write
+    number: jd.Swept = jd.field(16.0, above=0)  # n, keys other than the sink
+    rate: jd.Swept = jd.field(1.0, at_least=0)  # r, rate of the value over that of the margin; 0: frozen
+    vocabulary: int = jd.field(16, at_least=2)  # V, tokens
 
 
 def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:

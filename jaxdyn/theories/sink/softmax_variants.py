@@ -18,12 +18,12 @@ from jaxdyn.nn import attention
 
 @jd.setting
 class Variants:
-    """Logits N(0, spread^2), all of them shifted; ``value`` is the value of the extra key that stands for the zero sink."""
+    """Gaussian logits of keys and of a sink, all of them shifted."""
 
-    shift: jd.Swept = 0.0
-    spread: jd.Swept = jd.field(3.0, at_least=0)
-    value: jd.Swept = 0.0
-    keys: int = jd.field(16, at_least=1)
+    shift: jd.Swept = 0.0  # c, added to all logits
+    spread: jd.Swept = jd.field(3.0, at_least=0)  # standard deviation of the logits
+    value: jd.Swept = 0.0  # entries of the value of a key that stands for the zero sink
+    keys: int = jd.field(16, at_least=1)  # apart from the sink
 
 
 def shares(a: Float[Array, " m"], sink: Float[Array, ""]) -> Float[Array, " m"]:

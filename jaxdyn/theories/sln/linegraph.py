@@ -16,16 +16,16 @@ from jaxdyn.theories.sln.dynamics import line, resistance
 
 @jd.setting
 class Line:
-    """Random graphs of one kind, and which embedding: ``walk`` 1 for "rw", 0 for "sym"; eigenvalues to the power -``power``."""
+    """Random graphs of one kind, and an embedding of the vertices of their line graphs."""
 
-    kind: jd.Code = jd.code(*graphs.KINDS)
-    nodes: jd.Swept = jd.field(8.0, at_least=4)
-    density: jd.Swept = jd.field(0.5, above=0, at_most=1)
-    walk: jd.Swept = 1.0
-    power: jd.Swept = 0.5
-    graphs: int = jd.field(25, at_least=1)
-    largest: int = 12
-    most: int = 40
+    kind: jd.Code = jd.code(*graphs.KINDS)  # of the graphs; tree+3: a tree with 3 further edges
+    nodes: jd.Swept = jd.field(8.0, at_least=4)  # vertices of a graph
+    density: jd.Swept = jd.field(0.5, above=0, at_most=1)  # probability of an edge, for "random" ones
+    walk: jd.Swept = 1.0  # 1 divides by the root of the degree ("rw"), 0 does not ("sym")
+    power: jd.Swept = 0.5  # eigenvalues are taken to the power -power
+    graphs: int = jd.field(25, at_least=1)  # number of graphs in a run
+    largest: int = 12  # vertices for which there is room
+    most: int = 40  # edges for which there is room; no graph may have more
     dtype: str = "float64"
 
     def __post_init__(self) -> None:

@@ -26,21 +26,21 @@ COMMONS, SAVES = 2, 33
 class Laws:
     """Laws of ``classes`` classes; ``unequal``, ``leak``, ``tilt`` and ``ascent`` are breaches."""
 
-    laws: jd.Code = jd.code("random", "table")
+    laws: jd.Code = jd.code("random", "table")  # random, or two given laws with unequal common tokens ("table")
     common: jd.Swept = jd.field(0.3, at_least=0)  # weight of the first common token, that of a class's distinct tokens is 1
     second: jd.Swept = jd.field(0.0, at_least=0)  # weight of the second common token
     unequal: jd.Swept = 0.0  # common tokens' weights times and over exp(unequal) in class 1, over and times in the others
     leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of every distinct token in the next class, over its weight in its own
     tilt: jd.Swept = 0.0  # the distinct tokens' logits start at -tilt ln P
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    size: jd.Swept = jd.field(1000.0, above=2)  # M
-    eta_y: jd.Swept = jd.field(1.0, above=0)
-    eta_z: jd.Swept = 1000.0
-    rho: jd.Swept = 1.0
+    size: jd.Swept = jd.field(1000.0, above=2)  # M, tokens of the vocabulary
+    eta_y: jd.Swept = jd.field(1.0, above=0)  # rate of Y, the decoder
+    eta_z: jd.Swept = 1000.0  # rate of Z, the attention logits
+    rho: jd.Swept = 1.0  # share of the time in which a row of Z sees a class
     ascent: jd.Swept = 1.0  # -1: Z descends J
-    horizon: jd.Swept = jd.field(1e7, above=0)
-    classes: int = jd.field(4, at_least=2)
-    distinct: int = jd.field(4, at_least=3)
+    horizon: jd.Swept = jd.field(1e7, above=0)  # time of the last record
+    classes: int = jd.field(4, at_least=2)  # K, next tokens, each with a law of the context
+    distinct: int = jd.field(4, at_least=3)  # D, tokens that one class alone shows
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: random
 
     def __post_init__(self) -> None:

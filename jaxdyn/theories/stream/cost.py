@@ -44,8 +44,8 @@ SINKS = 1  # first tokens that a streaming cache keeps
 class Cost:
     """A cache of ``size`` keys; a dense one has a place for every token."""
 
-    kind: str = "streaming"
-    size: int = jd.field(32, at_least=2)
+    kind: str = "streaming"  # policy: streaming keeps first and last keys, window the last, dense all
+    size: int = jd.field(32, at_least=2)  # L, keys of a cache that is not dense
 
     def __post_init__(self) -> None:
         jd.require(self, self.kind in cache.KINDS, f"kind is one of {', '.join(cache.KINDS)}", "kind")

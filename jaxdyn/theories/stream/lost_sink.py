@@ -17,10 +17,10 @@ from jaxdyn.nn import attention
 class Lost:
     """Random logits, of which the first is set so that its weight is ``mass``; its value has the size ``value``."""
 
-    attention: jd.Code = jd.code("softmax", "zero_sink")
-    mass: jd.Swept = jd.field(0.9, above=0, below=1)
-    value: jd.Swept = 0.0
-    keys: int = jd.field(12, at_least=2)
+    attention: jd.Code = jd.code("softmax", "zero_sink")  # softmax, or with a 1 in the denominator (zero sink)
+    mass: jd.Swept = jd.field(0.9, above=0, below=1)  # weight of the first key before it leaves
+    value: jd.Swept = 0.0  # factor on the first key's random value
+    keys: int = jd.field(12, at_least=2)  # keys before the first one leaves
 
 
 def trial(s: Lost, key: PRNGKeyArray) -> jd.Observables:

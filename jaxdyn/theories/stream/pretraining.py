@@ -35,7 +35,7 @@ NONE = -1e9  # logit of a sink that takes no weight
 class Pretrained(Streamed):
     """A network, its training and the texts that it reads, to the fields of which its kind is added, one of :data:`KINDS`."""
 
-    kind: jd.Code = jd.code(*KINDS)
+    kind: jd.Code = jd.code(*KINDS)  # of sink in training: none, a 1 in the denominator, a trained token
     attention: str = "sink_bias"
     lr: jd.Swept = jd.field(4e-2, above=0)
     steps: int = jd.field(600, at_least=20)

@@ -35,7 +35,7 @@ class Streamed:
         cut: tokens that are left out at the front of every sequence and text, token 0 first; at most :data:`SPARE`.
         attention: form of the attention.
         triggers: tokens after which the token before them is copied.
-        vocabulary: V.
+        vocabulary: V, tokens of the task.
         length: tokens of a sequence of training.
         keys: L, of the caches.
         layers, width, hidden: of the decoder, which has one head in a layer.

@@ -27,22 +27,22 @@ TIE = 1e-3  # margins below it are ties: the least that counts is (N + 5)^(-1/2)
 
 @jd.setting
 class Search:
-    """Digraphs, and the construction with factors on its numbers; 0 for ``position``: none."""
+    """Digraphs, and the construction with factors on its numbers."""
 
-    kind: jd.Code = jd.code(*digraphs.KINDS)
+    kind: jd.Code = jd.code(*digraphs.KINDS)  # of the digraphs; no_exit: no edge at the root
     nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST)  # vertices of a graph
-    embedding: jd.Code = jd.code(*EMBEDDINGS)
+    embedding: jd.Code = jd.code(*EMBEDDINGS)  # of the tokens: random orthogonal, unit axes, a frame, random
     threshold: jd.Code = jd.code(*THRESHOLDS)  # of layer 2: 1/(4 max(m, N)), 1/(4n), 1/2
     rows: jd.Swept = jd.field(53.0, at_least=1)  # numbers of a block that are used, by frames and random embeddings
-    eta: jd.Swept = jd.field(1.0, role="none")
-    xi: jd.Swept = 1.0
-    tau: jd.Swept = 1.0
-    position: jd.Swept = 1.0
-    names: int = 48
-    edges: int = jd.field(40, at_least=9)
-    thoughts: int = jd.field(8, at_least=1)
+    eta: jd.Swept = jd.field(1.0, role="none")  # factor on eta, of the keys in layer 1
+    xi: jd.Swept = 1.0  # factor on xi, of the queries that look at place 1
+    tau: jd.Swept = 1.0  # factor on tau, of the keys in layer 2
+    position: jd.Swept = 1.0  # factor on the positions; 0: none
+    names: int = 48  # N, names that vertices may have
+    edges: int = jd.field(40, at_least=9)  # m, edges of a digraph
+    thoughts: int = jd.field(8, at_least=1)  # C, thoughts that are fed back
     width: int = jd.field(16, at_least=4)  # of positions
-    graphs: int = jd.field(32, at_least=1)
+    graphs: int = jd.field(32, at_least=1)  # digraphs for one set of weights
     dtype: str = "float64"
 
     def __post_init__(self) -> None:

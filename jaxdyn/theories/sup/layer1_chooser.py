@@ -25,18 +25,18 @@ POSITIONS = ("sinusoids", "rotary")
 
 @jd.setting
 class Copying:
-    """Digraphs, and layer 1 of the construction with factors on its numbers; ``base`` is that of the rotation."""
+    """Digraphs, and layer 1 of the construction with factors on its numbers."""
 
-    positions: jd.Code = jd.code(*POSITIONS)
-    base: jd.Swept = jd.field(200.0, above=1)
-    eta: jd.Swept = jd.field(1.0, role="none")
-    xi: jd.Swept = 1.0
-    position: jd.Swept = 1.0
-    names: int = jd.field(20, at_least=digraphs.LEAST)
-    edges: int = jd.field(30, at_least=9)
-    thoughts: int = jd.field(4, at_least=1)
+    positions: jd.Code = jd.code(*POSITIONS)  # added sinusoids, or rotary
+    base: jd.Swept = jd.field(200.0, above=1)  # of the rotary positions
+    eta: jd.Swept = jd.field(1.0, role="none")  # factor on eta, of the keys in layer 1
+    xi: jd.Swept = 1.0  # factor on xi, of the queries that look at place 1
+    position: jd.Swept = 1.0  # factor on the positions; 0: none
+    names: int = jd.field(20, at_least=digraphs.LEAST)  # N, vertices of a digraph
+    edges: int = jd.field(30, at_least=9)  # m, edges of a digraph
+    thoughts: int = jd.field(4, at_least=1)  # C, correct thoughts after the prompt
     width: int = jd.field(32, at_least=4)  # of positions
-    graphs: int = jd.field(8, at_least=1)
+    graphs: int = jd.field(8, at_least=1)  # digraphs for one set of weights
     dtype: str = "float64"
 
     def __post_init__(self) -> None:

@@ -34,10 +34,10 @@ LAWS: dict[str, Law] = {law.name: law for law in (*OF_DESCENT, *OF_ATTENTION, *O
 
 @jd.setting
 class Varied(Bench):
-    """A variant by its name, whose fields come before those of the setting, and the names of the laws that are read, with "+"."""
+    """A variant of the plain block, and the laws that are read."""
 
-    variant: str = PLAIN
-    laws: str = "balance"
+    variant: str = PLAIN  # name of the variant, whose fields come before those of the setting
+    laws: str = "balance"  # names of the laws that are read, joined by "+"
 
     def __post_init__(self) -> None:
         jd.require(self, self.variant in VARIANTS, f"variant is one of {', '.join(VARIANTS)}", "variant")

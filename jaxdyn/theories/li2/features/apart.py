@@ -41,10 +41,10 @@ MOVED = 0.5  # of the smaller part's squared norm, there and back: the change is
 class Paths:
     """Maxima of each irrep of these groups, and ascents at a fixed share; an ``activation`` other than x^2 is a breach."""
 
-    groups: tuple[str, ...] = ("7", "S3", "Q8")
-    activation: Activation = "square"
-    starts: int = jd.field(12, at_least=1)
-    steps: int = jd.field(300, at_least=100)  # fewer do not converge
+    groups: tuple[str, ...] = ("7", "S3", "Q8")  # names of groups; a number M is the residues modulo M
+    activation: Activation = "square"  # sigma of the energy; the bounds are those of x^2
+    starts: int = jd.field(12, at_least=1)  # random starts of ascents for each irrep and share
+    steps: int = jd.field(300, at_least=100)  # steps of each ascent; fewer do not converge
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and groups with a single irrep but the trivial one."""

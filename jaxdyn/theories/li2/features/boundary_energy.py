@@ -27,10 +27,10 @@ RATIO, WHOLE = "logarithm of their ratio, mean", "energy of a Fourier node on al
 class Boundary:
     """Nodes of norm 1 on random pairs of residues modulo ``order``."""
 
-    order: int = jd.field(127, at_least=3)
-    pairs: int = jd.field(PARTIAL, at_least=2)
-    nodes: int = jd.field(8, at_least=1)
-    steps: int = jd.field(60, at_least=1)
+    order: int = jd.field(127, at_least=3)  # M, the modulus
+    pairs: int = jd.field(PARTIAL, at_least=2)  # training pairs, drawn at random from all M^2
+    nodes: int = jd.field(8, at_least=1)  # Fourier nodes, and as many memorising ones
+    steps: int = jd.field(60, at_least=1)  # steps of ascent of a memorising node
 
     def __post_init__(self) -> None:
         """Refuse more pairs than there are."""

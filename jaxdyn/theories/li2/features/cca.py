@@ -24,13 +24,13 @@ from jaxdyn import linalg, plotting
 
 @jd.setting
 class Sample:
-    """Random inputs, labels that depend on them, and a node; with ``uneven`` = 1 all classes but the first have a single pair."""
+    """Random inputs, labels that depend on them, and a node; ``uneven`` is a breach."""
 
-    activation: jd.Code = jd.code("linear", "quadratic", "relu")
-    uneven: int = 0
-    classes: int = jd.field(5, at_least=2)
-    each: int = jd.field(12, at_least=2)
-    inputs: int = jd.field(6, at_least=1)
+    activation: jd.Code = jd.code("linear", "quadratic", "relu")  # of the random node; quadratic is x^2
+    uneven: int = 0  # 1: all classes but the first have a single sample
+    classes: int = jd.field(5, at_least=2)  # M, classes of the labels
+    each: int = jd.field(12, at_least=2)  # samples per class, on average if uneven
+    inputs: int = jd.field(6, at_least=1)  # dimensions of a random input
 
     def __post_init__(self) -> None:
         """Refuse inputs that cannot be whitened."""

@@ -24,10 +24,10 @@ from jaxdyn.theories.li2.model import Activation
 class Maxima:
     """Gradient ascent from random starts; an ``activation`` other than x^2 is a breach."""
 
-    groups: tuple[str, ...] = ("7", "8", "S3", "Q8", "A4", "SL2:3")
-    activation: Activation = "square"
-    starts: int = jd.field(16, at_least=1)
-    steps: int = jd.field(300, at_least=100)  # fewer do not converge
+    groups: tuple[str, ...] = ("7", "8", "S3", "Q8", "A4", "SL2:3")  # names of groups; a number M is the residues modulo M
+    activation: Activation = "square"  # sigma of the energy; the theory is that of x^2
+    starts: int = jd.field(16, at_least=1)  # random starts of ascents on each group
+    steps: int = jd.field(300, at_least=100)  # steps of each ascent; fewer do not converge
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and trivial groups."""

@@ -20,8 +20,8 @@ from jaxdyn.data.irreps import Irreps, decompose
 class Groups:
     """The groups; ``stranger`` = 1 exchanges two rows of each permutation, which is then no product by an element."""
 
-    stranger: int = 0
-    groups: tuple[str, ...] = ("7", "S3", "D5", "Q8", "A4", "S4", "F7:3")
+    stranger: int = 0  # 1: two rows of each permutation matrix are exchanged
+    groups: tuple[str, ...] = ("7", "S3", "D5", "Q8", "A4", "S4", "F7:3")  # names of groups; a number M is the residues modulo M
 
     def __post_init__(self) -> None:
         jd.require(self, self.stranger in (0, 1), "stranger is 0 or 1", "stranger")

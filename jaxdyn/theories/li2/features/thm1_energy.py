@@ -31,8 +31,8 @@ KINDS = ("square", "relu", "silu", "tanh")
 class Weights:
     """Gaussian nodes on all pairs of these groups."""
 
-    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4", "F7:3")
-    nodes: int = jd.field(4, at_least=1)
+    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4", "F7:3")  # names of groups; a number M is the residues modulo M
+    nodes: int = jd.field(4, at_least=1)  # Gaussian nodes on each group
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and trivial groups."""
@@ -45,11 +45,11 @@ class Gradients:
     """A small network on random inputs of unbalanced classes, and on part of a group's pairs; ``centred`` is a breach."""
 
     centred: jd.Swept = 1.0  # the factor of the targets' means that the energy subtracts
-    group: str = "S3"
-    samples: int = jd.field(20, at_least=2)
-    inputs: int = jd.field(8, at_least=1)
-    classes: int = jd.field(4, at_least=1)
-    hidden: int = jd.field(3, at_least=1)
+    group: str = "S3"  # of which a random part of the table is used, too
+    samples: int = jd.field(20, at_least=2)  # random inputs, and as many random pairs of the group
+    inputs: int = jd.field(8, at_least=1)  # dimensions of a random input
+    classes: int = jd.field(4, at_least=1)  # classes of the random inputs, of falling frequency
+    hidden: int = jd.field(3, at_least=1)  # nodes of the network
 
     def __post_init__(self) -> None:
         """Refuse more samples than the group has pairs."""

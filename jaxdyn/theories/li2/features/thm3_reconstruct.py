@@ -67,8 +67,8 @@ NODES = {"complex": _over_irreps(4), "coefficients": _over_irreps(3), "maxima": 
 class Layers:
     """All layers on these groups; ``missing`` = 1 removes a pair (of matrix coefficients: one r, if d > 1) from the last irrep."""
 
-    missing: jd.Swept = 0.0
-    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3", "Q8xS3")
+    missing: jd.Swept = 0.0  # 1: a pair of nodes of the last irrep is left out
+    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3", "Q8xS3")  # names; M is the residues modulo M
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and fractions of a pair."""

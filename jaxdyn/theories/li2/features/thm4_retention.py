@@ -58,13 +58,13 @@ class Retention:
     between them occur.
     """
 
-    c: jd.Swept = jd.field(2.5, above=0)
-    spread: jd.Swept = jd.field(1.3, at_least=1)
-    ridge: jd.Swept = jd.field(1e-3, above=0)
-    starts: tuple[str, ...] = CYCLIC + DEGREES
-    subsets: int = jd.field(26, at_least=1)
-    steps: int = jd.field(300, at_least=1)
-    step: float = jd.field(0.4, above=0, at_most=0.5)  # beyond which the flow is not followed
+    c: jd.Swept = jd.field(2.5, above=0)  # number of random pairs over M ln M
+    spread: jd.Swept = jd.field(1.3, at_least=1)  # largest ratio of the c of two subsets
+    ridge: jd.Swept = jd.field(1e-3, above=0)  # epsilon, ridge of the whitened energy
+    starts: tuple[str, ...] = CYCLIC + DEGREES  # groups, or group/degree: a maximum in an irrep of that degree
+    subsets: int = jd.field(26, at_least=1)  # random sets of pairs for each start
+    steps: int = jd.field(300, at_least=1)  # steps of ascent on each set of pairs
+    step: float = jd.field(0.4, above=0, at_most=0.5)  # length of a step over the node's norm; above 0.5 the flow is not followed
 
     def __post_init__(self) -> None:
         """Refuse starts that do not exist, that are named twice, and no starts."""

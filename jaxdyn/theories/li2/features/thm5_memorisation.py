@@ -28,11 +28,11 @@ APART = 1e-3  # ends nearer to one another are the same optimum
 class OneTarget:
     """Pairs of one target with probabilities ``p``; if None, in steps from one to ``ratio``, moved by up to 5% and shuffled."""
 
-    ratio: jd.Swept = 3.0
-    p: tuple[float, ...] | None = None  # of the pairs (g, h/g), in proportion
-    group: str = "5"
-    starts: int = jd.field(512, at_least=256)  # fewer may miss an optimum of x^3
-    steps: int = jd.field(1500, at_least=1000)  # fewer do not converge where two pairs are nearly as probable
+    ratio: jd.Swept = 3.0  # largest probability of a pair over the smallest, without p
+    p: tuple[float, ...] | None = None  # probabilities of the pairs (g, h/g), up to a factor; None: drawn
+    group: str = "5"  # of M elements: the target has M pairs
+    starts: int = jd.field(512, at_least=256)  # random positive starts; fewer may miss an optimum of x^3
+    steps: int = jd.field(1500, at_least=1000)  # steps of ascent; fewer do not converge where two pairs are nearly as probable
 
     def __post_init__(self) -> None:
         """Refuse equal probabilities, for which x^2 has no single maximum, and steps between them as small as the moves."""

@@ -61,15 +61,15 @@ class Variant:
     """A network and its training."""
 
     share: jd.Swept = 0.8  # of all pairs, to train on
-    lr: jd.Swept = 0.005
+    lr: jd.Swept = 0.005  # rate of Adam
     decay: jd.Swept = 5e-5  # coupled, of all weights
     top: jd.Swept = 1.0  # factor of V at the start
     imaginary: jd.Swept = 0.0  # 1 for complex weights, 0 for real ones
     blocks: jd.Swept = 0.0  # residual blocks in use
-    kind: Literal["complex", "residual"] = "complex"
-    group: str = "23"
-    hidden: int = jd.field(256, at_least=1)
-    epochs: int = 400
+    kind: Literal["complex", "residual"] = "complex"  # complex: x^2, complex or real weights; residual: relu, residual blocks
+    group: str = "23"  # whose multiplication is learned; a number M is addition modulo M
+    hidden: int = jd.field(256, at_least=1)  # K, nodes of the hidden layer and of a block
+    epochs: int = 400  # full-batch steps of training
     every: int = jd.field(5, at_least=1)  # epochs between records
     dtype: str = "float32"
 

@@ -28,10 +28,10 @@ ALONG, ACROSS = (1e-3, 3e-3, 1e-2, 3e-2), (1e-3, 3e-2, 0.3, 3.0)  # norms of bot
 class Polar:
     """A random gradient, and a column next to others; ``skew`` is a breach, ``map`` replaces the polar factor."""
 
-    map: jd.Code = jd.code(*MAPS)
-    skew: jd.Swept = 0.0  # of Q's columns
-    rows: int = 16
-    columns: int = jd.field(8, at_least=2)
+    map: jd.Code = jd.code(*MAPS)  # factor of the gradient: polar, random orthogonal, or five Newton-Schulz steps
+    skew: jd.Swept = 0.0  # size of a random mixing of Q's columns; 0: they are orthonormal
+    rows: int = 16  # of the gradient, and dimensions of a column of Q
+    columns: int = jd.field(8, at_least=2)  # of the gradient, and of Q
 
     def __post_init__(self) -> None:
         """Refuse columns that span the whole space."""

@@ -29,17 +29,17 @@ COMPARED = KINDS[:1]  # with random pairs; for the other activation the excess s
 
 @jd.setting
 class Similar:
-    """A short training; ``counted`` pairs of nodes of each kind are compared."""
+    """A short training, along which pairs of nodes are compared."""
 
-    activation: jd.Code = jd.code(*KINDS)
-    lr: jd.Swept = jd.field(0.005, above=0)
-    decay: jd.Swept = jd.field(2e-4, above=0)
-    group: str = "23"
-    samples: int = jd.field(265, at_least=2)
-    hidden: int = 256
-    every: int = jd.field(50, at_least=1)
+    activation: jd.Code = jd.code(*KINDS)  # sigma of the hidden nodes
+    lr: jd.Swept = jd.field(0.005, above=0)  # rate of Adam
+    decay: jd.Swept = jd.field(2e-4, above=0)  # of both layers, added to the gradient
+    group: str = "23"  # whose multiplication is learned; a number M is addition modulo M
+    samples: int = jd.field(265, at_least=2)  # random pairs of elements to train on
+    hidden: int = 256  # K, nodes
+    every: int = jd.field(50, at_least=1)  # epochs between two records
     records: int = jd.field(6, at_least=1)  # after the first
-    counted: int = jd.field(200, at_least=1)
+    counted: int = jd.field(200, at_least=1)  # pairs of nodes compared: the most similar, and as many random ones
     dtype: str = "float32"
 
     def __post_init__(self) -> None:

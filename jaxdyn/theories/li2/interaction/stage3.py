@@ -40,16 +40,16 @@ COARSE = 20  # records from one at which weights are compared to the next
 class Stages:
     """A run in which the top layer takes steps ``lr`` and the hidden layer steps ``lr / ratio``."""
 
-    lr: jd.Swept = jd.field(0.01, above=0)
-    ratio: jd.Swept = jd.field(1.0, above=0)
-    eta: jd.Swept = jd.field(0.2, above=0, role="none")
+    lr: jd.Swept = jd.field(0.01, above=0)  # step size of V
+    ratio: jd.Swept = jd.field(1.0, above=0)  # rate of V over that of W
+    eta: jd.Swept = jd.field(0.2, above=0, role="none")  # ridge (weight decay) of V
     decay: jd.Swept = 0.2  # of W
     ahead: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # where V starts: 0 as usual, 1 at its ridge solution
     horizon: jd.Swept = jd.field(16.0, above=0)  # in the hidden layer's time
-    group: str = "7"
+    group: str = "7"  # whose multiplication is learned; a number M is addition modulo M
     share: float = 0.9  # of all pairs, to train on
-    hidden: int = jd.field(24, at_least=1)
-    records: int = jd.field(200, at_least=1)
+    hidden: int = jd.field(24, at_least=1)  # K, nodes
+    records: int = jd.field(200, at_least=1)  # records after the first, evenly spaced
 
     def __post_init__(self) -> None:
         """Refuse shares without a pair on either side, and records that weights do not divide."""

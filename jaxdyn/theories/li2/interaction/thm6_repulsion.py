@@ -29,12 +29,12 @@ PAIRS = tuple(itertools.combinations(range(FIRST), 2))
 class Pairs:
     """Random nodes on random pairs of a group; ``more`` is a breach."""
 
-    activation: jd.Code = jd.code(*model.STUDIED)
-    nodes: jd.Swept = jd.field(12.0, at_least=FIRST)
-    eta: jd.Swept = jd.field(0.5, above=0, role="none")
+    activation: jd.Code = jd.code(*model.STUDIED)  # sigma of the hidden nodes
+    nodes: jd.Swept = jd.field(12.0, at_least=FIRST)  # nodes of the network, the first of those sampled
+    eta: jd.Swept = jd.field(0.5, above=0, role="none")  # ridge added to the Gram matrix of the nodes
     more: jd.Swept = jd.field(0.0, at_least=0, role="breach")  # nodes in the inverse that the formula leaves out
-    group: str = "7"
-    samples: int = jd.field(40, at_least=2)
+    group: str = "7"  # whose pairs are sampled; a number M is the residues modulo M
+    samples: int = jd.field(40, at_least=2)  # random pairs of elements
     capacity: int = 129  # nodes that are sampled, of which the first are used
 
     def __post_init__(self) -> None:

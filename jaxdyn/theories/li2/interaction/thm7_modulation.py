@@ -33,10 +33,10 @@ class Learned:
     """
 
     learned: jd.Swept = jd.field(1.0, at_least=0)  # size of the hidden layer's features
-    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4")
-    irreps: tuple[str, ...] | None = None
-    starts: int = jd.field(16, at_least=1)
-    steps: int = jd.field(300, at_least=100)
+    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4")  # names of groups; a number M is the residues modulo M
+    irreps: tuple[str, ...] | None = None  # held by the layer, for each group ("0+2"); None: every second
+    starts: int = jd.field(16, at_least=1)  # random starts of ascents on each group
+    steps: int = jd.field(300, at_least=100)  # steps of each ascent
 
     def __post_init__(self) -> None:
         """Refuse groups in which nothing is left to learn."""

@@ -30,16 +30,16 @@ NODES = (0.125, 0.08)  # relative, without Muon and with it: two to three times 
 class Collect:
     """Nodes with random strengths of ``features`` features; all but ``shape`` and the sizes are breaches."""
 
-    law: jd.Code = jd.code(*LAWS)
-    shape: jd.Swept = jd.field(3.0, above=0)  # a
-    suppression: jd.Swept = jd.field(0.5, above=0, role="breach")  # of what others have learned
+    law: jd.Code = jd.code(*LAWS)  # of a feature's strength at the start; gaussian: absolute values
+    shape: jd.Swept = jd.field(3.0, above=0)  # a, of the Frechet law
+    suppression: jd.Swept = jd.field(0.5, above=0, role="breach")  # factor on mu of features that were learned before
     coupling: jd.Swept = 0.0  # standard deviation of a matrix that couples the features
-    features: int = jd.field(8, at_least=2)
-    least: float = jd.field(0.5, above=0)  # mu runs from here to 1
-    draws: int = jd.field(8_000, at_least=1)
+    features: int = jd.field(8, at_least=2)  # L, features to be learned
+    least: float = jd.field(0.5, above=0)  # smallest mu; the features' mu are evenly spaced up to 1
+    draws: int = jd.field(8_000, at_least=1)  # single nodes whose winner is counted
     rounds: int = jd.field(144, at_least=1)  # collections without Muon that are counted
-    chains: int = jd.field(128, at_least=1)  # collections with it
-    longest: int = jd.field(64, at_least=1)  # nodes in one of these
+    chains: int = jd.field(128, at_least=1)  # collections with Muon
+    longest: int = jd.field(64, at_least=1)  # nodes in a collection with Muon
 
 
 def trial(s: Collect, key: PRNGKeyArray) -> jd.Observables:

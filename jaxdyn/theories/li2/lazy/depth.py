@@ -24,13 +24,13 @@ COUNTS = (1, 4, 16, 64)  # blocks after which the signal is recorded
 
 @jd.setting
 class Upper:
-    """Two hidden layers of ReLUs at random initialisation; ``kind`` rank_one makes all upper nodes multiples of one."""
+    """Two hidden layers of ReLUs at random initialisation."""
 
-    kind: jd.Code = jd.code("random", "rank_one")
-    group: str = "7"
-    samples: int = jd.field(30, at_least=2)
-    below: int = jd.field(16, at_least=2)
-    block: int = jd.field(500, at_least=100)
+    kind: jd.Code = jd.code("random", "rank_one")  # rank_one: all upper nodes are multiples of one
+    group: str = "7"  # whose pairs are sampled; a number M is the residues modulo M
+    samples: int = jd.field(30, at_least=2)  # random pairs of elements
+    below: int = jd.field(16, at_least=2)  # nodes of the lower layer
+    block: int = jd.field(500, at_least=100)  # upper nodes in a block; widths are 1 to 64 blocks
 
     def __post_init__(self) -> None:
         """Refuse more samples than the group has pairs."""

@@ -32,14 +32,14 @@ SOLVED = 1e-8  # distance from the ridge solution, over its norm, that the solve
 class StageOne:
     """The top layer on frozen features of random nodes, for random pairs of a group; ``noise`` and ``assumed`` are breaches."""
 
-    activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(0.5, above=0, role="none")
+    activation: jd.Code = jd.code(*model.STUDIED)  # sigma of the hidden nodes
+    eta: jd.Swept = jd.field(0.5, above=0, role="none")  # ridge (weight decay) of the top layer
     start: jd.Swept = jd.field(1e-3, above=0)  # the largest alpha
     noise: jd.Swept = 0.0  # added to the ridge solution
     assumed: jd.Swept = jd.field(1.0, above=0)  # the ridge of the closed form, in parts of eta
-    group: str = "7"
-    samples: int = jd.field(30, at_least=2)
-    hidden: int = jd.field(8, at_least=1)
+    group: str = "7"  # whose pairs are sampled; a number M is the residues modulo M
+    samples: int = jd.field(30, at_least=2)  # random pairs of elements
+    hidden: int = jd.field(8, at_least=1)  # K, frozen random nodes
 
     def __post_init__(self) -> None:
         """Refuse more samples than the group has pairs."""

@@ -35,26 +35,26 @@ TUNED = jd.tuned(on="0:8", confirmed_on="4000:4008")
 class Width:
     """All pairs of a group, Gaussian W of standard deviation ``spread``; ``assumed`` is a breach."""
 
-    activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(1.0, above=0, role="none")
-    spread: float = jd.field(1.0, above=0)
+    activation: jd.Code = jd.code(*model.STUDIED)  # sigma of the hidden nodes
+    eta: jd.Swept = jd.field(1.0, above=0, role="none")  # ridge (weight decay) of the top layer
+    spread: float = jd.field(1.0, above=0)  # standard deviation of the entries of W
     assumed: float = jd.field(1.0, above=0, role="breach")  # the standard deviation that the theory takes, in parts of spread
-    group: str = "11"
-    block: int = jd.field(500, at_least=1)
+    group: str = "11"  # all of whose pairs are used; a number M is the residues modulo M
+    block: int = jd.field(500, at_least=1)  # nodes in a block; widths are 5 to 40 blocks
 
 
 @jd.setting
 class Equal:
     """Inputs of the lemma: n of norm root 2, any two with the same inner product, 1 or 0, classes of one size; W as in Width."""
 
-    activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = jd.field(1.0, above=0, role="none")
-    spread: float = jd.field(1.0, above=0)
+    activation: jd.Code = jd.code(*model.STUDIED)  # sigma of the hidden nodes
+    eta: jd.Swept = jd.field(1.0, above=0, role="none")  # ridge (weight decay) of the top layer
+    spread: float = jd.field(1.0, above=0)  # standard deviation of the entries of W
     assumed: float = jd.field(1.0, above=0, role="breach")  # the standard deviation that the theory takes, in parts of spread
     common: jd.Code = jd.code("no", "yes")  # whether all inputs have one operand in common
-    inputs: int = jd.field(60, at_least=2)
-    classes: int = jd.field(6, at_least=2)
-    block: int = jd.field(500, at_least=1)
+    inputs: int = jd.field(60, at_least=2)  # n, inputs of norm root 2
+    classes: int = jd.field(6, at_least=2)  # of equal size
+    block: int = jd.field(500, at_least=1)  # nodes in a block; widths are 5 to 40 blocks
 
     def __post_init__(self) -> None:
         """Refuse classes of several sizes."""

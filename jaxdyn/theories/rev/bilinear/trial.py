@@ -20,16 +20,16 @@ EXPONENT = 0.05  # of the floor of Theorem 1
 
 @jd.setting
 class Bilinear:
-    """Gradient flow from a small start; stopped where the loss is ``stop`` (0: never)."""
+    """Gradient flow from a small start."""
 
-    kind: jd.Code = jd.code(*model.KINDS)
-    d: jd.Swept = jd.field(100.0, at_least=1)
+    kind: jd.Code = jd.code(*model.KINDS)  # of the tokens' vectors: N(0, I/d), or rows of an orthogonal matrix
+    d: jd.Swept = jd.field(100.0, at_least=1)  # dimensions of a token's vector
     sigma: jd.Swept = jd.field(0.01, at_least=0)  # standard deviation of an entry of Theta at the start
     symmetric: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # 1: Theta stays symmetric
     reverse: jd.Swept = 0.0  # weight of the reverse loss in training
-    stop: jd.Swept = jd.field(0.0, at_least=0)
+    stop: jd.Swept = jd.field(0.0, at_least=0)  # loss at which the flow stops; 0: never
     horizon: jd.Swept = jd.field(200.0, above=0)  # in units of n, since the loss is about n / t
-    pairs: int = jd.field(5, at_least=1)
+    pairs: int = jd.field(5, at_least=1)  # n, facts to be learned
     per_pair: int = jd.field(4, at_least=2)  # tokens for each pair, of which two are the pair's own: m = per_pair * n
     max_d: int = 200  # the largest d that the arrays hold
 

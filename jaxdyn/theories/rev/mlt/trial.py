@@ -23,9 +23,13 @@ GROUPS = ("training, A to B", "training, B to A", "one-way, learned", "one-way, 
 
 @jd.setting
 class Deep:
-    """A task and a transformer; the defaults train in seconds on two cores."""
+    """A task and a transformer; the defaults train in seconds on two cores.
 
-    lr: jd.Swept = jd.field(1e-3, above=0)
+    Args:
+        task: reversals; chains ("cot"), also of tokens with a common index ("relevant"); reversals within a sequence ("context").
+    """
+
+    lr: jd.Swept = jd.field(1e-3, above=0)  # rate of AdamW
     decay: jd.Swept = jd.field(0.01, at_least=0)  # decoupled
     shown: jd.Swept = jd.field(1.0, above=0, at_most=1)  # share of the training facts that are shown at all
     validation: jd.Code = jd.code("unseen", "trained")  # whether validation sequences are in training
@@ -35,13 +39,13 @@ class Deep:
     task: Literal["reversal", "cot", "relevant", "context"] = "reversal"
     vocabulary: int = 80  # tokens for entities
     word: int = 1  # tokens of an entity
-    width: int = 64
-    layers: int = 2
-    heads: int = 4
-    position: Literal["none", "learned", "rotary"] = "learned"
-    dropout: float = 0.0
+    width: int = 64  # of the residual stream
+    layers: int = 2  # blocks of the transformer
+    heads: int = 4  # of attention in a block
+    position: Literal["none", "learned", "rotary"] = "learned"  # encoding of the positions
+    dropout: float = 0.0  # share of entries that is dropped in training
     batch: int = jd.field(32, at_least=1)  # the largest batch
-    epochs: int = jd.field(400, at_least=1)
+    epochs: int = jd.field(400, at_least=1)  # passes over the training sequences
     every: int = jd.field(10, at_least=1)  # epochs between records
     dtype: str = "float32"
 

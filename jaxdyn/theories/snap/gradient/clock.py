@@ -29,13 +29,13 @@ MISS = 0.04  # by how much 1 - that probability, over its law, may differ from 1
 class OneSample:
     """The classes of ``Frozen``, but the decoder trains on one random class per step."""
 
-    eta: jd.Swept = 0.5
-    common: jd.Swept = jd.field(0.0, at_least=0, below=1)
-    skew: jd.Swept = 0.0
-    tokens: int = 32
-    classes: int = 4
-    distinct: int = 3
-    steps: int = jd.field(120, at_least=1)
+    eta: jd.Swept = 0.5  # rate of Y, the decoder
+    common: jd.Swept = jd.field(0.0, at_least=0, below=1)  # share of the common token in every context
+    skew: jd.Swept = 0.0  # frequencies of the classes proportional to 1 + skew n
+    tokens: int = 32  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a law of the context
+    distinct: int = 3  # D, tokens that one class alone shows
+    steps: int = jd.field(120, at_least=1)  # steps of SGD, on one sample each
     samples: int = 8  # records after the start
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 

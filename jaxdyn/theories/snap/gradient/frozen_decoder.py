@@ -28,12 +28,12 @@ NUDGE = 1e-3  # the peak of gamma is the vertex through three times that are apa
 class Frozen:
     """Classes whose contexts share no token but the common one; the decoder learns, the attention does not."""
 
-    eta: jd.Swept = 1.0
+    eta: jd.Swept = 1.0  # rate of Y, the decoder
     common: jd.Swept = jd.field(0.0, at_least=0, below=1)  # share of a common token in every context: 0 keeps the f orthonormal
     skew: jd.Swept = 0.0  # frequencies of the classes proportional to 1 + skew n
-    tokens: int = 32
-    classes: int = 4
-    distinct: int = 3
+    tokens: int = 32  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a law of the context
+    distinct: int = 3  # D, tokens that one class alone shows
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:

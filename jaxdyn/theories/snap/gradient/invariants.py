@@ -29,20 +29,20 @@ class Learning:
     """Transformer and attention learn together from random weights; one row of Z belongs to a token that is never a query."""
 
     attention: jd.Code = jd.code("softmax", "linear")  # linear: c_l = k_l (1 + z_l), which depends on shifts of the logits
-    optimizer: jd.Code = jd.code("descent", "adam")
+    optimizer: jd.Code = jd.code("descent", "adam")  # of the training in float32
     momentum: jd.Swept = jd.field(0.0, at_least=0, below=1)  # of descent
-    weight_decay: jd.Swept = 0.0
+    weight_decay: jd.Swept = 0.0  # of Y and Z, part of the loss
     ratio: jd.Swept = jd.field(1.0, above=0)  # learning rate of Y over that of Z
     lr: jd.Swept = jd.field(0.1, above=0)  # of Y, in training
     horizon: jd.Swept = jd.field(20.0, above=0)  # time of the flow
-    common: jd.Swept = jd.field(0.3, at_least=0, below=1)
-    tokens: int = 20
-    classes: int = 4
-    distinct: int = 2
-    queries: int = 2
+    common: jd.Swept = jd.field(0.3, at_least=0, below=1)  # share of the common token in every context
+    tokens: int = 20  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a law of the context
+    distinct: int = 2  # D, tokens that one class alone shows
+    queries: int = 2  # R; class n has query n modulo R
     every: int = 20  # steps between records
-    batch: int = 8
-    length: int = 16
+    batch: int = 8  # sequences of a step
+    length: int = 16  # contextual tokens of a sequence
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:

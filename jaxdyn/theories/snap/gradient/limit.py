@@ -27,10 +27,10 @@ class Context:
 
     logits: jd.Swept = 1.0  # standard deviation of the attention logits
     memory: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # probability of copying the token before
-    tokens: int = 8
-    sequences: int = 64
+    tokens: int = 8  # M, contextual tokens
+    sequences: int = 64  # sampled at the largest length; their beginnings are the shorter ones
     shortest: int = jd.field(4, at_least=0)  # lengths are powers of two, 2^shortest ... 2^longest
-    longest: int = 14
+    longest: int = 14  # exponent of the largest length
     weights: tuple[float, ...] | None = None  # of the tokens, proportional to their probabilities; none: random
 
     def __post_init__(self) -> None:

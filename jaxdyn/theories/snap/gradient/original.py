@@ -34,19 +34,19 @@ class Layered:
     The learning rate of W is ``eta_z`` times d, over 2 init^2 where there are two matrices.
     """
 
-    product: jd.Code = jd.code("single", "factored")
-    frame: jd.Code = jd.code("orthonormal", "random")
+    product: jd.Code = jd.code("single", "factored")  # W = W_Q W_K^T is trained as one matrix, or as two
+    frame: jd.Code = jd.code("orthonormal", "random")  # embeddings: orthonormal, or of random directions
     init: jd.Swept = jd.field(1.0, above=0)  # W_Q and W_K start as random rotations times this number, if there are two
     eta_z: jd.Swept = jd.field(2.0, above=0)  # learning rate of Z in the theory, over that of Y
-    width: jd.Swept = jd.field(24.0, at_least=1)  # d
+    width: jd.Swept = jd.field(24.0, at_least=1)  # d, dimensions of an embedding
     misfit: jd.Swept = 1.0  # the theory's eta_Z over the right one
-    horizon: jd.Swept = jd.field(60.0, above=0)
-    common: jd.Swept = jd.field(0.2, at_least=0, below=1)
-    tokens: int = 20
-    classes: int = 4
-    distinct: int = 3
-    queries: int = 2
-    dim: int = 24
+    horizon: jd.Swept = jd.field(60.0, above=0)  # eta_Y t at the end
+    common: jd.Swept = jd.field(0.2, at_least=0, below=1)  # share of the common token in every context
+    tokens: int = 20  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a law of the context
+    distinct: int = 3  # D, tokens that one class alone shows
+    queries: int = 2  # R; class n has query n modulo R
+    dim: int = 24  # dimensions for which there is room
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:

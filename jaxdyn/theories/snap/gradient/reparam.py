@@ -32,11 +32,11 @@ class Random:
 
     query_share: jd.Swept = jd.field(0.0, at_least=0)  # of T / 10, how often the query is among the keys: 0 in the paper
     spread: jd.Swept = 1.0  # standard deviation of the entries of Y and Z
-    tokens: int = 16
-    classes: int = 4
-    queries: int = jd.field(2, at_least=1)
-    batch: int = jd.field(8, at_least=1)
-    length: int = jd.field(20, at_least=1)
+    tokens: int = 16  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a random law of the context
+    queries: int = jd.field(2, at_least=1)  # R; class n has query n modulo R
+    batch: int = jd.field(8, at_least=1)  # sequences of a step
+    length: int = jd.field(20, at_least=1)  # contextual tokens of a sequence
 
     def __post_init__(self) -> None:
         """Refuse sizes that the arrays cannot hold."""
@@ -51,10 +51,10 @@ class Overlapping:
     common: jd.Swept = jd.field(0.3, at_least=0, below=1)  # its share in every context
     factor: jd.Swept = 1.0  # multiplies this share: 0 leaves the classes disjoint
     ratio: jd.Swept = jd.field(10.0, above=0)  # learning rate of Y over that of Z
-    tokens: int = 24
-    classes: int = 4
-    distinct: int = 3
-    queries: int = 2
+    tokens: int = 24  # M, tokens of the vocabulary
+    classes: int = 4  # K, next tokens, each with a law of the context
+    distinct: int = 3  # D, tokens that one class alone shows
+    queries: int = 2  # R; class n has query n modulo R
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:

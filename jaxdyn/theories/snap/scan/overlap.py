@@ -21,10 +21,10 @@ SIZES = (2, 6, 10, 20)
 
 @jd.setting
 class Overlap:
-    """Classes of the synthetic data: how many, and the weight of a common token (own tokens weigh .1 to 1)."""
+    """Classes of the synthetic data."""
 
-    number: jd.Swept = jd.field(2.0, at_least=2, at_most=VOCABULARY.classes)
-    weight: jd.Swept = jd.field(1.0, above=0)
+    number: jd.Swept = jd.field(2.0, at_least=2, at_most=VOCABULARY.classes)  # K, classes in use
+    weight: jd.Swept = jd.field(1.0, above=0)  # of a common token; distinct ones have .1 to 1
 
     def __post_init__(self) -> None:
         """Refuse parts of classes."""

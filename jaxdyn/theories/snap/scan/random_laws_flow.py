@@ -30,9 +30,9 @@ class LawsFlow:
     unequal: jd.Swept = 0.0  # common tokens' weights times and over exp(unequal) in class 1, over and times in the others
     leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of every distinct token in the next class, over its weight in its own
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    reach: jd.Swept = jd.field(1e6, above=0, role="time")
-    classes: int = jd.field(4, at_least=2)
-    distinct: int = jd.field(3, at_least=3)
+    reach: jd.Swept = jd.field(1e6, above=0, role="time")  # eta_Y t at the end
+    classes: int = jd.field(4, at_least=2)  # K, next tokens, each with a law of the context
+    distinct: int = jd.field(3, at_least=3)  # D, tokens that one class alone shows
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: random
 
     def __post_init__(self) -> None:

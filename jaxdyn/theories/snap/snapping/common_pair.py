@@ -29,15 +29,15 @@ class Pair:
 
     odds: jd.Swept = jd.field(0.05, above=0)  # P of the common token over P of the distinct one
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    size: jd.Swept = jd.field(1000.0, above=2)  # M
-    eta_y: jd.Swept = jd.field(1.0, above=0)
-    eta_z: jd.Swept = 2e6
-    rho: jd.Swept = 1.0
+    size: jd.Swept = jd.field(1000.0, above=2)  # M, tokens of the vocabulary
+    eta_y: jd.Swept = jd.field(1.0, above=0)  # rate of Y, the decoder
+    eta_z: jd.Swept = 2e6  # rate of Z, the attention logits
+    rho: jd.Swept = 1.0  # share of the time in which a row of Z sees a class
     factor: jd.Swept = jd.field(2.0, above=1)  # the second run's eta_Y over the first one's
     coupling: jd.Swept = 0.0  # its eta_Z grows by factor^coupling
     steady: jd.Swept = 0.0  # 1: gamma stays as at u = ln M, the loss never saturates
     restart: jd.Swept = 0.0  # the decoder restarts from zero at this multiple of K ln M / eta_Y (0: never)
-    classes: int = jd.field(4, at_least=2)
+    classes: int = jd.field(4, at_least=2)  # K, each with one distinct token
 
     def __post_init__(self) -> None:
         """Refuse queries with more classes than there are."""

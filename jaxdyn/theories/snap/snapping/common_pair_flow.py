@@ -31,8 +31,8 @@ class PairFlow:
     odds: jd.Swept = jd.field(0.05, above=0)  # P of the common token over P of the distinct one
     ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
     per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
-    reach: jd.Swept = jd.field(1e9, above=0, role="time")
-    classes: int = jd.field(4, at_least=2)
+    reach: jd.Swept = jd.field(1e9, above=0, role="time")  # eta_Y t at the end
+    classes: int = jd.field(4, at_least=2)  # K, each with one distinct token
     spare: int = jd.field(0, at_least=0)  # tokens of the vocabulary that never occur
 
     def __post_init__(self) -> None:

@@ -37,9 +37,9 @@ class Rare:
     common: jd.Swept = jd.field(0.03, above=0)  # weight of the common token; the distinct tokens of a class have weights of order 1
     crowd: jd.Swept = jd.field(1.0, above=0, role="breach")  # times as much of the common token
     ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
-    reach: jd.Swept = jd.field(1e5, above=0, role="time")
-    classes: int = jd.field(3, at_least=2)
-    distinct: int = jd.field(3, at_least=1)
+    reach: jd.Swept = jd.field(1e5, above=0, role="time")  # eta_Y t at the end
+    classes: int = jd.field(3, at_least=2)  # K, each with a query of its own
+    distinct: int = jd.field(3, at_least=1)  # D, tokens that one class alone shows
     spare: int = jd.field(0, at_least=0)  # tokens of the vocabulary that never occur
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 

@@ -28,18 +28,18 @@ OPTIMIZERS = ("sgd", "adam")
 class Syn:
     """One run. Learning rates are those of the update: heavy ball ``m <- momentum m + g``, ``parameter <- parameter - lr m``."""
 
-    optimizer: jd.Code = jd.code(*OPTIMIZERS)
+    optimizer: jd.Code = jd.code(*OPTIMIZERS)  # heavy ball or Adam
     lr: jd.Swept = 1.0  # of Z
     ratio: jd.Swept = 1.0  # learning rate of Y over that of Z
-    momentum: jd.Swept = 0.9
+    momentum: jd.Swept = 0.9  # of the heavy ball
     init: jd.Swept = 0.0  # the start is uniform on +-init/sqrt(M)
-    num_last: int = 2
-    num_next_per_last: int = 1
+    num_last: int = 2  # R, queries (last tokens)
+    num_next_per_last: int = 1  # classes (next tokens) of a query
     common: int = 10  # tokens that all classes share
     distinct: int = 10  # tokens of each class's own
-    batch: int = jd.field(128, at_least=1)
+    batch: int = jd.field(128, at_least=1)  # fresh sequences of a step
     length: int = jd.field(127, at_least=1)  # contextual positions
-    steps: int = jd.field(100, at_least=1)
+    steps: int = jd.field(100, at_least=1)  # of training
     every: int = jd.field(2, at_least=1)  # steps between records
     dtype: str = "float32"
 

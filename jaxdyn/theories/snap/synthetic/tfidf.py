@@ -40,13 +40,13 @@ class TfIdf:
 
     lr: jd.Swept = jd.field(1.0, at_least=0)  # of Z
     ratio: jd.Swept = jd.field(1.0, at_least=0)  # rate of Y over that of Z
-    momentum: jd.Swept = 0.9
+    momentum: jd.Swept = 0.9  # of the heavy ball
     ascent: jd.Swept = 1.0  # -1: Z ascends the loss
-    classes: int = jd.field(6, at_least=2)
+    classes: int = jd.field(6, at_least=2)  # K, each with a query of its own
     each: int = jd.field(6, at_least=1)  # tokens for every number of classes that show a token
-    batch: int = jd.field(64, at_least=1)
-    length: int = jd.field(127, at_least=1)
-    steps: int = jd.field(100, at_least=1)
+    batch: int = jd.field(64, at_least=1)  # fresh sequences of a step
+    length: int = jd.field(127, at_least=1)  # contextual tokens of a sequence
+    steps: int = jd.field(100, at_least=1)  # of training
 
 
 def documents(s: TfIdf) -> np.ndarray:
