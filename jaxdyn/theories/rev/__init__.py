@@ -31,6 +31,7 @@ THEORY = jd.Theory(
         "query_context",
         "bilinear",
         "mlt",
+        "mlt.asymmetry",
     ),
     shown=("rev.cot",),
     instruments=("instrument",),

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn import nn, plotting
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.rev.mlt import claims, logits, model, sentences, trial
+from jaxdyn.theories.rev.mlt import asymmetry, attention, claims, logits, model, sentences, trial
 from jaxdyn.theories.rev.mlt.trial import Deep
-from tests.theories.rev.helpers import TINY, inside, passed
+from tests.theories.rev.helpers import TINY, inside, passed, theory
 
 # Sequences of words against sets in plain Python.
 
@@ -342,3 +343,111 @@ def test_readings_have_the_names_that_rivals_speak_of():
     for judge, rivals in ((claims.read_rank, (claims.CHANCE,)), (claims.read_alone, (claims.LEVEL,))):
         names = {c.name for c in judge(synthetic())}
         assert all(set(rival) <= names for rival in rivals)
+
+
+# Attention logits between entities: against NumPy, against draws of random matrices, and by hand.
+
+
+@pytest.mark.slow
+def test_entity_logits_are_those_of_single_entities(trained, x64):
+    s, facts, run = trained
+    shape = trial.shape(s)
+    z, inputs = jax.jit(lambda params: attention.entity_logits(shape, params, facts))(run.params)
+    words = np.asarray(facts.words)[:2, :, 0].ravel()
+    w = {name: np.asarray(x[0], float) for name, x in run.params["blocks"].items()}
+    x = np.asarray(run.params["embed"], float)[words] + np.asarray(run.params["position"], float)[0]
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + shape.epsilon)
+    x = x * w["attention_norm"] + w["attention_norm_bias"]
+    np.testing.assert_allclose(inputs[0], x, rtol=1e-3, atol=1e-5)
+    q, k = ((x @ w[name] + w[f"{name}_bias"]).reshape(len(x), 2, -1) for name in ("q", "k"))
+    one = np.einsum("xhe,yhe->hxy", q, k) / 2
+    np.testing.assert_allclose(z[0], one - one.mean(-1, keepdims=True), rtol=1e-3, atol=1e-5)
+
+
+def test_asymmetry_is_1_of_one_direction_and_0_of_a_symmetric_matrix():
+    m, forward = 5, jnp.array([True, False])
+    z = np.random.default_rng(0).normal(size=(1, 2, 2 * m, 2 * m))
+    there, back = z.copy(), z + z.swapaxes(2, 3)
+    there[..., m:, :m] = 0
+    np.testing.assert_allclose(attention.asymmetry(jnp.asarray(there), forward), 1, rtol=1e-5)
+    np.testing.assert_allclose(attention.asymmetry(jnp.asarray(back), forward), 0, atol=1e-6)
+    d, s = z[0, :, range(3), range(m, m + 3)], z[0, :, range(m, m + 3), range(3)]
+    share = attention.asymmetry(jnp.asarray(z), forward)[0, 0, 0]
+    assert float(share) == pytest.approx(np.sqrt(((d - s) ** 2).sum() / ((d + s) ** 2).sum()), rel=1e-5)
+
+
+def test_partners_are_of_the_kind_or_of_the_group():
+    own, kind, group = np.asarray(attention.partners(7, jnp.array([True, False, True, False])))
+    assert own.tolist() == list(range(7)) and kind.tolist() == [1, 2, 0, 5, 6, 3, 4] and group.tolist() == [1, 2, 0, 4, 5, 6, 3]
+
+
+def test_random_matrices_have_the_asymmetry_of_the_formula():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(6, 8)) + 0.7 * rng.normal(size=8)
+    x[3:] += 0.8 * x[:3]  # B resemble their A
+    w = rng.normal(size=(2, 40_000, 8, 3))
+    z = np.einsum("xd,hde,hfe,yf->hxy", x, *w, x, optimize=True)
+    z = (z - z.mean(-1, keepdims=True))[None]
+    drawn = attention.asymmetry(jnp.asarray(z), jnp.array([True]))[0]
+    derived = attention.random_asymmetry(jnp.asarray(x[None]), 1)
+    np.testing.assert_allclose(drawn, derived, rtol=0.03)
+    assert float(derived.min()) < 0.9
+
+
+def test_differences_go_from_questions_to_answers():
+    m, forward = 5, np.array([True, False, True, False])
+    z = np.random.default_rng(2).normal(size=(1, 1, 2 * m, 2 * m))
+    two_way, one_way = attention.differences(jnp.asarray(z), jnp.asarray(forward))
+    assert two_way[0, 0, 0] == pytest.approx(z[0, 0, 0, m] - z[0, 0, m, 0], rel=1e-5)
+    asked, answers = ([1 + i + m * (f != side) for i, f in enumerate(forward)] for side in (True, False))
+    for i, j in ((0, 0), (1, 1), (0, 2), (3, 1)):
+        difference = z[0, 0, asked[i], answers[j]] - z[0, 0, answers[j], asked[i]]
+        assert one_way[0, i, j] == pytest.approx(difference, rel=1e-5)
+
+
+def test_direction_stands_out_where_own_pairs_do():
+    m, forward = 12, jnp.array([True, False] * 3)
+    z = np.random.default_rng(3).normal(size=(1, 1, 2 * m, 2 * m))
+    alike, kind = attention.direction(jnp.asarray(z), forward)
+    own = z.copy()
+    for i in range(m):
+        asked, answer = (i, m + i) if i < 6 or forward[i - 6] else (m + i, i)
+        own[..., asked, answer] += 20
+    away, same = attention.direction(jnp.asarray(own), forward)
+    assert (np.abs(alike) < 2).all() and (np.asarray(away) > 6).all()
+    np.testing.assert_allclose(kind, same, rtol=1e-5)
+
+
+def entities(seeds=8):
+    """Runs with asymmetries near one half, and without directions."""
+    rng = np.random.default_rng(4)
+    sizes = {"seed": seeds, "partner": 3, "layer": 2, "pairs": 2}
+
+    def near(value, *dims):
+        return dims, value + 0.01 * rng.normal(size=[sizes[d] for d in dims])
+
+    three = ("seed", "layer", "pairs")
+    values = {
+        "asymmetry": near(0.5, "seed", "partner", "layer", "pairs"),
+        "asymmetry_before": near(1.0, *three),
+        "random_asymmetry": near(0.95, *three),
+        "direction": near(0.0, *three),
+        "kind": near(1.0, "seed", "layer"),
+        "measured_train": ("seed", np.full(seeds, 0.01)),
+        "predicted_train": ("seed", np.zeros(seeds)),
+        "group_z": (("seed", "read", "group"), np.full((seeds, 2, 4), 11.0)),
+    }
+    coords = {"seed": range(seeds), "partner": list(attention.PARTNERS), "pairs": list(attention.PAIRS)}
+    return xr.Dataset(values, coords | {"read": list(logits.READS), "group": list(trial.GROUPS)})
+
+
+def test_readings_of_attention_are_those_of_the_record_and_of_rivals():
+    ds, (claim,) = entities(), asymmetry.CLAIMS
+    names = {c.name for c in claim.judge(ds) if isinstance(c, jd.Reading)}
+    assert names == set(claim.recorded)
+    for rival in map(theory, claim.rivals.values()):
+        assert set(rival) <= names
+        assert all(np.isfinite(value(ds) if callable(value) else value) for value in rival.values())
+    other = asymmetry.mixed(ds).asymmetry
+    np.testing.assert_array_equal(other.sel(partner="own"), ds.asymmetry.sel(partner="any direction"))
+    assert plotting.render(claim.plot, ds).startswith("<svg")

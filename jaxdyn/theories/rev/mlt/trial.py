@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import nn
 from jaxdyn import train as loop
-from jaxdyn.theories.rev.mlt import logits, model, sentences
+from jaxdyn.theories.rev.mlt import attention, logits, model, sentences
 
 GROUPS = ("training, A to B", "training, B to A", "one-way, learned", "one-way, unseen")
 
@@ -56,8 +56,9 @@ class Deep:
 
 
 class Run(NamedTuple):
-    """The weights at the end, and the negative log-probability of the last entity of all sequences at every record."""
+    """The weights at both ends, and the negative log-probability of the last entity of all sequences at every record."""
 
+    start: PyTree
     params: PyTree
     nll: Float[Array, "record S"]
 
@@ -99,13 +100,14 @@ def train(s: Deep, facts: sentences.Facts, key: PRNGKeyArray) -> Run:
     batch, count = model.make_batch(sequences, shown_mask(s), size, k_batch)
     options = {"word": word, "whole": s.loss == "sequence", "dropout": s.dropout > 0}
     step = loop.make_step(lambda params, b: model.objective(net, params, b, **options), tx, batch)
-    state = loop.init(tx, model.read_out_alone(net.init(k_init), alone))
+    start = model.read_out_alone(net.init(k_init), alone)
+    state = loop.init(tx, start)
 
     def read(state: loop.State) -> Float[Array, " S"]:
         return model.word_loss(net, state.params, sequences, word)
 
     state, nll = loop.record(step, state, read, samples=s.epochs // s.every, every=s.every * count)
-    return Run(state.params, nll)
+    return Run(start, state.params, nll)
 
 
 def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
@@ -147,7 +149,24 @@ def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
         coords |= {"read": logits.READS, "map": tuple(logits.MAPS[s.task])}
         if s.task == "reversal":
             recorded["group_z"], coords["group"] = jd.named(grouped(z, facts.forward), "read group"), GROUPS
+            recorded |= between_entities(s, facts, run)
+            coords |= {"partner": attention.PARTNERS, "pairs": attention.PAIRS}
     return jd.observables(predicted=predicted, measured=measured, recorded=recorded, coords=coords)
+
+
+def between_entities(s: Deep, facts: sentences.Facts, run: Run) -> dict[str, Any]:
+    """The asymmetry of the attention logits between entities at both ends, that of random matrices, and what tells direction."""
+    forward = facts.forward
+    before, _ = attention.entity_logits(shape(s), run.start, facts)
+    z, inputs = attention.entity_logits(shape(s), run.params, facts)
+    own, kind = attention.direction(z, forward)
+    return {
+        "asymmetry_before": jd.named(attention.asymmetry(before, forward)[0], "layer pairs"),
+        "asymmetry": jd.named(attention.asymmetry(z, forward), "partner layer pairs"),
+        "random_asymmetry": jd.named(attention.random_asymmetry(inputs, len(forward)), "layer pairs"),
+        "direction": jd.named(own, "layer pairs"),
+        "kind": jd.named(kind, "layer"),
+    }
 
 
 def grouped(z: Float[Array, "read 2 m"], forward: Bool[Array, " T"]) -> Float[Array, "read group"]:
