@@ -1,6 +1,7 @@
 """Trials on a published model: the setting that names the model and the text, and what such a trial gets, weights and tokens.
 
-``@on_text`` above ``trial(setting, key, shared)``; a run is a piece of the text, drawn by its key (:func:`piece`).
+``@on_text`` above ``trial(setting, key, shared)``; a run is a piece of the text, drawn by its key (:func:`piece`). With
+``@on_text_with_line_break`` the trial gets the number of the model's line break, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from jaxdyn.engine.claims.resource import resource
 from jaxdyn.engine.claims.setting import setting
 from jaxdyn.engine.programs.direct import modules_behind, versions_of
 from jaxdyn.engine.storage.cache import content_of
-from jaxdyn.errors import Absent, require
+from jaxdyn.errors import Absent, UsageError, require
 from jaxdyn.models.checkpoint import place_of
 from jaxdyn.models.extras import library
 from jaxdyn.models.fetching import PACKAGES, fetched
@@ -27,7 +28,7 @@ from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import MANUAL, beginning, numbered, open_text
 from jaxdyn.nn import Transformer
 
-__all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "piece"]
+__all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "on_text_with_line_break", "piece"]
 
 TOKENS = 2**17  # of the text, from its beginning
 READING = ("gguf", "numpy", "safetensors", "sentencepiece", "tokenizers", "torch")  # libraries that read weights and texts
@@ -64,15 +65,22 @@ class OnText:
         require(self, self.length >= LEAST, f"length is at least {LEAST}", "length")
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["params", "tokens", "begin"], meta_fields=["shape"])
+SHARED = ["params", "tokens", "begin", "line_break"]
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=SHARED, meta_fields=["shape"])
 @dataclasses.dataclass(frozen=True)
 class ModelAndText:
-    """What all runs share: the decoder (static), its parameters, the text's tokens, and those that begin a text."""
+    """What all runs share: the decoder (static), its parameters, the text's tokens, and those that begin a text.
+
+    ``line_break``: the token of a line break, for trials that ask for it.
+    """
 
     shape: Transformer
     params: PyTree
     tokens: Int[Array, " total"]
     begin: Int[Array, " b"]
+    line_break: Int[Array, ""] | None = None
 
 
 @functools.lru_cache(maxsize=1)
@@ -87,6 +95,15 @@ def _load(s: OnText) -> ModelAndText:
     tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
     params = model.params if s.weights == "published" else jax.tree_util.tree_map_with_path(_shuffled, model.params)
     return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
+
+
+def _load_with_line_break(s: OnText) -> ModelAndText:
+    """The same with the token of a line break; where this takes several tokens, as in SentencePiece, the last of them."""
+    tokenizer = _published(s.model, s.dtype, _files(s)).tokenizer
+    numbers = np.zeros(0, np.int32) if tokenizer is None else tokenizer.encode("\n", special=False)
+    if numbers.size == 0:
+        raise UsageError(f"model={s.model!r:.60} is not allowed: its tokenizer has no line break, which this trial puts into texts")
+    return dataclasses.replace(_load(s), line_break=jnp.asarray(numbers[-1], jnp.int32))
 
 
 def _shuffled(path: tuple[Any, ...], weight: Array) -> Array:
@@ -124,6 +141,7 @@ def _reading() -> tuple[str, list[str]]:
 
 
 on_text = resource(_load, _identity)
+on_text_with_line_break = resource(_load_with_line_break, _identity)
 
 
 def piece(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> Int[Array, " n"]:

@@ -11,7 +11,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import models
-from jaxdyn.models.on_text import OnText, _shuffled, on_text, piece
+from jaxdyn.models.on_text import OnText, _shuffled, on_text, on_text_with_line_break, piece
 from jaxdyn.nn.activations import cross_entropies
 from jaxdyn.nn.transformer import apply, trunk
 from tests.models.hugging import needs_models
@@ -46,6 +46,18 @@ def test_runs_are_pieces_of_the_text_read_by_the_model(places):
         expected = -np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), tokens[1:, None], 1)[:, 0]
         np.testing.assert_allclose(ds.measured_nats.values[run], expected, rtol=2e-5, atol=1e-6)
     assert len({tuple(t) for t in ds.tokens.values}) == 3, "other keys, other pieces"
+
+
+def test_a_line_break_is_a_token_of_the_model(places, monkeypatch):
+    """The last one where it takes several; a tokenizer that has none is refused."""
+    fields, _ = places
+    with_break = on_text_with_line_break(lambda s, key, shared: None).resource
+    with pytest.raises(jd.UsageError, match="its tokenizer has no line break"):
+        with_break.load(OnText(**fields))
+    monkeypatch.setattr(models.Tokenizer, "encode", lambda *args, **options: np.asarray([4, 7]))
+    found, plain = with_break.load(OnText(**fields)), reading.resource.load(OnText(**fields))
+    assert int(found.line_break) == 7 and plain.line_break is None
+    assert with_break.identity(OnText(**fields)) == reading.resource.identity(OnText(**fields))
 
 
 @pytest.mark.slow

@@ -23,20 +23,22 @@ from jaxdyn.theories.h2o import pretrained as h2o
 from jaxdyn.theories.joma import pretrained as joma
 from jaxdyn.theories.orth import pretrained as orth
 from jaxdyn.theories.sink import pretrained as sink
+from jaxdyn.theories.stream import linebreak
 from jaxdyn.theories.stream import pretrained as stream
 from tests.instruments import plain
 from tests.models.hugging import REAL, needs_smollm2
 
-MODULES = (sink, stream, h2o, orth, dejavu, joma, galore)
+MODULES = (sink, stream, linebreak, h2o, orth, dejavu, joma, galore)
 CLAIMS = {claim.id: claim for module in MODULES for claim in module.CLAIMS}
 N = 64
 S = OnText(length=N)
+BREAK = 3  # the line break of a tiny network
 
 
 def shared(model, tokens=None):
     """What a trial gets: this model, and words in disorder."""
     words = np.random.default_rng(0).integers(0, model.shape.vocabulary, 200) if tokens is None else tokens
-    return ModelAndText(model.shape, model.params, jnp.asarray(words, jnp.int32), jnp.zeros(0, jnp.int32))
+    return ModelAndText(model.shape, model.params, jnp.asarray(words, jnp.int32), jnp.zeros(0, jnp.int32), jnp.asarray(BREAK))
 
 
 @functools.cache
@@ -143,6 +145,34 @@ def test_caches_hold_what_the_formula_says_and_losses_are_those_of_the_policies(
     assert found["recorded"]["nats"][2] == pytest.approx(expected, rel=1e-3)
     ratio = found["recorded"]["nats"][[2, 3, 5]] - found["recorded"]["nats"][4]
     np.testing.assert_allclose(np.log(found["measured"]["ratio"]), ratio, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_line_breaks_are_read_in_the_place_of_the_first_tokens():
+    found, tokens, held = ran(linebreak)
+    first, nats = N // 4, found["recorded"]["nats"]
+    broken, within = tokens.copy(), tokens.copy()
+    broken[:4] = within[N // 2 : N // 2 + 4] = BREAK
+    for value, text, sinks in zip(nats, (tokens, tokens, broken, broken), (0, 4, 4, 0), strict=True):
+        policy = cache.Policy(kind="streaming", size=first, sinks=sinks)
+        expected = float(cache.losses(held.shape, held.params, policy, jnp.asarray(text))[1][first:].mean())
+        assert value == pytest.approx(expected, rel=1e-3)
+    assert found["measured"]["saved"] == pytest.approx(nats[0] - nats[2])
+    assert found["predicted"]["saved"] == pytest.approx(linebreak.PRINTED * (nats[0] - nats[1]))
+    for text, begin, weights in zip((tokens, broken, within), (0, 0, N // 2), found["recorded"]["weights"], strict=True):
+        for layer, own in zip(inside(text)[0], weights, strict=True):
+            alpha = [layer["attention"][:, i + 1 :, i].mean() for i in range(begin, begin + 4)]
+            np.testing.assert_allclose(own, alpha, rtol=1e-4)
+    np.testing.assert_array_equal(found["measured"]["each"], found["recorded"]["weights"][1])
+    np.testing.assert_allclose(found["predicted"]["each"].sum(-1), found["measured"]["each"].sum(-1), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_equal_tokens_in_front_have_equal_streams():
+    """Why line breaks share the weight of a sink: they see nothing else, and a mean of equal values is that value."""
+    layers, _ = inside(np.asarray([BREAK] * 4 + [5, 1, 7]))
+    for layer in layers:
+        np.testing.assert_allclose(layer["after"][:4], np.repeat(layer["after"][:1], 4, 0), rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -328,6 +358,35 @@ def streamed():
 def test_judges_of_streaming(judge, variable, change):
     assert upheld(judge, streamed())
     assert any(check.passed is False for check in judge(changed(streamed(), variable, **change)))
+
+
+def broken():
+    own, breaks, middle = [0.47, 0.02, 0.01, 0.01], [0.13] * 4, [0.01] * 4
+    ds = runs(
+        predicted_saved=("", linebreak.PRINTED * 1.08),
+        measured_saved=("", 1.05),
+        predicted_each=("layer place", [breaks] * 30),
+        measured_each=("layer place", [breaks] * 30),
+        nats=("reading", [3.2, 2.12, 2.15, 3.3]),
+        weights=("text layer place", [[own] * 30, [breaks] * 30, [middle] * 30]),
+    )
+    names = {"reading": list(linebreak.READINGS), "text": list(linebreak.TEXTS), "layer": LAYERS, "place": range(1, 5)}
+    return ds.assign_coords(names)
+
+
+@pytest.mark.parametrize(
+    ("variable", "change"),
+    [
+        ("measured_saved", {"to": 0.9}),
+        ("predicted_saved", {"to": 0.0}),
+        ("measured_each", {"to": 0.01}),
+        ("measured_each", {"place": 4, "to": 0.1}),
+        ("predicted_each", {"place": 1, "to": 0.47}),
+    ],
+)
+def test_the_judge_of_line_breaks(variable, change):
+    assert upheld(linebreak.judge, broken())
+    assert any(check.passed is False for check in linebreak.judge(changed(broken(), variable, **change)))
 
 
 def test_a_random_network_that_is_as_slow_reads_zero():

@@ -31,6 +31,7 @@ THEORY = jd.Theory(
         "pretraining",
         "text",
         "pretrained",
+        "linebreak",
     ),
     shown=("stream.text_dense",),
     instruments=("instrument",),

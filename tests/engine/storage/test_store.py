@@ -454,8 +454,9 @@ def test_without_flock_a_file_is_the_lock(tmp_path, monkeypatch, code):
     name = ".lock" if code == errno.ENOSYS else ".lock-held"
     with store.open_folder(tmp_path, "x"):
         own = (tmp_path / name).read_text(encoding="utf-8").split()
-        with pytest.raises(StoreError, match=f"is in use by process {os.getpid()} on {socket.gethostname()}; .*, remove .*{name}$"):
-            store.open_folder(tmp_path, "x").__enter__()
+        words = f"is in use by process {os.getpid()} on {socket.gethostname()}; .*, remove .*{name}$"
+        with cf.ThreadPoolExecutor(1) as other, pytest.raises(StoreError, match=words):
+            other.submit(store.open_folder(tmp_path, "x").__enter__).result()
     assert not (tmp_path / name).exists()
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=subprocess.PIPE, encoding="utf-8").stdout
     (tmp_path / name).write_text(f"{gone.strip()}\n{own[1]}\n", encoding="utf-8")
