@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxdyn.attacks.recorded import factor_text, summary_of
 from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
@@ -93,12 +94,14 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
 
 
 def _fields(claim: Claim) -> list[dict[str, Any]]:
-    """The fields that may be set, with the setting's default and the values in both grids."""
+    """The fields that may be set, with what they mean, the setting's default and the values in both grids."""
+    told = meanings(claim.quick.setting)
     quick, paper = (field_table(claim.grid(scale)) for scale in ("quick", "paper"))
     defaults = {row["name"]: row["value"] for row in field_table(type(claim.quick)(claim.quick.setting(), {}))}
     return [
         {
             "name": row["name"],
+            "meaning": told.get(row["name"], ""),
             "kind": row["kind"],
             "type": row["type"],
             "range": row["range"],
@@ -255,7 +258,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iterator[str]:
-    """A table of the fields with role, default, quick and, if they differ, paper values; long text is wrapped."""
+    """Fields with role, default, quick and, if they differ, paper values, each over what it means; text is wrapped."""
     paper = paper or any(f["quick"] != f["paper"] for f in fields)
     names = ["field", "takes", "role", "default", "quick", *(["paper"] if paper else [])]
     rows = [
@@ -264,11 +267,13 @@ def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iter
     ]
     needed = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
     widths = _shared(needed, width - 2 * len(names))
-    for row in [names, *rows]:
+    for row, meaning in zip([names, *rows], ["", *(f["meaning"] for f in fields)], strict=True):
         cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
         for i in range(max(map(len, cells))):
             parts = (f"{cell[i] if i < len(cell) else '':<{w}}" for cell, w in zip(cells, widths, strict=True))
             yield ("  " + "  ".join(parts)).rstrip()
+        if meaning:
+            yield from _wrapped(plain(meaning), width, "      ")
 
 
 def _takes(field: Mapping[str, Any]) -> str:

@@ -68,6 +68,7 @@ function knobOf(knob, changed, prefix) {
   }
   row.append(
     make("label", { htmlFor: id }, plain(knob.name)), make("div", { className: "set" }, text, own), ...parts,
+    ...(knob.meaning ? [make("small", { id: `${id}-meaning`, className: "meaning" }, knob.meaning)] : []),
     make("small", { id: `${id}-takes` }, `${knob.takes}${knob.stops || knob.options.length ? "" : `; own: ${knob.own}`}`),
   );
   set(knob.own);

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.parsing import parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.claim import Claim
@@ -45,6 +46,7 @@ class Knob:
     Args:
         name: the field's name; ``seeds`` for the seeds.
         takes: the allowed values in words.
+        meaning: what it is; empty: nobody said.
         own: the claim's own value or values, written as for ``--set``.
         swept: whether the field is traced, so that moving the knob compiles nothing.
         group: ``main`` for fields that the claim sweeps or its controls change, ``more`` for other swept fields, ``fixed`` for
@@ -60,6 +62,7 @@ class Knob:
     group: str
     options: tuple[str, ...] = ()
     stops: Stops | None = None
+    meaning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The knob as the front end reads it."""
@@ -112,7 +115,7 @@ def _knob(row: Mapping[str, Any], cls: Any, known: Sequence[Any], first: bool, m
     line = None
     if swept and not options and hint == Swept:
         line = stops([v for v in known if isinstance(v, int | float)], bounds, mapped.get(name))
-    return Knob(name, takes, text_of(row["value"]), swept, group, options, line)
+    return Knob(name, takes, text_of(row["value"]), swept, group, options, line, meanings(cls).get(name, ""))
 
 
 def _options(cls: Any, name: str, hint: Any) -> tuple[str, ...]:

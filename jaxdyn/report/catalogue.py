@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxdyn.attacks.recorded import brief_of
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
@@ -92,7 +93,12 @@ def _value(value: Any) -> str:
 def _entry(claim: Claim, level: int) -> str:
     """One claim as a section with a heading of this level."""
     rows = field_table(claim.quick)
-    swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
+    told = meanings(claim.quick.setting)
+    swept = ", ".join(
+        f"`{r['name']}` = {_value(r['value'])}" + (f" ({told[r['name']]})" if r["name"] in told else "")
+        for r in rows
+        if r["name"] in claim.quick.axes
+    )
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
     counted = f", {claim.counted}" if claim.expected == "refuted" else ""
     expected = (

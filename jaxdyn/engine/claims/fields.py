@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.parsing import plain_digits, vanishes
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.errors import UsageError, is_traced, one_line
@@ -56,10 +57,19 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
         allowed = allowed_words(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
         words = allowed.replace("a number", f"a {finite}number")
-        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}") from None
+        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}{_told(cls, name)}") from None
     if name in cls.ranges:
-        cls.ranges[name].refuse(name, converted)
+        try:
+            cls.ranges[name].refuse(name, converted)
+        except UsageError as error:
+            raise UsageError(f"{error}{_told(cls, name)}") from None
     return converted
+
+
+def _told(cls: type[Any], name: str) -> str:
+    """What a field means, in parentheses."""
+    meaning = meanings(cls).get(name)
+    return f" ({meaning})" if meaning else ""
 
 
 def _convert(cls: type[Any], name: str, value: Any) -> Any:
