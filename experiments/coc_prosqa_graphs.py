@@ -18,7 +18,12 @@ from jaxdyn.data import prosqa
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.coc import published
 
-TALKS = ("practical:coc-datasets-prosqa", "practical:coc-prosqa-paths")
+TALKS = (
+    "practical:coc-datasets-prosqa",
+    "practical:coc-prosqa-edges",
+    "practical:coc-prosqa-length",
+    "practical:coc-prosqa-paths",
+)
 
 COUNTS = {"quick": 300, "paper": 3000}
 OPTIONS = {"--data": {"nargs": "+", "metavar": "FILE", "help": "released files of ProsQA"}}

@@ -8,16 +8,17 @@ and **in kind** where only the sign or the order is so: a printed number lies ou
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.claim import Claim
-from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.claims.grid import Grid, field_table
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.verification.last_verdicts import recorded_verdicts
 from jaxdyn.report import studies
@@ -84,7 +85,7 @@ class Value:
     """A number of ours next to the printed one: its value and interval, whether they agree, and by what factor they differ.
 
     ``agree``: None where nothing is compared; ``date``: of the runs that it is of; empty: it is of the claim's record;
-    ``earlier``: these runs are not what decided the claim last, or are not current.
+    ``earlier``: these runs are not what decided the claim last, or are not current; ``others``: fields that had other values there.
     """
 
     number: Number
@@ -94,6 +95,7 @@ class Value:
     factor: float | None = None
     date: str = ""
     earlier: bool = False
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,11 +198,15 @@ def _largest(grid: Grid | None, field: str) -> float | None:
 
 
 class Found(NamedTuple):
-    """A number of a claim with its interval, if it has one, the date of its runs, and whether these are earlier ones."""
+    """A number of a claim with its interval, if it has one, the date of its runs, whether these are earlier ones, and how they differ.
+
+    ``others``: fields whose values in these runs were not those of the claim's grid of today.
+    """
 
     number: Sequence[float | None]
     date: str
     earlier: bool
+    others: tuple[str, ...] = ()
 
 
 def source(of: Decision, name: str) -> Found | None:
@@ -213,8 +219,15 @@ def source(of: Decision, name: str) -> Found | None:
     entry = study["claim"] if study is not None else {}
     for one in (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ())):
         if study is not None and one["name"] == name:
-            return Found([one["value"], *(one["interval"] or ())], study["environment"]["date"], True)
+            return Found([one["value"], *(one["interval"] or ())], study["environment"]["date"], True, _others(entry, of.claim))
     return None
+
+
+def _others(entry: Mapping[str, Any], claim: Claim) -> tuple[str, ...]:
+    """Fields of a study's runs that had other values than in the claim's grid of today."""
+    now = json.loads(json.dumps({row["name"]: row["value"] for row in field_table(claim.grid("paper"))}))
+    then = entry.get("settings", {})
+    return tuple(name for name, value in then.items() if name in now and now[name] != value)
 
 
 def value(number: Number, of: Decision) -> Value:
@@ -228,7 +241,7 @@ def value(number: Number, of: Decision) -> Value:
         raise ValueError(f"{number.claim} has no recorded number called {number.name!r}")
     mean, *interval = (math.nan if x is None else float(x) for x in seen.number)
     around = (interval[0], interval[1]) if interval else None
-    ours = Value(number, mean, around, date=seen.date, earlier=seen.earlier)
+    ours = Value(number, mean, around, date=seen.date, earlier=seen.earlier, others=seen.others)
     if not number.printed:
         return ours
     printed = float(number.printed.lstrip("<>"))

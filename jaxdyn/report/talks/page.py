@@ -101,14 +101,23 @@ def _decided(row: Row, fate: Fate, its_homes: Sequence[Home]) -> list[str]:
 def _from(of: Decision, check: str) -> str:
     """The date of a check that is not among what decided its claim last."""
     seen = source(of, check)
-    return f" (of {seen.date[:10]}, earlier)" if seen is not None and seen.date not in ("", of.date) else ""
+    return f" (of {seen.date[:10]}, earlier{_at(seen.others)})" if seen is not None and seen.date not in ("", of.date) else ""
+
+
+def _at(others: Sequence[str]) -> str:
+    """That runs were made at other settings, in words."""
+    return f", with other values of {', '.join(others)}" if others else ""
 
 
 def _limits(claim: Claim) -> str:
     """What a claim assumes, where it holds, and at which settings its checks must fail."""
     ranges = (f"{field} {low:g}" + (f" to {high:g}" if low < high else "") for field, (low, high) in claim.holds.items())
     only = [*map(str, claim.assumes), *ranges]
-    without = [name for name, control in claim.controls.items() if isinstance(control.breach, Mapping)]
+    without = [
+        name + (f" (breaks “{control.breaks}”)" if control.breaks else "")
+        for name, control in claim.controls.items()
+        if isinstance(control.breach, Mapping)
+    ]
     parts = (f"; *{word}:* {cell(', '.join(names))}" for word, names in (("only", only), ("not", without)) if names)
     return "".join(parts)
 
@@ -131,5 +140,5 @@ def _ours(one: Value) -> str:
     """A number of ours with its name, and the factor to the printed one where they differ."""
     interval = f" [{one.interval[0]:.3g}, {one.interval[1]:.3g}]" if one.interval else ""
     factor = f", {one.factor:.2g} times the printed one" if one.agree is False and one.factor is not None else ""
-    earlier = (f", of {one.date[:10]}, earlier" if one.date else ", earlier") if one.earlier else ""
+    earlier = (f", of {one.date[:10]}, earlier{_at(one.others)}" if one.date else ", earlier") if one.earlier else ""
     return f"{one.value:.4g}{interval} ({cell(one.number.name)}, `{one.number.claim}`{factor}{earlier})"
