@@ -198,7 +198,7 @@ def _largest(grid: Grid | None, field: str) -> float | None:
 
 
 class Found(NamedTuple):
-    """A number of a claim with its interval, if it has one, the date of its runs, whether these are earlier ones, and how they differ.
+    """A number of a claim with its interval if it has one, the date of its runs, and how these differ from those of today.
 
     ``others``: fields whose values in these runs were not those of the claim's grid of today.
     """
