@@ -57,16 +57,16 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
         allowed = allowed_words(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
         words = allowed.replace("a number", f"a {finite}number")
-        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}{_told(cls, name)}") from None
+        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}{_in_parentheses(cls, name)}") from None
     if name in cls.ranges:
         try:
             cls.ranges[name].refuse(name, converted)
         except UsageError as error:
-            raise UsageError(f"{error}{_told(cls, name)}") from None
+            raise UsageError(f"{error}{_in_parentheses(cls, name)}") from None
     return converted
 
 
-def _told(cls: type[Any], name: str) -> str:
+def _in_parentheses(cls: type[Any], name: str) -> str:
     """What a field means, in parentheses."""
     meaning = meanings(cls).get(name)
     return f" ({meaning})" if meaning else ""

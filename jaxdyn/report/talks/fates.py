@@ -197,7 +197,7 @@ def _largest(grid: Grid | None, field: str) -> float | None:
     return max(float(one) for one in grid.axes.get(field, (getattr(grid.base, field),)))
 
 
-class Found(NamedTuple):
+class Sourced(NamedTuple):
     """A number of a claim with its interval if it has one, the date of its runs, and how these differ from those of today.
 
     ``others``: fields whose values in these runs were not those of the claim's grid of today.
@@ -209,17 +209,17 @@ class Found(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-def source(of: Decision, name: str) -> Found | None:
+def source(of: Decision, name: str) -> Sourced | None:
     """A check's, gate's or reading's number: from what decided its claim last, its record, or a study; None: nothing has it."""
     if name in of.numbers:
-        return Found(of.numbers[name], of.date, not of.current)
+        return Sourced(of.numbers[name], of.date, not of.current)
     if (record := (of.claim.records or {}).get(name)) is not None:
-        return Found([record["value"], *(record["interval"] or ())], "", not of.current)
+        return Sourced([record["value"], *(record["interval"] or ())], "", not of.current)
     study = studies.read_study(of.claim.id)
     entry = study["claim"] if study is not None else {}
     for one in (*entry.get("readings", ()), *entry.get("checks", ()), *entry.get("gates", ())):
         if study is not None and one["name"] == name:
-            return Found([one["value"], *(one["interval"] or ())], study["environment"]["date"], True, _others(entry, of.claim))
+            return Sourced([one["value"], *(one["interval"] or ())], study["environment"]["date"], True, _others(entry, of.claim))
     return None
 
 
