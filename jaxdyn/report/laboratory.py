@@ -65,7 +65,7 @@ def lab(
     seeds: int | Sequence[int] = 4,
     out: str | Path | None = None,
     cluster: cf.Executor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Any,
 ) -> Laboratory:
     """Train variants of the transformer, read laws and instruments along the way, judge each law, and write a page.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import Any
 
@@ -10,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-__all__ = ["Progress"]
+__all__ = ["Delayed", "Progress", "in_notebook"]
 
+SOON = 2.0  # seconds
 EVERY = 60.0  # seconds between two lines if there is no bar
 
 
@@ -74,4 +76,28 @@ class Progress:
         if self._bar.disable and self._work > 0 and self._worked > 0 and now - self._reported >= EVERY:
             self._reported, share = now, min(self._worked / self._work, 1.0)
             left = (now - self._began) * (1 - share) / share
-            self.say(f"{share:.0%} done, about {max(left / 60, 1):.0f} min left")
+            self.say("runs done, judging" if share == 1 else f"{share:.0%} done, about {max(left / 60, 1):.0f} min left")
+
+
+class Delayed(Progress):
+    """A progress that says nothing of work that ends within :data:`SOON` seconds."""
+
+    def __init__(self, title: str, *, unit: str = "runs") -> None:
+        """As :class:`Progress`; in notebooks there is a bar, too."""
+        super().__init__(title, unit=unit, enabled=True if in_notebook() else None)
+        self._timer = threading.Timer(SOON, self._bar.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Progress:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()  # a bar that starts now would stay
+        self._bar.stop()
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules and not sys.stderr.isatty()

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["INTERRUPTED", "closed", "obey", "prepare", "to_standard_error"]
+__all__ = ["INTERRUPTED", "closed", "obey", "prepare", "telling", "to_standard_error"]
 
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume"
 RESTORED = "\r\x1b[K\x1b[?25h"  # clears the line of the progress bar and shows the cursor
@@ -61,6 +61,19 @@ def to_standard_error() -> Iterator[None]:
         if kept is not None:
             os.dup2(kept, 1)
             os.close(kept)
+
+
+@contextlib.contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Show what is done meanwhile, on a terminal, in a line that is cleared at the end."""
+    shown = sys.stderr is not None and sys.stderr.isatty()
+    if shown:
+        print(f"{what} …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def closed(error: OSError) -> str:

@@ -58,7 +58,7 @@ def sweep(
     out: str | Path | None = None,
     executor: Literal["auto", "vmap", "map", "flat"] = "auto",
     cluster: cf.Executor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     memory: int | None = None,
     chunk: int = MOST_SEEDS,
     lazy: bool = False,
@@ -75,7 +75,8 @@ def sweep(
         cluster: any ``concurrent.futures.Executor`` that does not fork, e.g. of Dask, mpi4py or submitit; ``out`` must then be a
             shared folder. Plans are made for this process's devices: if the workers have others, call this within
             ``elsewhere(of_workers(cluster))``, both of :mod:`jaxdyn.engine.base.devices`.
-        progress: see :mod:`jaxdyn.engine.base.progress`.
+        progress: of :mod:`jaxdyn.engine.base.progress`; by default a bar after two seconds, on a terminal or in a notebook, and
+            otherwise a line a minute, on standard error; False: none.
         memory: bytes that one chunk may need; None: 2 GiB on CPU, half of the memory of all its devices elsewhere.
         chunk: the largest number of runs in a chunk, which a killed sweep can lose; with 1, every grid that contains a stored
             run uses it.
@@ -101,7 +102,7 @@ def sweep_all(
     out: str | Path | None = None,
     executor: Literal["auto", "vmap", "map", "flat"] = "auto",
     cluster: cf.Executor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     memory: int | None = None,
     chunk: int = MOST_SEEDS,
     lazy: bool = False,
@@ -114,23 +115,31 @@ def sweep_all(
     _check_lazy(lazy, out)
     requests = [Request(trial, grid, chosen_seeds(seeds)) for grid in grids]
 
-    def run(folder: Path | None) -> list[xr.Dataset]:
+    def run(folder: Path | None, bar: Progress | None) -> list[xr.Dataset]:
         jobs = plan(requests, store=folder, executor=executor, memory=memory, chunk=chunk, by_seed=lazy)
         if folder is not None and (sentence := why_not_stored(jobs)) is not None:
             if lazy:
                 raise UsageError(f"lazy=True is not allowed: {sentence}")
             warnings.warn(sentence, stacklevel=4)
         runs = load_stored(jobs, Runs(lazy))
-        costs = execute(jobs, runs, cluster, progress)
+        costs = execute(jobs, runs, cluster, bar)
         for cost in costs.values():
             if isinstance(cost, Failure):
                 raise cost.exception()
         return [runs.dataset(request) for request in requests]
 
-    if out is None:
-        return run(None)
-    with opened(out, trial) as folder:
-        return run(folder)
+    with contextlib.ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(opened(out, trial))
+        return run(folder, stack.enter_context(_shown(progress)))
+
+
+def _shown(progress: Progress | bool | None) -> contextlib.AbstractContextManager[Progress | None]:
+    """The progress that is shown: the one given, none, or by default a bar if the work takes long."""
+    if progress is None or progress is True:
+        from jaxdyn.engine.base.progress import Delayed
+
+        return Delayed("sweep")
+    return contextlib.nullcontext(progress or None)
 
 
 def opened(out: str | Path, trial: Callable[..., Any]) -> contextlib.AbstractContextManager[Path]:
@@ -149,8 +158,12 @@ def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
         raise UsageError(
             f"executor={one_line(executor)} is not allowed: executor is {', '.join(EXECUTORS[:-1])} or {EXECUTORS[-1]}"
         )
-    if progress is not None and (isinstance(progress, type) or not _has(progress, "start", "advance")):
-        raise UsageError(f"progress={one_line(progress)} is not allowed: progress is None, or a bar with start and advance")
+    if not (progress is None or isinstance(progress, bool)) and (
+        isinstance(progress, type) or not _has(progress, "start", "advance")
+    ):
+        raise UsageError(
+            f"progress={one_line(progress)} is not allowed: progress is True, False, None, or a bar with start and advance"
+        )
 
 
 def _check_lazy(lazy: Any, out: Any) -> None:

@@ -210,10 +210,14 @@ class Sourced(NamedTuple):
 
 
 def source(of: Decision, name: str) -> Sourced | None:
-    """A check's, gate's or reading's number: from what decided its claim last, its record, or a study; None: nothing has it."""
-    if name in of.numbers:
+    """A check's, gate's or reading's number: from what decided its claim last, its record, or a study; None: nothing has it.
+
+    A record on more seeds comes first.
+    """
+    record = (of.claim.records or {}).get(name)
+    if name in of.numbers and not (record is not None and of.claim.recorded_seeds):
         return Sourced(of.numbers[name], of.date, not of.current)
-    if (record := (of.claim.records or {}).get(name)) is not None:
+    if record is not None:
         return Sourced([record["value"], *(record["interval"] or ())], "", not of.current)
     study = studies.read_study(of.claim.id)
     entry = study["claim"] if study is not None else {}
