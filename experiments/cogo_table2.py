@@ -16,7 +16,7 @@ from jaxdyn import experiment
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify, published
 
-TALKS = ("training:cogo-table",)
+TALKS = ("training:cogo-table", "training:cogo-constructed")
 
 LRS = (0.01, 0.002)
 DECAY = 5e-5
