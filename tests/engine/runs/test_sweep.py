@@ -9,11 +9,13 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.engine.base import progress
 from jaxdyn.engine.base.devices import Devices, elsewhere
 from jaxdyn.engine.base.reference import ref_to
 from jaxdyn.engine.claims.setting import columns, join, split
 from jaxdyn.engine.programs import program as program_module
 from jaxdyn.engine.runs import sweep as sweep_module
+from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, FAILED, OK
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -239,7 +241,7 @@ REFUSED = {
     "memory": ["x", -1, 0, True, 2e9],
     "executor": ["fast", None, 3, ["vmap"], np.array(["vmap", "map"])],
     "cluster": ["dask", 5, cf.ThreadPoolExecutor, object()],
-    "progress": [5, "bar", True, type("Told", (), {"start": print})()],
+    "progress": [5, "bar", type("Told", (), {"start": print})()],
     "out": [5, b"x", "a\0b", "", "\ud800", ["x"], True, 10**5000],
     "seeds": [
         [True, False],
@@ -439,3 +441,20 @@ def test_a_list_of_which_most_is_stored_is_as_short_as_its_rest(toys, tmp_path, 
         for seeds, chunk in ((range(30), 100), (range(31), 100), (range(29, 64), 16)):
             jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.125]), seeds, out=tmp_path, chunk=chunk)
     assert lengths == [30, 1, 12]
+
+
+def test_a_sweep_shows_a_bar_of_its_own_unless_it_is_told_not_to(toys, monkeypatch):
+    shown = []
+
+    class Seen(progress.Delayed):
+        def __enter__(self):
+            shown.append(self)
+            return super().__enter__()
+
+    monkeypatch.setattr(progress, "Delayed", Seen)
+    for given, bars in ((None, 1), (True, 2), (False, 2)):
+        jd.sweep(toys.decay, jd.grid(toys.Toy), 2, progress=given)
+        assert len(shown) == bars
+    for wrong in (3, "bar", progress.Progress):
+        with pytest.raises(UsageError, match=r"progress=.* is not allowed: progress is True, False, None, or a bar with start"):
+            jd.sweep(toys.decay, jd.grid(toys.Toy), 2, progress=wrong)
