@@ -21,6 +21,8 @@ from jaxdyn.report.drawing import UNDRAWN
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
+MANY = 1000  # runs from which it is said what makes them
+LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted
 JUDGING, READING = 1.2, 0.2  # seconds to judge and draw a claim, or to read a stored conclusion
 STARTING = 8.0  # seconds that a worker needs to import everything
 SIGNS = {True: "✓", False: "✗", None: "?"}
@@ -34,15 +36,24 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     judging = JUDGING * len(plan.tasks)
     seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
     fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
-    parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}{fresh}"
+    parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{_product(plan)}{stored}{fresh}"
     guessed, platform = plan.guessed(), devices().platform
     doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
     if guessed and platform != "cpu":
         expected = f"duration unknown: {plural(guessed, 'program')} never ran on a {platform} here"
     else:
-        expected = f"{duration(seconds)} expected{doubt}"
+        expected = f"{duration(seconds)} expected{doubt}{SAFE if seconds > LONG else ''}"
     of = f"{len(plan.tasks)} of {plural(asked, 'claim')}" if len(plan.tasks) < asked else plural(asked, "claim")
     return f"{of}: {parts}; {expected}"
+
+
+def _product(plan: Plan) -> str:
+    """Of a single claim with many runs: how many settings and seeds make them, and whether those of controls are counted, too."""
+    if plan.runs < MANY or len(plan.tasks) != 1 or (settings := len(plan.tasks[0].main.grid.cells())) == 1:
+        return ""
+    seeds = len(plan.tasks[0].main.seeds)
+    more = ", and controls" if plan.runs > settings * seeds else ""
+    return f" ({settings} settings × {plural(seeds, 'seed')}{more})"
 
 
 def lines(result: Result, *, debug: bool = False) -> Iterator[str]:

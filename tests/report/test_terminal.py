@@ -14,6 +14,7 @@ from jaxdyn.engine.verification import task as task_module
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan
 from jaxdyn.engine.verification.verify import make_plan
+from jaxdyn.report import terminal
 from jaxdyn.report.terminal import JUDGING, STARTING, announcement, lines, summary
 
 from ..engine.conftest import TOYS
@@ -42,7 +43,12 @@ def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(t
             plan, workers, len(plan.tasks)
         )
     monkeypatch.setattr(task_module.timings, "guessed", lambda job: False)
-    assert announcement(plan, 1, len(plan.tasks)).endswith(" min expected")
+    assert announcement(plan, 1, len(plan.tasks)).endswith(" min expected; Ctrl-C is safe")
+    one = make_plan([toys.CLAIMS[0]])
+    assert "1 program, 32 runs;" in announcement(one, 1, 1)
+    monkeypatch.setattr(terminal, "MANY", 32)
+    cells, seeds = len(one.tasks[0].main.grid.cells()), len(one.tasks[0].main.seeds)
+    assert f"32 runs ({cells} settings × {seeds} seeds, and controls)" in announcement(one, 1, 1) and cells * seeds < 32
     monkeypatch.undo()
     fresh = make_plan([toys.CLAIMS[0]], fresh=4000)
     assert "32 runs, on seeds from 4000 on;" in announcement(fresh, 1, len(fresh.tasks))
