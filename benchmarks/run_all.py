@@ -1,5 +1,6 @@
 """Run every benchmark, one after another, each in its own process; what compares a CPU with an accelerator, only where one is."""
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ def scripts(platform: str) -> list[Path]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for script in scripts(platform_of_runs()):
         print(f"== {script.stem}", flush=True)
         subprocess.run([sys.executable, script], check=True)
