@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxdyn as jd
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.judging.check import Check
 from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision
 from jaxdyn.engine.verification import last_verdicts as recorded
@@ -20,7 +22,7 @@ from jaxdyn.engine.verification.last_verdicts import not_run, recorded_verdicts,
 from jaxdyn.engine.verification.payload import payload
 from jaxdyn.engine.verification.refinement import FINE, Leaf, edges, more, start
 from jaxdyn.engine.verification.result import Result, entry
-from jaxdyn.engine.verification.selection import Candidate, affordable
+from jaxdyn.engine.verification.selection import FLAGSHIP, Candidate, affordable
 from jaxdyn.engine.verification.verify import make_plan, run_plan
 
 # The border of a map as a power law.
@@ -257,8 +259,16 @@ def test_errors_counterparts_and_maps_have_their_own_entries(toys):
 # Which claims fit: every theory first, headlines before others, shared programs paid once; against exhaustive search by hand.
 
 
-def candidate(theory, programs, headline=False):
-    return Candidate(theory, frozenset(programs), headline)
+def candidate(theory, programs, headline=False, flagship=False):
+    return Candidate(theory, frozenset(programs), headline, flagship)
+
+
+def test_readmes_claim_is_first_even_if_nothing_else_fits():
+    some = [candidate("a", "p"), candidate("b", "q", True), candidate("b", "r", flagship=True)]
+    assert affordable(some, {"p": 1.0, "q": 2.0, "r": 50.0}, [0.0] * 3, 51.0) == [2, 0]
+    assert affordable(some, {"p": 1.0, "q": 2.0, "r": 50.0}, [0.0] * 3, 10.0) == [2]
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"$ jaxdyn verify {FLAGSHIP}\n" in readme and FLAGSHIP in all_claims()
 
 
 def test_every_theory_comes_before_a_second_claim_of_any():

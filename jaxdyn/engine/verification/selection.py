@@ -1,25 +1,28 @@
-"""Selection of claims that fit into a limited time: every theory and every headline first, then the cheapest."""
+"""Selection of claims that fit into a limited time: README's, every theory and every headline first, then the cheapest."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Candidate", "affordable"]
+__all__ = ["FLAGSHIP", "Candidate", "affordable"]
+
+FLAGSHIP = "li2.stage2_curves"  # README's claim
 
 
 class Candidate(NamedTuple):
-    """A claim that may be selected: its theory, its programs, and whether it is a headline of its theory."""
+    """A claim that may be selected: its theory, its programs, whether it is a headline of its theory, and whether it is README's."""
 
     theory: str
     programs: frozenset[Hashable]
     headline: bool
+    flagship: bool = False
 
 
 def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
-    First one claim of each theory, a headline if the theory has one; then the other headlines; then all others. Within each stage
+    First README's; then one claim of each theory, a headline if the theory has one; then the other headlines; then all others. Within each stage
     the cheapest comes next. A program of a chosen claim adds no cost again. A claim that does not fit is left out, except for the
     very first, so that something is always run.
 
@@ -35,9 +38,9 @@ def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], 
     led, begun = {c.theory for c in candidates if c.headline}, set[str]()
 
     def rank(i: int) -> tuple[int, float, int]:
-        theory, programs, headline = candidates[i]
+        theory, programs, headline, flagship = candidates[i]
         first = theory not in begun and (headline or theory not in led)
-        return 0 if first else 1 if headline else 2, each[i] + sum(cost.get(p, 0.0) for p in programs - paid), i
+        return -1 if flagship else 0 if first else 1 if headline else 2, each[i] + sum(cost.get(p, 0.0) for p in programs - paid), i
 
     # choose the best; then update the ranks of claims of its theory or with its programs
     ranks = {i: rank(i) for i in left}
@@ -47,7 +50,7 @@ def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], 
         if spent + price <= budget or not chosen:
             spent += price
             chosen.append(best)
-            theory, programs, _ = candidates[best]
+            theory, programs, *_ = candidates[best]
             changed = [i for i in left if candidates[i].theory == theory or not programs.isdisjoint(candidates[i].programs)]
             paid |= programs
             begun.add(theory)
