@@ -53,7 +53,7 @@ def draw(lines: list[dict], fig: Figure) -> None:
 
 def run(scale: str, out: Path, data: list[str] | None = None) -> None:
     """Draw and load, print and draw."""
-    sets = {Path(file).name: prosqa.load(file) for file in data or ()}
+    sets = {file: prosqa.load(file) for file in data or ()}
     names = {"released": "corrected pseudo-code", "printed": "printed pseudo-code", "balanced": "balanced"}
     sets |= {name: prosqa.draw(0, COUNTS[scale], variant) for variant, name in names.items()}
     lines = [row(name, problems) for name, problems in sets.items()]

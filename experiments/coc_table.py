@@ -55,7 +55,7 @@ def rules(data: str | None) -> list[dict]:
     """A line for each set of graphs: accuracy of the rules."""
     sets = {variant: prosqa.draw(0, GRAPHS, variant) for variant in ("released", "balanced")}
     if data is not None:
-        sets[Path(data).name] = prosqa.load(data)
+        sets[data] = prosqa.load(data)
     return [{"graphs": name} | {k: 100 * v for k, v in prosqa.shortcuts(problems).items()} for name, problems in sets.items()]
 
 

@@ -131,7 +131,8 @@ def run(scale: str, out: Path, **chosen: object) -> None:
     experiment.table(out, "losses", forms(fields), "Contrastive losses in closed form")
     experiment.table(out, "encoders", rows(runs, ds), f"{fields['seeds']} seeds, {fields['steps']} steps; paper: the large cube")
     experiment.figure(out, "hyper_table", lambda fig: draw(runs, ds, fig), (6.5, 4.2))
-    for place, part in enumerate(runs.values()):
+    for name, part in runs.items():
+        place = list(ROWS).index(name)
         experiment.save(out, f"row{place}", part)
 
 

@@ -5,6 +5,7 @@ of the text. A checkpoint is written at steps 0, 1, 2, 4, ... as Pythia's were (
 `jaxdyn probe 'out/probe_series/step*'` can read it; the probe reads the last tenth. An interrupted run resumes.
 """
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -38,7 +39,7 @@ OPTIONS = {
 
 def pairs(out: Path, letters: str, vocabulary: int) -> Tokenizer:
     """Byte pairs of a text, learned once."""
-    file = out / "tokenizer.json"
+    file = out / f"tokenizer-{hashlib.sha256(f'{vocabulary} {letters}'.encode()).hexdigest()[:16]}.json"
     if not file.is_file():
         parts = library("tokenizers.pre_tokenizers")
         inner = library("tokenizers").Tokenizer(library("tokenizers.models").BPE())
@@ -84,7 +85,7 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
     measure = jax.jit(lambda params: pretraining.loss(net, params, jnp.asarray(pretraining.spaced(stream, BATCH, LENGTH))))
     about, every, data = {"shape": repr(shaped), "steps": last}, max(last // 64, 1), (jnp.asarray(stream),)
     begin = lambda: train.init(tx, net.init(keys[0]))  # noqa: E731
-    if not longrun.check(out / "training.run", about, begin, every=every, data=data) and any(out.glob("step*")):
+    if not longrun.check(out / "training.run", about, step, begin, every=every, data=data) and any(out.glob("step*")):
         raise jd.StoreError(f"{out} holds checkpoints and no training.run, by which they could be told from others; choose another")
     with Progress("training") as progress:
         for at in steps_of(last):
@@ -101,6 +102,10 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
                 data=data,
                 progress=progress,
             )
+            if run.state is None:
+                raise jd.StoreError(
+                    f"{out / f'step{at}'} is missing, and {out / 'training.run'} has gone further; choose another folder"
+                )
             models.save(out / f"step{at}", shaped, run.state.params, family="gpt_neox", tokenizer=tokenizer, context=LENGTH)
 
 

@@ -57,6 +57,7 @@ def main(
     args = vars(parser.parse_args(argv))
     scale, out = args.pop("scale"), args.pop("out")
     try:
+        _refuse_counts(args, options)
         run(scale, from_home(out), **args)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
@@ -66,6 +67,17 @@ def main(
         return 130
     print(f"data, tables and figures: {out}", file=sys.stderr)
     return 0
+
+
+def _refuse_counts(given: Mapping[str, Any], options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse numbers below 1 of what is counted, and a value that a list has twice: it would count as two."""
+    for flag, option in options.items():
+        value = given.get(flag.lstrip("-").replace("-", "_"))
+        if isinstance(value, list) and len(set(value)) < len(value):
+            twice = next(one for one in value if value.count(one) > 1)
+            raise UsageError(f"{flag} {' '.join(map(str, value))} is not allowed: {twice} is named twice")
+        if option.get("type") is int and isinstance(value, int) and value < 1 and flag != "--seed":
+            raise UsageError(f"{flag} {value} is not allowed: it is 1 or more")
 
 
 def sweep(

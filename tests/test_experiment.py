@@ -50,6 +50,21 @@ def test_main_turns_errors_into_one_sentence(capsys, error, code, words):
     assert err.startswith("toy_fig1: ") and words in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["--steps", "0"], "--steps 0 is not allowed: it is 1 or more"),
+        (["--steps", "-3"], "--steps -3 is not allowed: it is 1 or more"),
+        (["--seeds", "1", "2", "1"], "--seeds 1 2 1 is not allowed: 1 is named twice"),
+        (["--steps", "1", "--seed", "0", "--seeds", "0", "1"], ""),
+    ],
+)
+def test_main_refuses_counts_below_one_and_values_named_twice(capsys, words, refused):
+    options = {"--steps": {"type": int}, "--seed": {"type": int}, "--seeds": {"type": int, "nargs": "+"}}
+    code = experiment.main(lambda scale, out, **given: None, "Doc.", words, options)
+    assert code == (2 if refused else 0) and refused in capsys.readouterr().err
+
+
 def test_other_errors_are_not_hidden():
     def run(scale, out):
         raise ZeroDivisionError

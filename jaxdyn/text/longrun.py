@@ -2,7 +2,8 @@
 
 The file is replaced as a whole, so state and records in it belong together: a run that is killed at any moment and started again
 with the same arguments ends with the same bits as one that was never interrupted. A file knows its run by the content of the first
-state and of the data, besides what the caller says: weights or a text that were replaced under the same name are noticed.
+state and of the data, and by the program of the step, besides what the caller says: weights or a text that were replaced under the
+same name are noticed, and so is another rate.
 """
 
 from __future__ import annotations
@@ -24,22 +25,24 @@ from jaxdyn import train
 from jaxdyn.engine.base.devices import own_devices
 from jaxdyn.engine.base.parsing import from_home, parse_json, plain_file
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.programs.fingerprint import calls_back, plain_text
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError, UsageError, number, shown, whole
 
 __all__ = ["Run", "check", "run"]
 
 MAGIC = b"jaxdyn run 2\n"
-FIRST, DATA = "the first state (weights, seed)", "the arrays of data"  # what identifies a run besides what the caller says
+# what identifies a run besides what the caller says
+FIRST, DATA, STEP = "the first state (weights, seed)", "the arrays of data", "the step (its program, or the version of JAX)"
 LAST = 2**31 - 1  # step: a state counts in int32
 
 
 class Run(NamedTuple):
-    """Steps of the records, up to ``until``; the records, stacked; the last state in the file."""
+    """Steps of the records, up to ``until``; the records, stacked; the state at ``until``, None of a file that has gone further."""
 
     steps: Num[np.ndarray, " records"]
     records: dict[str, np.ndarray]
-    state: train.State
+    state: train.State | None
 
 
 def run(
@@ -82,7 +85,7 @@ def run(
     until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
     save_seconds = number("save_seconds", save_seconds, least=0)
     first = start()
-    path, about = from_home(path), _identity(about) | {"every": every} | _contents(first, data)
+    path, about = from_home(path), _identity(about) | {"every": every} | _contents(step, first, data)
     content = _read(path)
     stored = content is not None
     steps, records, state = _begun(first, observe) if content is None else _resumed(path, content, about, first, observe, until)
@@ -103,28 +106,49 @@ def run(
     if not stored:
         _save(path, about, steps, records, last)
     count = sum(s <= until for s in steps)  # all runs of a study have one length, also where a file holds further records
-    return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last))
+    return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last) if int(last.step) == until else None)
 
 
-def check(path: str | Path, about: Mapping[str, Any], start: Callable[[], train.State], *, every: int, data: tuple = ()) -> bool:
+def check(
+    path: str | Path,
+    about: Mapping[str, Any],
+    step: Callable[..., train.State],
+    start: Callable[[], train.State],
+    *,
+    every: int,
+    data: tuple = (),
+) -> bool:
     """Whether a file holds the beginning of this run; no file: False.
 
     Raises:
         StoreError: as :func:`run`, whose arguments these are.
     """
     first = start()
-    path, about = from_home(path), _identity(about) | {"every": whole("every", every, least=1, most=LAST)} | _contents(first, data)
+    every = whole("every", every, least=1, most=LAST)
+    path, about = from_home(path), _identity(about) | {"every": every} | _contents(step, first, data)
     content = _read(path)
     if content is not None:
         _load(path, content, about, first)
     return content is not None
 
 
-def _contents(first: train.State, data: tuple) -> dict[str, Any]:
-    """Hashes of the first state, with the processor or card that made it, and of the data."""
+def _contents(step: Callable[..., train.State], first: train.State, data: tuple) -> dict[str, Any]:
+    """Hashes of the first state, with the processor or card that made it, of the data and of the program of a step."""
     where = own_devices()
     made_on = hashlib.sha256(f"{where.platform} {where.kind} {where.instructions}".encode()).hexdigest()[:20]
-    return {FIRST: [made_on, _hashed(first)], DATA: _hashed(data)}
+    return {FIRST: [made_on, _hashed(first)], DATA: _hashed(data), STEP: _program(step, first, data)}
+
+
+def _program(step: Callable[..., train.State], first: train.State, data: tuple) -> str | None:
+    """A hash of the program of a step, for one platform whatever the one that runs it; None of one that calls back into Python."""
+    try:
+        staged = jax.jit(step).trace(first, *data)
+    except (TypeError, ValueError):  # of another state: that is said where the state is compared, or where the step is run
+        return None
+    text = staged.lower(lowering_platforms=("cpu",)).as_text()
+    if calls_back(text):
+        return None
+    return hashlib.sha256(plain_text(text).encode() + _hashed(staged.jaxpr.consts).encode()).hexdigest()[:20]
 
 
 def _hashed(tree: PyTree) -> str:
@@ -274,7 +298,7 @@ def _load(path: Path, content: bytes, about: dict, first: train.State) -> tuple[
     if stored[FIRST][0] != about[FIRST][0]:  # begun elsewhere: the bits of random numbers may differ
         about = about | {FIRST: stored[FIRST]}
     differ = sorted(k for k in {*stored, *about} if [_marked(stored.get(k))] != [_marked(about.get(k))])  # NaN is itself
-    _refuse_another(path, [name for name in differ if name != FIRST])
+    _refuse_another(path, [name for name in differ if name not in (FIRST, STEP)])
     tree = serialization.msgpack_restore(packed)
     state = _restored(path, first, tree["state"])
     _refuse_another(path, differ)

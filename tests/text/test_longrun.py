@@ -157,7 +157,7 @@ def test_another_first_state_or_other_data_is_another_run(tmp_path, monkeypatch)
         return longrun.run(tmp_path / "a", ABOUT, step, lambda: first, lambda s: {"x": s.params}, until=4, every=2, data=data)
 
     first = go()
-    assert same(first.state, go().state) and longrun.check(tmp_path / "a", ABOUT, lambda: zero, every=2, data=data)
+    assert same(first.state, go().state) and longrun.check(tmp_path / "a", ABOUT, step, lambda: zero, every=2, data=data)
     other = zero._replace(params=zero.params.at[1].set(1e-7))
     with pytest.raises(StoreError, match=r"another run: it differs in the first state \(weights, seed\); choose"):
         go(other)
@@ -165,11 +165,20 @@ def test_another_first_state_or_other_data_is_another_run(tmp_path, monkeypatch)
         with pytest.raises(StoreError, match="another run: it differs in the arrays of data;"):
             go(data=changed)
         with pytest.raises(StoreError, match="another run: it differs in the arrays of data;"):
-            longrun.check(tmp_path / "a", ABOUT, lambda: zero, every=2, data=changed)
-    assert not longrun.check(tmp_path / "none", ABOUT, lambda: zero, every=2, data=data)
+            longrun.check(tmp_path / "a", ABOUT, step, lambda: zero, every=2, data=changed)
+    assert not longrun.check(tmp_path / "none", ABOUT, step, lambda: zero, every=2, data=data)
+    options = {"until": 4, "every": 2, "data": data}
+    with pytest.raises(StoreError, match="another run: it differs in the step "):
+        slower = lambda s, *_: counted(s)._replace(params=s.params)  # noqa: E731
+        longrun.run(tmp_path / "a", ABOUT, slower, lambda: zero, lambda s: {"x": s.params}, **options)
+    assert go().state is not None
+    further = longrun.run(tmp_path / "a", ABOUT, step, lambda: zero, lambda s: {"x": s.params}, until=8, every=2, data=data)
+    assert int(further.state.step) == 8
+    before = go()
+    assert before.steps.tolist() == [0, 2, 4] and before.state is None, "the file has gone further"
     where = longrun.own_devices()
     monkeypatch.setattr(longrun, "own_devices", lambda: dataclasses.replace(where, instructions="another processor"))
-    assert same(first.state, go(other).state)
+    assert go(other).steps.tolist() == [0, 2, 4]
 
 
 def test_bad_counts(tmp_path):

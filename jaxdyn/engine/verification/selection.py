@@ -11,7 +11,7 @@ FLAGSHIP = "li2.stage2_curves"  # README's claim
 
 
 class Candidate(NamedTuple):
-    """A claim that may be selected: its theory, its programs, whether it is a headline of its theory, and whether it is README's."""
+    """A claim that may be selected: its theory, its programs, whether it is a headline of the theory, and whether README's."""
 
     theory: str
     programs: frozenset[Hashable]
@@ -22,9 +22,9 @@ class Candidate(NamedTuple):
 def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
-    First README's; then one claim of each theory, a headline if the theory has one; then the other headlines; then all others. Within each stage
-    the cheapest comes next. A program of a chosen claim adds no cost again. A claim that does not fit is left out, except for the
-    very first, so that something is always run.
+    First README's; then one claim of each theory, a headline if the theory has one; then the other headlines; then all others.
+    Within each stage the cheapest comes next. A program of a chosen claim adds no cost again. A claim that does not fit is left
+    out, except for the very first, so that something is always run.
 
     Args:
         candidates: the claims.
