@@ -1,4 +1,4 @@
-"""Factorisations and linear systems for batches, on CPU one matrix after another; and a product whose gradient is fast.
+"""Factorisations and linear systems for batches, on CPU one matrix after another; a product whose gradient is fast; its cost.
 
 The functions of ``jnp.linalg`` under the same names, with leading batch axes or under ``vmap``. On CPUs those hand the matrices of
 a batch to the thread pool that they themselves run on, and wait there: a program that has as many batched factorisations under way
@@ -17,10 +17,12 @@ Factorisations and systems have derivatives along a direction (``jax.jvp``), but
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 from jax.custom_batching import sequential_vmap
 from jaxtyping import Array, Inexact
@@ -34,6 +36,7 @@ __all__ = [
     "inv",
     "lstsq",
     "matrix_vector",
+    "multiplications",
     "qr",
     "singular_values",
     "solve",
@@ -223,3 +226,19 @@ def _dense_backward(kept: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
 
 
 _dense.defvjp(_dense_forward, _dense_backward)
+
+
+def multiplications(program: jax.extend.core.Jaxpr) -> int:
+    """Multiplications of all matrix products and convolutions in a program, those in a loop of known length as often as it runs."""
+    count = 0
+    for equation in program.eqns:
+        sizes, made = ([getattr(v.aval, "shape", ()) for v in ends] for ends in (equation.invars, equation.outvars))
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            count += math.prod(sizes[0][axis] for axis in contracted) * math.prod(made[0])
+        if equation.primitive.name == "conv_general_dilated":
+            features = sizes[1][equation.params["dimension_numbers"].rhs_spec[0]]
+            count += math.prod(sizes[1]) // features * math.prod(made[0])
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        count += times * sum(multiplications(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
+    return count

@@ -220,3 +220,14 @@ def test_a_layer_is_a_matrix_of_floats():
         with pytest.raises(UsageError, match="are not allowed: w is a matrix of floats with a row for each entry of x's last axis"):
             linalg.dense(a, b)
     np.testing.assert_array_equal(linalg.dense(x.astype(np.int8), w), x @ w)
+
+
+def test_multiplications_of_products_loops_and_convolutions():
+    """By hand: [2, 3] @ [3, 4]; five times [3, 3] @ [3]; 6 places of a kernel of 3 numbers, 2 channels in, 4 out, in two groups."""
+    count = lambda f, *sizes: linalg.multiplications(jax.make_jaxpr(f)(*map(jnp.zeros, sizes)).jaxpr)  # noqa: E731
+    assert count(lambda a, b: jnp.tanh(a @ b), (2, 3), (3, 4)) == 24
+    assert count(lambda a, v: jax.lax.scan(lambda v, _: (a @ v, None), v, None, length=5)[0], (3, 3), (3,)) == 45
+    assert count(jax.jit(linalg.dense), (2, 3), (3, 4)) == 24
+    convolved = lambda x, w, groups: jax.lax.conv_general_dilated(x, w, (1,), "VALID", feature_group_count=groups)  # noqa: E731
+    assert count(lambda x, w: convolved(x, w, 1), (1, 2, 8), (4, 2, 3)) == 6 * 3 * 2 * 4
+    assert count(lambda x, w: convolved(x, w, 2), (1, 2, 8), (4, 1, 3)) == 6 * 3 * 4

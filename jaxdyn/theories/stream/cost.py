@@ -13,11 +13,9 @@ for a cache or window of L keys and a text of T tokens, which is at least as lon
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import jax
-import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -26,6 +24,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.linalg import multiplications
 from jaxdyn.nn import Transformer, cache
 from jaxdyn.nn.transformer import init
 
@@ -104,18 +103,6 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         ax.plot(run.length, run.predicted_bytes.sel(network=name), "--", color=plotting.COLORS["theory"])
     ax.set(xscale="log", yscale="log", xlabel="tokens read", ylabel="bytes of keys and values")
     ax.legend()
-
-
-def multiplications(program: jax.extend.core.Jaxpr) -> int:
-    """Multiplications of all matrix products in a program, those in a loop as often as it runs."""
-    count = 0
-    for equation in program.eqns:
-        if equation.primitive.name == "dot_general":
-            (contracted, _), _ = equation.params["dimension_numbers"]
-            count += math.prod(equation.invars[0].aval.shape[axis] for axis in contracted) * equation.outvars[0].aval.size
-        times = equation.params["length"] if equation.primitive.name == "scan" else 1
-        count += times * sum(multiplications(inner) for inner in jax.extend.core.jaxprs_in_params(equation.params))
-    return count
 
 
 @functools.cache
