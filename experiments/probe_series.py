@@ -17,6 +17,7 @@ import optax
 import jaxdyn as jd
 from jaxdyn import experiment, models, train
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.errors import StoreError
 from jaxdyn.models.extras import library
 from jaxdyn.models.probe_text import open_text
 from jaxdyn.models.tokenizer import Tokenizer, read_tokenizer
@@ -86,7 +87,7 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
     about, every, data = {"shape": repr(shaped), "steps": last}, max(last // 64, 1), (jnp.asarray(stream),)
     begin = lambda: train.init(tx, net.init(keys[0]))  # noqa: E731
     if not longrun.check(out / "training.run", about, step, begin, every=every, data=data) and any(out.glob("step*")):
-        raise jd.StoreError(f"{out} holds checkpoints and no training.run, by which they could be told from others; choose another")
+        raise StoreError(f"{out} holds checkpoints and no training.run, by which they could be told from others; choose another")
     with Progress("training") as progress:
         for at in steps_of(last):
             if (out / f"step{at}").exists():
@@ -103,7 +104,7 @@ def trained(out: Path, shaped: Transformer, tokenizer: Tokenizer, stream: np.nda
                 progress=progress,
             )
             if run.state is None:
-                raise jd.StoreError(
+                raise StoreError(
                     f"{out / f'step{at}'} is missing, and {out / 'training.run'} has gone further; choose another folder"
                 )
             models.save(out / f"step{at}", shaped, run.state.params, family="gpt_neox", tokenizer=tokenizer, context=LENGTH)
