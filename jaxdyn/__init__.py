@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verification.verify import verify, verify_many
     from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
+    from jaxdyn.report.diff import Diff, diff
     from jaxdyn.report.laboratory import lab
     from jaxdyn.report.probe import probe
 
@@ -75,6 +76,7 @@ __all__ = [
     "Claim",
     "Code",
     "Control",
+    "Diff",
     "Grid",
     "Inconclusive",
     "Map",
@@ -91,6 +93,7 @@ __all__ = [
     "at_most",
     "below",
     "code",
+    "diff",
     "explore",
     "field",
     "gate",

@@ -36,6 +36,7 @@ BY_MODULE = {
     "engine.verification.verify": ("verify", "verify_many"),
     "attacks.inquiry": ("referee",),
     "explorer.notebook": ("explore",),
+    "report.diff": ("Diff", "diff"),
     "report.laboratory": ("lab",),
     "report.probe": ("probe",),
 }

@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``lab``, ``models`` and others.
+"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``diff``, ``map``, ``referee``, ``explore``, ``lab`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
 Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from jaxdyn.cli.arguments import (
     LAB_FIELDS,
     Parser,
+    add_diff,
     add_explore,
     add_lab,
     add_load,
@@ -66,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,map,referee,explore,lab,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,diff,map,referee,explore,lab,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     # options that several commands share
@@ -82,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    # claims: list, show, verify, map, referee, explore; and lab
+    # claims: list, show, verify, diff, map, referee, explore; and lab
     list_ = commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
     list_.add_argument(
         "--by-resolution", action="store_true", help="Order claims by the factor by which their law may be wrong unnoticed."
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     _add_verify(commands, patterns, load)
+    add_diff(commands)
     _add_map(commands, load)
     _add_referee(commands, patterns, load)
     add_explore(commands)
@@ -289,7 +291,7 @@ def _completion(args: argparse.Namespace) -> int:
         raise missing("completion", "shtab", "completion") from None
     parser = build_parser()
     for action in (a for command in _commands(parser) for a in command._actions):
-        kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
+        kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "A": shtab.FILE, "B": shtab.FILE}.get(str(action.metavar))
         if kind is not None:
             action.complete = kind  # type: ignore[attr-defined]
     print(shtab.complete(parser, args.shell))
@@ -351,6 +353,12 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(whole))
     return code
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from jaxdyn.cli.diff import diff_command
+
+    return diff_command(args.a, args.b, args.json)
 
 
 def _map(args: argparse.Namespace) -> int:
@@ -477,6 +485,7 @@ COMMANDS = {
     "list": _list,
     "show": _show,
     "verify": _verify,
+    "diff": _diff,
     "map": _map,
     "referee": _referee,
     "explore": _explore,

@@ -50,7 +50,7 @@ from jaxdyn.engine.verification.verify import (
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
-from jaxdyn.report.results import LEFT_OUT, read_results, write_results
+from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
 
 __all__ = ["rebuild", "verify_command"]
 
@@ -309,7 +309,7 @@ class _Page:
         """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results]
-        whole = payload(outcomes, began - self.start, others, self.load)
+        whole = {"format": FORMAT, **payload(outcomes, began - self.start, others, self.load)}
         for entry in whole["claims"]:
             entry["referee"] = brief_of(entry["id"])
         if self.device:
