@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 import sys
 from typing import Any, NoReturn
 
@@ -23,6 +24,7 @@ __all__ = [
     "filled",
     "help_texts",
     "minutes_given",
+    "verify_words",
 ]
 
 
@@ -70,6 +72,18 @@ def minutes_given(text: str, scale: str) -> float:
     if scale != "quick":
         raise UsageError("--minutes is not allowed with --scale: it chooses among claims at quick scale")
     return number
+
+
+def verify_words(args: argparse.Namespace) -> str:
+    """What was typed to choose claims and runs of ``jaxdyn verify``, without options that say how and where they are run."""
+    words = [*args.patterns, *(["--scale", args.scale] if args.scale != "quick" else [])]
+    for option in ("seeds", "fresh", "by", "minutes"):
+        if (value := getattr(args, option)) is not None:
+            words += [f"--{option}", value]
+    words += [word for text in args.sets for word in ("--set", text)]
+    words += ["--fail-fast"] * args.fail_fast
+    words += [word for path in args.load for word in ("--load", path)]
+    return shlex.join(["jaxdyn", "verify", *words])
 
 
 def add_load(parser: argparse.ArgumentParser) -> None:

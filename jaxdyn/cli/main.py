@@ -33,6 +33,7 @@ from jaxdyn.cli.arguments import (
     filled,
     help_texts,
     minutes_given,
+    verify_words,
 )
 from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, parse_seeds, parse_sets, typed, whole_number
@@ -108,7 +109,12 @@ def build_parser() -> argparse.ArgumentParser:
     add_memory(commands)
     add_probe(commands)
 
-    # files: new, report, completion
+    _add_files(commands)
+    return parser
+
+
+def _add_files(commands: Any) -> None:
+    """The options of ``jaxdyn new``, ``report`` and ``completion``."""
     new = commands.add_parser("new", **help_texts("Write a working example of a claim, to start your own from."))
     new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; an existing file is not overwritten.")
 
@@ -120,7 +126,6 @@ def build_parser() -> argparse.ArgumentParser:
 
     completion = commands.add_parser("completion", **help_texts("Print a completion script for your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="The shell.")
-    return parser
 
 
 def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
@@ -349,6 +354,7 @@ def _verify(args: argparse.Namespace) -> int:
             fail_fast=args.fail_fast,
             debug=args.debug,
             minutes=None if args.minutes is None else minutes_given(args.minutes, args.scale),
+            command=verify_words(args),
         )
     if args.json:
         print(json.dumps(whole))
