@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
     from jaxdyn.report.diff import Diff, diff
+    from jaxdyn.report.frame import to_frame
     from jaxdyn.report.laboratory import lab
     from jaxdyn.report.probe import probe
 
@@ -122,6 +123,7 @@ __all__ = [
     "share_within",
     "swap",
     "sweep",
+    "to_frame",
     "tuned",
     "verify",
     "verify_many",

@@ -37,6 +37,7 @@ BY_MODULE = {
     "attacks.inquiry": ("referee",),
     "explorer.notebook": ("explore",),
     "report.diff": ("Diff", "diff"),
+    "report.frame": ("to_frame",),
     "report.laboratory": ("lab",),
     "report.probe": ("probe",),
 }

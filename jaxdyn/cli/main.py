@@ -146,6 +146,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
         "--out", default="report", type=filled, metavar="DIR", help="Write results and report to this folder (default: report)."
     )
     verify.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument("--csv", type=filled, metavar="DIR", help="Write checks.csv and runs.csv to this folder.")
     verify.add_argument("--workers", metavar="N", help=WORKERS)
     verify.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
@@ -354,6 +355,7 @@ def _verify(args: argparse.Namespace) -> int:
             fail_fast=args.fail_fast,
             debug=args.debug,
             minutes=None if args.minutes is None else minutes_given(args.minutes, args.scale),
+            csv=None if args.csv is None else from_home(args.csv),
             command=verify_words(args),
         )
     if args.json:

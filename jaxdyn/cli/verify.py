@@ -50,6 +50,7 @@ from jaxdyn.engine.verification.verify import (
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
+from jaxdyn.report.frame import CHECKS, write_csv
 from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
 from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
 
@@ -192,13 +193,15 @@ class _Stop(Exception):
 
 
 def _checked(
-    patterns: Sequence[str], load: Sequence[str], report: Path | None, workers: int | None, cluster: str | None
+    patterns: Sequence[str], load: Sequence[str], report: Path | None, workers: int | None, cluster: str | None, csv: Path | None
 ) -> list[str]:
     """Refuse wrong arguments before anything is written; the cards of the workers."""
     check_options()
     cards = reserved(workers, cluster)
     if report is not None:
         check_writable(report)
+    if csv is not None:
+        check_writable(csv / CHECKS)
     if patterns:
         registry.select(patterns, load)
     return cards
@@ -220,6 +223,7 @@ def verify_command(
     fail_fast: bool = False,
     debug: bool = False,
     minutes: float | None = None,
+    csv: Path | None = None,
     command: str = "jaxdyn verify",
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code."""
@@ -227,7 +231,7 @@ def verify_command(
     limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
-    cards = _checked(patterns, load, report, workers, cluster)
+    cards = _checked(patterns, load, report, workers, cluster, csv)
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
@@ -258,6 +262,8 @@ def verify_command(
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()
+        if csv is not None:
+            write_csv(csv, page.outcomes)
     _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=limited))
     return whole, int(any(map(_bad, page.outcomes)))
 
