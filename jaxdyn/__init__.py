@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verification.verify import verify, verify_many
     from jaxdyn.errors import Absent, Inconclusive, UsageError, require
     from jaxdyn.explorer.notebook import explore
+    from jaxdyn.report.diff import Diff, diff
+    from jaxdyn.report.frame import to_frame
     from jaxdyn.report.laboratory import lab
     from jaxdyn.report.probe import probe
 
@@ -75,6 +77,7 @@ __all__ = [
     "Claim",
     "Code",
     "Control",
+    "Diff",
     "Grid",
     "Inconclusive",
     "Map",
@@ -91,6 +94,7 @@ __all__ = [
     "at_most",
     "below",
     "code",
+    "diff",
     "explore",
     "field",
     "gate",
@@ -119,6 +123,7 @@ __all__ = [
     "share_within",
     "swap",
     "sweep",
+    "to_frame",
     "tuned",
     "verify",
     "verify_many",

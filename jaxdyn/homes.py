@@ -36,6 +36,8 @@ BY_MODULE = {
     "engine.verification.verify": ("verify", "verify_many"),
     "attacks.inquiry": ("referee",),
     "explorer.notebook": ("explore",),
+    "report.diff": ("Diff", "diff"),
+    "report.frame": ("to_frame",),
     "report.laboratory": ("lab",),
     "report.probe": ("probe",),
 }

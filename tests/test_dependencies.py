@@ -25,6 +25,7 @@ WITH = {  # they come with it
     "equinox": "diffrax",
     "jaxlib": "jax",
     "optimistix": "diffrax",
+    "pandas": "xarray",
     "traitlets": "anywidget",
 }
 EXTRAS = ("completion", "dask", "explore", "models", "suite", "testing", "text")

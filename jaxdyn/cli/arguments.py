@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 import sys
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ from jaxdyn.errors import UsageError
 __all__ = [
     "Parser",
     "LAB_FIELDS",
+    "add_diff",
     "add_explore",
     "add_lab",
     "add_load",
@@ -22,6 +24,7 @@ __all__ = [
     "filled",
     "help_texts",
     "minutes_given",
+    "verify_words",
 ]
 
 
@@ -71,6 +74,18 @@ def minutes_given(text: str, scale: str) -> float:
     return number
 
 
+def verify_words(args: argparse.Namespace) -> str:
+    """What was typed to choose claims and runs of ``jaxdyn verify``, without options that say how and where they are run."""
+    words = [*args.patterns, *(["--scale", args.scale] if args.scale != "quick" else [])]
+    for option in ("seeds", "fresh", "by", "minutes"):
+        if (value := getattr(args, option)) is not None:
+            words += [f"--{option}", value]
+    words += [word for text in args.sets for word in ("--set", text)]
+    words += ["--fail-fast"] * args.fail_fast
+    words += [word for path in args.load for word in ("--load", path)]
+    return shlex.join(["jaxdyn", "verify", *words])
+
+
 def add_load(parser: argparse.ArgumentParser) -> None:
     """Add the option that loads a user's own claims."""
     parser.add_argument(
@@ -81,6 +96,24 @@ def add_load(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="Add the claims in this Python file, or in this folder of a theory.",
     )
+
+
+DIFF = (
+    "A number moved when the intervals of both results are disjoint; one without an interval when it differs by more than 1e-6 of "
+    "itself or of its bound, whichever is larger. Exit code: 0 if no verdict or outcome of a check differs and no number moved, "
+    "1 otherwise, 2 for wrong use."
+)
+
+
+def add_diff(commands: Any) -> None:
+    """The options of ``jaxdyn diff``."""
+    diff = commands.add_parser("diff", **help_texts("Compare two results of `jaxdyn verify`, claim by claim."), epilog=DIFF)
+    for name, which in (("a", "first"), ("b", "second")):
+        diff.add_argument(
+            name, type=filled, metavar=name.upper(), help=f"The {which} result: the --out of `jaxdyn verify`, or its result.json."
+        )
+    diff.add_argument("--json", action="store_true", help="Print one JSON object.")
+    diff.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
 
 
 def add_explore(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``map``, ``referee``, ``explore``, ``lab``, ``models`` and others.
+"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``diff``, ``map``, ``referee``, ``explore``, ``lab`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
 Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from jaxdyn.cli.arguments import (
     LAB_FIELDS,
     Parser,
+    add_diff,
     add_explore,
     add_lab,
     add_load,
@@ -32,6 +33,7 @@ from jaxdyn.cli.arguments import (
     filled,
     help_texts,
     minutes_given,
+    verify_words,
 )
 from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, parse_seeds, parse_sets, typed, whole_number
@@ -67,7 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,map,referee,explore,lab,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,diff,map,referee,explore,lab,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     # options that several commands share
@@ -83,7 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    # claims: list, show, verify, map, referee, explore; and lab
+    # claims: list, show, verify, diff, map, referee, explore; and lab
     list_ = commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
     list_.add_argument(
         "--by-resolution", action="store_true", help="Order claims by the factor by which their law may be wrong unnoticed."
@@ -98,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     _add_verify(commands, patterns, load)
+    add_diff(commands)
     _add_map(commands, load)
     _add_referee(commands, patterns, load)
     add_explore(commands)
@@ -107,7 +110,12 @@ def build_parser() -> argparse.ArgumentParser:
     add_memory(commands)
     add_probe(commands)
 
-    # files: new, report, completion
+    _add_files(commands)
+    return parser
+
+
+def _add_files(commands: Any) -> None:
+    """The options of ``jaxdyn new``, ``report`` and ``completion``."""
     new = commands.add_parser("new", **help_texts("Write a working example of a claim, to start your own from."))
     new.add_argument("file", type=filled, metavar="FILE", help="Write it to this file; an existing file is not overwritten.")
 
@@ -119,7 +127,6 @@ def build_parser() -> argparse.ArgumentParser:
 
     completion = commands.add_parser("completion", **help_texts("Print a completion script for your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="The shell.")
-    return parser
 
 
 def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
@@ -140,6 +147,7 @@ def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse
         "--out", default="report", type=filled, metavar="DIR", help="Write results and report to this folder (default: report)."
     )
     verify.add_argument("--report", type=filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument("--csv", type=filled, metavar="DIR", help="Write checks.csv and runs.csv to this folder.")
     verify.add_argument("--workers", metavar="N", help=WORKERS)
     verify.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
@@ -290,7 +298,7 @@ def _completion(args: argparse.Namespace) -> int:
         raise missing("completion", "shtab", "completion") from None
     parser = build_parser()
     for action in (a for command in _commands(parser) for a in command._actions):
-        kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
+        kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "A": shtab.FILE, "B": shtab.FILE}.get(str(action.metavar))
         if kind is not None:
             action.complete = kind  # type: ignore[attr-defined]
     print(shtab.complete(parser, args.shell))
@@ -349,10 +357,18 @@ def _verify(args: argparse.Namespace) -> int:
             fail_fast=args.fail_fast,
             debug=args.debug,
             minutes=None if args.minutes is None else minutes_given(args.minutes, args.scale),
+            csv=None if args.csv is None else from_home(args.csv),
+            command=verify_words(args),
         )
     if args.json:
         print(json.dumps(whole))
     return code
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from jaxdyn.cli.diff import diff_command
+
+    return diff_command(args.a, args.b, args.json)
 
 
 def _map(args: argparse.Namespace) -> int:
@@ -486,6 +502,7 @@ COMMANDS = {
     "list": _list,
     "show": _show,
     "verify": _verify,
+    "diff": _diff,
     "map": _map,
     "referee": _referee,
     "explore": _explore,

@@ -50,7 +50,9 @@ from jaxdyn.engine.verification.verify import (
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
-from jaxdyn.report.results import LEFT_OUT, read_results, write_results
+from jaxdyn.report.frame import CHECKS, write_csv
+from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
+from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
 
 __all__ = ["rebuild", "verify_command"]
 
@@ -190,6 +192,21 @@ class _Stop(Exception):
     """Raised at the first verdict that differs, with ``--fail-fast``."""
 
 
+def _checked(
+    patterns: Sequence[str], load: Sequence[str], report: Path | None, workers: int | None, cluster: str | None, csv: Path | None
+) -> list[str]:
+    """Refuse wrong arguments before anything is written; the cards of the workers."""
+    check_options()
+    cards = reserved(workers, cluster)
+    if report is not None:
+        check_writable(report)
+    if csv is not None:
+        check_writable(csv / CHECKS)
+    if patterns:
+        registry.select(patterns, load)
+    return cards
+
+
 def verify_command(
     patterns: Sequence[str],
     *,
@@ -206,23 +223,19 @@ def verify_command(
     fail_fast: bool = False,
     debug: bool = False,
     minutes: float | None = None,
+    csv: Path | None = None,
+    command: str = "jaxdyn verify",
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code."""
     began = time.monotonic()
     limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
-    # wrong arguments are refused before anything is written
-    check_options()
-    cards = reserved(workers, cluster)
-    if report is not None:
-        check_writable(report)
-    if patterns:
-        registry.select(patterns, load)
+    cards = _checked(patterns, load, report, workers, cluster, csv)
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
-            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, load)
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, load, command)
             if (sentence := unused()) is not None:
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
@@ -249,6 +262,8 @@ def verify_command(
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()
+        if csv is not None:
+            write_csv(csv, page.outcomes)
     _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=limited))
     return whole, int(any(map(_bad, page.outcomes)))
 
@@ -264,6 +279,7 @@ class _Page:
         debug: whether errors are shown with their tracebacks.
         fail_fast: whether to stop at the first outcome that differs.
         load: files with users' own claims.
+        command: what was typed.
         claims: all requested claims, once they are known; until then no page is written.
         same: claims that share another claim's figure.
         chosen: number of claims to run.
@@ -276,6 +292,7 @@ class _Page:
     debug: bool
     fail_fast: bool
     load: Sequence[str] = ()
+    command: str = ""
     claims: Sequence[Claim] = ()
     same: Mapping[str, str] = dataclasses.field(default_factory=dict)
     chosen: int = 0
@@ -283,6 +300,10 @@ class _Page:
     results: dict[str, Result] = dataclasses.field(default_factory=dict)
     start: float = dataclasses.field(default_factory=time.perf_counter)
     next: float = 0.0
+    earlier: list[Call] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.earlier = read_history(self.folder)
 
     @property
     def outcomes(self) -> list[Result]:
@@ -309,7 +330,7 @@ class _Page:
         """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
         began, outcomes = time.perf_counter(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results]
-        whole = payload(outcomes, began - self.start, others, self.load)
+        whole = {"format": FORMAT, **payload(outcomes, began - self.start, others, self.load)}
         for entry in whole["claims"]:
             entry["referee"] = brief_of(entry["id"])
         if self.device:
@@ -322,6 +343,7 @@ class _Page:
             _add_tracebacks(whole, outcomes)
         self.share_figures(waiting=bool(unfinished))
         write_results(self.folder, whole, {v.claim.id: v.figure for v in self.outcomes if v.figure is not None})
+        write_history(self.folder, [*self.earlier, call(whole, self.command)])
         rebuild(self.folder, self.target)
         self.next = time.perf_counter() + max(OFTEN, SELDOM * (time.perf_counter() - began))
         return whole
@@ -365,4 +387,4 @@ def rebuild(folder: Path, target: Path) -> None:
     whole, figures = read_results(folder)
     if LEFT_OUT in whole:
         _say(whole[LEFT_OUT])
-    report.write(target, whole, figures)
+    report.write(target, {**whole, "history": earlier_calls(folder, whole)}, figures)

@@ -52,7 +52,8 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
 
     Args:
         path: the file; its folder is created if needed.
-        payload: the JSON object of a verification (`jaxdyn verify --json`), with statement, source, settings and command per claim.
+        payload: the JSON object of a verification (`jaxdyn verify --json`), with statement, source, settings and command per claim;
+            under ``history``, earlier calls from :func:`jaxdyn.report.history.earlier_calls`.
         figures: HTML from :func:`jaxdyn.plotting.render`, by claim id.
     """
     atomic_write(Path(path), page(payload, figures))
@@ -199,7 +200,15 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         "counts": [(v.replace(" ", "-"), counts[v]) for v in VERDICTS if counts[v]],
         "facts": [(k, v) for k, v in facts if v],
         "environment": environment,
+        "history": [_call(one) for one in payload.get("history") or ()],
     }
+
+
+def _call(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """A row of the table of earlier calls, as :mod:`jaxdyn.report.history` keeps them."""
+    outcome = f"{one['as_expected']:,} of {formatting.count(one['claims'], 'claim')}"
+    ended = f", unfinished: {one['unfinished']}" if one["unfinished"] else ""
+    return one["date"], (one["commit"] or "–")[:12], one["command"], outcome + ended, formatting.duration(one["seconds"])
 
 
 def _studied(claims: Sequence[Mapping[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 Layout: ``jaxdyn.json`` (the folder's format and purpose), ``shards/<program>/<chunk>.<sha256>.nc``
 (:mod:`jaxdyn.engine.storage.shard`) and, after a verification, ``conclusions/<claim>.gz``, ``result.json``, ``figures.json.gz``,
-``index.html``.
+``history.jsonl``, ``index.html``.
 """
 
 from __future__ import annotations

@@ -114,6 +114,7 @@ def _cost(cost: Cost, ids: list[str]) -> dict[str, Any]:
         "static": {name: _plain(value) for name, value in cost.program.static},
         "compile_seconds": cost.compile_seconds,
         "run_seconds": cost.run_seconds,
+        "cpu_seconds": cost.cpu_seconds,
         "runs": cost.runs,
         "claims": ids,
     }

@@ -104,6 +104,11 @@ class Result(Decision):
         """Seconds of running its programs; one that serves several claims counts in each of them."""
         return sum(c.run_seconds for c in self.costs)
 
+    @property
+    def cpu_seconds(self) -> float:
+        """Seconds of processor time of its programs; one that serves several claims counts in each of them."""
+        return sum(c.cpu_seconds for c in self.costs)
+
     def to_json(self) -> dict[str, Any]:
         """The claim's entry of ``jaxdyn verify --json``: JSON types only, null for numbers that are not finite."""
         return entry(self)
@@ -211,6 +216,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "diverged": result.diverged,
         "compile_seconds": result.compile_seconds,
         "run_seconds": result.run_seconds,
+        "cpu_seconds": result.cpu_seconds,
         "outside": result.outside,
         "checks": [dataclasses.asdict(c) for c in result.checks],
         "readings": [dataclasses.asdict(r) for r in result.readings],

@@ -1,0 +1,90 @@
+"""Tables of checks and of runs, against numbers by hand."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+
+from ..engine.conftest import TOYS
+from .handmade import check, claim, reading
+
+COLUMNS = "claim kind name value low high bound bound_low bound_high passed verdict expected seeds runs".split()
+
+
+def test_a_folder(tmp_path):
+    undecided = check("share", 0.9, (0.95, None), None) | {"interval": [0.8, None]}
+    gate = check("trained", None, (0.9, 1.1), False)
+    two = claim("toy.two", "measured", "measured", checks=[], readings=[reading("slope", 1.02, (0.97, 1.08))], runs=16, seeds=4)
+    whole = {"claims": [claim("toy.one", checks=[undecided], gates=[gate]), two, claim("toy.three", "error", checks=[])]}
+    (tmp_path / "result.json").write_text(json.dumps(whole), encoding="utf-8")
+    frame = jd.to_frame(tmp_path)
+    assert list(frame.columns) == COLUMNS and frame.equals(jd.to_frame(str(tmp_path / "result.json")))
+    na, nan = pd.NA, math.nan
+    expected = [
+        ("toy.one", "check", "share", 0.9, 0.8, nan, "at least 0.95", 0.95, nan, na, "upheld", "upheld", 8, 64),
+        ("toy.one", "gate", "trained", nan, nan, nan, "0.9 to 1.1", 0.9, 1.1, False, "upheld", "upheld", 8, 64),
+        ("toy.two", "reading", "slope", 1.02, 0.97, 1.08, na, nan, nan, na, "measured", "measured", 4, 16),
+    ]
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(expected, columns=COLUMNS).astype(frame.dtypes))
+    empty = {"claims": []}
+    (tmp_path / "result.json").write_text(json.dumps(empty), encoding="utf-8")
+    assert jd.to_frame(tmp_path).empty and (jd.to_frame(tmp_path).dtypes == frame.dtypes).all()
+
+
+@pytest.fixture(scope="module")
+def result():
+    return jd.verify("toy.decay", load=[TOYS])
+
+
+def test_results(result):
+    frame = jd.to_frame(result)
+    assert frame.name.tolist() == ["relative error"] and frame.value[0] == result.checks[0].value
+    assert (frame.bound[0], frame.passed[0], frame.seeds[0], frame.runs[0]) == ("at most 1e-09", True, 4, 16)
+    assert jd.to_frame([result]).equals(frame)
+
+
+def test_runs(result):
+    data = result.data
+    frame = jd.to_frame(data)
+    assert frame.shape == (16, 6) and list(frame.columns) == ["rate", "lr", "seed", "status", "ended", "steps"]
+    assert set(frame.ended) == {"ok"} and (frame.steps == 20).all() and frame.seed.tolist() == [0, 1, 2, 3] * 4
+    assert frame.rate.tolist() == [0.5] * 8 + [1.0] * 8 and "ended" not in data
+
+
+def test_everything_that_a_run_saves(result):
+    data = result.data
+    frame = jd.to_frame(data, long=True)
+    forms, entries = frame[frame.form.notna()], frame[frame.form.isna()]
+    assert len(forms) == 16 * 2 * 3 and len(entries) == 16 * 3 and (frame.steps == 20).all()
+    one = forms.query("rate == 1 and lr == 0.02 and seed == 3 and form == 'derived' and entry == 1")
+    assert one.predicted_x.item() == data.predicted_x.sel(rate=1, lr=0.02, seed=3, form="derived")[1].item()
+    assert one.measured_x.isna().all()
+    one = entries.query("rate == 0.5 and lr == 0.01 and seed == 2 and entry == 0")
+    assert one.measured_x.item() == data.measured_x.sel(rate=0.5, lr=0.01, seed=2)[0].item()
+
+
+def test_runs_that_failed():
+    status = xr.DataArray([[0, 1], [3, 9]], dims=("lr", "seed"), coords={"lr": [0.1, 0.2], "seed": [5, 7]})
+    data = xr.Dataset({"loss": (("lr", "seed", "step"), np.arange(12.0).reshape(2, 2, 3)), "status": status})
+    frame = jd.to_frame(data.assign_coords(step=[0, 10, 20]))
+    assert frame.ended.tolist() == ["ok", "diverged", "step limit reached", "unconverged"] and "loss" not in frame
+    frame = jd.to_frame(data.assign_coords(step=[0, 10, 20]), long=True)
+    assert frame.shape == (12, 6) and frame.query("seed == 7 and lr == 0.2 and step == 20").loss.tolist() == [11.0]
+    assert frame.loss.tolist() == list(range(12))
+
+
+def test_what_is_no_result_is_refused(tmp_path, result):
+    for given in (3, None, [], {}, [result.data]):
+        with pytest.raises(jd.UsageError, match="result=.* is not allowed"):
+            jd.to_frame(given)
+    with pytest.raises(jd.UsageError, match="no status along seed"):
+        jd.to_frame(xr.Dataset({"x": 1}))
+    with pytest.raises(jd.UsageError, match="long=True is not allowed"):
+        jd.to_frame(result, long=True)
+    with pytest.raises(jd.UsageError, match="does not exist"):
+        jd.to_frame(tmp_path / "missing")
