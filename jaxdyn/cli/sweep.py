@@ -195,11 +195,11 @@ def sweep_command(
 ) -> dict[str, Any]:
     """Announce a sweep, run it, and write its page; returns its cells as JSON. ``options``: the words of the command."""
     check_options()
+    cards = reserved(workers, cluster)  # before the trial's module, which may open a device
     module, trial = trial_of(name)
     cls = setting_of(module, trial, setting)
     own_seeds = chosen_seeds(seeds)
     design = chosen_grid(cls, items, draw, len(own_seeds))
-    cards = reserved(workers, cluster)
     check_device()
     request = Request(trial, design.grid, own_seeds)
     programs = len({static for static, _ in map(split, design.grid.cells())})
