@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.claims.contract import above, below, tuned
     from jaxdyn.engine.claims.edits import initial, need, off, rolled, scaled, swap
     from jaxdyn.engine.claims.fields import Swept
-    from jaxdyn.engine.claims.grid import Grid, grid
+    from jaxdyn.engine.claims.grid import Grid, Points, grid, points
     from jaxdyn.engine.claims.observables import Observables, named, observables
     from jaxdyn.engine.claims.ranges import field
     from jaxdyn.engine.claims.resource import imports, resource
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         share_within,
         within,
     )
+    from jaxdyn.engine.runs.designs import random_grid
     from jaxdyn.engine.runs.sweep import sweep
     from jaxdyn.engine.verification.result import Result
     from jaxdyn.engine.verification.verdict_map import Map
@@ -83,6 +84,7 @@ __all__ = [
     "Map",
     "Observables",
     "Paper",
+    "Points",
     "Reading",
     "Study",
     "Swept",
@@ -110,7 +112,9 @@ __all__ = [
     "need",
     "observables",
     "off",
+    "points",
     "probe",
+    "random_grid",
     "referee",
     "relative_error",
     "require",

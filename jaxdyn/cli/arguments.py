@@ -21,6 +21,7 @@ __all__ = [
     "add_memory",
     "add_models",
     "add_probe",
+    "add_sweep",
     "filled",
     "help_texts",
     "minutes_given",
@@ -206,6 +207,38 @@ def add_lab(commands: Any) -> None:
     lab.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
     lab.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     lab.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
+
+
+def add_sweep(commands: Any) -> None:
+    """The options of ``jaxdyn sweep``."""
+    about = "Run a trial of your own over a grid and seeds: a page with curves and numbers, and every run."
+    sweep = commands.add_parser("sweep", **help_texts(about), epilog="Exit code: 0 when all has run, 2 for wrong use.")
+    sweep.add_argument(
+        "trial", type=filled, metavar="FILE:TRIAL", help="The trial, a function (setting, key): mine.py:descend, or module:descend."
+    )
+    sweep.add_argument(
+        "--grid",
+        action="extend",
+        nargs="+",
+        default=[],
+        type=filled,
+        metavar="FIELD=V1,V2",
+        help="Sweep fields: values (width=8,16), a range of N values (lr=0:1:20), or one in equal factors (lr=.001:.1:log:20); "
+        "a range without N has 10 values. One value fixes a field.",
+    )
+    drawn = sweep.add_mutually_exclusive_group()
+    drawn.add_argument("--random", metavar="N", help="Instead of the full grid, run N points drawn within the ranges.")
+    drawn.add_argument("--sobol", metavar="N", help="The same with a Sobol sequence, which covers the ranges more evenly.")
+    sweep.add_argument("--setting", type=filled, metavar="NAME", help="The setting's class, if the trial is not annotated with it.")
+    sweep.add_argument("--seeds", default="1", metavar="N", help="Use N seeds (default: 1), or the seeds FROM:TO.")
+    sweep.add_argument(
+        "--out", type=filled, metavar="DIR", help="Write runs and page to this folder, and resume there (default: sweep-TRIAL)."
+    )
+    sweep.add_argument("--csv", action="store_true", help="Write every run to DIR/runs.csv: fields, seed, status, numbers.")
+    sweep.add_argument("--workers", metavar="N", help="Use N processes (default: one per core and program; 1 for short sweeps).")
+    sweep.add_argument("--cluster", type=filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+    sweep.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    sweep.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
 
 
 def add_probe(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``diff``, ``map``, ``referee``, ``explore``, ``lab`` and others.
+"""The command line: ``jaxdyn list``, ``show``, ``verify``, ``diff``, ``map``, ``referee``, ``lab``, ``sweep`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
 Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
@@ -30,6 +30,7 @@ from jaxdyn.cli.arguments import (
     add_memory,
     add_models,
     add_probe,
+    add_sweep,
     filled,
     help_texts,
     minutes_given,
@@ -69,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="{list,show,verify,diff,map,referee,explore,lab,models,memory,probe,new,report,completion}",
+        metavar="{list,show,verify,diff,map,referee,explore,lab,sweep,models,memory,probe,new,report,completion}",
         parser_class=Parser,
     )
     # options that several commands share
@@ -85,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
-    # claims: list, show, verify, diff, map, referee, explore; and lab
+    # claims: list, show, verify, diff, map, referee, explore; and lab, sweep
     list_ = commands.add_parser("list", parents=[patterns, load], **help_texts("Show the claims."))
     list_.add_argument(
         "--by-resolution", action="store_true", help="Order claims by the factor by which their law may be wrong unnoticed."
@@ -105,6 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_referee(commands, patterns, load)
     add_explore(commands)
     add_lab(commands)
+    add_sweep(commands)
     # models: models, memory, probe
     add_models(commands)
     add_memory(commands)
@@ -451,6 +453,40 @@ def _lab(args: argparse.Namespace) -> int:
     return 0
 
 
+def _sweep(args: argparse.Namespace) -> int:
+    draws = [(name, text) for name in ("random", "sobol") if (text := getattr(args, name)) is not None]
+    draw = next(((name, whole_number(text, f"--{name}", 1)) for name, text in draws), None)
+    seeds = parse_seeds(args.seeds)
+    with streams.telling(LOADING):
+        from jaxdyn.cli.sweep import sweep_command
+
+    with streams.to_standard_error():  # prints of a user's file must not end up in the JSON
+        result = sweep_command(
+            args.trial,
+            setting=args.setting,
+            items=args.grid,
+            draw=draw,
+            seeds=seeds,
+            out=from_home(args.out or f"sweep-{args.trial.rpartition(':')[2]}"),
+            csv=args.csv,
+            workers=None if args.workers is None else whole_number(args.workers, "--workers", 1),
+            cluster=args.cluster,
+            options=_words(args),
+        )
+    if args.json:
+        print(json.dumps(result, default=str))
+    return 0
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    """The words of ``jaxdyn sweep`` that make the same page."""
+    words = [args.trial, *(["--grid", *args.grid] if args.grid else [])]
+    for name in ("random", "sobol", "setting", "seeds", "out"):
+        value = getattr(args, name)
+        words += [] if value is None else [f"--{name}", value]
+    return words + ["--csv"] * args.csv
+
+
 def _models(args: argparse.Namespace) -> int:
     with streams.telling(LOADING):
         from jaxdyn.cli.models import get_command, show_command
@@ -507,6 +543,7 @@ COMMANDS = {
     "referee": _referee,
     "explore": _explore,
     "lab": _lab,
+    "sweep": _sweep,
     "models": _models,
     "memory": _memory,
     "probe": _probe,

@@ -16,7 +16,7 @@ from jaxdyn.cli.cards import unused
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.jsonable import finite
-from jaxdyn.engine.base.parsing import parse_values, plain_digits, vanishes
+from jaxdyn.engine.base.parsing import parse_span, parse_values
 from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.claims.description import field_texts, texts
 from jaxdyn.engine.claims.grid import labels_of
@@ -48,22 +48,16 @@ def parse(items: Sequence[str]) -> dict[str, Axis]:
             raise UsageError(f"--over {item} is not allowed: {allowed}")
         if name in axes:
             raise UsageError(f"--over {item}: {name} is given twice")
-        parts = text.split(":")
-        if len(parts) == 1 or '"' in text:
+        if ":" not in text or '"' in text:
             values = tuple(parse_values(text))
             if not values:
                 raise UsageError(f"--over {item} is not allowed: {allowed}")
             axes[name] = Axis(name, values=values)
             continue
-        try:
-            low, high = (float(plain_digits(v)) for v in parts[:2])
-        except ValueError:
-            raise UsageError(f"--over {item} is not allowed: {allowed}") from None
-        if any(map(vanishes, parts[:2])):
-            raise UsageError(f"--over {item} is not allowed: float64 holds numbers of size from 2.2e-308, and 0")
-        if parts[2:] not in ([], ["log"]):
-            raise UsageError(f"--over {item} is not allowed: {allowed}")
-        axes[name] = Axis(name, low, high, log=parts[2:] == ["log"])
+        span = parse_span(text, f"--over {item}", allowed.removeprefix("write "))
+        if span.count is not None:
+            raise UsageError(f"--over {item} is not allowed: a map chooses its own values; --cells N says how many")
+        axes[name] = Axis(name, span.low, span.high, log=span.log)
     return axes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -13,10 +14,14 @@ from typing import Any
 from jaxdyn.errors import UsageError, shown
 
 __all__ = [
+    "RANGE",
+    "Span",
+    "check_span",
     "from_home",
     "parse_json",
     "parse_seeds",
     "parse_sets",
+    "parse_span",
     "parse_values",
     "plain_digits",
     "plain_file",
@@ -26,6 +31,7 @@ __all__ = [
     "whole_number",
 ]
 
+RANGE = "FIELD=LOW:HIGH or FIELD=LOW:HIGH:log"
 VALUES = "FIELD=VALUE or FIELD=V1,V2,…, and a value with a comma in double quotes"
 ONE_VALUE = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>(?!")[^,\n\r]*?))\s*(?:(?P<comma>,)|$)')
 
@@ -47,7 +53,58 @@ def parse_seeds(text: str | None) -> int | range | None:
     return whole_number(text, "--seeds", 1)
 
 
-def parse_sets(items: Sequence[str]) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A range of numbers, ``LOW:HIGH``, with ``:log`` if its steps are factors, and ``:N`` for its number of values."""
+
+    low: float
+    high: float
+    log: bool = False
+    count: int | None = None
+
+
+def parse_span(text: str, given: str, allowed: str = RANGE) -> Span:
+    """A range from text, ``LOW:HIGH[:log][:N]``; its ends are checked by :func:`check_span`.
+
+    Args:
+        text: the range.
+        given: the option, the field and the range, for messages.
+        allowed: what to write instead, for messages.
+
+    Raises:
+        UsageError: anything else.
+    """
+    low, *others = (part.strip() for part in text.split(":"))
+    high, *others = others or [""]
+    log = others[:1] == ["log"]
+    count = others[log:]
+    try:
+        ends = float(plain_digits(low)), float(plain_digits(high))
+        number = int(plain_digits(count[0])) if count else None
+    except ValueError:
+        raise UsageError(f"{given} is not allowed: write {allowed}") from None
+    if any(map(vanishes, (low, high))):
+        raise UsageError(f"{given} is not allowed: float64 holds numbers of size from 2.2e-308, and 0")
+    if len(count) > 1:
+        raise UsageError(f"{given} is not allowed: write {allowed}")
+    return Span(ends[0], ends[1], log, number)
+
+
+def check_span(given: str, low: float, high: float, log: bool) -> None:
+    """Refuse ends that make no range.
+
+    Raises:
+        UsageError: they are not finite, not in order, too far apart, or a logarithmic range does not start above 0.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise UsageError(f"{given} is not allowed: a range goes from a number to a larger one")
+    if not (log or math.isfinite(high - low)):
+        raise UsageError(f"{given} is not allowed: the difference of its ends is more than float64 holds")
+    if log and low <= 0:
+        raise UsageError(f"{given} is not allowed: a logarithmic range starts above 0")
+
+
+def parse_sets(items: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """Fields from text: ``FIELD=V1,V2`` gives a list (an axis), ``FIELD=V`` one value, ``FIELD=V,`` a list of one value.
 
     The setting converts types. Commas and blanks within double quotes belong to a value: ``text="a,b.txt"``.
@@ -57,10 +114,10 @@ def parse_sets(items: Sequence[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         values, listed = _listed(text)
         if not equals or not name.strip() or not values:
-            raise UsageError(f"--set {typed(item)} is not allowed: write {VALUES}")
+            raise UsageError(f"{option} {typed(item)} is not allowed: write {VALUES}")
         if name.strip() in fields:
-            twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
-            raise UsageError(f"--set {typed(item)} is not allowed: {twice}")
+            twice = f"{shown(name)} is given twice; write all its values behind one {option}, with commas"
+            raise UsageError(f"{option} {typed(item)} is not allowed: {twice}")
         fields[name.strip()] = values if listed else values[0]
     return fields
 

@@ -27,7 +27,7 @@ from jaxdyn.engine.claims.contract import (
     is_provenance,
 )
 from jaxdyn.engine.claims.edits import Off
-from jaxdyn.engine.claims.grid import Grid
+from jaxdyn.engine.claims.grid import Grid, Points
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.storage.seeds import Seeds
 from jaxdyn.errors import UsageError, flag, shown
@@ -121,6 +121,11 @@ def _are_assumptions(value: Any) -> bool:
     return isinstance(value, Assumption) or (isinstance(value, tuple | list) and all(isinstance(a, Assumption) for a in value))
 
 
+def _is_product(value: Any) -> bool:
+    """Whether it is a grid that is a product of axes, which claims are judged over."""
+    return isinstance(value, Grid) and not isinstance(value, Points)
+
+
 def _or_none(is_allowed: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or is_allowed(value)
 
@@ -141,8 +146,8 @@ ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # f
     ),
     (("excused",), lambda value: _maps(value, _is_text), "a dict of attacks and sentences, {attack: why}"),
     (("decides",), lambda value: _maps(value, _are_names), "a dict of words, {word: (check, opponent)}"),
-    (("quick",), lambda value: isinstance(value, Grid), "a grid, jd.grid(...)"),
-    (("paper",), _or_none(lambda value: isinstance(value, Grid)), "a grid, jd.grid(...), or None"),
+    (("quick",), _is_product, "a grid, jd.grid(...)"),
+    (("paper",), _or_none(_is_product), "a grid, jd.grid(...), or None"),
     (("trial", "judge"), callable, "a function"),
     (("plot",), _or_none(callable), "a function or None"),
     (("seeds",), _is_count, "a whole number of at least 1"),

@@ -1,10 +1,10 @@
-"""Grids of settings, the cells of a sweep, which differ in some fields."""
+"""Grids of settings, the cells of a sweep, which differ in some fields: products of axes, or lists of points."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +16,9 @@ from jaxdyn.engine.claims.fields import allowed_words, coerce, plain
 from jaxdyn.engine.claims.ranges import role_of
 from jaxdyn.errors import UsageError, is_traced, one_line
 
-__all__ = ["Grid", "field_table", "grid", "labels_of", "precision"]
+__all__ = ["POINT", "Grid", "Points", "field_table", "grid", "labels_of", "points", "precision"]
+
+POINT = "point"  # the dimension along which a list of points is labelled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,21 +38,37 @@ class Grid:
         """Number of values on each axis."""
         return tuple(len(v) for v in self.axes.values())
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that label the runs in a Dataset, which no observable may have."""
+        return tuple(self.axes)
+
+    def values(self, field: str) -> Any:
+        """A field's value, or the list of its values if it differs between the cells."""
+        return list(self.axes[field]) if field in self.axes else getattr(self.base, field)
+
+    def coords(self) -> dict[str, Any]:
+        """Coordinates of a Dataset of the runs: the labels of each axis."""
+        return {axis: self.labels(axis) for axis in self.axes}
+
     def cells(self) -> list[Any]:
         """All settings, the last axis varying fastest."""
+        cells = self._settings_with(self.axes, itertools.product(*self.axes.values()))
+        _numbers_differ(self.axes, cells)
+        self._check_labels()
+        return cells
+
+    def _settings_with(self, fields: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """The settings with these values of some fields, all others as in ``base``."""
+        names = tuple(fields)
         try:
-            cells = [
-                dataclasses.replace(self.base, **dict(zip(self.axes, values, strict=True)))
-                for values in itertools.product(*self.axes.values())
-            ]
+            cells = [dataclasses.replace(self.base, **dict(zip(names, values, strict=True))) for values in rows]
         except UsageError:
             raise
         except ValueError as error:
             raise UsageError(str(error)) from error
         for cell in cells:
             _fits_dtype(cell)
-        _numbers_differ(self.axes, cells)
-        self._check_labels()
         return cells
 
     def labels(self, axis: str) -> list[Any]:
@@ -95,6 +113,81 @@ class Grid:
             raise UsageError(str(error)) from error
 
 
+@dataclasses.dataclass(frozen=True)
+class Points(Grid):
+    """A list of settings: the i-th one has the i-th value of every column; all other fields are as in ``base``.
+
+    Its only axis is ``point``, the place in the list. In a Dataset the columns are coordinates along it: ``ds.lr`` has the
+    dimension ``point``, and ``ds.where(ds.lr > 0.1, drop=True)`` selects. Two points may be equal.
+    """
+
+    columns: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that label the runs in a Dataset, which no observable may have."""
+        return (POINT, *self.columns)
+
+    def values(self, field: str) -> Any:
+        """A field's value, or the list of its values, point by point."""
+        return list(self.columns[field]) if field in self.columns else getattr(self.base, field)
+
+    def coords(self) -> dict[str, Any]:
+        """Coordinates of a Dataset of the runs: the place in the list, and along it the labels of each column."""
+        return {POINT: self.labels(POINT)} | {name: (POINT, labels_of(column)) for name, column in self.columns.items()}
+
+    def cells(self) -> list[Any]:
+        """All settings, in the order of the list."""
+        return self._settings_with(self.columns, zip(*self.columns.values(), strict=True))
+
+    def replace(self, /, **fields: Any) -> Points:
+        """The same points with some fields overridden, each by one value for all points."""
+        for name, value in fields.items():
+            if isinstance(plain(value), list | range | np.ndarray):
+                raise UsageError(f"{name}={one_line(value)} is not allowed: a list of points has no axes; give one value")
+        fixed = {name: coerce(self.setting, name, plain(value)) for name, value in fields.items()}
+        count = len(self.axes[POINT])
+        rows = [{name: column[i] for name, column in self.columns.items()} | fixed for i in range(count)]
+        return points(self.setting, rows, **{name: self.values(name) for name in self.setting.hints if name not in rows[0]})
+
+
+def points(cls: type[Any], rows: Sequence[Mapping[str, Any]], /, **fields: Any) -> Points:
+    """A list of settings ``cls``, for designs that are no product of axes: :func:`jaxdyn.sweep` runs each with all seeds.
+
+    ``jd.points(MySetting, [{"lr": 0.1, "width": 32}, {"lr": 0.03, "width": 64}], depth=2)`` has 2 points. The Dataset has the
+    dimension ``point``, along which ``lr`` and ``width`` are coordinates.
+
+    Args:
+        cls: the setting's class.
+        rows: the fields of each point; a field that a point lacks has the value that ``fields`` or the setting gives it.
+        **fields: values of other fields, the same for all points.
+
+    Raises:
+        UsageError: there is no point, a field is unknown, or a value is not allowed.
+    """
+    base = grid(cls).base
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
+        raise UsageError(f"rows={one_line(rows)} is not allowed: it is a list of dicts, each with the fields of one point")
+    if not rows:
+        raise UsageError("rows=[] is not allowed: a list of points has at least one")
+    if POINT in cls.hints:  # type: ignore[attr-defined]
+        raise UsageError(f"{cls.__name__}.{POINT} is not allowed in a list of points, whose axis has this name; rename the field")
+    own = {name: coerce(cls, name, value) for name, value in fields.items()}
+    named = dict.fromkeys(name for row in rows for name in row)
+    if not named:
+        raise UsageError("rows without fields are not allowed: the points of a list differ in at least one")
+    default = {name: coerce(cls, name, getattr(base, name, None)) for name in named} | own
+    columns = {name: tuple(coerce(cls, name, row[name]) if name in row else default[name] for row in rows) for name in named}
+    axes: dict[str, tuple[Any, ...]] = {POINT: tuple(range(len(rows)))}
+    first = {name: column[0] for name, column in columns.items()}
+    try:
+        return Points(dataclasses.replace(base, **(own | first)), axes, columns)
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
 def grid(cls: type[Any], /, **fields: Any) -> Grid:
     """A grid over setting ``cls``: fields given as list, range or array are axes, whose product is run; others are fixed.
 
@@ -118,7 +211,7 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
     cls = grid.setting
     rows = []
     for name in cls.hints:
-        value = list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name)
+        value = grid.values(name)
         value = str(value) if isinstance(value, Code) else value
         kind = "swept" if name in cls.swept_fields else "static"
         bounds = cls.ranges[name].as_dict() if name in cls.ranges else {}

@@ -301,19 +301,19 @@ def _from_list(block: Block, table: Mapping[Cell, Sequence[int]], seeds: Seeds) 
 
 def _labelled(request: Request, portions: Sequence[Portion], lazy: bool) -> xr.Dataset:
     """The Dataset of a request, from portions that fill its table; with Dask arrays if ``lazy``."""
-    title, run_dims = ref_to(request.trial).title, (*request.grid.axes, "seed")
+    title, run_dims, run_names = ref_to(request.trial).title, (*request.grid.axes, "seed"), (*request.grid.names, "seed")
     results = list({id(portion.result): portion.result for portion in portions}.values())
     dims = _common_dims(title, results)
     variables: dict[str, tuple[tuple[str, ...], Any]] = {}
     for name, own in dims.items():
-        taken = [d for d in own if d in run_dims]
-        if taken or len(set(own)) < len(own) or name in run_dims:
-            word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
-            raise UsageError(f"{name}{own}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
+        taken = [d for d in own if d in run_names]
+        if taken or len(set(own)) < len(own) or name in run_names:
+            word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_names else "one axis twice"
+            raise UsageError(f"{name}{own}: {word} clashes with the axes of the runs ({', '.join(run_names)}); rename it")
         table = Table(f"{title} returns {name}", name, (*request.grid.shape,), len(request.cells), *_common_form(name, results))
         whole = table.lazily(portions, request.seeds) if lazy else table.filled(portions, slice(0, len(request.seeds)))
         variables[name] = ((*run_dims, *own), whole)
-    coords = _common_coords(title, results) | {axis: request.grid.labels(axis) for axis in request.grid.axes}
+    coords = _common_coords(title, results) | request.grid.coords()
     return xr.Dataset(variables, {**coords, "seed": seed_array(request.seeds, np.int64)}, request.attributes())
 
 

@@ -61,13 +61,13 @@ def plan(
     room = budget(where) if memory is None else memory
     # cells by program and seeds
     wanted: dict[tuple[Program, Seeds], dict[tuple[Any, ...], None]] = {}
-    shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
+    shared: dict[Program, set[str]] = {}  # names of every grid that asks for runs of a program
     for request in requests:
         planned = {key: dataclasses.replace(one, executor=executor) for key, one in request.programs.items()}
         for found, swept in request.cells:
             program = planned[Runs.program_key(found)]
             wanted.setdefault((program, request.seeds), {})[swept] = None
-            shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
+            shared[program] = shared.get(program, set(request.grid.names)) & set(request.grid.names)
     # traced once, cut as often as is asked for
     facts_by_program = {program: facts_here(f, where) for program, f in facts_of([p for p, _ in wanted], pool).items()}
 

@@ -27,6 +27,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.parsing import check_span
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
@@ -67,12 +68,7 @@ class Axis:
         if self.values:
             return
         given = f"{self.field}={':'.join(field_texts([self.low, self.high]))}"
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise UsageError(f"{given} is not allowed: a range goes from a number to a larger one")
-        if not (self.log or math.isfinite(self.high - self.low)):
-            raise UsageError(f"{given} is not allowed: the difference of its ends is more than float64 holds")
-        if self.log and self.low <= 0:
-            raise UsageError(f"{given}:log is not allowed: a logarithmic range starts above 0")
+        check_span(f"{given}{':log' * self.log}", self.low, self.high, self.log)
 
     @classmethod
     def of(cls, field: str, given: Any) -> Axis:
