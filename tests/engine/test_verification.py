@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxdyn as jd
+from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.judging.check import Check
 from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision
@@ -22,7 +23,7 @@ from jaxdyn.engine.verification.last_verdicts import not_run, recorded_verdicts,
 from jaxdyn.engine.verification.payload import payload
 from jaxdyn.engine.verification.refinement import FINE, Leaf, edges, more, start
 from jaxdyn.engine.verification.result import Result, entry
-from jaxdyn.engine.verification.selection import FLAGSHIP, Candidate, affordable
+from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.verify import make_plan, run_plan
 
 # The border of a map as a power law.
@@ -268,7 +269,7 @@ def test_readmes_claim_is_first_even_if_nothing_else_fits():
     assert affordable(some, {"p": 1.0, "q": 2.0, "r": 50.0}, [0.0] * 3, 51.0) == [2, 0]
     assert affordable(some, {"p": 1.0, "q": 2.0, "r": 50.0}, [0.0] * 3, 10.0) == [2]
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert f"$ jaxdyn verify {FLAGSHIP}\n" in readme and FLAGSHIP in all_claims()
+    assert f"$ jaxdyn verify {library.flagship()}\n" in readme and library.flagship() in all_claims()
 
 
 def test_every_theory_comes_before_a_second_claim_of_any():

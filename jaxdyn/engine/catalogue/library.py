@@ -26,6 +26,7 @@ __all__ = [
     "ClaimPackage",
     "Topic",
     "folder",
+    "flagship",
     "installed",
     "instruments",
     "is_shipped",
@@ -92,6 +93,11 @@ def shipped(names: Collection[str] | None = None) -> Iterator[ClaimPackage]:
     for name in sorted(existing if names is None else existing & set(names)):
         module = importlib.import_module(f"{HOME}.{name}")
         yield ClaimPackage(name, module, str(module.__file__))
+
+
+def flagship() -> str:
+    """README's claim, ``FLAGSHIP`` of the package of theories."""
+    return str(importlib.import_module(HOME).FLAGSHIP)
 
 
 def points() -> Iterable[EntryPoint]:

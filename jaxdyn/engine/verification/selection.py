@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["FLAGSHIP", "Candidate", "affordable"]
-
-FLAGSHIP = "li2.stage2_curves"  # README's claim
+__all__ = ["Candidate", "affordable"]
 
 
 class Candidate(NamedTuple):

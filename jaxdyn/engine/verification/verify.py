@@ -28,7 +28,7 @@ from jaxdyn.engine.runs.blocks import Request, Runs, distinct_runs
 from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
 from jaxdyn.engine.storage import store as storage
 from jaxdyn.engine.verification.result import Cost, Result
-from jaxdyn.engine.verification.selection import FLAGSHIP, Candidate, affordable
+from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.task import Plan, Task, planned
 from jaxdyn.errors import UsageError
 
@@ -197,8 +197,9 @@ def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], d
     """
     cost = task_costs(tasks) | {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
     shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
+    first = library.flagship()
     candidates = [
-        Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory], t.claim.id == FLAGSHIP)
+        Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory], t.claim.id == first)
         for t in tasks
     ]
     return [tasks[i] for i in sorted(affordable(candidates, cost, each, seconds))]
