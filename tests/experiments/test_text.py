@@ -112,7 +112,7 @@ def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tm
     ("words", "said"),
     [
         (["--text", "/no/such/place"], "/no/such/place"),
-        (["--epochs", "0"], "steps"),
+        (["--epochs", "0"], "--epochs 0 is not allowed: it is 1 or more"),
         (["--layers", "0"], "layers is at least 1"),
     ],
 )

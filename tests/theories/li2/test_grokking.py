@@ -40,7 +40,7 @@ def test_the_trial_records_the_share_its_critical_value_and_all_curves(monkeypat
         np.testing.assert_array_equal(run.recorded[name].value, curve)
 
 
-PHASE, DECAY = phase.CLAIMS
+PHASE, DECAY, LONGER = phase.CLAIMS
 
 
 def planted(excess=0.0, sooner=0.3, noise=0.01, dihedral=1.0):
@@ -125,6 +125,25 @@ def test_decay_is_judged_layer_by_layer():
     refuses_opponents(DECAY, decays())
     with pytest.raises(jd.Inconclusive, match="decayed"):
         DECAY.judge(decays().isel(decayed=[0, 3]))
+
+
+def longer(end=0.97, neither=0.08, early=0.2):
+    """Decay of the top layer alone generalises late, no decay never."""
+    epochs = np.arange(0, 6401, 200)
+    top = np.where(epochs <= 800, early * epochs / 800, early + (end - early) * (epochs - 800) / 5600)
+    noise = 0.005 * np.random.default_rng(4).normal(size=(2, 6, epochs.size))
+    curves = np.stack([top, np.full(epochs.size, neither)])[:, None] + noise
+    dims, coords = ("decayed", "seed", "epoch"), {"decayed": ["top", "neither"], "epoch": epochs}
+    return xr.Dataset({"test_accuracy": (dims, curves), "train_accuracy": (dims, np.ones_like(curves))}, coords)
+
+
+def test_decay_of_the_top_alone_is_judged_early_and_late():
+    assert all(c.passed for c in LONGER.judge(longer()))
+    for wrong in (longer(end=0.6), longer(neither=0.3), longer(early=0.7)):
+        assert not all(c.passed for c in LONGER.judge(wrong))
+    refuses_opponents(LONGER, longer())
+    with pytest.raises(jd.Inconclusive, match="decayed"):
+        LONGER.judge(longer().isel(decayed=[0]))
 
 
 # What is recorded along training against NumPy and autodiff, when layers move most, and the judges on planted curves.
