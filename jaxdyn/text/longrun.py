@@ -79,8 +79,7 @@ def run(
 
     Raises:
         StoreError: if the file is damaged, of another run or of another ``observe``, or cannot be read or written.
-        UsageError: if a number is out of its range, ``about`` or a record is not as described, or the file has passed ``until``
-            unrecorded.
+        UsageError: if a number is out of its range, ``about`` or a record is none, or the file has passed ``until`` unrecorded.
     """
     until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
     save_seconds = number("save_seconds", save_seconds, least=0)
