@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.check import VALUE_DIGITS, bound_text
 from jaxdyn.report.plain import plain
-
-if TYPE_CHECKING:
-    from jaxdyn.report.diff import ClaimDiff, Diff, NumberDiff
 
 __all__ = ["lines"]
 
@@ -22,7 +19,7 @@ TIMES = {"wall": "wall time", "cpu": "processor time"}
 WHOLE, HASH, MOST = 17, 12, 3  # digits of a whole float; characters of a hash, and hashes in a line
 
 
-def lines(found: Diff) -> Iterator[str]:
+def lines(found: Any) -> Iterator[str]:
     """The differences as lines; one sentence if there are none."""
     if found.empty:
         times = " and ".join(f"the {TIMES[name]}, {_times(pair)}" for name, pair in found.seconds.items())
@@ -50,7 +47,7 @@ def _origin(facts: Mapping[str, Any]) -> str:
     return f"{facts['path']} ({', '.join(map(str, more))})"
 
 
-def _claim(claim: ClaimDiff) -> Iterator[str]:
+def _claim(claim: Any) -> Iterator[str]:
     """What differs in one claim."""
     yield claim.id
     if claim.verdict[0] != claim.verdict[1]:
@@ -70,7 +67,7 @@ def _claim(claim: ClaimDiff) -> Iterator[str]:
     yield from (f"  {TIMES[name]} of its programs: {_times(pair)}" for name, pair in claim.seconds.items())
 
 
-def _number(number: NumberDiff) -> str:
+def _number(number: Any) -> str:
     """A check, gate or reading on one line."""
     kind = "" if number.kind == "check" else f"{number.kind} "
     if number.only_in is not None:
@@ -88,7 +85,7 @@ def _number(number: NumberDiff) -> str:
     return f"{sign} {kind}{plain(number.name)}: {', '.join(parts)}"
 
 
-def _value(number: NumberDiff, i: int, digits: int) -> str:
+def _value(number: Any, i: int, digits: int) -> str:
     """A value with its interval."""
     ends = number.interval[i]
     interval = "" if ends is None else f" [{_shown(ends[0], digits, '-inf')}, {_shown(ends[1], digits, 'inf')}]"
@@ -139,7 +136,7 @@ def _times(pair: Sequence[float]) -> str:
     return f"{a:.{digits}f} s → {b:.{digits}f} s (× {b / a:.2g})"
 
 
-def _summary(found: Diff) -> str:
+def _summary(found: Any) -> str:
     """How many claims, verdicts and numbers differ."""
     verdicts = sum(claim.verdict_differs for claim in found.claims)
     moved = sum(len(claim.moved) for claim in found.claims)
