@@ -53,7 +53,9 @@ def draw(lines: list[dict], fig: Figure) -> None:
 
 def run(scale: str, out: Path, data: list[str] | None = None) -> None:
     """Draw and load, print and draw."""
-    sets = {file: prosqa.load(file) for file in data or ()}
+    files = data or []
+    apart = len({Path(file).name for file in files}) == len(files)  # two files of one name are told apart by their folders
+    sets = {Path(file).name if apart else file: prosqa.load(file) for file in files}
     names = {"released": "corrected pseudo-code", "printed": "printed pseudo-code", "balanced": "balanced"}
     sets |= {name: prosqa.draw(0, COUNTS[scale], variant) for variant, name in names.items()}
     lines = [row(name, problems) for name, problems in sets.items()]
