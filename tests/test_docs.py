@@ -15,6 +15,7 @@ import scipy.optimize
 
 import jaxdyn as jd
 from jaxdyn.cli import main as cli
+from jaxdyn.cli.parser import build_parser
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.maintain import executed
 
@@ -51,7 +52,7 @@ def test_commands_of_the_documents_are_commands():
     commands = [shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in lines if re.match(r"(\$ )?jaxdyn ", line)]
     assert len(commands) >= 10
     for words in commands:
-        cli.build_parser().parse_args(words)
+        build_parser().parse_args(words)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.cli.main import build_parser
+from jaxdyn.cli.parser import build_parser
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.report.catalogue import catalogue, with_table

@@ -17,6 +17,7 @@ from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import parse_span, parse_values
+from jaxdyn.engine.base.streams import telling
 from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.claims.description import field_texts, texts
 from jaxdyn.engine.claims.grid import labels_of
@@ -77,14 +78,17 @@ def map_command(
     """Map a claim: write the map next to its runs, and return it as JSON."""
     check_options()
     cards = reserved(workers, cluster)
-    survey = prepare_survey(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
+    with telling("planning"):
+        survey = prepare_survey(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     check_device()
     if (sentence := unused()) is not None:
         _say(sentence)
     count = worker_count(workers, 2**10)
     with open_folder(out, f"map of {survey.claim.id}") as folder:
         with executor(count, cluster, cards) as (pool, count):
-            _say(_announcement(survey, count))
+            with telling("planning"):
+                announcement = _announcement(survey, count)
+            _say(announcement)
             if (earlier := _other_map(folder, survey)) is not None:
                 _say(f"{out} holds {earlier}, which is replaced; --out DIR keeps it")
             result = run_survey(survey, store=folder.resolve(), pool=pool, workers=count)

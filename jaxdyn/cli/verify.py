@@ -179,7 +179,7 @@ def _planned(chosen: list[Task], progress: Progress, asked: int, workers: int, l
     """
     if (unknown := untraced(p for task in chosen for r in task.requests for p in r.programs.values())) >= MANY:
         progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
-    plan = plan_tasks(chosen, **options)
+    plan = plan_tasks(chosen, tell=functools.partial(progress.part, "tracing", "programs"), **options)
     if limited:
         plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
     progress.say(terminal.announcement(plan, workers, asked))
@@ -225,9 +225,13 @@ def verify_command(
     minutes: float | None = None,
     csv: Path | None = None,
     command: str = "jaxdyn verify",
+    began: float | None = None,
 ) -> tuple[dict[str, Any], int]:
-    """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code."""
-    began = time.monotonic()
+    """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code.
+
+    ``began``: when the command began, by ``time.monotonic``; None: now.
+    """
+    began = time.monotonic() if began is None else began
     limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
@@ -235,7 +239,7 @@ def verify_command(
     with open_folder(out, "verify") as folder:
         check_device()
         with contextlib.suppress(_Stop), Progress("verifying") as progress:
-            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, load, command)
+            page = _Page(folder, report or folder / "index.html", progress, debug, fail_fast, began, load, command)
             if (sentence := unused()) is not None:
                 progress.say(sentence)
             if not (patterns or load or sets or by or cluster or fail_fast or workers == 1 or cards):
@@ -264,7 +268,7 @@ def verify_command(
         whole = page.write()
         if csv is not None:
             write_csv(csv, page.outcomes)
-    _say(terminal.summary(page.outcomes, len(page.claims), whole["seconds"], page.target, limited=limited))
+    _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, limited=limited))
     return whole, int(any(map(_bad, page.outcomes)))
 
 
@@ -278,6 +282,7 @@ class _Page:
         progress: prints each outcome.
         debug: whether errors are shown with their tracebacks.
         fail_fast: whether to stop at the first outcome that differs.
+        began: when the command began, by ``time.monotonic``.
         load: files with users' own claims.
         command: what was typed.
         claims: all requested claims, once they are known; until then no page is written.
@@ -291,6 +296,7 @@ class _Page:
     progress: Progress
     debug: bool
     fail_fast: bool
+    began: float
     load: Sequence[str] = ()
     command: str = ""
     claims: Sequence[Claim] = ()
@@ -298,7 +304,6 @@ class _Page:
     chosen: int = 0
     device: str = ""
     results: dict[str, Result] = dataclasses.field(default_factory=dict)
-    start: float = dataclasses.field(default_factory=time.perf_counter)
     next: float = 0.0
     earlier: list[Call] = dataclasses.field(default_factory=list)
 
@@ -324,13 +329,13 @@ class _Page:
 
     def due(self) -> bool:
         """Whether to write now: soon after the first outcome, later so rarely that writing takes a twentieth of the time."""
-        return time.perf_counter() > self.next
+        return time.monotonic() > self.next
 
     def write(self, unfinished: str = "") -> dict[str, Any]:
         """Write results, figures and page; returns the JSON object. ``unfinished`` says how much is done."""
-        began, outcomes = time.perf_counter(), self.outcomes
+        now, outcomes = time.monotonic(), self.outcomes
         others = [claim for claim in self.claims if claim.id not in self.results]
-        whole = {"format": FORMAT, **payload(outcomes, began - self.start, others, self.load)}
+        whole = {"format": FORMAT, **payload(outcomes, now - self.began, others, self.load)}
         for entry in whole["claims"]:
             entry["referee"] = brief_of(entry["id"])
         if self.device:
@@ -345,7 +350,7 @@ class _Page:
         write_results(self.folder, whole, {v.claim.id: v.figure for v in self.outcomes if v.figure is not None})
         write_history(self.folder, [*self.earlier, call(whole, self.command)])
         rebuild(self.folder, self.target)
-        self.next = time.perf_counter() + max(OFTEN, SELDOM * (time.perf_counter() - began))
+        self.next = time.monotonic() + max(OFTEN, SELDOM * (time.monotonic() - now))
         return whole
 
     def share_figures(self, waiting: bool) -> None:

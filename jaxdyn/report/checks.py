@@ -30,6 +30,7 @@ def row(check: Mapping[str, Any], words: Mapping[bool | None, tuple[str, str]] =
         "passed": passed,
         "tone": words[passed][1],
         "outcome": words[passed][0],
+        "trend": str(check.get("trend") or ""),
         "needed": f"about {count(needed, 'run')} would decide" if needed else "",
         "value": number(check.get("value"), digits),
         "interval": _interval(check.get("interval"), digits),

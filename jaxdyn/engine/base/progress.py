@@ -28,11 +28,12 @@ class Progress:
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn(unit + "  {task.fields[rate]}"),
+            TextColumn("{task.fields[unit]}  {task.fields[rate]}"),
             TimeRemainingColumn(),
         )
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
-        self._task = self._bar.add_task(title, total=None, rate="")
+        self._title, self._unit = title, unit
+        self._task = self._bar.add_task(title, total=None, rate="", unit=unit)
         self._compile = 0.0
         self._began = self._reported = time.monotonic()
         self._work = self._worked = 0.0
@@ -53,8 +54,12 @@ class Progress:
 
     def start(self, total: int, done: int) -> None:
         """Set the number of runs, and how many are already stored."""
-        self._bar.update(self._task, total=total, completed=done)
+        self._bar.update(self._task, description=self._title, unit=self._unit, total=total, completed=done)
         self._began = self._reported = time.monotonic()
+
+    def part(self, title: str, unit: str, done: int, total: int) -> None:
+        """Show how far some work before the runs has come."""
+        self._bar.update(self._task, description=title, unit=unit, total=total, completed=done)
 
     def expect(self, seconds: float) -> None:
         """Set the expected seconds of all work, summed over processes."""

@@ -39,6 +39,7 @@ class Check:
         gate: whether this is a gate: if it fails, the claim is inconclusive.
         needed: about how many runs would decide an undecided check.
         level: probability that all intervals of the check hold together, if it has any.
+        trend: in words, along which field of the grid a check that does not pass comes nearer to its bound; empty if unknown.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Check:
     gate: bool = False
     needed: int | None = None
     level: float | None = None
+    trend: str = ""
 
     def __post_init__(self) -> None:
         """Convert numbers and truth values to Python's own.
@@ -69,7 +71,8 @@ class Check:
     def __str__(self) -> str:
         needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
         digits = digits_apart((self.value, *(self.interval or ())), self.bound)
-        return f"{self.name}: {_estimate(self, digits)}, bound {bound_text(self.bound, digits)}{needed}"
+        trend = f"; {self.trend}" if self.trend else ""
+        return f"{self.name}: {_estimate(self, digits)}, bound {bound_text(self.bound, digits)}{needed}{trend}"
 
 
 @dataclasses.dataclass(frozen=True)

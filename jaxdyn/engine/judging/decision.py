@@ -112,10 +112,11 @@ def unmet(gates: Sequence[Check]) -> str | None:
 
 
 def with_place(check: Check) -> str:
-    """A check as text, with the place of the run that has no number, if that is why it is undecided."""
-    if not (math.isnan(check.value) and check.worst):
+    """A check as text, with the place of its worst entry, or of the run that has no number."""
+    if not check.worst:
         return str(check)
-    return f"{check} (no number at {', '.join(f'{axis}={place}' for axis, place in check.worst.items())})"
+    kind = "no number" if math.isnan(check.value) else "worst"
+    return f"{check} ({kind} at {', '.join(f'{axis}={place}' for axis, place in check.worst.items())})"
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:

@@ -1,4 +1,4 @@
-"""Answers of a judge that rest on what must not decide them, found by asking the judge again on changed data.
+"""What a judge's answers rest on, found by asking the judge again on changed data: what must not decide them, and which cells.
 
 The functions that make checks know which runs are judged and which are undefined
 (:mod:`jaxdyn.engine.judging.judged_runs`). A judge's own reductions do not: most of them skip NaN, so that a run without a number
@@ -11,6 +11,9 @@ happen.
   as there are, all NaN. A value that changes counts them. The judge is asked on cells that have such runs already, so that it
   meets nothing new. Values that change with the status of these seeds are left alone: the judge looks at it itself. So are gates,
   such as the share of runs that generalise: those that are not ok may well count as runs that do not.
+- *Cells.* A mean over runs of several settings says of none of them how far it is from its bound. The judge is asked again on each
+  cell of the grid: the worst one is named, and the field along which the value comes nearer to its bound. If there is none, more
+  runs of the same grid only tell more exactly that the statement does not hold on it.
 """
 
 from __future__ import annotations
@@ -26,16 +29,19 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
-from jaxdyn.engine.judging.check import Check, Reading
-from jaxdyn.engine.judging.judged_runs import first_place, run_numbers, which_judged
+from jaxdyn.engine.judging.check import VALUE_DIGITS, Check, Reading
+from jaxdyn.engine.judging.estimate import excess, worst_entry
+from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, run_numbers, which_judged
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import FAILED, OK
 
-__all__ = ["counting_unjudged", "settled"]
+__all__ = ["counting_unjudged", "located", "settled"]
 
 Answer: TypeAlias = "Check | Reading"
 One = TypeVar("One", bound="Check | Reading")
 Ask: TypeAlias = "Callable[[xr.Dataset], Sequence[Answer]]"
+CELLS = 64  # most cells that are asked one by one; of larger grids, the values of each field
+NEARER = 0.8  # the share of its distance from the bound to which a value must come down along a field
 CHANGE = 0.02  # relative change of a value by which it is said to count runs that are not judged; rounding changes it by less
 
 
@@ -154,6 +160,67 @@ def _changes(one: Answer, other: Answer) -> bool:
     """Whether a value changes by more than rounding; what is not finite does not tell."""
     values = one.value, other.value
     return all(map(math.isfinite, values)) and abs(values[0] - values[1]) > CHANGE * max(map(abs, values))
+
+
+# cells
+
+
+def located(checks: Sequence[Check], ask: Ask, ds: xr.Dataset) -> list[Check]:
+    """The checks of a judge on ``ds``; those that do not pass name their worst cell, and the field that brings them nearer.
+
+    Where the judge answers on no cell by itself, they stay as they are.
+    """
+    names = [check.name for check in checks if check.passed is not True and not math.isnan(check.value)]
+    axes = [axis for axis in axes_of_settings(ds.status) if ds.sizes[axis] > 1]
+    if not names or not axes:
+        return list(checks)
+    together = math.prod(ds.sizes[axis] for axis in axes) <= CELLS
+    by_cell = [_on_cells(ask, ds, group) for group in ([axes] if together else [[axis] for axis in axes])]
+    return [_located(check, [cells[check.name] for cells in by_cell if check.name in cells], ds) for check in checks]
+
+
+def _on_cells(ask: Ask, ds: xr.Dataset, axes: Sequence[str]) -> dict[str, xr.DataArray]:
+    """The values of a judge's answers by name, asked on each cell of some axes; NaN where it has no answer."""
+    shape = [ds.sizes[axis] for axis in axes]
+    coords = {axis: ds[axis].values for axis in axes if axis in ds.coords}
+    values: dict[str, xr.DataArray] = {}
+    for index in np.ndindex(*shape):
+        cell = {axis: [i] for axis, i in zip(axes, index, strict=True)}
+        for name, one in (_answers(ask, ds.isel(cell)) or {}).items():
+            table = values.setdefault(name, xr.DataArray(np.full(shape, np.nan), coords, axes))
+            table.values[index] = one.value
+    return values
+
+
+def _located(check: Check, tables: Sequence[xr.DataArray], ds: xr.Dataset) -> Check:
+    """A check that does not pass, with its worst cell and the trend of its values along the grid."""
+    if check.passed is True or not tables:
+        return check
+    place: dict[str, Any] = {}
+    for values in tables:
+        place |= worst_entry(values, excess(values.values, values.values, *check.bound))[1]
+    beyond = check.passed is False or excess(check.value, check.value, *check.bound) > 0  # else more runs would decide
+    return dataclasses.replace(check, worst=place | check.worst, trend=_trend(check, tables) if beyond else "")
+
+
+def _trend(check: Check, tables: Sequence[xr.DataArray]) -> str:
+    """Along which field of numbers the values come nearer to the bound, or lie farther inside, in words."""
+    nearest: tuple[float, str] = NEARER, "along no field of the grid does it come nearer to its bound"
+    for values in tables:
+        for axis in values.dims:
+            line = values.mean([dim for dim in values.dims if dim != axis], skipna=True)
+            if axis not in values.coords or line[axis].dtype.kind not in "iuf" or bool(line.isnull().any()):
+                continue
+            line = line.sortby(axis)
+            far = excess(line.values, line.values, *check.bound)
+            steps = np.diff(far)
+            if not ((steps < 0).all() or (steps > 0).all()) or max(far[0], far[-1]) <= 0:
+                continue
+            share = min(far[0], far[-1]) / max(far[0], far[-1])
+            first, last = sorted((0, -1), key=lambda end: -far[end])
+            ends = [f"{line.values[i]:.{VALUE_DIGITS}g} at {axis}={line[axis].values[i]:g}" for i in (first, last)]
+            nearest = min(nearest, (share, f"it comes nearer to its bound along {axis}: {', '.join(ends)}"))
+    return nearest[1]
 
 
 def _answers(ask: Ask, ds: xr.Dataset) -> dict[str, Answer] | None:

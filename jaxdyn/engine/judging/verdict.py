@@ -18,7 +18,7 @@ from jaxdyn.engine.claims.claim import Claim, Control, Rival
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.check import Check, all_passed, holds
 from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decision, teeth, unmet, with_place
-from jaxdyn.engine.judging.doubts import counting_unjudged, settled
+from jaxdyn.engine.judging.doubts import counting_unjudged, located, settled
 from jaxdyn.engine.judging.estimate import Look, python_value, spent
 from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, why_not_judged
 from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
@@ -87,6 +87,8 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     """The decision on a claim to be upheld or refuted."""
     # checks and gates of the main runs
     everything = _settled(claim, main, narrowed)
+    if claim.expected == "upheld":
+        everything = located(everything, lambda other: judged(claim.judge, other, narrowed=True), main)
     checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
     decision = Decision("upheld", checks, gates=gates)
     if (why := unmet(gates)) is not None:

@@ -16,8 +16,9 @@ import importlib.util
 import json
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,9 @@ def _foreign(file: str) -> bool:
     return not (path.is_relative_to(PACKAGE) or installed(path))
 
 
-def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> dict[Program, dict[str, Any]]:
+def facts_of(
+    programs: Iterable[Program], pool: cf.Executor | None = None, tell: Callable[[int, int], None] | None = None
+) -> dict[Program, dict[str, Any]]:
     """``{"fingerprint", "bytes", "executor", "group", "heavy"}`` for each program, by its direct key or else traced.
 
     A trial that raises while it is traced has an empty fingerprint; it raises again, and is reported, when it is run.
@@ -102,6 +105,7 @@ def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> di
     Args:
         programs: the programs.
         pool: executor that traces the package's own programs; None: all are traced in this process.
+        tell: called with the number of programs that are traced, and of those to trace, after each.
     """
     programs = list(dict.fromkeys(programs))
     keys = _direct_keys(programs)
@@ -109,10 +113,13 @@ def facts_of(programs: Iterable[Program], pool: cf.Executor | None = None) -> di
     found = {p: known[key] for p, key in keys.items() if key in known}
     unknown = [p for p in programs if p not in found]
     elsewhere = [p for p in unknown if packaged(p.trial)] if pool is not None else []
-    if pool is not None and elsewhere:
-        found |= {p: facts for p, facts in zip(elsewhere, pool.map(traced_facts, elsewhere), strict=True) if facts is not None}
-    here = {p: traced_facts(p) for p in unknown if p not in elsewhere}
-    found |= {p: facts for p, facts in here.items() if facts is not None}
+    here = [p for p in unknown if p not in elsewhere]
+    facts = chain(pool.map(traced_facts, elsewhere) if pool is not None and elsewhere else (), map(traced_facts, here))
+    for i, (program, one) in enumerate(zip([*elsewhere, *here], facts, strict=True)):
+        if one is not None:
+            found[program] = one
+        if tell is not None:
+            tell(i + 1, len(unknown))
     if new := {
         keys[p]: found[p] for p in unknown if p in keys and p in found and not found[p]["fingerprint"].startswith(CALLS_BACK)
     }:

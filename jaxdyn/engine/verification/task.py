@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +174,10 @@ def planned(
     scale: str,
     pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
+    tell: Callable[[int, int], None] | None = None,
 ) -> list[Job]:
-    """The jobs of some requests, longest first; ``pool`` and ``lengths`` as in :func:`jaxdyn.engine.runs.planning.plan`."""
-    jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths)
+    """The jobs of some requests, longest first; the other arguments as in :func:`jaxdyn.engine.runs.planning.plan`."""
+    jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths, tell=tell)
     return sorted(jobs, key=timings.expected, reverse=True)
 
 

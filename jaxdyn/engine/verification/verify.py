@@ -219,9 +219,16 @@ def quickest_theory() -> str | None:
     return min(costs, key=costs.__getitem__).removeprefix(THEORIES).partition(".")[0] if costs else None
 
 
-def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
+def plan_tasks(
+    tasks: list[Task],
+    *,
+    scale: str,
+    store: Path | None,
+    pool: cf.Executor | None = None,
+    tell: Callable[[int, int], None] | None = None,
+) -> Plan:
     """The plan of some tasks at one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.runs.planning.plan`."""
-    jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
+    jobs = planned([r for task in tasks for r in task.requests], store, scale, pool, tell=tell)
     return Plan(tasks, jobs, load_stored(jobs), store, scale)
 
 

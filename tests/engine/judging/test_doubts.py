@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jaxdyn as jd
 from jaxdyn.engine.judging.check import Reading
 from jaxdyn.engine.judging.decision import Terms
-from jaxdyn.engine.judging.doubts import counting_unjudged
+from jaxdyn.engine.judging.doubts import counting_unjudged, located
 from jaxdyn.engine.judging.resolution import judged
 from jaxdyn.engine.judging.verdict import decide, judge_cell
 from jaxdyn.status import DIVERGED, OK
@@ -229,3 +229,67 @@ def test_a_control_is_not_rejected_for_runs_that_are_not_ok(claim):
     assert not outcome.rejected and [c.passed for c in outcome.checks] == [True, None]
     (outcome,) = decide(own, main, {"fast": gains(0.5, 0.0)}, Terms()).controls
     assert outcome.rejected, "no run gains, however many there are"
+
+
+# cells ----------------------------------------------------------------------------------------------------------------
+
+
+def located_check(error, bound, **axes):
+    """The check that the mean over all runs is at most a bound; the error is a function of the fields, and differs by seed."""
+    cell = error(*np.meshgrid(*map(np.asarray, axes.values()), indexing="ij"))
+    runs = cell[..., None] * (1 + np.linspace(-0.2, 0.2, 6))
+    dims = (*axes, "seed")
+    coords = {**{name: list(values) for name, values in axes.items()}, "seed": range(6)}
+    ds = xr.Dataset({"err": (dims, runs), "status": (dims, np.full(runs.shape, OK))}, coords)
+
+    def ask(part):
+        return [jd.mean_within("mean error", part.err, over=list(dims), high=bound)]
+
+    return located(ask(ds), ask, ds)[0]
+
+
+def test_a_check_that_does_not_pass_names_its_worst_cell_and_the_field_that_helps():
+    check = located_check(lambda n, lr: 1 / n + 0 * lr, 0.13, n=[4, 8, 50], lr=[0.1, 0.2])
+    assert check.passed is None and check.worst["n"] == 4
+    assert check.trend == "it comes nearer to its bound along n: 0.25 at n=4, 0.02 at n=50"
+    assert str(check).endswith(f"; {check.trend}")
+
+
+def test_a_design_along_which_nothing_helps_says_so():
+    check = located_check(lambda n, lr: 0.131 + 0 * n * lr, 0.13, n=[4, 8, 50], lr=[0.1, 0.2])
+    assert check.passed is None and check.needed > 1000
+    assert check.trend == "along no field of the grid does it come nearer to its bound"
+
+
+def test_an_error_that_rises_and_falls_again_has_no_trend():
+    check = located_check(lambda n: 1 - abs(n - 8) / 16, 0.4, n=[4, 8, 12])
+    assert check.worst == {"n": 8} and check.trend == "along no field of the grid does it come nearer to its bound"
+
+
+def test_of_a_large_grid_the_values_of_each_field_are_asked():
+    check = located_check(lambda n, lr: lr / n, 0.01, n=range(1, 11), lr=np.arange(1, 11) / 10)
+    assert check.worst == {"n": 1, "lr": 1.0} and "along lr: 0.2929 at lr=1, 0.02929 at lr=0.1" in check.trend
+
+
+def test_what_passes_or_lies_inside_its_bound_has_no_trend():
+    passing = located_check(lambda n: 0.1 + 0 * n, 1.0, n=[4, 8])
+    assert passing.passed and passing.worst == {} and passing.trend == ""
+    inside = located_check(lambda n: 0.1 + 0 * n, 0.101, n=[4, 8])
+    assert inside.passed is None and inside.trend == "" and inside.needed
+
+
+def test_a_judge_that_answers_on_no_cell_leaves_its_checks_as_they_are():
+    dims = ("n", "seed")
+    ds = xr.Dataset({"err": (dims, np.ones((2, 6))), "status": (dims, np.full((2, 6), OK))}, {"n": [1, 2], "seed": range(6)})
+
+    def ask(part):
+        return [jd.at_most("slope", float(part.err.sel(n=2).mean() / part.err.sel(n=1).mean()), 0.5)]
+
+    assert located(ask(ds), ask, ds) == ask(ds)
+
+
+def test_the_verdict_of_an_undecided_claim_names_the_cell(claim):
+    ds = recording(np.array([[0.1], [0.3]]) * (1 + np.linspace(-0.3, 0.3, 4)))
+    decision = verdict(claim, lambda ds: jd.mean_within("error", ds.err, over=["lr", "seed"], high=0.19), ds)
+    assert decision.verdict == "inconclusive"
+    assert "it comes nearer to its bound along lr: 0.3 at lr=0.2, 0.1 at lr=0.1 (worst at lr=0.2)" in decision.message

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.cli import main as cli
+from jaxdyn.cli.parser import build_parser
 from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
 from jaxdyn.engine.verification.verify import make_plan
 from tests.engine.conftest import TOYS
@@ -16,7 +16,7 @@ from tests.engine.conftest import TOYS
 
 def again(task, claim):
     """The task of the claim that its own command plans, as the command line reads it."""
-    args = cli.build_parser().parse_args(shlex.split(task.command)[1:])
+    args = build_parser().parse_args(shlex.split(task.command)[1:])
     fresh = None if args.fresh is None else int(args.fresh)
     by = args.by.split(",") if args.by else []
     options = {"scale": args.scale, "seeds": parse_seeds(args.seeds), "fresh": fresh, "by": by, "load": args.load}
