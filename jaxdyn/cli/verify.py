@@ -32,6 +32,7 @@ from jaxdyn.engine.judging.digest import whole_digest
 from jaxdyn.engine.programs.direct import untraced
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import check_writable, open_folder
+from jaxdyn.engine.verification.last_verdicts import with_looks
 from jaxdyn.engine.verification.payload import payload
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan, Task
@@ -319,7 +320,7 @@ class _Page:
         """Print an outcome, and write the page if it is due."""
         if verified.claim.id in self.results:
             return
-        self.results[verified.claim.id] = verified
+        self.results[verified.claim.id] = verified = with_looks(verified)
         for line in terminal.lines(verified, debug=self.debug):
             self.progress.say(line)
         if self.fail_fast and _bad(verified):

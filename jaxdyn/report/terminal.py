@@ -73,6 +73,8 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
     if beyond := outside(claim, result.task.main.grid):
         yield f"      at {beyond}"
+    if result.looks:
+        yield f"      {result.looks}"
     if (figure := result.figure or "").startswith(UNDRAWN):
         yield f"      its figure could not be drawn: {html.unescape(figure.removeprefix(UNDRAWN).removesuffix('</p>'))}"
     for cell in result.by or []:

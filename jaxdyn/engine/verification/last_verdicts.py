@@ -1,10 +1,11 @@
-"""The last recorded verdict of each claim with its numbers, which pages show for claims that were not run.
+"""The last recorded verdict of each claim with its numbers, which pages show for claims that were not run; and looks at its runs.
 
 ``python -m jaxdyn.maintain verdicts`` adds the verdicts of a verification to the shipped file, ``verdicts.json``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import shlex
@@ -12,15 +13,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.failure import installed, source_file
 from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
-from jaxdyn.engine.judging.digest import digest
+from jaxdyn.engine.claims.contract import PROVENANCE, provenance
+from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.engine.judging.digest import content, digest
+from jaxdyn.engine.storage import looks
 from jaxdyn.engine.storage.store import atomic_write
-from jaxdyn.engine.verification.result import described
+from jaxdyn.engine.verification.result import Result, described
 from jaxdyn.errors import UsageError
 
-__all__ = ["RECORDED", "not_run", "recorded_verdicts", "write_verdicts"]
+__all__ = ["RECORDED", "not_run", "recorded_verdicts", "with_looks", "write_verdicts"]
 
 RECORDED = Path(__file__).parents[1] / "verdicts.json"
 WHEN = ("date", "commit", "device")
@@ -54,6 +59,26 @@ def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
     last = found and {n: found[n] for n in ("verdict", *WHEN)} | {"stale": now is None or found["digest"] != now}
     command = " ".join([f"jaxdyn verify {claim.id}", *(f"--load {shlex.quote(path)}" for path in load)])
     return {**described(claim), "verdict": "not run", "last_verdict": last, "command": command}
+
+
+def with_looks(result: Result) -> Result:
+    """A result that says whether bounds or design were changed after runs were seen, and is remembered as a look itself.
+
+    Looks at a claim's own runs count, on its own grid with whatever seeds; and claims of a user's own, or of a checkout. Bounds
+    that are said to be tuned have said so, and those of a paper were not chosen here.
+    """
+    claim, task = result.claim, result.task
+    place = source_file(claim.judge)
+    home = Path.cwd() if place is None or place.startswith("<") else Path(place).resolve()
+    if result.data is None or result.by is not None or task.overrides or installed(home):
+        return result
+    bounds = {check.name: [repr(end) for end in check.bound] for check in (*result.gates, *result.checks)}
+    grid = claim.grid(task.scale)
+    design = repr((field_table(grid), claim.seed_count(task.scale), claim.max_seeds, sorted(map(str, claim.assumes))))
+    look = looks.LookRecord(bounds, design, content(claim.judge), list(task.main.seeds), result.as_expected)
+    seen = looks.remember(claim.id, home, task.scale, look)
+    said = looks.sentence(seen) if str(provenance(claim.bounds)).startswith(PROVENANCE["derived"]) else ""
+    return dataclasses.replace(result, looks=said)
 
 
 def _added(entry: Mapping[str, Any]) -> bool:

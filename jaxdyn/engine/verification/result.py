@@ -57,6 +57,7 @@ class Result(Decision):
         costs: the cost of each of its programs.
         digest: of what judged it, :func:`jaxdyn.engine.judging.digest.digest`.
         code: of what judged it and drew its figure, :func:`jaxdyn.engine.verification.origin.judge_code`.
+        looks: how often its bounds or design were changed after its runs were seen, in words; empty if never.
     """
 
     claim: Claim
@@ -66,6 +67,7 @@ class Result(Decision):
     costs: tuple[Cost, ...] = ()
     digest: str | None = None
     code: str = ""
+    looks: str = ""
 
     @classmethod
     def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
@@ -138,7 +140,7 @@ class Result(Decision):
         lines += [f"  ·    {reading}" for reading in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
             lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
-        return "\n".join([*lines, *(f"  {text}" for text in (self.message, self._left_out) if text)])
+        return "\n".join([*lines, *(f"  {text}" for text in (self.message, self._left_out, self.looks) if text)])
 
     @property
     def _left_out(self) -> str:
@@ -162,7 +164,7 @@ class Result(Decision):
             rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
-        note = "".join(f"<p>{html.escape(text)}</p>" for text in (self.message, self._left_out) if text)
+        note = "".join(f"<p>{html.escape(text)}</p>" for text in (self.message, self._left_out, self.looks) if text)
         title = f"<b>{html.escape(self.claim.id)}</b>: {self.verdict} (expected {self.claim.expected})"
         return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
 
@@ -231,6 +233,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "settings": _settings(result),
         "command": result.task.command,
         "message": result.message,
+        "looks": result.looks,
         "made_from": _made_from(result),
     }
     # parts that only some results have

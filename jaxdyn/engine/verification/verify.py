@@ -27,6 +27,7 @@ from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request, Runs, distinct_runs
 from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
 from jaxdyn.engine.storage import store as storage
+from jaxdyn.engine.verification.last_verdicts import with_looks
 from jaxdyn.engine.verification.result import Cost, Result
 from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.task import Plan, Task, planned
@@ -145,7 +146,7 @@ def verify_many(
             warnings.warn(sentence, stacklevel=2)
         title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
         with Progress(title) as progress:
-            return run_plan(whole_plan, cluster, progress)
+            return list(map(with_looks, run_plan(whole_plan, cluster, progress)))
 
 
 def make_plan(
