@@ -53,11 +53,12 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from jaxdyn.cli import verify as outputs
-
     folder = from_home(args.folder)
     target = _page(args.report) or folder / "index.html"
-    outputs.rebuild(folder, target)
+    with streams.telling("writing the page"):
+        from jaxdyn.cli import verify as outputs
+
+        outputs.rebuild(folder, target)
     print(target)
     return 0
 

@@ -142,7 +142,8 @@ class Explorer:
         """Hash of all that the verdict on a move rests on, and of what is said of the claim: the same in processes that agree."""
         task, texts = self.task(move), [f"{name}={getattr(self.claim, name)!r}" for name in SAID]
         programs = origin.traced_programs(origin.programs_of(task.requests))
-        made_from = origin.made_from(programs, origin.runs_of(task.requests), origin.judge_code(self.claim))
+        codes = origin.judge_code(self.claim), origin.plot_code(self.claim)
+        made_from = origin.made_from(programs, origin.runs_of(task.requests), *codes)
         return hashlib.sha256(repr((made_from, texts)).encode()).hexdigest()
 
     def prepare(self, move: Move) -> None:

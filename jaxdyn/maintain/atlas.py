@@ -29,7 +29,7 @@ def basis(stored: AtlasMap, cells: Sequence[Mapping[str, Any]]) -> tuple[list[Pr
     survey = prepare_survey(stored.claim, parse(stored.over), **options)  # type: ignore[arg-type]
     requests = [survey.request(cell["at"]) for cell in cells]
     runs = f"{command(stored)} {origin.runs_of(requests)}"
-    return origin.programs_of(requests), runs, origin.judge_code(survey.claim, drawn=False)
+    return origin.programs_of(requests), runs, origin.judge_code(survey.claim)
 
 
 def changes(stored: AtlasMap, content: Mapping[str, Any], *, whole: bool = True) -> origin.Changes:

@@ -218,7 +218,7 @@ def _gallery(root: Path, whole: bool) -> Iterator[Record]:
         claim = claims[name]
         (task,) = make_tasks([claim])
         requests = [task.main, *task.controls.values()]
-        basis = origin.programs_of(requests), origin.runs_of(requests), origin.judge_code(claim)
+        basis = origin.programs_of(requests), origin.runs_of(requests), origin.judge_code(claim), origin.plot_code(claim)
 
         def renewed(until: float, claim: Claim = claim, task: Task = task) -> str | None:
             return _draw_figure(docs, claim, task, until)

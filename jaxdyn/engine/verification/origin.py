@@ -1,9 +1,11 @@
 """What a recorded result was made from, and what of that has changed since: its programs, its runs, its judge, or the versions.
 
 Programs count by their fingerprints. Next to these stand their direct keys: where they are still the same, nothing has to be traced
-to know that the programs are. A judge counts by the code of its module and of all that this imports from the package, and by what
-it was built with (:mod:`jaxdyn.engine.judging.digest`). Under other versions of JAX or Python, and on another platform, neither can
-be compared, so that only the versions are named.
+to know that the programs are. A judge counts by its digest (:mod:`jaxdyn.engine.judging.digest`), which knows what it does, and the
+engine's part in a verdict by the number of its rules: a test holds what they decide on given runs, so that a number that moves
+raises it, and no other edit of the engine makes a result stale. A figure counts by the code of its plot's module and of all that
+this imports from the package. Under other versions of JAX or Python, and on another platform, none of them can be compared, so
+that only the versions are named.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.base.failure import PACKAGE
 from jaxdyn.engine.base.reference import packaged
 from jaxdyn.engine.claims.claim import Claim
+from jaxdyn.engine.judging.decision import RULES
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.programs.direct import direct_key, facts_of, modules_behind
@@ -35,6 +38,7 @@ __all__ = [
         "judge_code",
         "keys_of",
         "made_from",
+        "plot_code",
         "programs_of",
         "runs_of",
         "traced_programs",
@@ -44,8 +48,9 @@ __all__ = [
 ]
 
 UNRECORDED = "recorded before fingerprints were kept"
+DRAWING = "jaxdyn.plotting"  # draws the figures of claims without a plot of their own
 UNKNOWN = "not known"  # the digest of a judge that uses what cannot be hashed
-JUDGE, RUNS, PROGRAM = "the judge", "the settings or seeds", "the program"
+JUDGE, RUNS, PROGRAM, PLOT = "the judge", "the settings or seeds", "the program", "the plot"
 TITLES = {"jax": "JAX", "python": "Python", "platform": "platform"}
 
 
@@ -88,10 +93,19 @@ def runs_of(requests: Iterable[Request]) -> str:
     return _hash(*facts)
 
 
-def judge_code(claim: Claim, *, drawn: bool = True) -> str:
-    """Hash of the code that judges a claim and, if ``drawn``, draws its figure."""
-    modules = [_module(function) for function in (claim.judge, claim.plot if drawn else None) if function is not None]
-    return modules_hash(modules, digest(claim) or UNKNOWN)
+def judge_code(claim: Claim) -> str:
+    """Hash of what judges a claim: its digest, what decides which runs are judged and what is expected of them, and the rules.
+
+    Where no digest is known, the code behind the judge stands in its place.
+    """
+    known = digest(claim) or modules_hash([_module(claim.judge)], UNKNOWN)
+    asked = claim.expected, claim.form, claim.counterpart, claim.min_ok, tuple(map(str, claim.assumes))
+    return _hash(known, asked, RULES)
+
+
+def plot_code(claim: Claim) -> str:
+    """Hash of the code that draws a claim's figure."""
+    return modules_hash([_module(claim.plot)] if claim.plot is not None else [DRAWING])
 
 
 def modules_hash(modules: Iterable[str], *more: str) -> str:
@@ -100,17 +114,18 @@ def modules_hash(modules: Iterable[str], *more: str) -> str:
     return _hash(*map(modules_behind, own), *more)
 
 
-def made_from(programs: Iterable[Program], runs: str, code: str) -> dict[str, Any]:
+def made_from(programs: Iterable[Program], runs: str, code: str, plot: str = "") -> dict[str, Any]:
     """What a result is made from, in JSON types, to be stored with it.
 
     Args:
         programs: as they were planned, with their fingerprints.
         runs: which runs of them, from :func:`runs_of`.
         code: of the judge, from :func:`judge_code`.
+        plot: of the figure, from :func:`plot_code`, if it has one.
     """
     programs = list(programs)
     fingerprints = sorted({CALLS_BACK if p.fingerprint.startswith(CALLS_BACK) else p.fingerprint for p in programs})
-    return {"programs": fingerprints, "keys": keys_of(programs), "runs": runs, "code": code, **versions_now()}
+    return {"programs": fingerprints, "keys": keys_of(programs), "runs": runs, "code": code, "plot": plot, **versions_now()}
 
 
 def traced_programs(programs: Iterable[Program]) -> list[Program]:
@@ -118,7 +133,9 @@ def traced_programs(programs: Iterable[Program]) -> list[Program]:
     return [dataclasses.replace(program, fingerprint=facts["fingerprint"]) for program, facts in facts_of(programs).items()]
 
 
-def what_changed(recorded: Any, programs: Iterable[Program], runs: str, code: str, *, whole: bool = True) -> Changes:
+def what_changed(
+    recorded: Any, programs: Iterable[Program], runs: str, code: str, plot: str = "", *, whole: bool = True
+) -> Changes:
     """What has changed since a result was recorded.
 
     Args:
@@ -126,6 +143,7 @@ def what_changed(recorded: Any, programs: Iterable[Program], runs: str, code: st
         programs: those of now; they are traced if their direct keys have changed.
         runs: of now.
         code: of the judge of now.
+        plot: of the figure of now; empty where a figure that is drawn otherwise is as good.
         whole: name all that has changed; otherwise the first, so that a program is traced only where nothing else has changed.
     """
     now = versions_now()
@@ -136,6 +154,7 @@ def what_changed(recorded: Any, programs: Iterable[Program], runs: str, code: st
     checks = {
         JUDGE: lambda: recorded["code"] != code,
         RUNS: lambda: recorded["runs"] != runs,
+        PLOT: lambda: bool(plot) and recorded.get("plot") != plot,
         PROGRAM: lambda: not _same_programs(recorded, list(programs)),
     }
     reasons = (name for name, changed in checks.items() if changed())

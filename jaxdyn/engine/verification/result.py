@@ -21,7 +21,7 @@ from jaxdyn.engine.judging.decision import Decision, Outcome, error_decision, te
 from jaxdyn.engine.judging.digest import digest
 from jaxdyn.engine.judging.resolution import guarded
 from jaxdyn.engine.programs.chunk import Program
-from jaxdyn.engine.verification.origin import judge_code, made_from, runs_of
+from jaxdyn.engine.verification.origin import judge_code, made_from, plot_code, runs_of
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import UsageError
 
@@ -56,7 +56,8 @@ class Result(Decision):
         control_data: the runs of every control that is a setting.
         costs: the cost of each of its programs.
         digest: of what judged it, :func:`jaxdyn.engine.judging.digest.digest`.
-        code: of what judged it and drew its figure, :func:`jaxdyn.engine.verification.origin.judge_code`.
+        code: of what judged it, :func:`jaxdyn.engine.verification.origin.judge_code`.
+        plot_code: of what drew its figure, :func:`jaxdyn.engine.verification.origin.plot_code`.
         looks: how often its bounds or design were changed after its runs were seen, in words; empty if never.
     """
 
@@ -67,13 +68,15 @@ class Result(Decision):
     costs: tuple[Cost, ...] = ()
     digest: str | None = None
     code: str = ""
+    plot_code: str = ""
     looks: str = ""
 
     @classmethod
     def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
         """The result of a decision on a task, by the judge as it is now."""
         decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
-        return cls(**decided, claim=task.claim, task=task, digest=digest(task.claim), code=judge_code(task.claim), **rest)
+        code = {"digest": digest(task.claim), "code": judge_code(task.claim), "plot_code": plot_code(task.claim)}
+        return cls(**decided, claim=task.claim, task=task, **code, **rest)
 
     @property
     def teeth(self) -> dict[str, list[str]]:
@@ -252,7 +255,7 @@ def _entry(result: Result) -> dict[str, Any]:
 def _made_from(result: Result) -> dict[str, Any] | None:
     """What the result was made from; None where the claim was skipped."""
     programs = [cost.program for cost in result.costs]
-    return made_from(programs, runs_of(result.task.requests), result.code) if programs else None
+    return made_from(programs, runs_of(result.task.requests), result.code, result.plot_code) if programs else None
 
 
 def entry(result: Result) -> dict[str, Any]:

@@ -85,16 +85,14 @@ def test_changes_in_words():
     assert {reasons: str(origin.Changes(reasons)) for reasons in words} == words
 
 
-def test_the_code_of_a_judge_is_that_of_its_modules_and_of_what_it_was_built_with(law, monkeypatch):
+def test_the_code_of_a_judge_is_what_it_does_what_it_was_built_with_and_the_rules(law, monkeypatch):
     code = origin.judge_code(law)
     assert code == origin.judge_code(dataclasses.replace(law, title="Another title", statement="Another statement."))
     assert code != origin.judge_code(dataclasses.replace(law, controls={"other": lambda ds: ds}))
     partly = [dataclasses.replace(law, judge=functools.partial(law.judge, level=level)) for level in (0.9, 0.99)]
     assert origin.judge_code(partly[0]) != origin.judge_code(partly[1])
-    asked = []
-    monkeypatch.setattr(origin, "modules_behind", lambda name: asked.append(name) or name)
-    origin.judge_code(dataclasses.replace(partly[0], plot=jd.plotting.default_plot))
-    assert asked == sorted({law.judge.__module__, jd.plotting.default_plot.__module__})
+    assert code != origin.judge_code(dataclasses.replace(law, assumes=jd.below("rate", 1.0)))
+    monkeypatch.setattr(origin, "RULES", origin.RULES + 1)
     assert origin.judge_code(law) != code
 
 
@@ -114,3 +112,25 @@ def test_a_program_that_lacks_its_data_has_no_key(basis, monkeypatch):
 
     monkeypatch.setattr(origin, "direct_key", absent)
     assert origin.keys_of(basis[0]) == [] and direct.direct_key(basis[0][0])
+
+
+def test_an_edit_of_the_engine_changes_the_code_of_no_judge_that_has_a_digest(law, monkeypatch):
+    code = origin.judge_code(law)
+    monkeypatch.setattr(origin, "modules_behind", lambda name: "other")
+    assert origin.judge_code(law) == code
+    monkeypatch.setattr(origin, "digest", lambda claim: None)
+    assert origin.judge_code(law) != code
+
+
+def test_the_code_of_a_plot_is_that_of_its_modules(law, monkeypatch):
+    asked = []
+    monkeypatch.setattr(origin, "modules_behind", lambda name: asked.append(name) or name)
+    origin.plot_code(dataclasses.replace(law, plot=functools.partial(jd.plotting.default_plot)))
+    origin.plot_code(dataclasses.replace(law, plot=None))
+    assert asked == [jd.plotting.default_plot.__module__, origin.DRAWING]
+
+
+def test_a_figure_is_stale_where_its_plot_changed_and_only_where_one_is_asked_for(basis, recorded):
+    assert not origin.what_changed(recorded | {"plot": "other"}, *basis)
+    assert origin.what_changed(recorded | {"plot": "other"}, *basis, "mine").reasons == (origin.PLOT,)
+    assert not origin.what_changed(recorded | {"plot": "mine"}, *basis, "mine")
