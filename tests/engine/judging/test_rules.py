@@ -32,7 +32,7 @@ def runs(scatter=0.02, shift=0.0, lost=0):
     dims = ("lr", "seed", "entry")
     status = np.full((2, 8), OK)
     status.reshape(-1)[:lost] = DIVERGED
-    parts = {"predicted_z": (dims, x), "measured_z": (dims, y), "err": (dims[:2], error), "big": (dims[:2], error > 0.015)}
+    parts = {"predicted_z": (dims, x), "measured_z": (dims, y), "err": (dims[:2], error), "big": (dims[:2], error > 0.005)}
     return xr.Dataset({**parts, "status": (dims[:2], status)}, {"lr": [0.1, 0.2], "seed": range(8)})
 
 
@@ -45,7 +45,7 @@ def judge(ds):
         jd.mean_within("mean error", ds.err, over=["lr", "seed"], high=0.03),
         jd.mean_within("mean error at each rate", ds.err, over="seed", low=0.0, high=0.05),
         jd.rms_within("root mean square", (ds.measured_z - ds.predicted_z) ** 2, over=["lr", "seed", "entry"], high=0.1),
-        jd.share_within("share of large errors", ds.big, over=["lr", "seed"], low=0.1),
+        jd.share_within("share of large errors", ds.big, over=["lr", "seed"], low=0.4),
         jd.within("ratio", (ds.measured_z / ds.predicted_z).mean(), 0.9, 1.1),
     ]
 
