@@ -84,7 +84,7 @@ def _checks(cell: Mapping[str, Any]) -> str:
         "checks": [checks.row(c) for c in given if not c.get("gate") and "bound" in c],
         "readings": [checks.reading(c, {}) for c in given if "bound" not in c],
     }
-    return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "referee", "study", "atlas", "map"))})
+    return _rendered({**shown, **dict.fromkeys(("past", "counterpart", "fits", "referee", "study", "atlas", "map"))})
 
 
 def _ended(words: str) -> str:

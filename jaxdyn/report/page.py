@@ -254,7 +254,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
         "counted": counted_as(str(claim["id"]), "refuted") if verdict == "refuted" and not differs(claim) else "",
-        "last_verdict": (claim.get("last_verdict") or {}).get("verdict"),
+        "past": _past(claim),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
         "title": str(claim.get("title") or claim["id"]),
@@ -266,6 +266,12 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "time": formatting.duration(seconds),
     }
+
+
+def _past(claim: Mapping[str, Any]) -> str:
+    """The verdict, in an earlier call with the folder or as recorded, of a claim that was not run."""
+    words = {"earlier": "earlier", "last_verdict": "recorded"}
+    return next((f"{word}: {claim[name]['verdict']}" for name, word in words.items() if claim.get(name)), "")
 
 
 def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
