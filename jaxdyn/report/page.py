@@ -194,6 +194,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "unfinished": payload.get("unfinished") or "",
+        "ran": len(done),
         "left_out": payload.get(LEFT_OUT) or "",
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if differs(c)],

@@ -64,9 +64,10 @@ def test_recorded_numbers_are_shown_with_their_intervals(tmp_path):
     assert f"Numbers recorded on {LAST['date']}; not run here" in page.words
     assert re.search(r"order 1\.021 0\.97 … 1\.085 error 2\.5 ?× ?10", page.words.replace("\u202f", " ")), page.words
     assert "1 upheld, 1 not run here" in page.words and "refuted as printed" not in page.all("h1")
-    assert "recorded: refuted" in page.words and "Every verdict is as expected." in page.words
+    assert "recorded: refuted" in page.words and "The verdict is as expected." in page.words
     bare = Page(report.page({"claims": [], "not_run": [not_run("joma.one", last_verdict={**LAST, "numbers": {}})]}, {}))
     assert "Not run here; recorded on" in bare.words and not bare.all("div", class_="past")
+    assert "as expected." not in bare.words, "nothing was judged"
 
 
 def test_an_earlier_call_of_this_folder_goes_before_the_record(tmp_path):
