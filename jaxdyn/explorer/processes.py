@@ -28,10 +28,10 @@ from jaxdyn.explorer.view import Send, Talk, introduction
 
 __all__ = ["GRACE", "LIMIT", "Recipe", "Relay", "Worker", "Workers", "sources"]
 
-GRACE = 0.5  # seconds that a run has to give way to a newer move, in which it may finish its picture
+GRACE = 0.5  # seconds that a run has to end by itself: for a newer move, before which it may finish its picture, or if stopped
 LIMIT = 300.0  # seconds without a word, after which a run is taken for one that does not end
 LOOK = 0.05  # seconds between two looks for a newer move
-LAST = ("verdict", "refused")  # kinds of messages that end a move
+LAST = ("verdict", "refused", "stopped")  # kinds of messages that end a move
 AGAIN = "move a knob to run again"
 CHANGED = "has changed since this page was started: start jaxdyn explore again"
 CALM = 1.0  # seconds that a run has the machine to itself before a spare process is started next to it
@@ -134,6 +134,11 @@ class Worker:
         theirs.close()
         self.ready = False
 
+    def hears(self, content: Mapping[str, Any]) -> None:
+        """Send it a message; that it has ended is noticed by :meth:`says`."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(content)
+
     def says(self, seconds: float) -> Mapping[str, Any] | None:
         """Its next message, None if there is none within so many seconds.
 
@@ -233,6 +238,7 @@ class Relay:
         self._explorer, self._send, self._start = explorer, send, start
         self._workers, self._limit = workers, limit
         self._next: Mapping[str, Any] | None = None
+        self._stop: int | None = None  # the number of the last move that the page stopped
         self._changed, self._ended = threading.Condition(), False
         threading.Thread(target=self._work, daemon=True, name="relay").start()
 
@@ -248,6 +254,8 @@ class Relay:
             with self._changed:
                 self._next = content
                 self._changed.notify()
+        elif kind == "stop" and isinstance(content.get("number"), int):
+            self._stop = content["number"]
 
     def close(self) -> None:
         """End the exchange: the page is closed."""
@@ -276,11 +284,14 @@ class Relay:
         running: int | None = None  # the number of the move that it has begun and not ended
         answered = False  # whether the last move has ended, as one with a wrong value does at once while another runs on
         moved = heard = time.monotonic()
+        stopping: float | None = None  # since when the last move is to end
         while True:
             if (newer := self._newest()) is not None:
-                given, moved, answered = newer, time.monotonic(), False
-                with contextlib.suppress(OSError):  # it has ended, which the next lines notice
-                    worker.pipe.send(given)
+                given, moved, answered, stopping = newer, time.monotonic(), False, None
+                worker.hears(given)
+            if stopping is None and self._stop == given["number"]:
+                stopping = time.monotonic()
+                worker.hears({"kind": "stop", "number": given["number"]})
             # what it says
             try:
                 message = worker.says(LOOK)
@@ -312,6 +323,9 @@ class Relay:
             if running not in (None, given["number"]) and now - max(moved, heard) > GRACE:
                 if not answered:
                     self._give_to_another(given)
+                return False
+            if stopping is not None and now - stopping > GRACE:
+                self._send({"kind": "stopped", "number": given["number"]})
                 return False
             if worker.ready and now - max(moved, heard) > self._limit:
                 self._refuse(given, f"ended after {self._limit:g} s without a sign of progress; {AGAIN}")

@@ -99,8 +99,10 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
 
 def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] | None:
     """The figure with its caption; None without a figure. That of a claim that was not run is of an earlier call."""
-    if stored is None or (earlier := claim.get("earlier")) is None:
-        return stored and _captioned(claim, stored)
+    if stored is None:
+        return None
+    if (earlier := claim.get("earlier")) is None:
+        return _captioned(claim, stored)
     figure = _captioned({**earlier, "caption": claim.get("caption")}, stored)
     drawn = f"Drawn by an earlier call with this folder, on {earlier['date']}."
     return {**figure, "past": True, "caption": f"{figure['caption']} {drawn}"}
