@@ -86,10 +86,10 @@ def _others(file: Path) -> bool:
     return file.is_relative_to(PACKAGE) or installed(file)
 
 
-def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
+def work(recipe: Recipe, pipe: Connection) -> None:
     """In a started process: get ready, say so, and run the moves that come in, until the parent closes the pipe.
 
-    A spare process has time: it compiles what the first move needs.
+    It compiles nothing before the first move, which would have to wait for that, however long it takes.
     """
     depend_on_parent()
 
@@ -107,9 +107,6 @@ def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
     if (text := recipe.changed()) is not None:
         send({"kind": "broken", "text": text})
         return
-    with contextlib.suppress(Exception):  # what is wrong with a trial is said when it is run
-        if spare:
-            explorer.prepare(recipe.start)
     talk = Talk(explorer, send, recipe.start)
     send({"kind": "ready"})
     with contextlib.suppress(Exception):
@@ -124,11 +121,11 @@ def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
 class Worker:
     """A process that runs moves; ``ready`` once it has said so."""
 
-    def __init__(self, recipe: Recipe, spare: bool = False) -> None:
+    def __init__(self, recipe: Recipe) -> None:
         """Start it, which takes seconds; this does not wait for it."""
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(recipe, theirs, spare), daemon=True)
+        self.process = context.Process(target=work, args=(recipe, theirs), daemon=True)
         with without_interrupts():
             self.process.start()
         theirs.close()
@@ -213,7 +210,7 @@ class Workers:
         while len(self._idle) > IDLE or (self._closed and self._idle):
             self._idle.pop(0).end()
         if not (self._idle or self._closed):
-            self._idle = [Worker(self.recipe, spare=True)]
+            self._idle = [Worker(self.recipe)]
 
     def close(self) -> None:
         """End all processes."""

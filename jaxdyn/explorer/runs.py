@@ -26,7 +26,6 @@ from jaxdyn.engine.claims.claim import Claim, Judge
 from jaxdyn.engine.judging.decision import Decision
 from jaxdyn.engine.judging.verdict import judge_cell
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program
-from jaxdyn.engine.programs.program import prepare, use_compilation_cache
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Runs
 from jaxdyn.engine.runs.planning import plan
@@ -149,12 +148,6 @@ class Explorer:
         programs = origin.traced_programs(origin.programs_of(task.requests))
         made_from = origin.made_from(programs, origin.runs_of(task.requests), origin.judge_code(self.claim))
         return hashlib.sha256(repr((made_from, texts)).encode()).hexdigest()
-
-    def prepare(self, move: Move) -> None:
-        """Trace and compile the programs of a move, and run nothing."""
-        use_compilation_cache()
-        for job in self._planned(self.task(move)):
-            prepare(job.chunks[0])
 
     def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Result:
         """Run, draw and judge.
