@@ -123,7 +123,7 @@ export function mount(root, link) {
   const command = make("div", { className: "command", hidden: true }, make("pre", { tabIndex: 0 }, line), copier("Copy", () => line.textContent));
   const form = make("form", { className: "knobs", "aria-label": "Knobs", onsubmit: (event) => event.preventDefault() });
   const look = make("section", { className: "look", "aria-label": "Result" },
-    make("div", { className: "bar-of-verdict" }, verdict, stop, status), alarm, note, terminal, make("figure", {}, figure, caption));
+    make("div", { className: "bar-of-verdict" }, verdict, status, stop), alarm, note, terminal, make("figure", {}, figure, caption));
   const rest = make("section", { className: "rest", "aria-label": "Checks" }, command, checks, make("details", {}, make("summary", {}, "Resolution, runs and settings"), facts));
   const again = make("button", { type: "button", hidden: true, onclick: () => location.reload() }, "Connect again");
   root.classList.add("explore");
