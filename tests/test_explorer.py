@@ -369,6 +369,38 @@ def test_a_widget_says_that_another_one_runs():
     runs.RUNNING.release()
 
 
+def test_a_widget_that_runs_or_waits_can_be_stopped():
+    told, begun, outcome = [], threading.Event(), threading.Event()
+
+    class Parts:
+        def run(self, move, tell, watch):
+            begun.set()
+            while True:
+                watch()
+                time.sleep(0.01)
+
+    def tell(number, what):
+        told.append((number, what))
+        if not isinstance(what, str):
+            outcome.set()
+
+    live = runs.Live(Parts(), tell)
+    live.move(1, runs.Move())
+    assert begun.wait(10)
+    live.stop(0)  # an earlier move
+    assert not outcome.wait(0.2)
+    live.stop(1)
+    assert outcome.wait(10) and told[-1][0] == 1 and isinstance(told[-1][1], runs.Stopped)
+    outcome.clear()
+    with runs.RUNNING:  # another widget's
+        live.move(2, runs.Move())
+        live.stop(2)
+        assert outcome.wait(10) and told[-1][0] == 2 and isinstance(told[-1][1], runs.Stopped)
+    live.close()
+    assert runs.RUNNING.acquire(timeout=1)
+    runs.RUNNING.release()
+
+
 @pytest.mark.parametrize(
     ("given_", "values", "seeds"),
     [

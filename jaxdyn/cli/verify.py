@@ -51,6 +51,7 @@ from jaxdyn.engine.verification.verify import (
 from jaxdyn.report import page as report
 from jaxdyn.report import terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
+from jaxdyn.report.earlier import Earlier, add_earlier, read_earlier
 from jaxdyn.report.frame import CHECKS, write_csv
 from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
 from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
@@ -311,6 +312,11 @@ class _Page:
     def __post_init__(self) -> None:
         self.earlier = read_history(self.folder)
 
+    @functools.cached_property
+    def before(self) -> dict[str, Earlier]:
+        """What the folder held of each claim before this call wrote its first results."""
+        return read_earlier(self.folder)
+
     @property
     def outcomes(self) -> list[Result]:
         """The outcomes so far, in the order of the claims."""
@@ -348,7 +354,10 @@ class _Page:
         if self.debug:
             _add_tracebacks(whole, outcomes)
         self.share_figures(waiting=bool(unfinished))
-        write_results(self.folder, whole, {v.claim.id: v.figure for v in self.outcomes if v.figure is not None})
+        figures = {v.claim.id: v.figure for v in self.outcomes if v.figure is not None}
+        if others:
+            figures |= add_earlier(whole["not_run"], self.before)
+        write_results(self.folder, whole, figures)
         write_history(self.folder, [*self.earlier, call(whole, self.command)])
         rebuild(self.folder, self.target)
         self.next = time.monotonic() + max(OFTEN, SELDOM * (time.monotonic() - now))

@@ -102,7 +102,7 @@ function copier(label, what) {
 export function mount(root, link) {
   const prefix = `knob${Math.random().toString(36).slice(2, 8)}`;
   let controls = [], worlds = {}, world = null, figures = null, start;
-  let number = 0, began = 0, drawn = 0, after = "";
+  let number = 0, began = 0, drawn = 0, after = "", stopping = false;
 
   const verdict = make("span", { className: "verdict" });
   const head = make("header", { className: "head" });
@@ -110,6 +110,10 @@ export function mount(root, link) {
   const figure = make("div", { className: "drawing" });
   const caption = make("figcaption");
   const status = make("p", { className: "status", role: "status" }, "Connecting …");
+  const stop = make("button", {
+    type: "button", className: "stop",
+    onclick: () => { stopping = stop.disabled = true; status.textContent = "Stopping …"; link.send({ kind: "stop", number }); },
+  }, "Stop");
   const alarm = make("div", { className: "alarm", role: "alert" });
   const note = make("p", { className: "note", hidden: true });
   const terminal = make("pre", { className: "terminal", hidden: true, tabIndex: 0 });
@@ -119,7 +123,7 @@ export function mount(root, link) {
   const command = make("div", { className: "command", hidden: true }, make("pre", { tabIndex: 0 }, line), copier("Copy", () => line.textContent));
   const form = make("form", { className: "knobs", "aria-label": "Knobs", onsubmit: (event) => event.preventDefault() });
   const look = make("section", { className: "look", "aria-label": "Result" },
-    make("div", { className: "bar-of-verdict" }, verdict, status), alarm, note, terminal, make("figure", {}, figure, caption));
+    make("div", { className: "bar-of-verdict" }, verdict, status, stop), alarm, note, terminal, make("figure", {}, figure, caption));
   const rest = make("section", { className: "rest", "aria-label": "Checks" }, command, checks, make("details", {}, make("summary", {}, "Resolution, runs and settings"), facts));
   const again = make("button", { type: "button", hidden: true, onclick: () => location.reload() }, "Connect again");
   root.classList.add("explore");
@@ -158,6 +162,7 @@ export function mount(root, link) {
     if (world) world.value = entered();
     if (link.address) history.replaceState(null, "", addressed(now) === "#" ? OWN : addressed(now));
     number += 1;
+    stopping = stop.disabled = false;
     began = performance.now();
     root.setAttribute("aria-busy", "true");
     verdict.classList.add("pending");
@@ -286,9 +291,19 @@ export function mount(root, link) {
     root.dataset.judged = number;
   }
 
+  function stopped(content) { // part of what was to be shown may be there already
+    if (content.number !== number) return;
+    root.removeAttribute("aria-busy");
+    for (const part of [verdict, figure, caption, note, checks, facts]) part.replaceChildren();
+    verdict.classList.remove("pending");
+    terminal.hidden = note.hidden = command.hidden = true;
+    status.textContent = `Stopped after ${seconds(performance.now() - began)}; nothing is shown`;
+    root.dataset.judged = number;
+  }
+
   const answers = {
-    claim, picture, checks: found, verdict: judged, refused,
-    progress: (content) => { if (content.number === number) status.textContent = `Running: ${content.text}`; },
+    claim, picture, checks: found, verdict: judged, refused, stopped,
+    progress: (content) => { if (content.number === number && !stopping) status.textContent = `Running: ${content.text}`; },
     ended: () => {
       root.removeAttribute("aria-busy");
       status.textContent = "The server has ended: start jaxdyn explore again.";

@@ -28,10 +28,10 @@ from jaxdyn.explorer.view import Send, Talk, introduction
 
 __all__ = ["GRACE", "LIMIT", "Recipe", "Relay", "Worker", "Workers", "sources"]
 
-GRACE = 0.5  # seconds that a run has to give way to a newer move, in which it may finish its picture
+GRACE = 0.5  # seconds that a run has to end by itself: for a newer move, before which it may finish its picture, or if stopped
 LIMIT = 300.0  # seconds without a word, after which a run is taken for one that does not end
 LOOK = 0.05  # seconds between two looks for a newer move
-LAST = ("verdict", "refused")  # kinds of messages that end a move
+LAST = ("verdict", "refused", "stopped")  # kinds of messages that end a move
 AGAIN = "move a knob to run again"
 CHANGED = "has changed since this page was started: start jaxdyn explore again"
 CALM = 1.0  # seconds that a run has the machine to itself before a spare process is started next to it
@@ -86,10 +86,10 @@ def _others(file: Path) -> bool:
     return file.is_relative_to(PACKAGE) or installed(file)
 
 
-def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
+def work(recipe: Recipe, pipe: Connection) -> None:
     """In a started process: get ready, say so, and run the moves that come in, until the parent closes the pipe.
 
-    A spare process has time: it compiles what the first move needs.
+    It compiles nothing before the first move, which would have to wait for that, however long it takes.
     """
     depend_on_parent()
 
@@ -107,9 +107,6 @@ def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
     if (text := recipe.changed()) is not None:
         send({"kind": "broken", "text": text})
         return
-    with contextlib.suppress(Exception):  # what is wrong with a trial is said when it is run
-        if spare:
-            explorer.prepare(recipe.start)
     talk = Talk(explorer, send, recipe.start)
     send({"kind": "ready"})
     with contextlib.suppress(Exception):
@@ -124,15 +121,20 @@ def work(recipe: Recipe, pipe: Connection, spare: bool) -> None:
 class Worker:
     """A process that runs moves; ``ready`` once it has said so."""
 
-    def __init__(self, recipe: Recipe, spare: bool = False) -> None:
+    def __init__(self, recipe: Recipe) -> None:
         """Start it, which takes seconds; this does not wait for it."""
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(recipe, theirs, spare), daemon=True)
+        self.process = context.Process(target=work, args=(recipe, theirs), daemon=True)
         with without_interrupts():
             self.process.start()
         theirs.close()
         self.ready = False
+
+    def hears(self, content: Mapping[str, Any]) -> None:
+        """Send it a message; that it has ended is noticed by :meth:`says`."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(content)
 
     def says(self, seconds: float) -> Mapping[str, Any] | None:
         """Its next message, None if there is none within so many seconds.
@@ -208,7 +210,7 @@ class Workers:
         while len(self._idle) > IDLE or (self._closed and self._idle):
             self._idle.pop(0).end()
         if not (self._idle or self._closed):
-            self._idle = [Worker(self.recipe, spare=True)]
+            self._idle = [Worker(self.recipe)]
 
     def close(self) -> None:
         """End all processes."""
@@ -233,6 +235,7 @@ class Relay:
         self._explorer, self._send, self._start = explorer, send, start
         self._workers, self._limit = workers, limit
         self._next: Mapping[str, Any] | None = None
+        self._stop: int | None = None  # the number of the last move that the page stopped
         self._changed, self._ended = threading.Condition(), False
         threading.Thread(target=self._work, daemon=True, name="relay").start()
 
@@ -248,6 +251,8 @@ class Relay:
             with self._changed:
                 self._next = content
                 self._changed.notify()
+        elif kind == "stop" and isinstance(content.get("number"), int):
+            self._stop = content["number"]
 
     def close(self) -> None:
         """End the exchange: the page is closed."""
@@ -276,11 +281,14 @@ class Relay:
         running: int | None = None  # the number of the move that it has begun and not ended
         answered = False  # whether the last move has ended, as one with a wrong value does at once while another runs on
         moved = heard = time.monotonic()
+        stopping: float | None = None  # since when the last move is to end
         while True:
             if (newer := self._newest()) is not None:
-                given, moved, answered = newer, time.monotonic(), False
-                with contextlib.suppress(OSError):  # it has ended, which the next lines notice
-                    worker.pipe.send(given)
+                given, moved, answered, stopping = newer, time.monotonic(), False, None
+                worker.hears(given)
+            if stopping is None and self._stop == given["number"]:
+                stopping = time.monotonic()
+                worker.hears({"kind": "stop", "number": given["number"]})
             # what it says
             try:
                 message = worker.says(LOOK)
@@ -312,6 +320,9 @@ class Relay:
             if running not in (None, given["number"]) and now - max(moved, heard) > GRACE:
                 if not answered:
                     self._give_to_another(given)
+                return False
+            if stopping is not None and now - stopping > GRACE:
+                self._send({"kind": "stopped", "number": given["number"]})
                 return False
             if worker.ready and now - max(moved, heard) > self._limit:
                 self._refuse(given, f"ended after {self._limit:g} s without a sign of progress; {AGAIN}")

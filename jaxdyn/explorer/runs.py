@@ -19,13 +19,13 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
+from jaxdyn.engine.base.watch import INTERRUPT
 from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim, Judge
 from jaxdyn.engine.judging.decision import Decision
 from jaxdyn.engine.judging.verdict import judge_cell
 from jaxdyn.engine.programs.chunk import Chunk, Job, Program
-from jaxdyn.engine.programs.program import prepare, use_compilation_cache
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Runs
 from jaxdyn.engine.runs.planning import plan
@@ -37,7 +37,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
 from jaxdyn.status import OK
 
-__all__ = ["Explorer", "Checked", "Live", "Move", "Picture", "Replaced", "Tell", "one_claim"]
+__all__ = ["Checked", "Explorer", "Live", "Move", "Picture", "Replaced", "Stopped", "Tell", "one_claim"]
 
 LONG, PART = 4.0, 1.0  # runs expected to take longer than LONG seconds are cut into parts of PART seconds; moves act in between
 PATIENCE = 0.5  # for so many seconds a picture is finished despite a later move, so that dragging a slider shows pictures
@@ -51,7 +51,7 @@ RUNNING = threading.Lock()  # one run at a time in this process: matplotlib's se
 
 
 class Replaced(KeyboardInterrupt):
-    """Raised when a later move replaces the current one; as an interruption by the user, the engine never catches it."""
+    """Raised when a later move replaces the current one, or the user stops it; like Ctrl-C, the engine never catches it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +96,10 @@ class Checked:
     """The result to show before the verdict: checks of the claim's own runs (:func:`jaxdyn.engine.judging.verdict.judge_cell`)."""
 
     cell: Mapping[str, Any]
+
+
+class Stopped:
+    """The outcome of a move that the user stopped."""
 
 
 Tell: TypeAlias = "Callable[[Any], None]"  # takes a Picture, a Checked, a Result, or progress in words
@@ -145,12 +149,6 @@ class Explorer:
         codes = origin.judge_code(self.claim), origin.plot_code(self.claim)
         made_from = origin.made_from(programs, origin.runs_of(task.requests), *codes)
         return hashlib.sha256(repr((made_from, texts)).encode()).hexdigest()
-
-    def prepare(self, move: Move) -> None:
-        """Trace and compile the programs of a move, and run nothing."""
-        use_compilation_cache()
-        for job in self._planned(self.task(move)):
-            prepare(job.chunks[0])
 
     def run(self, move: Move, tell: Tell, watch: Callable[[], None] = lambda: None) -> Result:
         """Run, draw and judge.
@@ -252,7 +250,7 @@ class _Listener:
 
     def say(self, text: str) -> None:
         """Pass on a sentence, e.g. that a program takes long."""
-        self._tell(text)
+        self._tell(text.removesuffix(INTERRUPT))
 
 
 class Live:
@@ -261,20 +259,25 @@ class Live:
     Args:
         explorer: runs the moves.
         tell: called in that thread with the number of the move and everything that :meth:`Explorer.run` tells, then with its
-            outcome, or with a :class:`jaxdyn.errors.UsageError`; later moves have higher numbers.
+            outcome, a :class:`jaxdyn.errors.UsageError` or :class:`Stopped`; later moves have higher numbers.
     """
 
     def __init__(self, explorer: Explorer, tell: Callable[[int, Any], None]) -> None:
         self._explorer, self._tell = explorer, tell
         self._next: tuple[int, Move] | None = None
+        self._stopped: int | None = None
         self._changed, self._ended = threading.Condition(), False
         threading.Thread(target=self._work, daemon=True, name="explore").start()
 
     def move(self, number: int, move: Move) -> None:
         """Set the latest move, which replaces a running one."""
         with self._changed:
-            self._next = number, move
+            self._next, self._stopped = (number, move), None  # pages count their moves alike, and one may follow another here
             self._changed.notify()
+
+    def stop(self, number: int) -> None:
+        """End the run of a move between two of its parts, unless a later move replaces it anyway."""
+        self._stopped = number
 
     def close(self) -> None:
         """End the thread: the page is closed."""
@@ -291,29 +294,29 @@ class Live:
                 (number, move), self._next = self._next, None
             try:
                 self._wait_for_others(number)
+                try:
+                    self._run(number, move)
+                finally:
+                    RUNNING.release()
             except Replaced:
-                continue
-            try:
-                self._run(number, move)
-            except Replaced:
-                continue
-            finally:
-                RUNNING.release()
+                if number == self._stopped:
+                    self._tell(number, Stopped())
 
     def _wait_for_others(self, number: int) -> None:
-        """Take :data:`RUNNING`, or say who has it and wait; a later move, or the end of the page, ends the wait."""
+        """Take :data:`RUNNING`, or say who has it and wait; a later move, a stop, or the end of the page ends the wait."""
         if RUNNING.acquire(blocking=False):
             return
         self._tell(number, "another widget of this session is running; this one waits until it ends")
         while not RUNNING.acquire(timeout=EVERY):
-            if self._ended or self._next is not None:
+            if self._ended or self._next is not None or number == self._stopped:
                 raise Replaced
 
     def _run(self, number: int, move: Move) -> None:
         began, shown = time.monotonic(), False
 
         def watch() -> None:
-            if self._ended or (self._next is not None and (shown or time.monotonic() - began > PATIENCE)):
+            replaced = self._next is not None and (shown or time.monotonic() - began > PATIENCE)
+            if self._ended or number == self._stopped or replaced:
                 raise Replaced
 
         def tell(what: Any) -> None:

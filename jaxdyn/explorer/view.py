@@ -19,7 +19,7 @@ from markupsafe import escape
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.knobs import knobs, worlds
-from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture
+from jaxdyn.explorer.runs import Checked, Explorer, Live, Move, Picture, Stopped
 from jaxdyn.report import checks, page, terminal
 from jaxdyn.report.claim import section
 from jaxdyn.report.drawing import INSTEAD
@@ -60,6 +60,8 @@ def message(explorer: Explorer, what: Any, seconds: float) -> dict[str, Any]:
         return _verdict(what, seconds)
     if isinstance(what, UsageError):
         return {"kind": "refused", "text": str(what)}
+    if isinstance(what, Stopped):
+        return {"kind": "stopped"}
     return {"kind": "progress", "text": str(what)}
 
 
@@ -84,7 +86,7 @@ def _checks(cell: Mapping[str, Any]) -> str:
         "checks": [checks.row(c) for c in given if not c.get("gate") and "bound" in c],
         "readings": [checks.reading(c, {}) for c in given if "bound" not in c],
     }
-    return _rendered({**shown, **dict.fromkeys(("counterpart", "fits", "referee", "study", "atlas", "map"))})
+    return _rendered({**shown, **dict.fromkeys(("past", "counterpart", "fits", "referee", "study", "atlas", "map"))})
 
 
 def _ended(words: str) -> str:
@@ -174,6 +176,7 @@ class Talk:
     def heard(self, content: Any) -> None:
         """Handle ``{"kind": "hello"}`` or ``{"kind": "move", "number": 3, "values": {"lr": "0.1"}}``; ignore other messages.
 
+        ``{"kind": "stop", "number": 3}`` ends the run of that move.
         A move may have ``seeds``, a text, and ``plain``, a truth value, of which :class:`jaxdyn.explorer.runs.Move` speaks.
         """
         kind = content.get("kind") if isinstance(content, Mapping) else None
@@ -185,6 +188,8 @@ class Talk:
                 self._live.move(number, move_of(content))
             except UsageError as error:
                 self._tell(number, error)
+        elif kind == "stop" and isinstance(number := content.get("number"), int):
+            self._live.stop(number)
 
     def close(self) -> None:
         """End the exchange: the page is closed."""

@@ -73,6 +73,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "differs": differs(claim),
         "blunt": is_blunt(claim),
         "note": _note(claim),
+        "past": _past(claim),
         "title": str(claim.get("title") or claim_id),
         "statement": str(claim.get("statement") or ""),
         "tested": str(claim.get("tested") or ""),
@@ -97,8 +98,14 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
 
 
 def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] | None:
-    """The figure with its caption; None without a figure."""
-    return None if stored is None else _captioned(claim, stored)
+    """The figure with its caption; None without a figure. That of a claim that was not run is of an earlier call."""
+    if stored is None:
+        return None
+    if (earlier := claim.get("earlier")) is None:
+        return _captioned(claim, stored)
+    figure = _captioned({**earlier, "caption": claim.get("caption")}, stored)
+    drawn = f"Drawn by an earlier call with this folder, on {earlier['date']}."
+    return {**figure, "past": True, "caption": f"{figure['caption']} {drawn}"}
 
 
 def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
@@ -106,7 +113,7 @@ def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
     own = "" if stored.label.startswith(INSTEAD) else claim.get("caption")
     words = str(own or stored.label or "Prediction against measurement").rstrip()
     runs = f" {runs_drawn(claim['runs'], claim.get('diverged') or 0)}." if claim.get("runs") else ""
-    return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
+    return {"stored": stored, "past": False, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
 
 
 def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
@@ -243,13 +250,41 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _recorded(claim: Mapping[str, Any]) -> Markup:
-    """The last recorded verdict of a claim that was not run."""
-    last, here = claim.get("last_verdict"), "Not judged yet when this page was written" if claim.get("waiting") else "Not run here"
-    if not last:
-        return Markup(f"{here}, and never recorded.")
-    text = f"{here}. Last recorded: <b>{{}}</b>, {{}}, commit {{}}, {{}}{{}}."
-    stale = " (its checks, controls or rivals have changed since)" if last.get("stale") else ""
-    return Markup(text).format(last["verdict"], last["date"], last["commit"], last["device"], stale)
+    """What is known of a claim that was not run: its last recorded verdict, and that of an earlier call with the same folder."""
+    here = "Not judged yet when this page was written" if claim.get("waiting") else "Not run here"
+    last, earlier = claim.get("last_verdict"), claim.get("earlier")
+    parts = [Markup(here + ("." if earlier else ", and never recorded."))]
+    if last:
+        text = Markup(f"{here}; recorded on {{}} (<b>{{}}</b>), commit {{}}, {{}}{{}}.")
+        parts = [text.format(last["date"], last["verdict"], last["commit"], last["device"], _stale(last))]
+    if earlier:
+        text = Markup("An earlier call with this folder judged it on {} (<b>{}</b>){}{}.")
+        commit = f", commit {earlier['commit']}" if earlier.get("commit") else ""
+        parts.append(text.format(earlier["date"], earlier["verdict"], commit, _stale(earlier)))
+    return Markup(" ").join(parts)
+
+
+def _stale(past: Mapping[str, Any]) -> str:
+    return "; its checks, controls or rivals have changed since" if past.get("stale") else ""
+
+
+def _past(claim: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The checks of an earlier call with the same folder, or else the recorded numbers, of a claim that was not run."""
+    last, earlier = claim.get("last_verdict"), claim.get("earlier")
+    if earlier:
+        own = earlier.get("command") or ""
+        return {
+            "head": f"Checks of an earlier call, on {earlier['date']}; not run here",
+            "gates": [checks.row(c, checks.GATE) for c in earlier.get("gates") or []],
+            "checks": [checks.row(c) for c in earlier.get("checks") or []],
+            "readings": [checks.reading(r, {}) for r in earlier.get("readings") or []],
+            "command": own if own != claim.get("command") else "",
+        }
+    if not last or not last.get("numbers"):
+        return None
+    numbers = [{"name": n, "value": value[0], "interval": value[1:] or None} for n, value in last["numbers"].items()]
+    head = f"Numbers recorded on {last['date']}; not run here"
+    return {"head": head, "gates": [], "checks": [], "readings": [checks.reading(one, {}) for one in numbers], "command": ""}
 
 
 def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -65,7 +65,7 @@ def write(folder: Path, docs: Path) -> None:
     """
     whole, figures = read_results(folder)
     claims, wanted = {c["id"]: c for c in whole["claims"]}, names(docs)
-    missing = [name for name in wanted if name not in figures]
+    missing = [name for name in wanted if name not in figures or name not in claims]  # the figure may be of an earlier call
     if missing:
         raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
     write_figures(docs, {name: figures[name] for name in wanted}, {name: claims[name].get("made_from") for name in wanted})

@@ -15,7 +15,8 @@ VERDICTS = {  # verdict -> what it means
     "lies inside the assumptions, or an interval straddles its bound.",
     "measured": "An open question: the numbers are reported next to earlier records, and no theory is judged by them.",
     "error": "The trial or the judge raised an exception; nothing was decided.",
-    "not run": "Not part of this verification; its last recorded verdict is named, with date, commit and machine.",
+    "not run": "Selected, but not part of this verification. What was recorded, or found by an earlier call with the same folder, "
+    "is shown greyed and dated, and counts nowhere.",
     "skipped": "Not run: something that the claim needs, such as a published model's weights, is not on this machine.",
 }
 GLOSSARY = {

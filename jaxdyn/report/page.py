@@ -194,6 +194,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "unfinished": payload.get("unfinished") or "",
+        "ran": len(done),
         "left_out": payload.get(LEFT_OUT) or "",
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if differs(c)],
@@ -254,7 +255,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
         "counted": counted_as(str(claim["id"]), "refuted") if verdict == "refuted" and not differs(claim) else "",
-        "last_verdict": (claim.get("last_verdict") or {}).get("verdict"),
+        "past": _past(claim),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
         "title": str(claim.get("title") or claim["id"]),
@@ -266,6 +267,12 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "time": formatting.duration(seconds),
     }
+
+
+def _past(claim: Mapping[str, Any]) -> str:
+    """The verdict, in an earlier call with the folder or as recorded, of a claim that was not run."""
+    words = {"earlier": "earlier", "last_verdict": "recorded"}
+    return next((f"{word}: {claim[name]['verdict']}" for name, word in words.items() if claim.get(name)), "")
 
 
 def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:

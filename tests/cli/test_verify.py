@@ -318,6 +318,16 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     assert cli([*command, "--minutes", "5"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert len(again["claims"]) == 2 and again["not_run"] == []
+    # a later call for which there is no time shows what this one found, and counts it nowhere
+    assert cli([*command, "--minutes", "0.001"]) == 0
+    last = json.loads(capsys.readouterr().out)
+    (kept,) = last["not_run"]
+    judged = next(c for c in again["claims"] if c["id"] == kept["id"])
+    assert kept["earlier"]["date"] == again["environment"]["date"] and kept["earlier"]["checks"] == judged["checks"] != []
+    assert len(last["claims"]) == sum(last["counts"].values()) == 1 and "checks" not in kept
+    page = Path("out/index.html").read_text(encoding="utf-8")
+    assert page.count("<figure class=past>") == 1 and "Drawn by an earlier call with this folder" in page
+    assert "An earlier call with this folder judged it on" in page and "1 upheld, 1 not run here" in page
 
 
 def test_many_programs_are_not_traced_without_a_word(tmp_path, capsys, monkeypatch):

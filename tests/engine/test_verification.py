@@ -86,11 +86,15 @@ def made(claim, tmp_path, monkeypatch):
 def test_a_claim_that_was_not_run_has_its_last_verdict(made):
     one, folder = made
     assert not_run(one)["last_verdict"] is None
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    result["claims"][0]["checks"] = [{"name": "slope", "value": 1.0213579, "interval": [0.9, 1.1]}]
+    result["claims"][0]["readings"] = [{"name": "depth", "value": None, "interval": None}]
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
     assert write_verdicts(folder, recorded.RECORDED) == 1
     entry = not_run(one)
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     when = {name: result["environment"][name] for name in ("date", "commit", "device")}
-    assert entry["last_verdict"] == {"verdict": result["claims"][0]["verdict"], "stale": False, **when}
+    numbers = {"slope": [1.0214, 0.9, 1.1], "depth": [None]}
+    assert entry["last_verdict"] == {"verdict": result["claims"][0]["verdict"], "stale": False, "numbers": numbers, **when}
     assert entry["verdict"] == "not run" and entry["title"] == one.title and entry["command"] == "jaxdyn verify toy.made"
 
 

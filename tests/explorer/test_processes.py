@@ -15,6 +15,8 @@ from jaxdyn.explorer.runs import Explorer, Move, one_claim
 CLAIMS = '''
 """Claims whose trial or judge may not end."""
 
+import time
+
 import jax
 import jaxdyn as jd
 
@@ -37,6 +39,7 @@ def walk(s, key):
 def judge(ds):
     while float(ds.patience.max()) > 0:
         pass
+    time.sleep(-float(ds.patience.max()))
     return [jd.at_most("distance from 1", jd.relative_error(ds, "end"), 1e-9)]
 
 
@@ -131,6 +134,54 @@ def test_a_run_that_does_not_end_gives_way_to_a_newer_move(page, endless, before
     assert said["text"] == "the run before did not stop and was ended"
     assert page.wait(again, "verdict", "refused")["verdict"] == "upheld"
     assert not [m for m in page.sent if m.get("number") == stuck and m["kind"] == "verdict"]
+
+
+@pytest.fixture
+def taken(workers, monkeypatch):
+    """The processes that pages take."""
+    taken = []
+    monkeypatch.setattr(workers, "take", lambda take=workers.take: taken.append(take()) or taken[-1])
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("endless", "before"), [({"step": "0"}, "progress"), ({"patience": "1"}, "picture")], ids=["program", "judge"]
+)
+def test_a_run_that_does_not_end_is_stopped_with_its_process_and_the_next_one_works(page, taken, endless, before):
+    page.wait(page.move(), "verdict")
+    stuck = page.move(**endless)
+    page.wait(stuck, before)
+    time.sleep(2.0)
+    began = time.monotonic()
+    page.relay.heard({"kind": "stop", "number": stuck})
+    assert page.wait(stuck, "stopped", "verdict") == {"kind": "stopped", "number": stuck}
+    assert time.monotonic() - began < 5.0
+    assert page.wait(page.move(step="0.25"), "verdict", "refused")["verdict"] == "upheld"
+    assert taken[-2].process.exitcode == -9 and taken[-1].process.is_alive()
+    assert not [m for m in page.sent if m.get("number") == stuck and m["kind"] in ("verdict", "refused")]
+
+
+def test_a_run_that_stops_between_its_parts_keeps_its_process(explorer, workers, page, taken):
+    """Its judge, which sleeps at every call, is called dozens of times."""
+    page.wait(page.move(), "verdict")
+    slow = page.move(patience="-0.2")
+    page.wait(slow, "checks")
+    page.relay.heard({"kind": "stop", "number": slow})
+    assert page.wait(slow, "stopped", "verdict")["kind"] == "stopped"
+    other = Page(explorer, workers)  # in the same process, and its moves have the same numbers
+    numbers = [other.move() for _ in range(slow)]
+    assert numbers[-1] == slow and other.wait(slow, "verdict", "stopped")["verdict"] == "upheld"
+    assert len({worker.process.pid for worker in taken}) == 1
+    other.relay.close()
+
+
+def test_a_stop_for_another_move_ends_nothing(page):
+    first = page.move()
+    for number in (first - 1, first + 7, None, "1"):
+        page.relay.heard({"kind": "stop", "number": number})
+    assert page.wait(first, "verdict", "stopped")["kind"] == "verdict"
+    page.relay.heard({"kind": "stop", "number": first})  # too late
+    assert page.wait(page.move(), "verdict", "stopped")["kind"] == "verdict"
 
 
 def test_other_pages_go_on_meanwhile(explorer, workers, page):

@@ -1,12 +1,15 @@
 """The page of ``jaxdyn explore``: who may see it, and what it does in a browser."""
 
+import asyncio
 import contextlib
 import http.client
 import json
+import re
 import threading
 import time
 
 import pytest
+import tornado.websocket
 
 from jaxdyn.errors import UsageError
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
@@ -83,6 +86,63 @@ def test_on_other_addresses_a_token_is_needed():
         status, _, text = get(server, f"/?token={server.token}", Host="machine.example")
         assert status == 200 and f"explore.js?token={server.token}" in text
         assert server.url.endswith(f"/?token={server.token}")
+
+
+ENDLESS = """
+import jax
+import jaxdyn as jd
+
+@jd.setting
+class Walk:
+    step: jd.Swept = 0.5
+
+def walk(s, key):
+    place = jax.lax.while_loop(lambda x: x < 1, lambda x: x + s.step, 0.0 * s.step)
+    return jd.observables(predicted={"end": jd.named(1.0 + 0 * place, "")}, measured={"end": place})
+
+CLAIMS = [
+    jd.Claim(
+        id="walk.ends", title="t", statement="s", source="x", evidence="algebra", bounds="derived", seeds=2, trial=walk,
+        quick=jd.grid(Walk), judge=lambda ds: [jd.at_most("distance from 1", jd.relative_error(ds, "end"), 1e-9)],
+        controls={"other step": {"step": 0.4}}, rivals={"nothing": jd.swap(predicted_end=0.0)},
+    )
+]
+"""
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """The server of a claim whose runs do not end if the step is zero."""
+    (tmp_path / "walk.py").write_text(ENDLESS, encoding="utf-8")
+    with serving("walk.ends", file=str(tmp_path / "walk.py")) as server:
+        yield server
+
+
+def test_over_its_socket_a_run_is_stopped_and_the_next_one_works(endless):
+    async def talk():
+        socket = await tornado.websocket.websocket_connect(endless.url.replace("http", "ws") + "talk")
+
+        async def until(*kinds):
+            while (content := json.loads(await asyncio.wait_for(socket.read_message(), 60)))["kind"] not in kinds:
+                pass
+            return content
+
+        await socket.write_message(json.dumps({"kind": "move", "number": 1, "values": {"step": "0"}}))
+        await until("progress")
+        await asyncio.sleep(1)
+        await socket.write_message(json.dumps({"kind": "stop", "number": 1}))
+        stopped = await until("stopped", "verdict", "refused")
+        assert get(endless)[0] == 200, "the server answers at once"
+        await socket.write_message(json.dumps({"kind": "move", "number": 2, "values": {}}))
+        verdict = await until("stopped", "verdict", "refused")
+        socket.close()
+        while await socket.read_message() is not None:
+            pass
+        return stopped, verdict
+
+    stopped, verdict = asyncio.run(talk())
+    assert stopped == {"kind": "stopped", "number": 1}
+    assert (verdict["number"], verdict["verdict"]) == (2, "upheld")
 
 
 # in a browser
@@ -354,6 +414,28 @@ def test_the_list_of_worlds_shows_the_world_that_was_chosen(visitor, tmp_path):
         assert visitor.js(f"{listed}.value") == "one"
         press(visitor, "The claim's own")
         assert visitor.js(f"{listed}.value") == "" and visitor.complaints() == []
+
+
+STOP = "document.querySelector('button.stop')"
+
+
+@pytest.mark.slow
+def test_a_run_is_stopped_by_a_button_that_is_there_while_it_runs(visitor, endless):
+    shown = f"getComputedStyle({STOP}).visibility"
+    visitor.visit(endless.url)
+    assert visitor.js(BADGE) == "upheld" and visitor.js(shown) == "hidden"
+    field = "document.querySelector('[data-knob=step] input[type=text]')"
+    visitor.js(f"{field}.value = '0'; {field}.dispatchEvent(new Event('change'))")
+    visitor.until(f"{shown} === 'visible'")
+    visitor.until(f"{STATUS}.startsWith('Running')")
+    visitor.js(f"{STOP}.click()")
+    assert visitor.js(STATUS) == "Stopping …"
+    visitor.settled()
+    assert re.fullmatch(r"Stopped after (\d+ ms|[\d.]+ s); nothing is shown", visitor.js(STATUS))
+    assert visitor.js(FIGURE) == "" and visitor.js(BADGE) == "" and visitor.js(HIDDEN) is True and visitor.js(shown) == "hidden"
+    press(visitor, "The claim's own")
+    assert visitor.js(BADGE) == "upheld" and visitor.js(FIGURE).startswith("<svg") and visitor.js(HIDDEN) is False
+    assert visitor.complaints() == []
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-__all__ = ["Watch"]
+__all__ = ["INTERRUPT", "Watch"]
 
+INTERRUPT = " (Ctrl-C stops)"  # how a program is ended in a terminal
 LEAST, LONGER = 60.0, 5.0  # a program is reported after this many seconds, and this multiple of the expected time
 
 
@@ -43,4 +44,4 @@ class Watch:
                 self._limit = 2 * elapsed
                 names = ", ".join(dict.fromkeys(self._names))
                 known = "" if self._expected is None else f", about {self._expected:.0f} s expected"
-                self._say(f"still running: {names}; {elapsed:.0f} s{known} (Ctrl-C stops)")
+                self._say(f"still running: {names}; {elapsed:.0f} s{known}{INTERRUPT}")

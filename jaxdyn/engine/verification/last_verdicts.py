@@ -50,13 +50,13 @@ def recorded_verdicts() -> dict[str, dict[str, Any]]:
 
 
 def not_run(claim: Claim, load: Sequence[str] = ()) -> dict[str, Any]:
-    """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit and device.
+    """The entry of a claim that was not run: its description, and its last recorded verdict with date, commit, device, numbers.
 
     ``load`` are the files with users' own claims, which its command names. ``last_verdict`` is None if none was recorded; its
     ``stale`` says whether checks, controls or rivals may have changed since.
     """
     found, now = recorded_verdicts().get(claim.id), digest(claim)
-    last = found and {n: found[n] for n in ("verdict", *WHEN)} | {"stale": now is None or found["digest"] != now}
+    last = found and {n: found[n] for n in ("verdict", *WHEN, "numbers")} | {"stale": now is None or found["digest"] != now}
     command = " ".join([f"jaxdyn verify {claim.id}", *(f"--load {shlex.quote(path)}" for path in load)])
     return {**described(claim), "verdict": "not run", "last_verdict": last, "command": command}
 

@@ -24,16 +24,16 @@ FILE = Path(__file__).with_name("rules.json")
 
 
 def runs(scatter=0.02, shift=0.0, lost=0):
-    """Two settings, eight seeds and three entries: a law, a measurement that is nearly it, an error and a flag of each run."""
+    """Two settings, 24 seeds and three entries: a law, a measurement that is nearly it, an error and a flag of each run."""
     draw = np.random.default_rng(20261201)
-    x = draw.uniform(1, 2, (2, 8, 3))
+    x = draw.uniform(1, 2, (2, 24, 3))
     y = x * (1 + shift + scatter * draw.normal(size=x.shape))
     error = np.abs(y / x - 1).mean(-1)
     dims = ("lr", "seed", "entry")
-    status = np.full((2, 8), OK)
+    status = np.full((2, 24), OK)
     status.reshape(-1)[:lost] = DIVERGED
     parts = {"predicted_z": (dims, x), "measured_z": (dims, y), "err": (dims[:2], error), "big": (dims[:2], error > 0.005)}
-    return xr.Dataset({**parts, "status": (dims[:2], status)}, {"lr": [0.1, 0.2], "seed": range(8)})
+    return xr.Dataset({**parts, "status": (dims[:2], status)}, {"lr": [0.1, 0.2], "seed": range(24)})
 
 
 def judge(ds):
@@ -60,12 +60,12 @@ def readings(ds):
 
 CLAIM = law(
     judge=judge,
-    seeds=8,
+    seeds=24,
     min_ok=0.5,
     controls={"doubled": doubled, "other errors": lambda ds: ds.assign(err=20 * ds.err, big=0 * ds.big)},
     rivals={"constant": lambda ds: ds.assign(predicted_z=xr.full_like(ds.predicted_z, float(ds.predicted_z.mean())))},
 )
-MEASURED = law(judge=readings, seeds=8, expected="measured", bounds=None, title="How large errors are", controls={})
+MEASURED = law(judge=readings, seeds=24, expected="measured", bounds=None, title="How large errors are", controls={})
 CASES = {
     "upheld": (CLAIM, runs(), Terms()),
     "a third look": (CLAIM, runs(), Terms(look=3)),
