@@ -77,7 +77,7 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
     drawn = [(i, artist, name) for i, ax in enumerate(panels) for artist, name in _drawn(ax)]
     tables: list[list[list[str]]] = []
     owners = _owners([artist for _, artist, _ in drawn], ds)
-    series = []
+    series: list[dict[str, Any]] = []
     for i, artist, name in drawn:
         artist.set_gid(f"{SERIES}{len(series)}")
         entry: dict[str, Any] = {"ax": i, "name": _plain(name), "of": SUMMARIES.get(artist, "")}

@@ -82,7 +82,7 @@ function watchFigures(root) {
     if (named) return named[1];
     const step = Math.abs(next - here);
     if (Math.abs(here) < step) return "0";
-    const digits = Math.min(Math.max(Math.floor(Math.log10(Math.abs(here))) - Math.floor(Math.log10(step)) + 1, 1), 12);
+    const digits = Math.min(Math.max(Math.floor(Math.log10(Math.abs(here))) - Math.ceil(Math.log10(step / 2)) + 1, 1), 12); // all are right
     return String(Number(here.toPrecision(digits))).replace("-", "−");
   }
 
