@@ -206,26 +206,27 @@ def _owners(artists: Sequence[Any], ds: xr.Dataset | None) -> dict[Any, tuple[li
 
 
 def _table(values: xr.DataArray) -> list[list[str]]:
-    """Along each axis the text of each place; none for one place, unless it is a seed. Empty where there are too many."""
+    """Along each axis the text of each place: what was selected, first; nothing for one place, unless it is a seed.
+
+    Empty where there are too many places.
+    """
     if sum(values.sizes.values()) > LONGEST:
         return []
-    table = []
+    labels = {str(name): coord for name, coord in values.coords.items()}
+    table = [[", ".join(_texts(name, coord.values.ravel())[0] for name, coord in labels.items() if not coord.dims)]]
     for dim in map(str, values.dims):
-        names = [str(name) for name, coord in values.coords.items() if coord.dims == (dim,)]
-        if values.sizes[dim] == 1 and dim != "seed":
-            names = []
-        columns = [
-            [f"{name} {text}" if name == "seed" else f"{name} = {text}" for text in _texts(values[name].values)] for name in names
-        ]
-        table.append([", ".join(row) for row in zip(*columns, strict=True)] or [""] * values.sizes[dim])
+        names = [name for name, coord in labels.items() if coord.dims == (dim,) and (coord.size > 1 or name == "seed")]
+        rows = zip(*(_texts(name, labels[name].values) for name in names), strict=True)
+        table.append([", ".join(row) for row in rows] or [""] * values.sizes[dim])
     return table
 
 
-def _texts(values: np.ndarray) -> list[str]:
-    if values.dtype.kind != "f":
-        return [str(value) for value in values.tolist()]
-    texts = told_apart([float(v) for v in values], 4)
-    return [texts[float(v)] for v in values]
+def _texts(name: str, values: np.ndarray) -> list[str]:
+    """Values of a field with its name."""
+    listed = values.tolist()
+    told = told_apart(listed, 4) if values.dtype.kind == "f" else {}
+    texts = [told[value] for value in listed] if told else map(str, listed)
+    return [f"{name} {text}" if name == "seed" else f"{name} = {text}" for text in texts]
 
 
 def _search(artists: Sequence[Any], ds: xr.Dataset) -> dict[Any, np.ndarray]:

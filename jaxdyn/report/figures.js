@@ -83,7 +83,13 @@ function watchFigures(root) {
     const step = Math.abs(next - here);
     if (Math.abs(here) < step) return "0";
     const digits = Math.min(Math.max(Math.floor(Math.log10(Math.abs(here))) - Math.ceil(Math.log10(step / 2)) + 1, 1), 12); // all are right
-    return String(Number(here.toPrecision(digits))).replace("-", "−");
+    return written(Number(here.toPrecision(digits)));
+  }
+
+  function written(number) { // 3×10⁻⁷
+    const [digits, power] = String(number).replace("+", "").split("e");
+    const raised = [...power || ""].map((letter) => (letter === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[letter])).join("");
+    return `${digits}${power ? `×10${raised}` : ""}`.replace("-", "−").replace(/^(−?)1×/, "$1");
   }
 
   function coordinates({ x, y }, axes, xy = [1, 1]) {

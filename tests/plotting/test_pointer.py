@@ -118,7 +118,7 @@ def test_derived_values_are_named_by_one_argument(ds):
     assert runs_of(about, about["series"][0]) == [[f"lr = {lr:g}", f"seed {seed}"] for lr in LR for seed in SEEDS]
     ratio = (ds.measured_z / ds.predicted_z).isel(mode=1).values.ravel()
     np.testing.assert_allclose(places[0][:, 1], ratio, atol=1e-3 * np.ptp(ratio))
-    assert [runs_of(about, one) for one in about["series"][1:]] == [[[f"seed {seed}"]] for seed in SEEDS]
+    assert [runs_of(about, one) for one in about["series"][1:]] == [[["lr = 0.1", f"seed {seed}"]] for seed in SEEDS]
 
 
 def test_ticks_with_names_panels_without_axes_and_clouds_of_pixels(ds):
