@@ -5,7 +5,7 @@ A figure carries this as JSON in its ``<metadata>``, from which a page's script 
 - ``axes``: of each panel its ``box`` in the figure's units, and ``x`` and ``y``: ``ends``, ``label``, ``log`` or ``samples`` of
   another scale, ``ticks`` that have names.
 - ``series``: of each ``data-series`` in the drawing its panel ``ax``, its ``name``, what it summarises (``of``), which of its
-  coordinates are of the data (``xy``), and ``runs``: a table, and an index into it or one per point (the first, then steps; -1:
+  coordinates can be read on an axis (``xy``), and ``runs``: a table, and its index, or one per point (the first, then steps; -1:
   unknown).
 - ``tables``: along each axis of the runs, the text of each place; an index counts through all axes, the last one fastest.
 
@@ -82,7 +82,9 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
         artist.set_gid(f"{SERIES}{len(series)}")
         entry: dict[str, Any] = {"ax": i, "name": _plain(name), "of": SUMMARIES.get(artist, "")}
         own = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
-        if (of_data := own.contains_branch_seperately(panels[i].transData)) != (True, True):
+        ticked = [axis.get_ticklocs().size > 0 for axis in (panels[i].xaxis, panels[i].yaxis)]
+        of_data = [a and b for a, b in zip(own.contains_branch_seperately(panels[i].transData), ticked, strict=True)]
+        if not all(of_data):
             entry["xy"] = list(map(int, of_data))
         if artist in owners:
             table, index = owners[artist]
