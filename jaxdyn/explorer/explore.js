@@ -128,6 +128,7 @@ export function mount(root, link) {
   const again = make("button", { type: "button", hidden: true, onclick: () => location.reload() }, "Connect again");
   root.classList.add("explore");
   root.replaceChildren(head, statement, look, again, form, rest);
+  watchFigures(root.getRootNode()).enlargeable(root); // from figures.js, which follows this module's text
 
   function position() { // the fields that differ from the claim's own, and apart from them the page's own options
     const moved = controls.filter((c) => c.moved);

@@ -7,7 +7,6 @@ opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jaxdyn.engine.runs.sweep import chosen_seeds
 from jaxdyn.errors import UsageError, missing, one_line
 from jaxdyn.explorer.knobs import read_back
 from jaxdyn.explorer.runs import Explorer, Move, one_claim
-from jaxdyn.explorer.view import Talk, style
+from jaxdyn.explorer.view import Talk, script, style
 
 __all__ = ["explore", "start_of"]
 
@@ -52,7 +51,7 @@ def explore(claim: str | Claim, *, load: Sequence[str | Path] = (), scale: str =
     class Widget(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no types here
         """The claim's page."""
 
-        _esm = (files("jaxdyn.explorer") / "explore.js").read_text(encoding="utf-8")
+        _esm = script()
         style = traitlets.Unicode(style(":host")).tag(sync=True)
 
     widget = Widget()

@@ -21,7 +21,7 @@ from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.errors import UsageError, missing, shown
 from jaxdyn.explorer.processes import LIMIT, Recipe, Relay, Workers
 from jaxdyn.explorer.runs import Explorer, Move
-from jaxdyn.explorer.view import style
+from jaxdyn.explorer.view import script, style
 
 try:
     import tornado.httpserver
@@ -182,7 +182,7 @@ class _Script(_Page):
 
     def get(self) -> None:
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.finish((files("jaxdyn.explorer") / "explore.js").read_text(encoding="utf-8"))
+        self.finish(script())
 
 
 class _Socket(tornado.websocket.WebSocketHandler):

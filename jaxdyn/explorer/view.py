@@ -27,7 +27,7 @@ from jaxdyn.report.figures import Figures
 from jaxdyn.report.formatting import badge, count, duration, runs_drawn
 from jaxdyn.report.mathml import typeset
 
-__all__ = ["Talk", "introduction", "message", "move_of", "style", "template"]
+__all__ = ["Talk", "introduction", "message", "move_of", "script", "style", "template"]
 
 Send = Callable[[dict[str, Any]], None]
 LONGEST = 4000  # largest number of characters in a knob's value
@@ -133,6 +133,11 @@ def style(root: str = ":root") -> str:
     """The styles of the report and the explorer; ``root``: selector of the element that defines the colours."""
     own = (files("jaxdyn.explorer") / "explore.css").read_text(encoding="utf-8")
     return (page.asset("report.css") + "\n" + own).replace(":root", root)
+
+
+def script() -> str:
+    """The module of the front end, with the script of figures that it uses."""
+    return (files("jaxdyn.explorer") / "explore.js").read_text(encoding="utf-8") + page.asset("figures.js") + "\n"
 
 
 def move_of(content: Mapping[str, Any]) -> Move:

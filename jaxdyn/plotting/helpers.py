@@ -21,6 +21,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import NullFormatter
 
+from jaxdyn.plotting.pointer import of_runs, summary_of_runs
 from jaxdyn.plotting.ticks import told_apart
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None,
     low, mid, high = _quantiles(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
     if len(flat) > 1:
         ax.fill_between(x, low, high, color=color, alpha=0.22, linewidth=0, gid=f"band {level:g}")
-    ax.plot(x, mid, color=color, label=label or None, **line)
+    (median,) = ax.plot(x, mid, color=color, label=label or None, **line)
+    if len(flat) > 1:
+        summary_of_runs(median, "median", len(flat))
 
 
 def _wide(values: np.ndarray, decades: float = 2.0) -> bool:
@@ -150,6 +153,7 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
         import xarray as xr
 
         predicted, measured = xr.broadcast(predicted, measured)
+    of = measured
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
     positive = (p > 0) & (m > 0)
@@ -160,8 +164,10 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
     x, y = (p[drawn], m[drawn]) if p.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
     gid = f"{'some ' if p.size > POINTS else ''}{'positive ' if left_out else ''}entries"
     color = COLORS.get(color or "measured", color)
-    ax.plot(x, y, "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid=gid)
+    points = ax.plot(x, y, "o", color=color, alpha=0.55, markeredgewidth=0, label=label or None, gid=gid)
     if p.size:
+        if np.size(of) == keep.size:
+            of_runs(points, of, np.flatnonzero(keep)[drawn])
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):
             ax.set_xscale("log")
@@ -194,7 +200,8 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     x, y = (eta, mid) if eta.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
     color = COLORS.get(color or "measured", color)
     bars = [mid - low, high - mid] if eta.size else None
-    ax.errorbar(x, y, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid=gid)
+    median, *_ = ax.errorbar(x, y, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid=gid)
+    summary_of_runs(median, "median", len(flat))
     if eta.size:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -228,6 +235,9 @@ def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name
     if color_by is None:
         drawn, label = _some(len(rows), LINES, label, "runs")
         added = ax.plot(xs[drawn].T, rows[drawn].T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
+        along: tuple[Any, ...] = getattr(x, "dims", ())
+        if len(along) == 1 and along[0] in getattr(ys, "dims", ()):
+            of_runs(added, ys.isel({along[0]: 0}), drawn)
         if label and added:
             added[0].set_label(label)
         return

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from jaxdyn.plotting.caption import describe
 from jaxdyn.plotting.finish import finish, rasterise
 from jaxdyn.plotting.helpers import STYLE, default_plot
-from jaxdyn.plotting.svg import GLYPH, compact
+from jaxdyn.plotting.pointer import about_points
+from jaxdyn.plotting.svg import GLYPH, compact, with_metadata
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +58,8 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
 
     The same data give the same bytes. Text and axes take the page's text colour, the background is transparent. In a figure
     with very many points the data are embedded as pixels, text and axes stay vectors. Ids are unique to the drawing, apart
-    from those of letters' outlines, which are the same in all figures.
+    from those of letters' outlines, which are the same in all figures. What its points are (:mod:`jaxdyn.plotting.pointer`) is
+    in its ``<metadata>``.
 
     Args:
         plot: the claim's plot; :func:`default_plot` when None.
@@ -74,13 +76,14 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
         finish(fig)
         fig.set_layout_engine("none")  # the layout is found; it is kept, however often the figure is written
         label = label or describe(fig) or "figure"
+        points = about_points(fig, ds)
         svg = _written(canvas, label, 160)
         for most, every, dpi in STEPS:
             if len(GLYPH.sub("", svg)) <= MOST:
                 break
             rasterise(fig, most, every)
             svg = _written(canvas, label, dpi)
-    return svg
+    return with_metadata(svg, points)
 
 
 def _written(canvas: _Canvas, label: str, dpi: int) -> str:

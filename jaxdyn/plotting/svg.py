@@ -6,17 +6,20 @@ import base64
 import hashlib
 import io
 import re
+from html import escape
 from xml.etree import ElementTree
 
 from PIL import Image
 
 from jaxdyn.plotting.helpers import INK
+from jaxdyn.plotting.pointer import SERIES
 
-__all__ = ["GLYPH", "compact", "is_glyph"]
+__all__ = ["GLYPH", "bare", "compact", "is_glyph", "with_metadata"]
 
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
 GLYPH = re.compile(r'<path id="(?:DejaVu|STIX|Cm)[^>]*/>')  # a letter's outline in what compact gives
+METADATA = re.compile(r"<metadata>.*?</metadata>| data-series=\"\d+\"")
 SHADES = 48  # colours of a cloud of points that is embedded as pixels
 
 
@@ -40,6 +43,9 @@ def compact(svg: str, label: str) -> str:
         node.text = node.tail = None
     for name in ("metadata", "style"):
         _drop(root, name)
+    for node in root.iter("g"):
+        if (name := node.attrib.get("id", "")).startswith(SERIES):
+            node.attrib = {"data-series": name.removeprefix(SERIES)}
     _inherit(root)
     _tidy(root)
     _rename(root, "f" + hashlib.sha256(svg.encode()).hexdigest()[:8])
@@ -47,6 +53,16 @@ def compact(svg: str, label: str) -> str:
     root.attrib = head | {"stroke-linejoin": "round", "stroke-linecap": "butt"}
     text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>")
     return text.replace(INK, "currentColor").replace("#000000", "currentColor")
+
+
+def with_metadata(svg: str, text: str) -> str:
+    """A compact figure with a text in its ``<metadata>``."""
+    return svg.replace(">", f"><metadata>{escape(text, quote=False)}</metadata>", 1) if text else svg
+
+
+def bare(svg: str) -> str:
+    """A compact figure without what only a page's script reads."""
+    return METADATA.sub("", svg)
 
 
 def _drop(node: ElementTree.Element, tag: str) -> None:

@@ -12,7 +12,7 @@ from matplotlib.ticker import Formatter, LogFormatterSciNotation, MaxNLocator, N
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-__all__ = ["Logarithmic", "Scalar", "fold", "keep_apart", "overlapping", "plain_numbers", "told_apart"]
+__all__ = ["RAISED", "Logarithmic", "Scalar", "fold", "keep_apart", "overlapping", "plain_numbers", "told_apart"]
 
 GAP = 1.0  # points between two labels
 SLANT = 35.0  # degrees of names that have no room side by side

@@ -130,7 +130,7 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     if bounds := claim.get("bounds"):
         rows.append(("Bounds", name(str(bounds))))
     if looks := claim.get("looks"):
-        rows.append(("Looks", str(looks)))
+        rows.append(("Looks", escape(str(looks))))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
     if slides := titled(claim.get("talks") or []):

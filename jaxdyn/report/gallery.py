@@ -16,6 +16,7 @@ from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.plotting.svg import bare
 from jaxdyn.report.results import read_results
 
 __all__ = ["entry", "names", "read_origins", "standalone", "write", "write_figures"]
@@ -39,7 +40,7 @@ def standalone(svg: str) -> str:
     if not svg.lstrip().startswith("<svg") or size is None:
         raise UsageError("the figure could not be drawn: verify the claim again")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" color="#1f2328" width="{size[1]}" height="{size[2]}"'
-    return re.sub(r"<svg\b", head, svg, count=1).replace(">", '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+    return re.sub(r"<svg\b", head, bare(svg), count=1).replace(">", '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
 
 
 def entry(claim: dict[str, Any]) -> str:

@@ -140,6 +140,7 @@ def page(found: Laboratory) -> str:
     return template.render(
         policy=POLICY,
         style=Markup(asset("report.css")),
+        script=Markup(asset("figures.js")),
         title=f"{names}: {len(found.variants)} variants" if len(found.variants) > 1 else names,
         facts=facts,
         map=Markup(by_law),

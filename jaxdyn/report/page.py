@@ -75,7 +75,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     return env.get_template("page.html").render(
         policy=POLICY,
         style=Markup(asset("report.css")),
-        script=Markup(asset("report.js")),
+        script=Markup(asset("figures.js") + "\n" + asset("report.js")),
         headline=headline(claims),
         summary=_summary(payload, claims),
         filters=_filters(claims, theories),

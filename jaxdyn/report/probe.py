@@ -79,10 +79,11 @@ def page(probe: Probe) -> str:
         ("Wall time", formatting.duration(sum(o.seconds for one in probe.checkpoints for o in one.outcomes))),
     ]
     template = environment().get_template("probe.html")
-    style = Markup(asset("report.css"))
+    style, script = Markup(asset("report.css")), Markup(asset("figures.js"))
     return template.render(
         policy=POLICY,
         style=style,
+        script=script,
         title=title,
         facts=[f for f in facts if f[1]],
         lines=_pairs(last.lines),

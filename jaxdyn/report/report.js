@@ -143,6 +143,9 @@
   };
   reachable(document);
 
+  const { enlargeable } = watchFigures(document);
+  enlargeable(document);
+
   // figures: inflated when they are near the screen
   const glyphs = one("#glyphs");
   const bytes = (packed) => Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
@@ -179,6 +182,7 @@
         delete place.dataset.part;
         reachable(place);
         for (const canvas of all("[data-figure]", place)) near.observe(canvas);
+        enlargeable(place);
       });
     } catch {
       for (const place of places) place.textContent = "This browser cannot inflate this part.";

@@ -49,6 +49,7 @@ def page(found: Table, title: str, facts: Sequence[tuple[str, str]], command: st
     return template.render(
         policy=POLICY,
         style=Markup(asset("report.css")),
+        script=Markup(asset("figures.js")),
         title=title,
         facts=[*facts, ("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}")],
         command=command,
@@ -197,6 +198,11 @@ def _some(values: Sequence[Any], most: int) -> list[Any]:
     return [values[i] for i in np.linspace(0, len(values) - 1, most).round().astype(int)]
 
 
+def _labelled(found: Table) -> xr.DataArray:
+    """One entry for each cell, labelled with its values of all fields that vary."""
+    return xr.DataArray(np.arange(found.cells), dims="cell", coords={n: ("cell", found.fields[n]) for n in _varied(found)})
+
+
 def _combinations(found: Table, names: Sequence[str]) -> list[dict[str, Any]]:
     """The different values of some fields together."""
     columns = [found.fields[name] for name in names]
@@ -309,6 +315,7 @@ def draw_curves(found: Table, names: Sequence[str], fig: Figure) -> None:
         plotting.lines(
             ax, first.at, medians[0][cells], [found.fields[varied[0]][i] for i in cells], varied[0], alpha=0.7, linewidth=1
         )
+        plotting.of_runs([*ax.lines], _labelled(found), cells)
         ax.set_xlabel(first.axis)
         _finish(found, names[:1], fig, medians[0])
         return
@@ -340,7 +347,8 @@ def draw_points(found: Table, names: Sequence[str], fig: Figure) -> None:
         x = [v if numeric else values.index(v) for v in found.fields[field]]
         for name, mark, color in zip(names, "oxx", ("measured", "theory", "third"), strict=False):
             low, middle, high = np.moveaxis(quantiles(found.ok(found.scalars[name])), -1, 0)
-            ax.plot(x, middle, mark, color=COLORS[color], alpha=0.7, label=name if len(names) > 1 else None)
+            symbols = ax.plot(x, middle, mark, color=COLORS[color], alpha=0.7, label=name if len(names) > 1 else None)
+            plotting.of_runs(symbols, _labelled(found))
             if len(found.seeds) > 1 and mark == "o":
                 ax.vlines(x, low, high, color=COLORS[color], alpha=0.35, linewidth=1)
         if not numeric:
@@ -364,9 +372,10 @@ def draw_parallel(found: Table, names: Sequence[str], fig: Figure) -> None:
     for i in sorted(cells, key=lambda i: (np.isfinite(last[i]), last[i])):
         row = [column[i] for column in heights]
         if np.isfinite(last[i]):
-            ax.plot(range(len(row) + 1), [*row, last[i]], color=RAMP(last[i]), alpha=0.6, linewidth=1)
+            line = ax.plot(range(len(row) + 1), [*row, last[i]], color=RAMP(last[i]), alpha=0.6, linewidth=1)
         else:
-            ax.plot(range(len(row)), row, "--", color=COLORS["failed"], alpha=0.6, linewidth=1)
+            line = ax.plot(range(len(row)), row, "--", color=COLORS["failed"], alpha=0.6, linewidth=1)
+        plotting.of_runs(line, _labelled(found), [i])
     for i, values in enumerate([*axes.values(), outcome.tolist()]):
         ax.axvline(i, color=COLORS["control"], linewidth=0.8, zorder=0)
         low, high = _ends(values)

@@ -75,8 +75,10 @@ class Result(Decision):
     def of(cls, decision: Decision, task: Task, **rest: Any) -> Result:
         """The result of a decision on a task, by the judge as it is now."""
         decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
-        code = {"digest": digest(task.claim), "code": judge_code(task.claim), "plot_code": plot_code(task.claim)}
-        return cls(**decided, claim=task.claim, task=task, **code, **rest)
+        claim, hashed = task.claim, digest(task.claim)
+        return cls(
+            **decided, claim=claim, task=task, digest=hashed, code=judge_code(claim), plot_code=plot_code(claim), **rest
+        )
 
     @property
     def teeth(self) -> dict[str, list[str]]:

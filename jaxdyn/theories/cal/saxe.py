@@ -236,8 +236,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     axis = next((d for d in ("solver", *error.dims) if d in error.dims and error.sizes[d] > 1), "seed")
     labels = [str(v) for v in error[axis].values]
     for i in range(len(labels)):
-        values = error.isel({axis: i}).values.ravel()
-        right.plot([i] * values.size, values, "o", color=plotting.COLORS["measured"], alpha=0.4, markeredgewidth=0)
+        values = error.isel({axis: i})
+        at = [i] * values.size
+        points = right.plot(at, values.values.ravel(), "o", color=plotting.COLORS["measured"], alpha=0.4, markeredgewidth=0)
+        plotting.of_runs(points, values)
     right.axhline(PRECISION, color=plotting.COLORS["theory"], linestyle="--", label="bound")
     right.set(yscale="log", xticks=range(len(labels)), xticklabels=labels, xlabel=axis, ylabel="relative error")
 

@@ -79,8 +79,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     left.set(xlabel=r"$\epsilon \|\bar v_{K^c} - \bar v_K\|$", ylabel=r"$\|o - o_K\|$")
     for value, label, color in ((0.0, "random values", "measured"), (1.0, "opposed values", "third")):
         part = ds.sel(opposed=value) if "opposed" in ds.dims else ds
-        right.plot(part.assumed_lost.values.ravel(), (part.measured_bound / part.predicted_bound).values.ravel(), ".", label=label,
-                   color=plotting.COLORS[color])  # fmt: skip
+        ratio = part.measured_bound / part.predicted_bound
+        points = right.plot(part.assumed_lost.values.ravel(), ratio.values.ravel(), ".", label=label, color=plotting.COLORS[color])
+        plotting.of_runs(points, ratio)
     right.axhline(1, color=plotting.COLORS["theory"], linestyle="--")
     right.set(xlabel=r"weight $\epsilon$ of what was evicted", ylabel="error over its bound")
     right.legend()

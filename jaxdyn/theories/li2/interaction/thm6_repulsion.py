@@ -90,7 +90,10 @@ def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
         size = abs(part.predicted_b).max("pair")
         plotting.scatter(left, part.predicted_b / size, part.measured_b / size, f"{count:g} nodes", color, log=False)
         x, y = xr.broadcast(part.similarity, part.measured_b / size)
-        right.plot(x.values.ravel(), y.values.ravel(), "o", alpha=0.4, color=plotting.COLORS[color], label=f"{count:g} nodes")
+        points = right.plot(
+            x.values.ravel(), y.values.ravel(), "o", alpha=0.4, color=plotting.COLORS[color], label=f"{count:g} nodes"
+        )
+        plotting.of_runs(points, y)
     left.set(xlabel="Theorem 6, over the largest entry", ylabel=r"$B_{jl}$ from the inverse")
     right.set(xlabel="cosine of the two nodes' features", ylabel=r"$B_{jl}$ over the largest entry")
 

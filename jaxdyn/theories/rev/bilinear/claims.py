@@ -122,7 +122,8 @@ def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
     ds = most_tokens(ds)
     worst, d = largest(ds), np.atleast_1d(ds.d.values)
     points = worst.transpose("seed", "d").values
-    left.plot(np.broadcast_to(d, points.shape).ravel(), points.ravel(), ".", color=plotting.COLORS["measured"], label="runs")
+    runs = left.plot(np.broadcast_to(d, points.shape).ravel(), points.ravel(), ".", color=plotting.COLORS["measured"], label="runs")
+    plotting.of_runs(runs, worst.transpose("seed", "d"))
     left.plot(d, np.sqrt((points**2).mean(0)), "-", color=plotting.COLORS["third"], label="root mean square")
     left.plot(d, np.quantile(points, 0.9, axis=0), "--", color=plotting.COLORS["third"], label="90th percentile")
     left.axhline(EXPONENT, linestyle=":", color=plotting.COLORS["theory"], label=f"{EXPONENT}")

@@ -1,0 +1,281 @@
+"""What the points of a figure are: coordinates on its axes, names in its legends, and the cells and seeds of their runs.
+
+A figure carries this as JSON in its ``<metadata>``, from which a page's script tells what is under the pointer:
+
+- ``axes``: of each panel its ``box`` in the figure's units, and ``x`` and ``y``: ``ends``, ``label``, ``log`` or ``samples`` of
+  another scale, ``ticks`` that have names.
+- ``series``: of each ``data-series`` in the drawing its panel ``ax``, its ``name``, what it summarises (``of``), which of its
+  coordinates can be read on an axis (``xy``), and ``runs``: a table, and its index, or one per point (the first, then steps; -1:
+  unknown).
+- ``tables``: along each axis of the runs, the text of each place; an index counts through all axes, the last one fastest.
+
+Which run a point belongs to is known where :func:`of_runs` was told, and where its value is found in one run of the Dataset only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unicodedata
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.collections import PathCollection
+from matplotlib.container import ErrorbarContainer
+from matplotlib.mathtext import MathTextParser
+from matplotlib.ticker import FixedLocator
+
+from jaxdyn.engine.base.words import plural
+from jaxdyn.plotting.ticks import RAISED, Logarithmic, Scalar, told_apart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs"]
+
+SERIES = "series-"  # of the name (gid) of what is drawn point by point or as a line
+SAMPLES = 65  # values of an axis that is neither linear nor logarithmic
+LONGEST = 4000  # places along the axes of the runs, beyond which these are not listed
+LARGEST = 4_000_000  # values of a variable in which points are searched for
+PLAIN = 1e-6  # relative distance from a number of four digits, below which a value may be in several places by chance
+PARSER = MathTextParser("path")
+OWNERS: weakref.WeakKeyDictionary[Any, tuple[xr.DataArray, np.ndarray]] = weakref.WeakKeyDictionary()
+SUMMARIES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def of_runs(drawn: Any, values: Any, chosen: Any = None) -> None:
+    """Say which entries the points of a line or a scatter are, for what a page tells of them.
+
+    ``plotting.of_runs(ax.plot(x, error.values.ravel(), "o"), error)``
+
+    Args:
+        drawn: what ``ax.plot`` or ``ax.scatter`` returned: one artist for all entries, or as many as entries, a line for each run.
+        values: a DataArray with labelled axes (cell, seed); its entries in their order are the points. Other arrays tell nothing.
+        chosen: which of the entries were drawn; all by default.
+    """
+    if not isinstance(values, xr.DataArray):
+        return
+    artists = list(drawn) if isinstance(drawn, list | tuple) else [drawn]
+    index = np.arange(values.size)[slice(None) if chosen is None else chosen]
+    shares = [index] if len(artists) == 1 else index[:, None]
+    for artist, share in zip(artists, shares, strict=True):
+        OWNERS[artist] = (values, share)
+
+
+def summary_of_runs(drawn: Any, what: str, count: int) -> None:
+    """Say that the points of a line are a summary of so many runs: ``median of 8 runs``."""
+    SUMMARIES[drawn] = f"{what} of {plural(count, 'run')}"
+
+
+def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
+    """The JSON of a finished figure whose layout is found; names what it draws (gid ``series-0``, …) for it. Empty without axes."""
+    panels = [ax for ax in fig.axes if ax.name == "rectilinear" and ax.axison and ax.get_label() != "<colorbar>"]
+    drawn = [(i, artist, name) for i, ax in enumerate(panels) for artist, name in _drawn(ax)]
+    tables: list[list[list[str]]] = []
+    owners = _owners([artist for _, artist, _ in drawn], ds)
+    series: list[dict[str, Any]] = []
+    for i, artist, name in drawn:
+        artist.set_gid(f"{SERIES}{len(series)}")
+        entry: dict[str, Any] = {"ax": i, "name": _plain(name), "of": SUMMARIES.get(artist, "")}
+        own = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
+        ticked = [axis.get_ticklocs().size > 0 for axis in (panels[i].xaxis, panels[i].yaxis)]
+        of_data = [a and b for a, b in zip(own.contains_branch_seperately(panels[i].transData), ticked, strict=True)]
+        if not all(of_data):
+            entry["xy"] = list(map(int, of_data))
+        if artist in owners:
+            table, index = owners[artist]
+            entry["runs"] = [tables.index(table) if table in tables else len(tables), _steps(index[_written(artist, len(index))])]
+            tables += [] if table in tables else [table]
+        series.append({key: value for key, value in entry.items() if value != ""})
+    axes = [_panel(ax) for ax in panels]
+    return json.dumps({"axes": axes, "series": series, "tables": tables}, ensure_ascii=False, separators=(",", ":")) if axes else ""
+
+
+# panels
+
+
+def _panel(ax: Axes) -> dict[str, Any]:
+    figure = ax.get_figure(root=True)
+    assert figure is not None, "axes belong to a figure"
+    scale, height = 72 / figure.dpi, figure.bbox.height
+    x0, x1, y0, y1 = ax.bbox.x0, ax.bbox.x1, height - ax.bbox.y1, height - ax.bbox.y0
+    return {"box": [round(v * scale, 1) for v in (x0, y0, x1, y1)], "x": _axis(ax.xaxis), "y": _axis(ax.yaxis)}
+
+
+def _axis(axis: Any) -> dict[str, Any]:
+    ends = [float(v) for v in axis.get_view_interval()]
+    found: dict[str, Any] = {"ends": [float(f"{v:.7g}") for v in ends], "label": _plain(axis.label.get_text())}
+    if axis.get_scale() == "log" and min(ends) > 0:
+        found["log"] = 1
+    elif axis.get_scale() != "linear":
+        forward = axis.get_transform()
+        low, high = map(float, forward.transform(np.array(ends)))
+        places = np.linspace(low, high, SAMPLES)
+        found["samples"] = [float(f"{v:.5g}") for v in forward.inverted().transform(places)]
+    if isinstance(axis.get_major_locator(), FixedLocator) and not isinstance(axis.get_major_formatter(), Logarithmic | Scalar):
+        names = {float(f"{p:.7g}"): _plain(t.get_text()) for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)}
+        found["ticks"] = [[place, text] for place, text in names.items() if text]
+    return found
+
+
+def _plain(text: str) -> str:
+    r"""Text with its mathematics as plain characters: ``step size $\eta^2$`` as ``step size η²``."""
+    pieces = text.replace("\n", " ").replace(r"\$", "\0").split("$")
+    if len(pieces) % 2:  # else a dollar sign is one
+        pieces[1::2] = map(_formula, pieces[1::2])
+    return ("" if len(pieces) % 2 else "$").join(pieces).replace("\0", "$")
+
+
+def _formula(latex: str) -> str:
+    """A formula in one line by its symbols; what stands on several lines stays as its source."""
+    try:
+        *_, glyphs, rules = PARSER.parse(f"${latex}$")
+    except ValueError:
+        return latex
+    if not glyphs or rules:
+        return latex
+    size = max(glyph[1] for glyph in glyphs)
+    line = next(glyph[-1] for glyph in glyphs if glyph[1] == size)
+    parts: list[tuple[str, str]] = []  # where symbols stand (^, _ or on the line), and which
+    accent = ""
+    for _, own, number, *_, up in glyphs:
+        if unicodedata.combining(letter := chr(number)):  # comes before its letter
+            accent = letter
+            continue
+        place = "" if own > 0.9 * size else "^" if up > line else "_"
+        before = parts.pop()[1] if parts and parts[-1][0] == place else ""
+        parts.append((place, before + letter + accent))
+        accent = ""
+    return "".join(
+        text.translate(RAISED) if place == "^" and set(map(ord, text)) <= RAISED.keys() else place + text for place, text in parts
+    )
+
+
+# what is drawn
+
+
+def _drawn(ax: Axes) -> list[tuple[Any, str]]:
+    """Lines and scatters of a panel that are not pixels, with their names; without what belongs to error bars."""
+    bars = [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
+    names: dict[Any, str] = {c.lines[0]: str(c.get_label()) for c in bars if c.lines[0] is not None}
+    parts = {part for c in bars for part in c.lines[1]}
+    artists = [*(a for a in ax.lines if a not in parts), *(a for a in ax.collections if isinstance(a, PathCollection))]
+    shown = [a for a in artists if not a.get_rasterized() and a.get_visible() and len(_xy(a))]
+    return [(a, "" if (name := names.get(a, str(a.get_label()))).startswith("_") else name) for a in shown]
+
+
+def _xy(artist: Any) -> np.ndarray:
+    """The points of a line or a scatter (n, 2), in data units; NaN where nothing is drawn."""
+    columns = [np.ma.ravel(a) for a in artist.get_data(orig=False)] if hasattr(artist, "get_xdata") else None
+    found = artist.get_offsets() if columns is None else np.ma.column_stack(columns)
+    return np.ma.filled(np.ma.asarray(found, float), np.nan)
+
+
+def _has_symbols(artist: Any) -> bool:
+    return not hasattr(artist, "get_xdata") or artist.get_marker() not in ("None", "none", "", " ", None)
+
+
+def _written(artist: Any, count: int) -> np.ndarray:
+    """Which points have a symbol in the file."""
+    if count == 1:
+        return np.ones(1, bool)
+    moved = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
+    with np.errstate(all="ignore"):
+        places: np.ndarray = np.isfinite(np.asarray(moved.transform(_xy(artist)))).all(1)
+    return places
+
+
+def _steps(index: np.ndarray) -> int | list[int]:
+    """An index that is the same for all points, or the first and the steps from each to the next, which compress well."""
+    return int(index[0]) if index.size == 1 else [int(v) for v in np.diff(index, prepend=0)]
+
+
+# runs
+
+
+def _owners(artists: Sequence[Any], ds: xr.Dataset | None) -> dict[Any, tuple[list[list[str]], np.ndarray]]:
+    """Of artists whose points belong to known runs, the table of these and an index into it: one, or one for each point."""
+    owners = {a: (_table(OWNERS[a][0]), OWNERS[a][1]) for a in artists if a in OWNERS}
+    if ds is not None and "status" in ds and ds.status.ndim:
+        found = _search([a for a in artists if a not in OWNERS and a not in SUMMARIES], ds)
+        table = _table(ds.status) if found else []
+        owners |= {a: (table, index) for a, index in found.items()}
+    return {a: (table, index) for a, (table, index) in owners.items() if table and (index.size == 1 or len(_xy(a)) == index.size)}
+
+
+def _table(values: xr.DataArray) -> list[list[str]]:
+    """Along each axis the text of each place: what was selected, first; nothing for one place, unless it is a seed.
+
+    Empty where there are too many places.
+    """
+    if sum(values.sizes.values()) > LONGEST:
+        return []
+    labels = {str(name): coord for name, coord in values.coords.items()}
+    table = [[", ".join(_texts(name, coord.values.ravel())[0] for name, coord in labels.items() if not coord.dims)]]
+    for dim in map(str, values.dims):
+        names = [name for name, coord in labels.items() if coord.dims == (dim,) and (coord.size > 1 or name == "seed")]
+        rows = zip(*(_texts(name, labels[name].values) for name in names), strict=True)
+        table.append([", ".join(row) for row in rows] or [""] * values.sizes[dim])
+    return table
+
+
+def _texts(name: str, values: np.ndarray) -> list[str]:
+    """Values of a field with its name."""
+    listed = values.tolist()
+    told = told_apart(listed, 4) if values.dtype.kind == "f" else {}
+    texts = [told[value] for value in listed] if told else map(str, listed)
+    return [f"{name} {text}" if name == "seed" else f"{name} = {text}" for text in texts]
+
+
+def _search(artists: Sequence[Any], ds: xr.Dataset) -> dict[Any, np.ndarray]:
+    """The runs in which the points' values are found: one for an artist whose points are all of one run, else one for each."""
+    points = {a: _xy(a) for a in artists}
+    wanted = np.unique(np.concatenate([np.empty(0), *(xy.ravel() for xy in points.values())]))
+    wanted = wanted[_is_telling(wanted)]
+    if not wanted.size:
+        return {}
+    first, last = np.full(wanted.size, ds.status.size), np.full(wanted.size, -1)
+    dims = ds.status.dims
+    for variable in ds.data_vars.values():
+        if variable.dtype.kind == "f" and set(dims) <= set(variable.dims) and variable.size <= LARGEST:
+            values = variable.transpose(*dims, ...).values.astype(float).reshape(ds.status.size, -1)
+            place = np.minimum(np.searchsorted(wanted, values), wanted.size - 1)
+            run, _ = hit = np.nonzero(wanted[place] == values)
+            np.minimum.at(first, place[hit], run)
+            np.maximum.at(last, place[hit], run)
+    run_of = np.where(first == last, first, -1)
+    found = {}
+    for artist, xy in points.items():
+        place = np.minimum(np.searchsorted(wanted, xy), wanted.size - 1)
+        index = np.where(wanted[place] == xy, run_of[place], -1)
+        index = np.where(index.min(1) >= 0, np.where(index[:, 0] == index[:, 1], index[:, 0], -1), index.max(1))
+        known = index[index >= 0]
+        if not known.size or _is_summary(known, ds.status) or 2 * known.size < np.isfinite(xy).all(1).sum():
+            continue
+        if len({*known.tolist()}) == 1:
+            found[artist] = known[:1]
+        elif _has_symbols(artist):
+            found[artist] = index
+    return found
+
+
+def _is_telling(values: np.ndarray) -> np.ndarray:
+    """Whether a value is of so many digits that no other quantity has it by chance."""
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 3)
+        return np.isfinite(values) & (np.abs(values - np.round(values / unit) * unit) > PLAIN * np.abs(values))
+
+
+def _is_summary(runs: np.ndarray, status: xr.DataArray) -> bool:
+    """Whether points take one of several seeds in each cell, not always the same: a median is one of the values, but means all."""
+    if "seed" not in status.dims or status.sizes["seed"] == 1:
+        return False
+    axis = status.dims.index("seed")
+    places = np.stack(np.unravel_index(np.unique(runs), status.shape), 1)
+    cells = [tuple(row) for row in np.delete(places, axis, 1).tolist()]
+    seeds = {row[axis] for row in places.tolist()}
+    return len(seeds) > 1 and max(len([*group]) for _, group in itertools.groupby(sorted(cells))) == 1
