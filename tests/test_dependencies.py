@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,29 @@ def test_one_extra_serves_the_readme_whole():
 def test_every_hard_dependency_is_imported():
     """With the engine through which xarray reads and writes files."""
     assert HARD - {"h5netcdf", "h5py"} <= set().union(*(imports(f, top_level=False) for f in (ROOT / "jaxdyn").rglob("*.py")))
+
+
+def test_a_plain_installation_stays_as_small_as_it_is():
+    """The packages that the hard dependencies bring, themselves among them; most of the rest are flax's."""
+    todo, brought = [Requirement(one) for one in PROJECT["dependencies"]], {}
+    while todo:
+        one = todo.pop()
+        if brought.setdefault(one.name.lower().replace("_", "-"), set()) >= (asked := one.extras or {""}):
+            continue
+        brought[one.name.lower().replace("_", "-")] |= asked
+        for inner in map(Requirement, requires(one.name) or []):
+            if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in asked):
+                todo.append(inner)
+    assert len(brought) <= 55, sorted(brought)
+
+
+def test_the_plugin_imports_the_package_only_where_claims_are_asked_for(tmp_path):
+    """Else hooks on its import, such as jaxtyping's, come too late."""
+    (tmp_path / "test_own.py").write_text(
+        "import sys\n\ndef test_own():\n    assert 'jaxdyn' not in sys.modules\n", encoding="utf-8"
+    )
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_importing_jaxdyn_imports_nothing_else():

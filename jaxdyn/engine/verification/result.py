@@ -76,9 +76,7 @@ class Result(Decision):
         """The result of a decision on a task, by the judge as it is now."""
         decided = {field.name: getattr(decision, field.name) for field in dataclasses.fields(Decision)}
         claim, hashed = task.claim, digest(task.claim)
-        return cls(
-            **decided, claim=claim, task=task, digest=hashed, code=judge_code(claim), plot_code=plot_code(claim), **rest
-        )
+        return cls(**decided, claim=claim, task=task, digest=hashed, code=judge_code(claim), plot_code=plot_code(claim), **rest)
 
     @property
     def teeth(self) -> dict[str, list[str]]:
