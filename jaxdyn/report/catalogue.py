@@ -126,7 +126,7 @@ def _entry(claim: Claim, level: int) -> str:
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
-        sentence = f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})."
+        sentence = f"- {studies.where_run(claim.id).capitalize()}: {study['claim']['verdict']} ({studies.provenance(study)})."
         lines.append(" ".join(filter(None, (sentence, studies.note(study, claim)))))
     if said := brief_of(claim.id):
         words = [f"{said['open']} findings open" if said["open"] else "no finding open"]

@@ -144,6 +144,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     # the contents of the template
     return {
         "verdict": str(claim.get("verdict")),
+        "place": studies.where_run(str(quick["id"])),
         "note": _note(claim) if studies.differs(claim) else None,
         "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
         "checks": [checks.row(c) for c in claim.get("checks") or []],
@@ -151,7 +152,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "differs": studies.differs(claim),
         "stale": studies.note(study, studies.known_claim(str(quick["id"]))),
         "opponents": _rejections(claim),
-        "runs": number(claim.get("runs")),
+        "runs": count(claim["runs"], "run") if isinstance(claim.get("runs"), int) else "",
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", time))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),

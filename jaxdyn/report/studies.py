@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import functools
 import io
 import itertools
 import json
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verification.task import Task
 
 __all__ = [
+    "AT_PAPER_SCALE",
     "LARGEST",
     "changes",
     "differs",
@@ -56,11 +58,13 @@ __all__ = [
     "table",
     "task_of",
     "unpack",
+    "where_run",
     "with_table",
     "write_studies",
     "write_study",
 ]
 
+AT_PAPER_SCALE = "at paper scale"
 LARGEST = 200_000  # bytes of the file with a study's data
 MARKS = ("<!-- table:", "<!-- end of table -->")
 STORED = (  # entries of a claim that may differ from those of the quick run
@@ -385,6 +389,19 @@ def _marked(changed: Mapping[str, Changes]) -> list[str]:
 
 def _ids(ids: Iterable[str]) -> str:
     return ", ".join(f"`{i}`" for i in ids)
+
+
+def where_run(claim_id: str) -> str:
+    """Where a claim's study was run, in words: at paper scale, unless its runs are the same at both scales."""
+    theory = claim_id.split(".")[0]
+    same = library.is_shipped(theory) and claim_id in _without_paper_scale(theory)
+    return "in an earlier run" if same else AT_PAPER_SCALE
+
+
+@functools.cache
+def _without_paper_scale(theory: str) -> frozenset[str]:
+    """The claims of a theory of the package whose runs are the same at both scales."""
+    return frozenset(name for name, claim in all_claims(theories={theory}).items() if not _grows(claim))
 
 
 def _grows(claim: Claim) -> bool:

@@ -111,7 +111,9 @@ def _studies(claims: Sequence[Claim]) -> Iterator[str]:
         return
     differing = [c for c in claims if c.id in by_claim and studies.differs(by_claim[c.id]["claim"])]
     outcome = f"{len(differing)} with another verdict than expected" if differing else "all with the expected verdict"
-    yield f"{len(by_claim)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
+    same = sum(studies.where_run(c.id) != studies.AT_PAPER_SCALE for c in claims if c.id in by_claim)
+    more = f"; {same} of them {'has' if same == 1 else 'have'} the same runs at both scales" if same else ""
+    yield f"{len(by_claim)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}{more}."
     for claim in differing:
         entry = by_claim[claim.id]["claim"]
         failed = [f"{c['name']}: {c['value']:.4g}" for c in entry.get("checks") or () if not c["passed"] and c["value"] is not None]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.base.words import place
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Absent
 
@@ -115,7 +116,7 @@ def with_place(check: Check) -> str:
     """A check as text, with the place of the run that has no number, if that is why it is undecided."""
     if not (math.isnan(check.value) and check.worst):
         return str(check)
-    return f"{check} (no number at {', '.join(f'{axis}={place}' for axis, place in check.worst.items())})"
+    return f"{check} (no number at {place(check.worst)})"
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:
