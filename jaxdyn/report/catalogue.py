@@ -38,7 +38,7 @@ def catalogue(claims: Sequence[Claim]) -> str:
         parts += [f"## {theory}", *_about(theory)]
         for chapter, group in by_chapter(library.theory(theory), ((topic(c), c) for c in claims if c.theory == theory)).items():
             parts += [f"### {chapter}"] if chapter else []
-            parts += [_entry(c, level=4 if chapter else 3) for c in group]
+            parts += [_entry(c, chapter) for c in group]
     return "\n\n".join(parts) + "\n"
 
 
@@ -90,8 +90,9 @@ def _value(value: Any) -> str:
     return "{" + ", ".join(parts) + "}" if isinstance(value, list) else ":".join(parts)
 
 
-def _entry(claim: Claim, level: int) -> str:
-    """One claim as a section with a heading of this level."""
+def _entry(claim: Claim, chapter: str) -> str:
+    """One claim as a section; its theory and chapter are among the words by which a search finds it."""
+    theory, level = library.theory(claim.theory).title, 4 if chapter else 3
     rows = field_table(claim.quick)
     told = meanings(claim.quick.setting)
     swept = ", ".join(
@@ -105,7 +106,8 @@ def _entry(claim: Claim, level: int) -> str:
         claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     )
     # set-up, source, evidence, and what the claim rests on
-    lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
+    lines = [f"- From: {theory}{'; ' * bool(chapter)}{chapter}"] if theory != claim.theory else []
+    lines += [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
     if claim.assumes:

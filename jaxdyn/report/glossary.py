@@ -12,7 +12,7 @@ __all__ = ["COLUMNS", "FACTS", "FIRST", "GLOSSARY", "PARTS", "PLAIN", "VERDICTS"
 
 FIRST = ("claim", "upheld", "refuted", "measured", "control", "rival")  # a first verdict takes these words, and no others
 PLAIN = (  # words that mean here what they mean elsewhere in the field
-    *("assumption", "diverged", "error", "form", "grid", "look", "program", "setting", "skipped", "theory"),
+    *("assumption", "bounds", "diverged", "error", "form", "grid", "look", "not run", "program", "setting", "skipped", "theory"),
 )
 VERDICTS = {  # verdict -> what it means
     "upheld": "Every check passed, every control and every rival was rejected, and the resolution is finite.",

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from jaxdyn.engine.base.jsonable import text
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
+from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
@@ -184,7 +185,8 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     date, commit = environment.get("date", ""), environment.get("commit", "")
     own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
     done = [c for c in claims if c.get("verdict") != "not run"]
-    excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
+    left_out = ((diverged, "diverged"), (outside, "outside"))
+    excluded = Markup(", ").join(Markup("{:,} {}").format(n, formatting.term(word)) for n, word in left_out if n)
     runs = payload.get("runs") or own  # the payload counts every distinct run once, including those of controls
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     # the facts, in the order of the page
@@ -260,6 +262,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": str(claim["id"]),
         "study": study and _study(study),
+        "also": _searched(claim) if verdict == "not run" else "",
         "theory": _theory(claim),
         "verdict": verdict,
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
@@ -278,6 +281,16 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "time": formatting.duration(seconds),
     }
+
+
+def _searched(claim: Mapping[str, Any]) -> str:
+    """Words by which a claim that was not run is found, too: its controls, rivals, fields, and what these are set to."""
+    known = studies.known_claim(str(claim["id"]))
+    if known is None:
+        return ""
+    rows = field_table(known.quick)
+    values = (v for row in rows for v in (row["value"] if isinstance(row["value"], list) else [row["value"]]))
+    return " ".join([*known.controls, *known.rivals, *(row["name"] for row in rows), *(v for v in values if isinstance(v, str))])
 
 
 def _study(study: Mapping[str, Any]) -> dict[str, Any]:

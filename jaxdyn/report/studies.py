@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
+from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
@@ -299,8 +300,13 @@ def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) 
 
 def known_claim(claim_id: str) -> Claim | None:
     """A claim of the package; None for any other."""
-    theory = claim_id.split(".")[0]
-    return all_claims(theories={theory}).get(claim_id) if library.is_shipped(theory) else None
+    return _claims_of(claim_id.split(".")[0], *theories.__path__).get(claim_id)
+
+
+@functools.cache
+def _claims_of(theory: str, *_: str) -> dict[str, Claim]:
+    """The claims of a theory of the package, which is in one of these folders."""
+    return all_claims(theories={theory}) if library.is_shipped(theory) else {}
 
 
 # data that are kept: arrays with their dtypes, and an index of names, axes and attributes; what needs pickle is not kept
@@ -393,15 +399,8 @@ def _ids(ids: Iterable[str]) -> str:
 
 def where_run(claim_id: str) -> str:
     """Where a claim's study was run, in words: at paper scale, unless its runs are the same at both scales."""
-    theory = claim_id.split(".")[0]
-    same = library.is_shipped(theory) and claim_id in _without_paper_scale(theory)
-    return "in an earlier run" if same else AT_PAPER_SCALE
-
-
-@functools.cache
-def _without_paper_scale(theory: str) -> frozenset[str]:
-    """The claims of a theory of the package whose runs are the same at both scales."""
-    return frozenset(name for name, claim in all_claims(theories={theory}).items() if not _grows(claim))
+    claim = known_claim(claim_id)
+    return AT_PAPER_SCALE if claim is None or _grows(claim) else "in an earlier run"
 
 
 def _grows(claim: Claim) -> bool:

@@ -89,8 +89,9 @@ _loaded: dict[Path, ClaimPackage] = {}  # a user's own packages, by file or fold
 
 def shipped(names: Collection[str] | None = None) -> Iterator[ClaimPackage]:
     """The theories below ``jaxdyn.theories`` in alphabetical order: all, or those with these names (other names are ignored)."""
-    existing = {info.name for info in pkgutil.iter_modules(importlib.import_module(HOME).__path__)}
-    for name in sorted(existing if names is None else existing & set(names)):
+    if names is None:
+        names = {info.name for info in pkgutil.iter_modules(importlib.import_module(HOME).__path__)}
+    for name in sorted(filter(is_shipped, names)):
         module = importlib.import_module(f"{HOME}.{name}")
         yield ClaimPackage(name, module, str(module.__file__))
 
