@@ -370,7 +370,7 @@ def check_text(check: Mapping[str, Any]) -> str:
     elif bound is not None:  # in studies stored when bounds were single numbers
         text += f", bound {_number(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
-    return text + (f"; about {needed} runs would decide" if needed else "")
+    return text + (f"; about {plural(needed, 'run')} would decide" if needed else "")
 
 
 def reading_text(reading: Mapping[str, Any], digits: int = VALUE_DIGITS) -> str:

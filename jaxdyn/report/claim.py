@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from jaxdyn import plotting
 from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
-from jaxdyn.engine.base.words import left_out
+from jaxdyn.engine.base.words import left_out, plural
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.drawing import INSTEAD
@@ -200,7 +200,7 @@ def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
     errors, seeds = finite(scale), resolution.get("seeds")
-    among = f", on the first {seeds:,} seeds" if seeds else ""
+    among = f", on the first {plural(seeds, 'seed')}" if seeds else ""
     parts = [
         (
             f"Prediction off by{among}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from jaxdyn.engine.base.words import place
+from jaxdyn.engine.base.words import place, plural
 from jaxdyn.engine.claims.description import digits_of_field
 from jaxdyn.engine.judging.check import VALUE_DIGITS
 from jaxdyn.errors import UsageError
@@ -161,5 +161,5 @@ def unasked(rivals: Sequence[Mapping[str, Any]], *, reasons: bool = True) -> lis
 
 
 def count(n: int, noun: str) -> str:
-    """A count with its noun: ``3 claims``, ``1 claim``."""
-    return f"{n:,}\u00a0{noun}" + ("" if n == 1 else "s")
+    """A count with its noun, not to be broken: ``3 claims``, ``1 claim``."""
+    return plural(n, noun).replace(" ", "\u00a0", 1)

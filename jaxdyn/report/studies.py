@@ -28,6 +28,7 @@ import xarray as xr
 
 from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.description import outside
@@ -353,7 +354,7 @@ def provenance(study: Mapping[str, Any]) -> str:
     """A study's size, date and version: ``640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970``."""
     entry, environment = study["claim"], study["environment"]
     runs, date, commit = entry.get("runs"), str(environment.get("date") or "").split(" ")[0], environment.get("commit")
-    parts = (f"{runs:,} run{'' if runs == 1 else 's'}" if runs else "", date, f"jaxdyn {environment.get('jaxdyn')}")
+    parts = (plural(runs, "run") if runs else "", date, f"jaxdyn {environment.get('jaxdyn')}")
     return ", ".join(filter(None, (*parts, f"commit {str(commit)[:11]}" if commit else "")))
 
 
@@ -372,7 +373,7 @@ def table(claims: Sequence[Claim]) -> str:
     outcome = (
         f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
     )
-    parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
+    parts = [f"Studies: {len(studies)} of {plural(len(claims), 'claim')}; {outcome}."]
     parts += _marked(changed)
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
     rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id], changed[c.id]) for c in claims if c.id in studies)]

@@ -56,7 +56,7 @@ def _product(plan: Plan) -> str:
         return ""
     seeds = len(plan.tasks[0].main.seeds)
     more = ", and controls" if plan.runs > settings * seeds else ""
-    return f" ({settings} settings × {plural(seeds, 'seed')}{more})"
+    return f" ({plural(settings, 'setting')} × {plural(seeds, 'seed')}{more})"
 
 
 def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
@@ -152,7 +152,7 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     elif left:
         stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
     aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
-    return f"{good} of {len(results) - skipped} verdicts as expected{aside}{stopped}{_by_chance(results)}, {end}"
+    return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
 
 
 def _near(path: Any) -> str:

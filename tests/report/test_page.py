@@ -26,6 +26,8 @@ from tests.report.handmade import DRAWING, FIGURES, check, claim, reading
 
 @jd.setting
 class Known:
+    """The setting of a claim that was not run."""
+
     stepsize: jd.Swept = 0.1
     optimizer: str = "adam"
 
@@ -560,10 +562,17 @@ def test_browser_finds_words_of_settings_opponents_chapters_and_theories(browser
     claims = [
         claim("toy.one", settings=settings, topic="late", controls=[]),
         claim("toy.two", settings=settings, rivals=[rival], controls=[]),
-        claim("toy.three", settings={"optimizer": "gd"}, controls=[]),
+        claim("toy.three", settings={"optimizer": "gd"}, controls=[], resolution={}),
     ]
     known = jd.Study(trial=lambda s, key: {}, quick=jd.grid(Known), seeds=1, source="a book", evidence="flow", bounds="derived")
-    away = known.claim(id="toy.away", title="Away", statement="It is.", judge=lambda ds: [], rivals={"chance": jd.off({"x": 0.0})})
+    away = known.claim(
+        id="toy.away",
+        title="Away",
+        statement="It is.",
+        judge=lambda ds: [],
+        controls={"sgd": {"optimizer": "sgd"}},
+        rivals={"chance": jd.off({"x": 0.0})},
+    )
     monkeypatch.setattr(report.studies, "known_claim", lambda name: away if name == "toy.away" else None)
     others = [{**claims[2], "id": "toy.away", "verdict": "not run", "settings": {}}]
     report.write(tmp_path / "index.html", {"claims": claims, "not_run": others, "environment": {}}, {})
@@ -572,7 +581,8 @@ def test_browser_finds_words_of_settings_opponents_chapters_and_theories(browser
         ("late features", "toy.one"),
         ("optimizer momentum", "toy.two"),
         ("chance stepsize", "toy.away"),
-        ("grokking sgd", ""),
+        ("grokking sgd", "toy.away"),
+        ("grokking muon", ""),
     ):
         browser.open((tmp_path / "index.html").as_uri() + "#q=" + sought.replace(" ", "+"))
         assert browser.js(ROWS) == ids, sought
