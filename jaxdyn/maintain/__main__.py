@@ -41,6 +41,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
 
+    picture = tasks.add_parser("picture", help="Take a picture of the beginning of a report; `make picture` makes docs/report.png.")
+    picture.add_argument("folder", type=from_home, metavar="DIR", help="The --out of a verification.")
+    picture.add_argument("file", type=from_home, metavar="FILE", help="Write the picture, a PNG, to this file.")
+
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
     run.add_argument("files", type=from_home, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
@@ -121,6 +125,14 @@ def _docs(args: argparse.Namespace) -> int:
         return int(bool(stale))
     for line in documents.renew(args.root, args.results):
         print(line)
+    return 0
+
+
+def _picture(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import picture
+
+    picture.write_picture(args.folder, args.file)
+    print(f"{args.file} is renewed")
     return 0
 
 
@@ -231,6 +243,7 @@ def _ahead(args: argparse.Namespace) -> int:
 
 TASKS = {
     "docs": _docs,
+    "picture": _picture,
     "run": _run,
     "shipped": _shipped,
     "costs": _costs,

@@ -63,7 +63,7 @@ def term(word: str, meaning: str = "", kind: str = "") -> Markup:
 
 def placed(coordinates: Mapping[str, Any]) -> Markup:
     """The coordinates of an entry in words (:func:`jaxdyn.engine.base.words.place`)."""
-    safe = {escape(axis): escape(value) if isinstance(value, str) else value for axis, value in coordinates.items()}
+    safe = {str(escape(axis)): str(escape(value)) if isinstance(value, str) else value for axis, value in coordinates.items()}
     return Markup(place(safe, setting))
 
 

@@ -108,7 +108,7 @@ def _mlp(shape: nn.Transformer) -> list[str]:
     """The parts of the MLP's branch, from below."""
     act = ", ".join(choices.names(shape.activation))
     up = f"{act}(gate) times up" if shape.mlp == "gated" else f"up, {act}"
-    return [f"{up}, {plural(shape.hidden, 'unit')}", "down"]
+    return [f"{up}, {plural(shape.hidden or 0, 'unit')}", "down"]
 
 
 def _branch(
