@@ -136,7 +136,7 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     write_studies(verified(tmp_path / "out", big, other, figures={"toy.law": DRAWING}))
     html = page.page({"claims": [claim("toy.law"), claim("toy.other"), claim("toy.third")]}, FIGURES)
     assert html.count("<b>At paper scale</b>") == 2 and html.count('<details class="study" open>') == 1
-    assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
+    assert "error at scale" in html and "4,096\u00a0runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
     assert "✓ met" in html and "1 of 2 controls and rivals rejected; not rejected: permuted." in html
     assert "<small>at paper scale: upheld</small>" in html and "<strong>at paper scale: inconclusive</strong>" in html
     assert re.search(r"<figcaption>.* 4,096\u00a0runs\.</figcaption>", html), "the figure at scale says how many runs it shows"

@@ -341,7 +341,7 @@ def _refuse_narrow(survey: Survey) -> None:
     for i, axis in enumerate(survey.ranges):
         steps = {place[i] for place in places}
         if len({survey.number(place)[i] for place in places}) < len(steps):
-            few = f"{survey.dtype} has fewer than {plural(len(steps), 'number')} between them"
+            few = f"{survey.dtype} has fewer than {plural(len(steps), 'different number')} between them"
             raise UsageError(f"{axis.field}={axis.low!r}:{axis.high!r} is not allowed: {few}")
 
 
