@@ -13,7 +13,7 @@ ifneq ($(strip $(EXTRA)),$(filter $(EXTRAS),$(firstword $(EXTRA))))
 $(error EXTRA=$(EXTRA) is not allowed: it is $(subst $(space), or ,$(EXTRAS)))
 endif
 
-.PHONY: verify verify-all test slow lint docs bench clean
+.PHONY: verify verify-all test slow lint docs picture bench clean
 .DELETE_ON_ERROR:
 
 verify: $(READY)
@@ -36,6 +36,12 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/python -m jaxdyn.maintain docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# docs/report.png: the report of a few claims that are named here, so that it counts nothing that grows
+PICTURED := li2.stage2_curves li2.stage2_nodes_adam li2.energy_decomp_as_printed li2.boundary_energies
+picture: $(READY)
+	$(BIN)/jaxdyn verify $(PICTURED) --out build/picture
+	$(BIN)/python -m jaxdyn.maintain picture build/picture docs/report.png
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'

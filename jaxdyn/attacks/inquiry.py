@@ -15,6 +15,7 @@ from jaxdyn.attacks.listed import ATTACKS
 from jaxdyn.attacks.recorded import what_was_asked
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.storage import store as storage
@@ -49,7 +50,7 @@ class Report:
         return dict(finite({"id": self.claim.id, "asked": what_was_asked(self.claim), "attacks": attacks}))
 
     def __repr__(self) -> str:
-        lines = [f"{self.claim.id}: {self.findings} open finding{'s' if self.findings != 1 else ''}"]
+        lines = [f"{self.claim.id}: {plural(self.findings, 'open finding')}"]
         for name, answer in self.answers.items():
             lines.append(f"  {name}: {answer.outcome}. {answer.detail}")
             lines += [f"    - {f.text}" + (f" Excused: {f.excuse}" if f.excuse else "") for f in answer.findings]
@@ -77,7 +78,7 @@ def referee(claim: str | Claim, *, quick: bool = False, out: str | Path | None =
     if isinstance(claim, str):
         matches = registry.select([claim], load)
         if len(matches) != 1:
-            raise UsageError(f"{claim!r} matches {len(matches)} claims; jd.referee takes one")
+            raise UsageError(f"{claim!r} matches {plural(len(matches), 'claim')}; jd.referee takes one")
         claim = matches[0]
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, "verify")
     with folder as store:

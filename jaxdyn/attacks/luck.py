@@ -15,6 +15,7 @@ from scipy import stats
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not_asked
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.runs import FRESH, run, seconds_of, short_of
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.comparisons import LEVEL
 from jaxdyn.engine.judging.estimate import spent
 from jaxdyn.engine.verification.result import Result
@@ -51,7 +52,7 @@ def ask(case: Case) -> Answer:
 def _answer(case: Case, results: list[Result]) -> Answer:
     others = [r for r in results if r.verdict != case.claim.expected]
     level, (low, high) = stated_level(case), share_interval(len(others), len(results))
-    detail = f"{len(others)} of {len(results)} fresh sets of seeds come out otherwise, a share of {low:.3g} to {high:.3g}"
+    detail = f"{len(others)} of {plural(len(results), 'fresh set')} of seeds come out otherwise, a share of {low:.3g} to {high:.3g}"
     detail += f"; the level that it states allows {level:.3g}"
     findings = []
     if low > level:

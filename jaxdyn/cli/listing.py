@@ -57,7 +57,7 @@ def list_command(patterns: Sequence[str], load: Sequence[str], by_resolution: bo
             theory = e["theory"]
             print(_heading(e), end="")
         runs, evidence = e["runs"], e["evidence"]
-        counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
+        counts = f"runs: {runs['quick']:>6} quick, {runs['paper']:>7} paper"
         print(f"{e['id']:<{width}}  {e['counted']:<12}  {evidence:<7}  {counts}")
         print(f"    {e['title']}")
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxdyn.engine.base.parsing import from_home
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def memory_command(
     with jax.enable_x64(shape.dtype == "float64"):  # otherwise JAX would count four bytes per number
         by_method = footprints(shape, options, METHODS if only is None else ("adam", only), **sizes)
     if out is not None:
-        _draw(by_method, f"{model}, rank {rank}, {shape.dtype}, {batch} x {length} tokens", out)
+        _draw(by_method, f"{model}, rank {rank}, {shape.dtype}, {batch} x {plural(length, 'token')}", out)
     numbers = {name: {column: getattr(one, column) for column in COLUMNS} for name, one in by_method.items()}
     facts = {"model": model, "rank": rank, "dtype": shape.dtype, **sizes, "stored": stored, "side": side, "bytes": numbers}
     heading = f"GB for {model} in {shape.dtype}, rank {rank}:"

@@ -161,7 +161,8 @@ def _stored_study(claim: Claim) -> dict[str, Any] | None:
     study = studies.read_study(claim.id)
     if study is None:
         return None
-    return {name: value for name, value in study.items() if name != "figure"} | {"changed": studies.note(study, claim, whole=True)}
+    kept = {name: value for name, value in study.items() if name != "figure"}
+    return kept | {"changed": studies.note(study, claim, whole=True), "where": studies.where_run(claim.id)}
 
 
 # text
@@ -318,7 +319,7 @@ def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
-    yield from _wrapped(f"at paper scale: {verdict} ({studies.provenance(study)}, seeds {entry.get('seed_range')})", width, "")
+    yield from _wrapped(f"{study['where']}: {verdict} ({studies.provenance(study)}, seeds {entry.get('seed_range')})", width, "")
     if study["changed"]:
         yield from _wrapped(study["changed"], width, "  ")
     yield from _outcome(entry, width)
@@ -369,7 +370,7 @@ def check_text(check: Mapping[str, Any]) -> str:
     elif bound is not None:  # in studies stored when bounds were single numbers
         text += f", bound {_number(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
-    return text + (f"; about {needed} runs would decide" if needed else "")
+    return text + (f"; about {plural(needed, 'run')} would decide" if needed else "")
 
 
 def reading_text(reading: Mapping[str, Any], digits: int = VALUE_DIGITS) -> str:

@@ -174,7 +174,7 @@ def _choice(cls: type[Any], name: str, value: Any, drawn: bool) -> Any:
 def _refuse_many(cells: int, seeds: int) -> None:
     """Refuse more cells or runs than one command makes, before any of them is made."""
     if cells > MOST_POINTS or cells * seeds > MOST:
-        what = f"{cells:,} cells with {plural(seeds, 'seed')} each are {cells * seeds:,} runs"
+        what = f"{plural(cells, 'cell')} with {plural(seeds, 'seed')} each are {plural(cells * seeds, 'run')}"
         raise UsageError(
             f"{what}, which is not allowed: at most {MOST_POINTS:,} cells and {MOST:,} runs; try --random N or --sobol N"
         )

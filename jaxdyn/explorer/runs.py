@@ -245,7 +245,7 @@ class _Listener:
         self._done += runs
         if time.monotonic() - self._reported > EVERY:
             self._reported = time.monotonic()
-            self._tell(f"{self._done:,} of {self._total:,} runs")
+            self._tell(f"{self._done:,} of {plural(self._total, 'run')}")
         self._watch()
 
     def say(self, text: str) -> None:

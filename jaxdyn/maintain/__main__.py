@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, plain_digits
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError
 
 __all__ = ["main"]
@@ -39,6 +40,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="The --out of a verification of all claims, for the gallery (default: report).",
     )
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
+
+    picture = tasks.add_parser("picture", help="Take a picture of the beginning of a report; `make picture` makes docs/report.png.")
+    picture.add_argument("folder", type=from_home, metavar="DIR", help="The --out of a verification.")
+    picture.add_argument("file", type=from_home, metavar="FILE", help="Write the picture, a PNG, to this file.")
 
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
     run.add_argument("files", type=from_home, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
@@ -123,6 +128,14 @@ def _docs(args: argparse.Namespace) -> int:
     return 0
 
 
+def _picture(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import picture
+
+    picture.write_picture(args.folder, args.file)
+    print(f"{args.file} is renewed")
+    return 0
+
+
 def _run(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import executed
 
@@ -136,7 +149,7 @@ def _shipped(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import shipped
 
     claims, programs = shipped.write_shipped(args.folder)
-    print(f"{claims} claims and {programs} programs written to {args.folder}")
+    print(f"{plural(claims, 'claim')} and {plural(programs, 'program')} written to {args.folder}")
     return 0
 
 
@@ -144,14 +157,14 @@ def _costs(args: argparse.Namespace) -> int:
     from jaxdyn.engine.runs.costs import REFERENCE
     from jaxdyn.maintain import shipped
 
-    print(f"{shipped.write_costs(args.folder)} programs written to {REFERENCE.name}")
+    print(f"{plural(shipped.write_costs(args.folder), 'program')} written to {REFERENCE.name}")
     return 0
 
 
 def _verdicts(args: argparse.Namespace) -> int:
     from jaxdyn.engine.verification import last_verdicts as recorded
 
-    print(f"{recorded.write_verdicts(args.folder)} verdicts written to {recorded.RECORDED.name}")
+    print(f"{plural(recorded.write_verdicts(args.folder), 'verdict')} written to {recorded.RECORDED.name}")
     return 0
 
 
@@ -163,14 +176,15 @@ def _referee(args: argparse.Namespace) -> int:
 
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     count = recorded.write_answers(args.folder, today, registry.all_claims())
-    print(f"answers on {count} claims written to {recorded.RECORDED.name}")
+    print(f"answers on {plural(count, 'claim')} written to {recorded.RECORDED.name}")
     return 0
 
 
 def _studies(args: argparse.Namespace) -> int:
     from jaxdyn.report import studies
 
-    print(f"{sum(len(studies.write_studies(folder)) for folder in args.folders)} studies stored")
+    stored = sum(len(studies.write_studies(folder)) for folder in args.folders)
+    print(f"{plural(stored, 'study')} stored")
     return 0
 
 
@@ -191,7 +205,7 @@ def _recheck(args: argparse.Namespace) -> int:
     with open_folder(args.folder, "verify") as folder:
         code = recheck.report(recheck.recheck(folder, args.before, day))
         if gone := recheck.prune(folder, int(args.most * 10**9)):
-            print(f"{gone} shards that were not used for the longest time are removed")
+            print(f"removed, since not used for the longest time: {plural(gone, 'shard')}")
     return code
 
 
@@ -204,7 +218,7 @@ def _accused(args: argparse.Namespace) -> int:
     found = list(accused(args.result, args.folder, recheck.chosen_day(args.day), args.minutes))
     for line in found:
         print(line)
-    print(f"{len(found)} findings that are not on record")
+    print(f"{plural(len(found), 'finding')} not on record")
     return int(bool(found))
 
 
@@ -223,12 +237,13 @@ def _ahead(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import ahead
 
     done, all_ = ahead.write(args.platform, 60 * args.minutes)
-    print(f"{done} of {all_} programs are in {ahead.RESULTS}")
+    print(f"compiled: {done} of {plural(all_, 'program')}, in {ahead.RESULTS}")
     return 0
 
 
 TASKS = {
     "docs": _docs,
+    "picture": _picture,
     "run": _run,
     "shipped": _shipped,
     "costs": _costs,

@@ -14,7 +14,7 @@ from jaxdyn.engine.runs.costs import shipped_costs
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead
-from jaxdyn.report import atlas, catalogue, gallery, network, platforms, referee, studies, theories
+from jaxdyn.report import atlas, catalogue, concepts, gallery, network, platforms, referee, studies, theories
 from jaxdyn.report.gallery import standalone
 from jaxdyn.report.results import RESULT
 from jaxdyn.report.talks.page import page as page_of_talks
@@ -39,7 +39,7 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    yield "README.md and, in docs, catalogue, studies, talks, accelerators, atlas, transformer and theories are renewed"
+    yield "README.md and, in docs, catalogue, concepts, studies, talks, accelerators, atlas, transformer and theories are renewed"
     if verified:
         yield "docs/gallery.md is renewed"
     else:
@@ -58,6 +58,8 @@ def _write(target: Path, root: Path) -> None:
     accelerators = (docs / "accelerators.md").read_text(encoding="utf-8")
     atomic_write(docs / "accelerators.md", _with_programs(accelerators, root))
     atlas.write(docs)
+    page = docs / "concepts.md"
+    atomic_write(page, concepts.with_words(page.read_text(encoding="utf-8")))
     page = docs / "transformer.md"
     atomic_write(page, network.with_table(page.read_text(encoding="utf-8")))
     atomic_write(docs / "figures" / network.FIGURE, standalone(network.figure()))
@@ -87,7 +89,8 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
         (fresh / "docs").mkdir()
-        for page in ("README.md", "docs/studies.md", "docs/accelerators.md", "docs/transformer.md", "docs/referee.md"):
+        names = ("accelerators", "concepts", "referee", "studies", "transformer")
+        for page in ("README.md", *(f"docs/{name}.md" for name in names)):
             shutil.copy(root / page, fresh / page)
         _write(fresh, root)
         files = sorted(p.relative_to(fresh) for p in fresh.rglob("*") if p.is_file())

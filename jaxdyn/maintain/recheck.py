@@ -20,6 +20,7 @@ from jaxdyn.cli.pool import of_processes, processes
 from jaxdyn.engine.base.devices import elsewhere
 from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.programs import direct
 from jaxdyn.engine.programs.chunk import Chunk, Program
 from jaxdyn.engine.programs.program import run_chunk
@@ -131,7 +132,9 @@ def report(found: Iterable[tuple[str, int, list[str]]], out: Any = sys.stdout) -
         if names:
             bad += 1
             print(f"{program}: {', '.join(names)} differ from what is stored, though nothing has changed", file=out)
-    print(f"{len(programs)} stored programs with {runs:,} runs were run afresh, {bad} chunks differ", file=out)
+    print(
+        f"run afresh: {plural(len(programs), 'stored program')} with {plural(runs, 'run')}; {plural(bad, 'chunk')} differ", file=out
+    )
     return int(bad > 0)
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import Absent, UsageError, one_line, shown, whole
 from jaxdyn.models.extras import library, panics
 from jaxdyn.models.pieces import CONTROL, NORMAL, OWN, WHOLE, Pieces
@@ -132,7 +133,7 @@ def _damage(fields: dict[str, Any]) -> str:
         if token and numbers.setdefault(token, i) != i:
             return f"the token {one_line(token)} occurs twice, as number {numbers[token]} and as number {i}"
     if kinds is not None and len(kinds) != len(tokens):
-        return f"it has {len(tokens)} tokens, and {len(kinds)} kinds of tokens"
+        return f"it has {plural(len(tokens), 'token')}, and {plural(len(kinds), 'kind')} of tokens"
     if kinds is not None and (strange := [kind for kind in kinds if not isinstance(kind, int) or isinstance(kind, bool)]):
         return f"its kinds of tokens are whole numbers, and one is {shown(strange[0])}"
     return ""
@@ -205,7 +206,9 @@ def _pieces(fields: dict[str, Any]) -> Pieces:
     """A sentencepiece model."""
     count, scores, kinds = len(fields["tokens"]), fields["scores"], fields["token_type"]
     if not len(scores) == len(kinds) == count:
-        raise UsageError(f"it has {count} tokens, {len(scores)} scores and {len(kinds)} kinds of tokens")
+        raise UsageError(
+            f"it has {plural(count, 'token')}, {plural(len(scores), 'score')} and {plural(len(kinds), 'kind')} of tokens"
+        )
     if any(score != score for score in scores):
         raise UsageError("a score is NaN")
     around = _around(fields, "bos", True), _around(fields, "eos", False)

@@ -178,7 +178,7 @@ def _same(words: Config, key: str, layers: Any) -> Any:
     if not isinstance(value, list):
         return value
     if len(value) != layers or any(each != value[0] for each in value):
-        words.refuse(key, value, f"all {layers} layers have the same")
+        words.refuse(key, value, "all layers have the same")
     return value[0]
 
 

@@ -301,7 +301,7 @@ def _measure(
     if left_out:
         (warnings.warn if say is None else say)(f"{name}: {left_out}")
     outcomes = []
-    with Progress(label, unit="instruments") as bar:
+    with Progress(label, unit=plural(len(ahead.instruments), "instrument").partition(" ")[2]) as bar:
         bar.start(len(chosen), 0)
         for one in chosen:
             stored = found[one.name]
@@ -332,10 +332,10 @@ def _read(name: str, model: Model, pieces: Int[np.ndarray, "piece n"]) -> tuple[
     places, read = finite_pieces(model, pieces, max(one.pieces for one in registry.instruments().values()))
     if not places.size:
         raise UsageError(
-            f"{name} cannot be probed: its logits, or its residual stream, are not finite on any of the {read} pieces of the text"
+            f"{name} cannot be probed: its logits, or its residual stream, are finite on none of the text's {plural(read, 'piece')}"
         )
     lost = read - places.size
-    return places, f"{lost} of {read} pieces have no finite logits and are left out" if lost else ""
+    return places, f"{lost} of {plural(read, 'piece')} left out, without finite logits" if lost else ""
 
 
 def _labelled(ds: xr.Dataset, places: Int[np.ndarray, " kept"], left_out: str) -> xr.Dataset:
@@ -402,5 +402,5 @@ def _announced(ahead: Plan) -> str:
     stored = f", {len(ahead.stored)} of them stored" if ahead.stored else ""
     minutes = f"about {max(1, round(ahead.seconds / 60))} min" if left else "nothing to measure"
     hint = "; --text FILE reads yours" if ahead.text == "the interpreter's manual" else ""
-    text = f"{plural(count, 'piece')} of {length} tokens of {ahead.text}{hint}"
+    text = f"{plural(count, 'piece')} of {plural(length, 'token')} of {ahead.text}{hint}"
     return f"{plural(len(ahead.instruments), 'instrument')}{stored}; {text}; {minutes}, {ahead.bytes / 1e9:.2g} GB of memory"

@@ -12,6 +12,7 @@ from jaxtyping import Int
 
 from jaxdyn import text as texts
 from jaxdyn.engine.base.parsing import from_home
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown, whole
 
 if TYPE_CHECKING:
@@ -110,9 +111,9 @@ def cut(raw: RawText, model: Model, tokens: Any, length: Any) -> Int[np.ndarray,
         context or length, model.shape.length - model.shape.sink_token if model.shape.position == "learned" else length, length
     )
     if room < LEAST:
-        raise UsageError(f"this model reads texts of {room} tokens; a piece has {LEAST} or more")
+        raise UsageError(f"this model reads texts of {plural(room, 'token')}; a piece has {LEAST} or more")
     if ids.size < 4 * LEAST:
-        raise UsageError(f"{raw.name} has {ids.size} tokens; a probe reads {4 * LEAST} or more, in four pieces")
+        raise UsageError(f"{raw.name} has {plural(ids.size, 'token')}; a probe reads {4 * LEAST} or more, in four pieces")
     begin = beginning(model)
     size = min(room, ids.size // 4 + begin.size)
     body = size - begin.size

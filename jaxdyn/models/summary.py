@@ -57,8 +57,8 @@ class Summary:
         heads = f"{plural(s.heads, 'head')} of {s.entries} ({s.key_heads} of keys)"
         sizes = f"{plural(s.layers, 'layer')}, width {s.width}, {heads}, {plural(s.hidden or 0, 'unit')}"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
-        tokenizer = f"{self.tokens} tokens" if self.tokens is not None else f"none: {self.note}"
-        traits = [*_traits(s), f"texts of up to {self.context} tokens" if self.context else ""]
+        tokenizer = plural(self.tokens, "token") if self.tokens is not None else f"none: {self.note}"
+        traits = [*_traits(s), f"texts of up to {plural(self.context, 'token')}" if self.context else ""]
         rows = {
             "model": str(self.path),
             "family": self.family,

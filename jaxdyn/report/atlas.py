@@ -123,7 +123,7 @@ def provenance(content: Mapping[str, Any]) -> str:
     result, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
     cost = f", {duration(result['cpu_seconds'])} of processor time" if result.get("cpu_seconds") else ""
     clock = f" in {duration(result['seconds'])}" if result.get("seconds") and not cost else ""
-    work = f"{result['runs']:,} run{'' if result['runs'] == 1 else 's'}{clock}{cost}"
+    work = f"{plural(result['runs'], 'run')}{clock}{cost}"
     return ", ".join(filter(None, (work, date)))
 
 
@@ -139,7 +139,9 @@ def border(result: Mapping[str, Any]) -> str:
         return ""
     (across, up), b = (axis["field"] for axis in result["over"]), result["border"]
     low, high = b["interval"]
-    return f"Border: {up} ∝ {across}^{b['exponent']:.2f}, 95% interval {low:.2f} to {high:.2f}, from {b['points']} points."
+    return (
+        f"Border: {up} ∝ {across}^{b['exponent']:.2f}, 95% interval {low:.2f} to {high:.2f}, from {plural(b['points'], 'point')}."
+    )
 
 
 def facts(content: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.engine.base.meanings import meanings
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
@@ -38,7 +39,7 @@ def catalogue(claims: Sequence[Claim]) -> str:
         parts += [f"## {theory}", *_about(theory)]
         for chapter, group in by_chapter(library.theory(theory), ((topic(c), c) for c in claims if c.theory == theory)).items():
             parts += [f"### {chapter}"] if chapter else []
-            parts += [_entry(c, level=4 if chapter else 3) for c in group]
+            parts += [_entry(c, chapter) for c in group]
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,7 +82,7 @@ def _table_row(name: str, links: str, counts: Sequence[int], contradicted: int) 
 
 def _count(claims: Sequence[Claim]) -> str:
     extra = [f"{n} {COLUMNS.get(kind, kind) if n > 1 else kind}" for kind, n in counts(claims).items() if n and kind != "upheld"]
-    return f"{len(claims)} claim{'' if len(claims) == 1 else 's'}" + (f" ({', '.join(extra)})" if extra else "")
+    return f"{plural(len(claims), 'claim')}" + (f" ({', '.join(extra)})" if extra else "")
 
 
 def _value(value: Any) -> str:
@@ -90,8 +91,9 @@ def _value(value: Any) -> str:
     return "{" + ", ".join(parts) + "}" if isinstance(value, list) else ":".join(parts)
 
 
-def _entry(claim: Claim, level: int) -> str:
-    """One claim as a section with a heading of this level."""
+def _entry(claim: Claim, chapter: str) -> str:
+    """One claim as a section; its theory and chapter are among the words by which a search finds it."""
+    theory, level = library.theory(claim.theory).title, 4 if chapter else 3
     rows = field_table(claim.quick)
     told = meanings(claim.quick.setting)
     swept = ", ".join(
@@ -105,7 +107,8 @@ def _entry(claim: Claim, level: int) -> str:
         claim.expected + counted + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     )
     # set-up, source, evidence, and what the claim rests on
-    lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
+    lines = [f"- From: {theory}{'; ' * bool(chapter)}{chapter}"] if theory != claim.theory else []
+    lines += [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
     lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
     if claim.assumes:
@@ -122,14 +125,14 @@ def _entry(claim: Claim, level: int) -> str:
     if claim.rivals:
         lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
     more = f", up to {claim.max_seeds} while a check is undecided" if claim.max_seeds else ""
-    lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}{more}")
+    lines.append(f"- Runs: {len(claim.quick.cells())} × {plural(claim.seeds, 'seed')}{more}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     # result at paper scale, bounds, file
     if study := studies.read_study(claim.id):
-        sentence = f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})."
+        sentence = f"- {studies.where_run(claim.id).capitalize()}: {study['claim']['verdict']} ({studies.provenance(study)})."
         lines.append(" ".join(filter(None, (sentence, studies.note(study, claim)))))
     if said := brief_of(claim.id):
-        words = [f"{said['open']} findings open" if said["open"] else "no finding open"]
+        words = [f"{plural(said['open'], 'finding')} open" if said["open"] else "no finding open"]
         words += [f"{said['excused']} excused"] if said["excused"] else []
         lines.append(f"- The referee: {', '.join(words)} ({said['date']})")
     if claim.bounds:

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from jaxdyn import plotting
 from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
-from jaxdyn.engine.base.words import left_out
+from jaxdyn.engine.base.words import left_out, plural
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.drawing import INSTEAD
@@ -153,6 +153,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     # the contents of the template
     return {
         "verdict": str(claim.get("verdict")),
+        "place": studies.where_run(str(quick["id"])),
         "note": _note(claim) if studies.differs(claim) else None,
         "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
         "checks": [checks.row(c) for c in claim.get("checks") or []],
@@ -160,7 +161,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "differs": studies.differs(claim),
         "stale": studies.note(study, studies.known_claim(str(quick["id"]))),
         "opponents": _rejections(claim),
-        "runs": number(claim.get("runs")),
+        "runs": count(claim["runs"], "run") if isinstance(claim.get("runs"), int) else "",
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", time))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
@@ -208,7 +209,7 @@ def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
     errors, seeds = finite(scale), resolution.get("seeds")
-    among = f", on the first {seeds:,} seeds" if seeds else ""
+    among = f", on the first {plural(seeds, 'seed')}" if seeds else ""
     parts = [
         (
             f"Prediction off by{among}",

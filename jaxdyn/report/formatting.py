@@ -9,10 +9,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from jaxdyn.engine.base.words import place, plural
 from jaxdyn.engine.claims.description import digits_of_field
 from jaxdyn.engine.judging.check import VALUE_DIGITS
 from jaxdyn.errors import UsageError
-from jaxdyn.report.glossary import VERDICTS
+from jaxdyn.report.glossary import VERDICTS, sentence
 
 __all__ = [
     "badge",
@@ -24,9 +25,11 @@ __all__ = [
     "ended",
     "number",
     "percent",
+    "placed",
     "runs_drawn",
     "setting",
     "settings",
+    "term",
     "unasked",
     "value",
 ]
@@ -45,9 +48,23 @@ def between(page: str, marks: tuple[str, str], text: str, name: str = "the page"
 
 
 def badge(verdict: str) -> Markup:
-    """A verdict as a coloured word; the style sheet adds its symbol."""
+    """A verdict as a coloured word, with its meaning on hover; the style sheet adds its symbol."""
     known = verdict if verdict in VERDICTS else "unknown"
-    return Markup('<span class="badge v-{}">{}</span>').format(known.replace(" ", "-"), verdict)
+    meaning = Markup(' title="{}"').format(VERDICTS[verdict]) if verdict in VERDICTS else ""
+    return Markup('<span class="badge v-{}"{}>{}</span>').format(known.replace(" ", "-"), meaning, verdict)
+
+
+def term(word: str, meaning: str = "", kind: str = "") -> Markup:
+    """A word with its meaning on hover, the glossary's unless another is given; the bare word if there is none."""
+    said = meaning or sentence(word)
+    of = Markup(' class="{}"').format(kind) if kind else ""
+    return Markup('<abbr{} title="{}">{}</abbr>').format(of, said, word) if said else escape(word)
+
+
+def placed(coordinates: Mapping[str, Any]) -> Markup:
+    """The coordinates of an entry in words (:func:`jaxdyn.engine.base.words.place`)."""
+    safe = {str(escape(axis)): str(escape(value)) if isinstance(value, str) else value for axis, value in coordinates.items()}
+    return Markup(place(safe, setting))
 
 
 def breakable(name: Any) -> Markup:
@@ -144,5 +161,5 @@ def unasked(rivals: Sequence[Mapping[str, Any]], *, reasons: bool = True) -> lis
 
 
 def count(n: int, noun: str) -> str:
-    """A count with its noun: ``3 claims``, ``1 claim``."""
-    return f"{n:,}\u00a0{noun}" + ("" if n == 1 else "s")
+    """A count with its noun, not to be broken: ``3 claims``, ``1 claim``."""
+    return plural(n, noun).replace(" ", "\u00a0", 1)

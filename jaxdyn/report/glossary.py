@@ -1,11 +1,19 @@
-"""The glossary of the report: what each verdict and each term means."""
+"""The glossary: what each verdict, each term, and each fact and column of the report means.
+
+The first screens (of the README, the report and the terminal) get by with the :data:`FIRST` words; any other word of the glossary
+has its sentence there on hover. ``docs/concepts.md`` has a table of all words.
+"""
 
 from __future__ import annotations
 
 from jaxdyn.engine.claims.contract import EVIDENCE
 
-__all__ = ["GLOSSARY", "VERDICTS"]
+__all__ = ["COLUMNS", "FACTS", "FIRST", "GLOSSARY", "PARTS", "PLAIN", "VERDICTS", "sentence"]
 
+FIRST = ("claim", "upheld", "refuted", "measured", "control", "rival")  # a first verdict takes these words, and no others
+PLAIN = (  # words that mean here what they mean elsewhere in the field
+    *("assumption", "bounds", "diverged", "error", "form", "grid", "look", "not run", "program", "setting", "skipped", "theory"),
+)
 VERDICTS = {  # verdict -> what it means
     "upheld": "Every check passed, every control and every rival was rejected, and the resolution is finite.",
     "refuted": "At least one check failed on valid runs.",
@@ -26,6 +34,7 @@ GLOSSARY = {
     "outside": "Runs that do not meet the assumptions. They are stored and counted, but not judged.",
     "gate": "A condition that the runs must meet before the statement applies: trained, converged, within the regime. If a gate is "
     "not met, the claim is inconclusive, never refuted.",
+    "bounds": "Of checks: the paper's own, derived, or tuned on some seeds and confirmed on others.",
     "check": "One comparison of the judge: a number and the bound that it must satisfy.",
     "undecided": "A check on a mean or a share over runs whose interval straddles its bound. It neither passes nor fails; more "
     "runs would decide.",
@@ -55,5 +64,57 @@ GLOSSARY = {
     "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "
     "corrected form on the same runs. Open questions are expected to be measured.",
     "diverged": "Runs that ended with a non-finite number or a failed solver. They are stored and counted, but not judged.",
-    "time": "Compiling and running the programs that a claim needs; a program that several claims share counts for each of them.",
 }
+PARTS = {  # what a claim is made of: words of its author, which no verdict needs
+    "theory": "One line of work, a folder under `jaxdyn/theories`; its name is the first part of its claims' ids.",
+    "setting": "A complete description of one run. *Swept* fields are traced numbers, of which one program serves all values; "
+    "*static* fields (shapes, names) choose the program.",
+    "program": "JAX code that is compiled once, for all runs that differ in swept fields and seeds alone.",
+    "trial": "A pure function `(setting, key) -> observables` of one run: no files, no randomness but the key's.",
+    "observables": "Arrays with named axes: `predicted` and `measured` under the same names, `recorded` for everything else, "
+    "`assumed` for what the theorem presupposes.",
+    "form": "A version of a prediction, such as *printed* and *derived*: claims on different forms are decided on the same runs.",
+    "grid": "The settings of a claim at one scale.",
+    "scale": "*Quick*: seconds to minutes on two cores. *Paper*: the publication's sizes, or larger ones than quick; some "
+    "claims have the same runs at both.",
+    "judge": "A function of the Dataset of all runs that returns checks, or readings where nothing is predicted.",
+    "study": "A trial with its grids and seeds, and the claims that these runs decide (`jd.Study`); what it found for a claim at "
+    "the paper's scale is stored with the package as the claim's study.",
+}
+FACTS = {  # facts at the top of the report -> what they say
+    "Claims": GLOSSARY["claim"],
+    "Scale": "Quick: seconds to minutes on two cores. Paper: the publication's sizes, or larger ones than quick.",
+    "Seeds": "The numbers from which runs take their randomness, from the first up to the last, which is not among them.",
+    "Runs": "Networks trained, flows integrated and formulas evaluated, each at one setting and one seed; those of controls, too.",
+    "Left out, summed over claims": f"Not judged. Diverged: {GLOSSARY['diverged']} Outside: {GLOSSARY['outside']}",
+    "At paper scale": "Claims that were run once at the sizes of their publication; the outcomes are stored with the package.",
+    "False by chance": GLOSSARY["false by chance"],
+    "Programs compiled": PARTS["program"],
+    "Wall time": "From the start of the command to its end.",
+}
+COLUMNS = {  # columns of the report's tables -> what they say
+    "Claim": GLOSSARY["claim"],
+    "Verdict": "What the judge found, and below it, where there is one, the verdict at the paper's scale.",
+    "Evidence": GLOSSARY["evidence"],
+    "Resolution": GLOSSARY["resolution"],
+    "Runs": "Trained networks, integrated flows or evaluated formulas of the claim itself, without those of its controls.",
+    "Time": "Compiling and running the programs that a claim needs; a program that several claims share counts for each of them.",
+    "Check": GLOSSARY["check"],
+    "Gate": GLOSSARY["gate"],
+    "Reading": GLOSSARY["reading"],
+    "Outcome": "Passed, failed, or undecided: the interval of the value straddles the bound.",
+    "Value": "The number that is compared, the worst of several; below it, if it is estimated over runs, its interval.",
+    "Bound": "What the value must satisfy.",
+    "Margin": "How far the value is from its bound: the factor between them, or its place between two bounds.",
+    "Recorded": "The value of an earlier verification, with its interval.",
+}
+KINDS = {"refuted as printed": "misprint", "refuted beyond print": "beyond print", "not as expected": "as expected"}
+
+
+def sentence(word: str) -> str:
+    """What a word means, in a sentence or two without markup; empty if it is none of the glossary's.
+
+    A kind of outcome (``refuted as printed``) has the sentence of its word, a plural that of its singular.
+    """
+    known = {**GLOSSARY, **VERDICTS}
+    return known.get(KINDS.get(word, word)) or known.get(word.removesuffix("s"), "")

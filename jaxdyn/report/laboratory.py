@@ -23,6 +23,7 @@ from markupsafe import Markup
 from jaxdyn import plotting
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.sweep import opened
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
@@ -141,7 +142,7 @@ def page(found: Laboratory) -> str:
         policy=POLICY,
         style=Markup(asset("report.css")),
         script=Markup(asset("figures.js")),
-        title=f"{names}: {len(found.variants)} variants" if len(found.variants) > 1 else names,
+        title=f"{names}: {plural(len(found.variants), 'variant')}" if len(found.variants) > 1 else names,
         facts=facts,
         map=Markup(by_law),
         sections=[_section(found, law) for law in found.laws] + [_readings(found, one) for one in found.instruments],
@@ -190,7 +191,7 @@ def _asked(found: Laboratory, name: str) -> tuple[list[Cell], list[str], str]:
     """The cells of a law or an instrument, the variants of it that are drawn, and which these are if they are not all."""
     cells = [cell for cell in found.cells if cell.law == name]
     asked = [variant for variant in found.data if any(cell.variant == variant and cell.verdict != "not asked" for cell in cells)]
-    return cells, asked[:DRAWN], f" The first {DRAWN} of {len(asked)} variants." if len(asked) > DRAWN else ""
+    return cells, asked[:DRAWN], f" The first {DRAWN} of {plural(len(asked), 'variant')}." if len(asked) > DRAWN else ""
 
 
 def _row(cell: Cell) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxdyn import nn, plotting
+from jaxdyn.engine.base.words import plural
 from jaxdyn.nn import choices
 from jaxdyn.nn.config import CHOICES, NUMBERS
 from jaxdyn.report.formatting import between
@@ -96,7 +97,7 @@ def _attention(shape: nn.Transformer) -> list[str]:
     turned = shape.position in ("rotary", "alibi")
     marks = [part for part, there in (("norm", shape.query_key_norm), (shape.position, turned)) if there]
     sees = "itself and all before" if shape.window is None else f"the last {shape.window}"
-    heads = f"{shape.heads} heads" if shape.heads > 1 else "one head"
+    heads = plural(shape.heads, "head")
     heads += f", {shape.key_heads} of keys" * (shape.key_heads < shape.heads)
     parts = [f"q, k, v: {heads}" + (f"; {', '.join(marks)}" if marks else "")]
     parts.append(f"{', '.join(choices.names(shape.attention))} attention to {sees if shape.causal else 'all'}")
@@ -106,7 +107,8 @@ def _attention(shape: nn.Transformer) -> list[str]:
 def _mlp(shape: nn.Transformer) -> list[str]:
     """The parts of the MLP's branch, from below."""
     act = ", ".join(choices.names(shape.activation))
-    return [f"{act}(gate) times up, {shape.hidden} units" if shape.mlp == "gated" else f"up, {act}, {shape.hidden} units", "down"]
+    up = f"{act}(gate) times up" if shape.mlp == "gated" else f"up, {act}"
+    return [f"{up}, {plural(shape.hidden or 0, 'unit')}", "down"]
 
 
 def _branch(

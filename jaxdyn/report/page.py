@@ -22,29 +22,30 @@ from markupsafe import Markup
 from jaxdyn.engine.base.jsonable import text
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
+from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.claim import differs, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures, deflated
-from jaxdyn.report.glossary import GLOSSARY, VERDICTS
+from jaxdyn.report.glossary import COLUMNS, FACTS, FIRST, GLOSSARY, VERDICTS
 from jaxdyn.report.results import LEFT_OUT
 
 __all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-COLUMNS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
+HEADS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
 KINDS = (  # kinds of outcome: key, words in the headline, verdict whose colour is used
     ("upheld", "upheld", "upheld"),
     ("misprint", "refuted as printed", "refuted"),
     ("beyond print", "refuted beyond print", "refuted"),
-    ("open", "open", "measured"),
+    ("open", "measured", "measured"),
     ("skipped", "skipped", "skipped"),
     ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
 MANY = 100  # with more claims than this, a page stores checks and facts compressed
-FIRST = ("upheld", "misprint", "beyond print", "open")  # kinds that are shown even if there are none
+ALWAYS = ("upheld", "misprint", "beyond print", "open")  # kinds that are shown even if there are none
 
 
 def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -77,13 +78,14 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
         style=Markup(asset("report.css")),
         script=Markup(asset("figures.js") + "\n" + asset("report.js")),
         headline=headline(claims),
+        outcomes=_outcomes(claims),
         summary=_summary(payload, claims),
         filters=_filters(claims, theories),
-        columns=COLUMNS,
+        columns=HEADS,
         rows=[_row(c) for c in claims],
         theories=sections,
         maps=_maps(claims, stored),
-        kinds=[kind for kind in KINDS if kind[0] in FIRST or _kinds(claims)[kind[0]]],
+        kinds=[kind for kind in KINDS if kind[0] in ALWAYS or _kinds(claims)[kind[0]]],
         stored=stored,
         packed=packed,
     )
@@ -133,13 +135,16 @@ def environment() -> jinja2.Environment:
     env.filters |= {
         "badge": formatting.badge,
         "breakable": formatting.breakable,
+        "count": formatting.count,
         "name": mathml.name,
+        "placed": formatting.placed,
+        "term": formatting.term,
         "number": formatting.number,
         "setting": formatting.setting,
         "typeset": mathml.typeset,
         "value": formatting.value,
     }
-    env.globals |= {"verdicts": VERDICTS, "glossary": GLOSSARY}
+    env.globals |= {"verdicts": VERDICTS, "glossary": GLOSSARY, "facts": FACTS, "meanings": COLUMNS, "first": FIRST}
     return env
 
 
@@ -164,9 +169,14 @@ def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def headline(claims: Sequence[Mapping[str, Any]]) -> str:
-    """The outcomes on one line: ``178 upheld, 31 refuted as printed, 12 refuted beyond print, 8 open``."""
+    """The outcomes on one line: ``178 upheld, 31 refuted as printed, 12 refuted beyond print, 8 measured``."""
+    return ", ".join(f"{n} {text}" for n, text in _outcomes(claims)) or "No claims"
+
+
+def _outcomes(claims: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """The number of claims of each kind of outcome, and its words."""
     counts = _kinds(claims)
-    return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
+    return [(counts[key], text) for key, text, _ in KINDS if counts[key]]
 
 
 def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -175,7 +185,8 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     date, commit = environment.get("date", ""), environment.get("commit", "")
     own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
     done = [c for c in claims if c.get("verdict") != "not run"]
-    excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
+    left_out = ((diverged, "diverged"), (outside, "outside"))
+    excluded = Markup(", ").join(Markup("{:,} {}").format(n, formatting.term(word)) for n, word in left_out if n)
     runs = payload.get("runs") or own  # the payload counts every distinct run once, including those of controls
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     # the facts, in the order of the page
@@ -185,7 +196,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
         ("Runs", f"{runs:,}"),
         ("Left out, summed over claims", excluded),  # runs that claims share count once for each
-        ("At paper scale", _studied(claims)),
+        ("At paper scale", _studied(claims) if len(claims) > 1 else ""),
         ("False by chance", _by_chance(payload)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", formatting.duration(payload.get("seconds"))),
@@ -214,7 +225,8 @@ def _call(one: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
     """How many claims have a study at paper scale, and in how many of these the verdict is not the expected one."""
-    entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
+    found = [study for c in claims if (study := studies.read_study(str(c["id"])))]
+    entries = [one["claim"] for one in found if _study(one)["where"] == studies.AT_PAPER_SCALE]
     differing = sum(map(studies.differs, entries))
     return (formatting.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
 
@@ -224,16 +236,18 @@ def _by_chance(payload: Mapping[str, Any]) -> str:
     chance = payload.get("by_chance") or {}
     if not chance.get("claims"):
         return ""
+    if chance["claims"] == 1:
+        return f"with a probability of at most {chance['expected']:.2g}"
     return f"at most {chance['expected']:.2g} of {chance['claims']} upheld with intervals"
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
     """The choices of the filters: verdicts, blunt and unexpected claims, kinds of evidence, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
-    chips = [(v, v, counts[v]) for v in VERDICTS if counts[v]]
+    chips = [(v, v, counts[v], VERDICTS[v]) for v in VERDICTS if counts[v]]
     blunt, differing = sum(map(is_blunt, claims)), sum(differs(c) for c in claims)
-    chips += [("blunt", "blunt", blunt)] if blunt else []
-    chips += [("differs", "not as expected", differing)] if differing else []
+    chips += [("blunt", "blunt", blunt, GLOSSARY["blunt"])] if blunt else []
+    chips += [("differs", "not as expected", differing, GLOSSARY["as expected"])] if differing else []
     kinds = Counter(str(c["evidence"]) for c in claims if c.get("evidence"))
     known = [k for k in EVIDENCE if kinds[k]] + sorted(kinds.keys() - EVIDENCE.keys())
     evidence = [(k, EVIDENCE.get(k, ""), kinds[k]) for k in known]
@@ -248,7 +262,8 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     study = studies.read_study(str(claim["id"]))
     return {
         "id": str(claim["id"]),
-        "study": study and {"verdict": str(study["claim"].get("verdict")), "differs": studies.differs(study["claim"])},
+        "study": study and _study(study),
+        "also": _searched(claim) if verdict == "not run" else "",
         "theory": _theory(claim),
         "verdict": verdict,
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
@@ -273,6 +288,23 @@ def _past(claim: Mapping[str, Any]) -> str:
     """The verdict, in an earlier call with the folder or as recorded, of a claim that was not run."""
     words = {"earlier": "earlier", "last_verdict": "recorded"}
     return next((f"{word}: {claim[name]['verdict']}" for name, word in words.items() if claim.get(name)), "")
+
+
+def _searched(claim: Mapping[str, Any]) -> str:
+    """Words by which a claim that was not run is found, too: its controls, rivals, fields, and what these are set to."""
+    known = studies.known_claim(str(claim["id"]))
+    if known is None:
+        return ""
+    rows = field_table(known.quick)
+    values = (v for row in rows for v in (row["value"] if isinstance(row["value"], list) else [row["value"]]))
+    return " ".join([*known.controls, *known.rivals, *(row["name"] for row in rows), *(v for v in values if isinstance(v, str))])
+
+
+def _study(study: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict of a claim's study, and where it was run."""
+    entry = study["claim"]
+    where = studies.where_run(str(entry.get("id")))
+    return {"verdict": str(entry.get("verdict")), "differs": studies.differs(entry), "where": where}
 
 
 def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:

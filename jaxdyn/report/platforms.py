@@ -83,7 +83,7 @@ def _cells(outcome: Mapping[str, Any] | None) -> list[str]:
         return ["", ""]
     if "failed" in outcome:
         return [str(outcome["failed"]).replace("|", " "), ""]
-    few = f" ({outcome['at_once']} runs at once)" if "at_once" in outcome else ""
+    few = f" ({plural(outcome['at_once'], 'run')} at once)" if "at_once" in outcome else ""
     return [f"{outcome['compile_seconds']:.1f}{few}", _mega(outcome["bytes"])]
 
 

@@ -162,7 +162,8 @@ def _reads(probe: Probe, number: int) -> str:
         return "Reads no text."
     counts, tokens = [pieces for pieces, _ in read], read[0][1]
     pieces = plural(counts[0], "piece") if len(set(counts)) == 1 else f"{min(counts)} to {plural(max(counts), 'piece')}"
-    words = f"Read: {pieces} of {tokens} tokens." if tokens == probe.length else f"Read: {pieces}, the first {tokens} tokens each."
+    each = plural(tokens, "token")
+    words = f"Read: {pieces} of {each}." if tokens == probe.length else f"Read: {pieces}, the first {each} each."
     return words if max(counts) > 1 else f"{words} A single piece has no interval, and no band."
 
 

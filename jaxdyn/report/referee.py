@@ -58,10 +58,9 @@ def _luck(entries: Iterable[Mapping[str, Any]]) -> list[str]:
         return []
     sets, others, allowed = (sum(f[name] for f in facts) for name in ("sets", "others", "allowed"))
     low, high = share_interval(others, sets)
-    repeated = (
-        f"{plural(len(facts), 'claim')} were repeated on {sets:,} fresh sets of seeds: {plural(others, 'set')} came out otherwise"
-    )
-    return [f"{repeated}, a share of {low:.2g} to {high:.2g}; the levels that the claims state allow {allowed:.1f} sets."]
+    repeated = f"{plural(len(facts), 'claim')} were repeated on {plural(sets, 'fresh set')} of seeds"
+    repeated += f": {plural(others, 'set')} came out otherwise"
+    return [f"{repeated}, a share of {low:.2g} to {high:.2g}; the levels that the claims state allow {allowed:.1f}."]
 
 
 def with_table(page: str, claims: Sequence[Claim], root: Path) -> str:

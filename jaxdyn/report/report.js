@@ -22,11 +22,13 @@
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
-  const searched = new Map(); // row -> its claim's name, title, statement and source; filled when first searched, once it is all there
+  const SOUGHT = ".statement, .tested, .source, .basis, figcaption, .checks tbody th, .fits th, dl.settings"; // of a claim's section
+  const searched = new Map(); // row -> what its claim is searched by; filled when first searched, once it is all there
   const words = (row) => {
     const section = document.getElementById(row.dataset.claim);
     if (searched.has(row)) return searched.get(row);
-    const said = `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".statement", section))} ${text(one(".source", section))}`.toLowerCase();
+    const around = [section.closest(".chapter")?.querySelector("h3.title"), section.closest("section.theory")?.querySelector("h2")];
+    const said = [row.dataset.claim, row.dataset.also || "", ...[row.cells[0], ...all(SOUGHT, section), ...around].map(text)].join(" ").toLowerCase();
     if (!one("[data-part]", section)) searched.set(row, said);
     return said;
   };

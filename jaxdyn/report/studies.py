@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import functools
 import io
 import itertools
 import json
@@ -25,7 +26,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
+from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.description import outside
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.verification.task import Task
 
 __all__ = [
+    "AT_PAPER_SCALE",
     "LARGEST",
     "changes",
     "differs",
@@ -56,11 +60,13 @@ __all__ = [
     "table",
     "task_of",
     "unpack",
+    "where_run",
     "with_table",
     "write_studies",
     "write_study",
 ]
 
+AT_PAPER_SCALE = "at paper scale"
 LARGEST = 200_000  # bytes of the file with a study's data
 MARKS = ("<!-- table:", "<!-- end of table -->")
 STORED = (  # entries of a claim that may differ from those of the quick run
@@ -295,8 +301,13 @@ def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) 
 
 def known_claim(claim_id: str) -> Claim | None:
     """A claim of the package; None for any other."""
-    theory = claim_id.split(".")[0]
-    return all_claims(theories={theory}).get(claim_id) if library.is_shipped(theory) else None
+    return _claims_of(claim_id.split(".")[0], *theories.__path__).get(claim_id)
+
+
+@functools.cache
+def _claims_of(theory: str, *_: str) -> dict[str, Claim]:
+    """The claims of a theory of the package, which is in one of these folders."""
+    return all_claims(theories={theory}) if library.is_shipped(theory) else {}
 
 
 # data that are kept: arrays with their dtypes, and an index of names, axes and attributes; what needs pickle is not kept
@@ -343,7 +354,7 @@ def provenance(study: Mapping[str, Any]) -> str:
     """A study's size, date and version: ``640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970``."""
     entry, environment = study["claim"], study["environment"]
     runs, date, commit = entry.get("runs"), str(environment.get("date") or "").split(" ")[0], environment.get("commit")
-    parts = (f"{runs:,} run{'' if runs == 1 else 's'}" if runs else "", date, f"jaxdyn {environment.get('jaxdyn')}")
+    parts = (plural(runs, "run") if runs else "", date, f"jaxdyn {environment.get('jaxdyn')}")
     return ", ".join(filter(None, (*parts, f"commit {str(commit)[:11]}" if commit else "")))
 
 
@@ -362,7 +373,7 @@ def table(claims: Sequence[Claim]) -> str:
     outcome = (
         f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
     )
-    parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
+    parts = [f"Studies: {len(studies)} of {plural(len(claims), 'claim')}; {outcome}."]
     parts += _marked(changed)
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
     rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id], changed[c.id]) for c in claims if c.id in studies)]
@@ -385,6 +396,12 @@ def _marked(changed: Mapping[str, Changes]) -> list[str]:
 
 def _ids(ids: Iterable[str]) -> str:
     return ", ".join(f"`{i}`" for i in ids)
+
+
+def where_run(claim_id: str) -> str:
+    """Where a claim's study was run, in words: at paper scale, unless its runs are the same at both scales."""
+    claim = known_claim(claim_id)
+    return AT_PAPER_SCALE if claim is None or _grows(claim) else "in an earlier run"
 
 
 def _grows(claim: Claim) -> bool:

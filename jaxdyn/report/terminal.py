@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.base.devices import devices
-from jaxdyn.engine.base.words import duration, left_out, plural
+from jaxdyn.engine.base.words import duration, left_out, place, plural
 from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
@@ -22,7 +22,7 @@ from jaxdyn.report.drawing import UNDRAWN
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 
 MANY = 1000  # runs from which it is said what makes them
-LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted
+LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted, and that a time is a guess
 JUDGING, READING = 1.2, 0.2  # seconds to judge and draw a claim, or to read a stored conclusion
 STARTING = 8.0  # seconds that a worker needs to import everything
 SIGNS = {True: "✓", False: "✗", None: "?"}
@@ -30,7 +30,10 @@ FITTING = 0.85  # share of the given minutes to plan for: expected seconds are e
 
 
 def announcement(plan: Plan, workers: int, asked: int) -> str:
-    """What a plan will run, for how many of the ``asked`` claims, and the expected time with this number of workers."""
+    """What a plan will run, for how many of the ``asked`` claims, and the expected time with this number of workers.
+
+    That a time is a guess is said only of long ones.
+    """
     stored = f", {plan.done} of them stored" if plan.done else ""
     work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
     judging = JUDGING * len(plan.tasks)
@@ -38,7 +41,7 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
     parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{_product(plan)}{stored}{fresh}"
     guessed, platform = plan.guessed(), devices().platform
-    doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
+    doubt = f", a guess: {plural(guessed, 'program')} not timed before" if guessed and seconds >= LONG else ""
     if guessed and platform != "cpu":
         expected = f"duration unknown: {plural(guessed, 'program')} never ran on a {platform} here"
     else:
@@ -53,7 +56,7 @@ def _product(plan: Plan) -> str:
         return ""
     seeds = len(plan.tasks[0].main.seeds)
     more = ", and controls" if plan.runs > settings * seeds else ""
-    return f" ({settings} settings × {plural(seeds, 'seed')}{more})"
+    return f" ({plural(settings, 'setting')} × {plural(seeds, 'seed')}{more})"
 
 
 def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
@@ -69,7 +72,8 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
         return
     expected = "" if result.as_expected else f"  (expected {claim.expected})"
     study = studies.read_study(claim.id)
-    differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
+    differing = study is not None and studies.differs(study["claim"])
+    differs = f"  ({studies.where_run(claim.id)}: {study['claim']['verdict']})" if study is not None and differing else ""
     yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
     if beyond := outside(claim, result.task.main.grid):
         yield f"      at {beyond}"
@@ -90,8 +94,7 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
         return
     failed = [c for c in result.checks if c.passed is False]
     for check in failed:
-        worst = ", ".join(f"{k}={v}" for k, v in check.worst.items())
-        yield f"      failed: {check}{f' (worst at {worst})' if worst else ''}"
+        yield f"      failed: {check}{f' (worst at {place(check.worst)})' if check.worst else ''}"
     for kind, outcomes in (("control", result.controls), ("rival", result.rivals)):
         for outcome in outcomes:
             if not outcome.rejected:
@@ -133,11 +136,16 @@ def _repeat(result: Result, failed: Sequence[Check]) -> str:
 
 
 def summary(results: Sequence[Result], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
-    """The last line: how many verdicts are as expected, or, with ``--by``, how many cells have each verdict."""
+    """The last line: how many verdicts are as expected, or, with ``--by``, how many cells have each verdict.
+
+    Of a single claim that is upheld as expected it says this in other words, since it is what newcomers run first.
+    """
     end = f"{seconds:.0f} s; report: {_near(target)}"
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
         return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
+    if planned == 1 and [(v.verdict, v.as_expected) for v in results] == [("upheld", True)]:
+        return f"1 claim upheld{_if_false(results)}, {end}"
     good, skipped = sum(v.as_expected for v in results), sum(v.skipped for v in results)
     left = planned - len(results)
     stopped = ""
@@ -146,13 +154,21 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     elif left:
         stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
     aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
-    return f"{good} of {len(results) - skipped} verdicts as expected{aside}{stopped}{_by_chance(results)}, {end}"
+    return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
 
 
 def _near(path: Any) -> str:
     """A path, relative to the working folder if it lies inside."""
     whole = Path(path).absolute()
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
+
+
+def _if_false(results: Sequence[Result]) -> str:
+    """The probability with which a claim that is upheld with intervals would have been so if it were false, at most."""
+    chance = by_chance(results)
+    if not chance["claims"]:
+        return ""
+    return f"; were it false, chance would uphold it with a probability of {chance['expected']:.2g} at most"
 
 
 def _by_chance(results: Sequence[Result]) -> str:

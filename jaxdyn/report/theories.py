@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import topic
 from jaxdyn.engine.catalogue.theory import AtlasMap
@@ -111,7 +112,10 @@ def _studies(claims: Sequence[Claim]) -> Iterator[str]:
         return
     differing = [c for c in claims if c.id in by_claim and studies.differs(by_claim[c.id]["claim"])]
     outcome = f"{len(differing)} with another verdict than expected" if differing else "all with the expected verdict"
-    yield f"{len(by_claim)} of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), {outcome}."
+    same = sum(studies.where_run(c.id) != studies.AT_PAPER_SCALE for c in claims if c.id in by_claim)
+    more = f"; {same} of them {'has' if same == 1 else 'have'} the same runs at both scales" if same else ""
+    run = f"{len(by_claim)} of {plural(len(claims), 'claim')} run at their paper's scale"
+    yield f"{run} ([studies](../studies.md)), {outcome}{more}."
     for claim in differing:
         entry = by_claim[claim.id]["claim"]
         failed = [f"{c['name']}: {c['value']:.4g}" for c in entry.get("checks") or () if not c["passed"] and c["value"] is not None]

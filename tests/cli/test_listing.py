@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("away_from_home")
 def test_list_shows_claims(jaxdyn):
     code, out, err = jaxdyn("list", "--load", TOYS)
     assert code == 0 and err.strip().startswith("9 claims: ") and "1 misprint" in err
-    assert "toy.decay_as_printed" in out and "  misprint  " in out and "16 runs quick" in out and "[textbook]" in out
+    assert "toy.decay_as_printed" in out and "  misprint  " in out and "runs:     16 quick" in out and "[textbook]" in out
     assert f"    {TOYS}" in out.splitlines()
 
 

@@ -128,7 +128,7 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
         code == 0 and f"at paper scale: refuted, expected upheld ({made})\n  {stale}\n  at scale\n  ✓ relative error: 1e-12" in out
     )
     shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
-    assert shown["study"].keys() == {"claim", "environment", "changed"} and shown["study"]["claim"]["verdict"] == "refuted"
+    assert shown["study"].keys() == {"claim", "environment", "changed", "where"} and shown["study"]["claim"]["verdict"] == "refuted"
 
 
 def test_show_names_the_maps_of_a_claim(jaxdyn, monkeypatch):

@@ -312,7 +312,7 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     assert other["command"] == f"jaxdyn verify {other['id']} --load {TOYS}"
     assert other["verdict"] == "not run" and other["last_verdict"] is None and {other["id"], whole["claims"][0]["id"]} == CLAIMS
     assert "1 of 2 claims: " in said.err
-    assert "1 of 1 verdicts as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
+    assert "1 of 1 verdict as expected, 1 claim not run in the minutes given (the same command resumes with them)" in said.err
     page = Path("out/index.html").read_text(encoding="utf-8")
     assert "1 of 2" in page and "Not run here, and never recorded." in page and "Still running" not in page
     assert cli([*command, "--minutes", "5"]) == 0

@@ -81,7 +81,7 @@ def test_names_of_a_page_are_found_as_those_of_a_main_module(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("56 runs; under a minute expected", "56 runs; about 3 min expected, a guess: 1 program never ran at this size"),
+        ("56 runs; under a minute expected", "56 runs; about 3 min expected, a guess: 1 program not timed before"),
         ("1 of 1 verdicts as expected, 19 s; report", "1 of 1 verdicts as expected, 2 min; report"),
         ("2 passed in 34.71s", "2 passed in 8.02s"),
         ("on 2026-11-27 23:58", "on 2027-01-01 00:01"),

@@ -37,7 +37,7 @@ def test_lines_say_what_the_network_is(tmp_path):
         "biases of q k v o up down, parallel blocks",
         "tokenizer  none: it has no tokenizer.json",
         "in memory",
-        "texts of up to 2048 tokens",
+        "texts of up to 2,048 tokens",
     ):
         assert words in text, text
 

@@ -23,6 +23,15 @@ from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
 from tests.report.handmade import DRAWING, FIGURES, check, claim, reading
 
+
+@jd.setting
+class Known:
+    """The setting of a claim that was not run."""
+
+    stepsize: jd.Swept = 0.1
+    optimizer: str = "adam"
+
+
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
 
 
@@ -159,10 +168,10 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
     assert "Figure: see joma. invariant , drawn from the same runs." in page.words
     assert "Loss against time t . 64\u00a0runs.".replace("\u00a0", " ") in page.words
     for text in (
-        "1 upheld, 1 refuted as printed, 1 open, 2 not as expected",
+        "1 upheld, 1 refuted as printed, 1 measured, 2 not as expected",
         "A paper, Theorem 1",
         "Expected upheld, got toothless.",
-        "worst run: lr = 0.1, seed = 3",
+        "worst run: lr = 0.1, seed 3",
         "TypeError: no",
         "Counterpart: the derived form",
         "jaxdyn verify joma.invariant",
@@ -230,7 +239,7 @@ def test_a_form_beyond_print_is_counted_apart_from_misprints():
 def test_headline_when_all_is_as_expected(payload):
     payload["claims"] = payload["claims"][2:4]
     words = Page(report.page(payload, {})).words
-    assert "1 refuted as printed, 1 open" in words and "Every verdict is as expected." in words
+    assert "1 refuted as printed, 1 measured" in words and "Every verdict is as expected ." in words
     assert "not as expected" not in words.replace("Formulas known", "")
 
 
@@ -277,7 +286,7 @@ def test_a_claim_without_a_resolution_below_ten_per_cent_is_blunt(payload, scale
     found = claim("joma.blunt", verdict, verdict, resolution={"scale": {"z": scale}, "mix": {"adam": mix}})
     assert is_blunt(found) is blunt
     page = Page(report.page({"claims": [found]}, {}))
-    assert bool(page.all("span", class_="blunt")) is blunt
+    assert bool(page.all("abbr", class_="blunt")) is blunt
     assert bool([a for a in page.all("button") if a.get("data-verdict") == "blunt"]) is blunt
 
 
@@ -542,6 +551,41 @@ def test_browser_filters_by_verdict_theory_and_text(browser, url):
     ):
         browser.js(f"{typed}(document.querySelector('input[name=q]'))".replace("INVARIANT paper cogo", text))
         assert browser.js(ROWS) == found, text
+    assert browser.complaints() == []
+
+
+def test_browser_finds_words_of_settings_opponents_chapters_and_theories(browser, tmp_path, monkeypatch):
+    """All words, wherever each of them is; of a claim that was not run, too, whose section shows no settings."""
+    about = jd.Theory(title="How grokking begins", topics={"Late features": ("late",)})
+    monkeypatch.setattr(library, "theory", lambda name: about)
+    settings, rival = {"optimizer": "adam", "lr": [0.1]}, {"name": "momentum alone", "rejected": True, "checks": [], "reason": None}
+    claims = [
+        claim("toy.one", settings=settings, topic="late", controls=[]),
+        claim("toy.two", settings=settings, rivals=[rival], controls=[]),
+        claim("toy.three", settings={"optimizer": "gd"}, controls=[], resolution={}),
+    ]
+    known = jd.Study(trial=lambda s, key: {}, quick=jd.grid(Known), seeds=1, source="a book", evidence="flow", bounds="derived")
+    away = known.claim(
+        id="toy.away",
+        title="Away",
+        statement="It is.",
+        judge=lambda ds: [],
+        controls={"sgd": {"optimizer": "sgd"}},
+        rivals={"chance": jd.off({"x": 0.0})},
+    )
+    monkeypatch.setattr(report.studies, "known_claim", lambda name: away if name == "toy.away" else None)
+    others = [{**claims[2], "id": "toy.away", "verdict": "not run", "settings": {}}]
+    report.write(tmp_path / "index.html", {"claims": claims, "not_run": others, "environment": {}}, {})
+    for sought, ids in (
+        ("grokking adam", "toy.one toy.two toy.away"),
+        ("late features", "toy.one"),
+        ("optimizer momentum", "toy.two"),
+        ("chance stepsize", "toy.away"),
+        ("grokking sgd", "toy.away"),
+        ("grokking muon", ""),
+    ):
+        browser.open((tmp_path / "index.html").as_uri() + "#q=" + sought.replace(" ", "+"))
+        assert browser.js(ROWS) == ids, sought
     assert browser.complaints() == []
 
 

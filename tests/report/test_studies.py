@@ -135,8 +135,8 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     other = claim("toy.other") | {"scale": "paper", "verdict": "inconclusive", "message": "too few runs"}
     write_studies(verified(tmp_path / "out", big, other, figures={"toy.law": DRAWING}))
     html = page.page({"claims": [claim("toy.law"), claim("toy.other"), claim("toy.third")]}, FIGURES)
-    assert html.count("At the paper's scale") == 2 and html.count('<details class="study" open>') == 1
-    assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
+    assert html.count("<b>At paper scale</b>") == 2 and html.count('<details class="study" open>') == 1
+    assert "error at scale" in html and "4,096\u00a0runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
     assert "✓ met" in html and "1 of 2 controls and rivals rejected; not rejected: permuted." in html
     assert "<small>at paper scale: upheld</small>" in html and "<strong>at paper scale: inconclusive</strong>" in html
     assert re.search(r"<figcaption>.* 4,096\u00a0runs\.</figcaption>", html), "the figure at scale says how many runs it shows"
@@ -252,7 +252,7 @@ def test_the_table_of_all_studies(tmp_path, stored):
     spent = {"runs": 1640, "compile_seconds": 60.0, "run_seconds": 30.0}
     write_studies(verified(tmp_path / "out", CLAIM | spent))
     text = table(toys())
-    assert "1 of 3 claims have a study; all verdicts are as expected." in text
+    assert "Studies: 1 of 3 claims; all verdicts are as expected." in text
     assert (
         "| `toy.law` | upheld | upheld * | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
         and "Marked *: not current, 1 recorded before fingerprints were kept, so that what has changed is not known." in text

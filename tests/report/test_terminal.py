@@ -39,9 +39,12 @@ def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(t
         monkeypatch.setattr(task_module.timings, "expected", lambda job, s=seconds: s[plan.jobs.index(job)])
         shared = (sum(seconds) + 2 * JUDGING) / workers
         minutes = round((max(shared, *seconds) + (STARTING if workers > 1 else 0)) / 60)
-        assert f"; about {minutes} min expected, a guess: 2 programs never ran at this size" in announcement(
+        assert f"; about {minutes} min expected, a guess: 2 programs not timed before" in announcement(
             plan, workers, len(plan.tasks)
         )
+    monkeypatch.setattr(task_module.timings, "expected", lambda job: 5.0)
+    assert announcement(plan, 1, len(plan.tasks)).endswith("; under a minute expected"), "of a short time it is of no use"
+    monkeypatch.setattr(task_module.timings, "expected", lambda job: 600.0)
     monkeypatch.setattr(task_module.timings, "guessed", lambda job: False)
     assert announcement(plan, 1, len(plan.tasks)).endswith(" min expected; Ctrl-C is safe")
     one = make_plan([toys.CLAIMS[0]])
@@ -85,7 +88,7 @@ def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):
     assert told[0].split() == ["✗", "toy.decay", "refuted", "(expected", "upheld)"]
     assert [line.strip() for line in told[1:]] == [
         "it fails",
-        "failed: slope: 2, bound at most 1 (worst at lr=0.1, seed=3)",
+        "failed: slope: 2, bound at most 1 (worst at lr = 0.1, seed 3)",
         "control 'off' is not rejected: too few",
         "rival 'nothing moves' is not rejected: the checks also pass with share: 0.5, bound at most 1",
         "repeat: jaxdyn verify toy.decay --seeds 3:4",
@@ -120,3 +123,13 @@ def test_a_map_shows_each_cell_and_expects_nothing(toys):
 def test_the_last_line_counts_verdicts(toys, planned, words):
     results = [outcome(toys.CLAIMS[0], Decision(verdict)) for verdict in ("upheld", "refuted")]
     assert summary(results, planned, 61.7, "a.html") == f"1 of 2 verdicts as expected{words}, 62 s; report: a.html"
+
+
+def test_the_last_line_of_a_single_claim_that_is_upheld_says_so(toys):
+    """With the probability that it would be if it were false, where it rests on an interval: 1 - 0.99 at the first look."""
+    check = Check("slope", 0.5, (-math.inf, 1.0), True, interval=(0.4, 0.6), level=0.99)
+    upheld, refuted = (outcome(toys.CLAIMS[0], Decision(verdict, [check])) for verdict in ("upheld", "refuted"))
+    said = "1 claim upheld; were it false, chance would uphold it with a probability of 0.01 at most, 3 s; report: a.html"
+    assert summary([upheld], 1, 3.2, "a.html") == said
+    assert summary([outcome(toys.CLAIMS[0], Decision("upheld"))], 1, 3.2, "a.html") == "1 claim upheld, 3 s; report: a.html"
+    assert summary([refuted], 1, 3.2, "a.html") == "0 of 1 verdict as expected, 3 s; report: a.html"

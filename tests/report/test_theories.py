@@ -49,7 +49,7 @@ def test_a_study_that_differs_says_how(monkeypatch):
     entry = {"verdict": "refuted", "expected": "upheld", "checks": [failed], "message": None}
     monkeypatch.setattr(theories.studies, "read_study", lambda i: {"claim": entry} if i == claims[0].id else None)
     text = theories.page("gromov", claims, ROOT)
-    assert f"1 of {len(claims)} claims were run at their paper's scale ([studies](../studies.md)), 1 with another verdict" in text
+    assert f"1 of {len(claims)} claims run at their paper's scale ([studies](../studies.md)), 1 with another verdict" in text
     assert "refuted instead of upheld. share: 0.5." in text
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.claims.description import digits_between
 from jaxdyn.engine.judging.check import Reading
 
@@ -53,7 +54,8 @@ def too_few_to_agree(seeds: int, recorded: int) -> str | None:
     """Why a rerun on this number of seeds cannot agree with a record; None if it can."""
     if seeds * WIDEST**2 >= recorded:
         return None
-    return f"{seeds} seeds are too few to agree with the record of {recorded}: intervals are more than {WIDEST:g} times as wide"
+    few = f"{plural(seeds, 'seed')} {'is' if seeds == 1 else 'are'} too few"
+    return f"{few} to agree with the record of {recorded}: intervals are more than {WIDEST:g} times as wide"
 
 
 def apart(own: Reading, other: Reading, record: Record | None) -> bool:

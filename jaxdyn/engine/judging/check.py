@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown
 
 __all__ = ["BOUND_DIGITS", "VALUE_DIGITS", "Check", "Reading", "all_passed", "bound_text", "digits_apart", "holds"]
@@ -69,7 +70,7 @@ class Check:
             object.__setattr__(self, "passed", None)
 
     def __str__(self) -> str:
-        needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
+        needed = f"; about {plural(self.needed, 'run')} would decide" if self.passed is None and self.needed is not None else ""
         digits = digits_apart((self.value, *(self.interval or ())), self.bound)
         trend = f"; {self.trend}" if self.trend else ""
         return f"{self.name}: {_estimate(self, digits)}, bound {bound_text(self.bound, digits)}{needed}{trend}"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdyn.engine.base.failure import Failure
+from jaxdyn.engine.base.words import place
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Absent
 
@@ -118,7 +119,7 @@ def with_place(check: Check) -> str:
     if not check.worst:
         return str(check)
     kind = "no number" if math.isnan(check.value) else "worst"
-    return f"{check} ({kind} at {', '.join(f'{axis}={place}' for axis, place in check.worst.items())})"
+    return f"{check} ({kind} at {place(check.worst)})"
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.estimate import coordinates
 from jaxdyn.errors import UsageError
 from jaxdyn.status import NAMES, OK
@@ -76,7 +77,7 @@ def why_not_judged(claim: Claim, data: xr.Dataset) -> str | None:
         bad = data.status.values[data.status.values != OK]
         kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
         needed = f"{100 * claim.min_ok:g}% are needed" if bool(ok.any()) else "none is left to judge"
-        return f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {needed}"
+        return f"{len(bad)} of {plural(data.status.size, 'run')} {'is' if len(bad) == 1 else 'are'} not ok ({kinds}); {needed}"
     if not bool((ok & ~outside(claim, data)).any()):
         return f"no run lies inside the assumptions ({', '.join(map(str, claim.assumes))})"
     return None

@@ -29,6 +29,7 @@ import xarray as xr
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import check_span
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.description import field_texts
@@ -302,7 +303,7 @@ def prepare_survey(
     if isinstance(claim, str):
         matches = registry.select([claim], load)
         if len(matches) != 1:
-            raise UsageError(f"{claim!r} matches {len(matches)} claims; a map takes one claim")
+            raise UsageError(f"{claim!r} matches {plural(len(matches), 'claim')}; a map takes one claim")
         claim = matches[0]
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
@@ -340,7 +341,7 @@ def _refuse_narrow(survey: Survey) -> None:
     for i, axis in enumerate(survey.ranges):
         steps = {place[i] for place in places}
         if len({survey.number(place)[i] for place in places}) < len(steps):
-            few = f"{survey.dtype} has fewer than {len(steps)} different numbers between them"
+            few = f"{survey.dtype} has fewer than {plural(len(steps), 'different number')} between them"
             raise UsageError(f"{axis.field}={axis.low!r}:{axis.high!r} is not allowed: {few}")
 
 

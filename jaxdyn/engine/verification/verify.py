@@ -16,6 +16,7 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.grid import Grid
@@ -92,7 +93,9 @@ def verify(
     if isinstance(claim, str):
         matches = registry.select([claim], load)
         if len(matches) != 1:
-            raise UsageError(f"{claim!r} matches {len(matches)} claims; jd.verify takes one, jd.verify_many takes patterns")
+            raise UsageError(
+                f"{claim!r} matches {plural(len(matches), 'claim')}; jd.verify takes one, jd.verify_many takes patterns"
+            )
         claim = matches[0]
     options = {"scale": scale, "seeds": seeds, "by": by, "out": out, "cluster": cluster, "load": load}
     return verify_many([claim], **options, **fields)[0]
@@ -144,7 +147,7 @@ def verify_many(
         whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
         if (sentence := whole_plan.warning()) is not None:
             warnings.warn(sentence, stacklevel=2)
-        title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
+        title = next(iter(chosen)) if len(chosen) == 1 else plural(len(chosen), "claim")
         with Progress(title) as progress:
             return list(map(with_looks, run_plan(whole_plan, cluster, progress)))
 
