@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 import xarray as xr
+from numpy.typing import NDArray
 
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
@@ -37,7 +38,7 @@ BEYOND = 2.0**100  # times as large as their error, numbers are equal: float64 h
 MOST = 2**53  # tests at once: a float counts no further
 
 
-def binade(values: Any, axis: int | tuple[int, ...] | None = None) -> np.ndarray[Any, Any]:
+def binade(values: Any, axis: int | tuple[int, ...] | None = None) -> NDArray[Any]:
     """The power of two at or below the largest finite size along the axes, which stay with length 1; 1 if that is zero.
 
     Division by it is exact. Without it, squares of numbers below 1e-154 are zero, and of those above 1e154 infinite.
@@ -336,7 +337,7 @@ def _labelled(x: Any, dim: str) -> xr.DataArray:
     return xr.DataArray(x, dims=[*(f"axis_{i}" for i in range(x.ndim - 1)), dim][-x.ndim or 2 :])
 
 
-def _real(values: Any) -> np.ndarray[Any, Any]:
+def _real(values: Any) -> NDArray[Any]:
     """Real numbers as float64; what a masked array hides is NaN.
 
     Raises:
