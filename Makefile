@@ -13,7 +13,7 @@ ifneq ($(strip $(EXTRA)),$(filter $(EXTRAS),$(firstword $(EXTRA))))
 $(error EXTRA=$(EXTRA) is not allowed: it is $(subst $(space), or ,$(EXTRAS)))
 endif
 
-.PHONY: verify verify-all test slow lint docs picture bench clean
+.PHONY: verify verify-all test slow lint docs picture bench wheel release clean
 .DELETE_ON_ERROR:
 
 verify: $(READY)
@@ -47,6 +47,14 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py
 
+# wheel and source distribution, with the catalogue of claims and what tracing reveals of their programs
+wheel: $(READY)
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+# all checks on a clean main, then a tag of its version; nothing is pushed
+release: $(READY)
+	$(BIN)/python -m jaxdyn.maintain release
+
 $(READY): pyproject.toml constraints.txt $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jaxdyn needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.13" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
@@ -54,4 +62,4 @@ $(READY): pyproject.toml constraints.txt $(PINS)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-* report out build *.egg-info
+	rm -rf .venv .venv-* report out build dist *.egg-info

@@ -45,6 +45,11 @@ def build_parser() -> argparse.ArgumentParser:
     picture.add_argument("folder", type=from_home, metavar="DIR", help="The --out of a verification.")
     picture.add_argument("file", type=from_home, metavar="FILE", help="Write the picture, a PNG, to this file.")
 
+    release = tasks.add_parser("release", help="Run all checks on main, and tag it with its version; `make release` does.")
+    release.add_argument(
+        "--root", type=from_home, default=Path(), metavar="DIR", help="The checkout (default: the current folder)."
+    )
+
     run = tasks.add_parser("run", help="Run the code of pages and notebooks, and write its current output into them.")
     run.add_argument("files", type=from_home, nargs="+", metavar="FILE", help="A page (.md) or a notebook (.ipynb).")
 
@@ -133,6 +138,14 @@ def _picture(args: argparse.Namespace) -> int:
 
     picture.write_picture(args.folder, args.file)
     print(f"{args.file} is renewed")
+    return 0
+
+
+def _release(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain.release import release
+
+    tag = release(args.root)
+    print(f"{tag} is tagged; `git push origin {tag}` publishes it")
     return 0
 
 
@@ -244,6 +257,7 @@ def _ahead(args: argparse.Namespace) -> int:
 TASKS = {
     "docs": _docs,
     "picture": _picture,
+    "release": _release,
     "run": _run,
     "shipped": _shipped,
     "costs": _costs,
