@@ -1,4 +1,4 @@
-"""A release is refused in one sentence unless main is clean, green and of one new version; wheel and sdist run outside a checkout."""
+"""A release is refused in a sentence unless main is clean, green and of one new version; a wheel runs outside a checkout."""
 
 import os
 import re
