@@ -68,9 +68,7 @@ def pytest_runtest_teardown(item, nextitem):
     What its users' modules have read is forgotten: files of a test would have all other tests' modules imported anew.
     """
     if nextitem is None or nextitem.path != item.path:
-        reference._noted.clear()
-        reference._read.clear()
-        reference._renewals = 0
+        reference.forget()
         if memory_maps() > MAPS:
             gc.unfreeze()
             jax.clear_caches()

@@ -91,17 +91,17 @@ def test_cells_of_a_table_have_different_heads():
 
 
 def test_a_figure_that_stands_in_for_the_claims_own_has_a_caption_of_its_own():
-    from jaxdyn.report.claim import _captioned
+    from jaxdyn.report.claim import captioned
     from jaxdyn.report.drawing import INSTEAD
     from jaxdyn.report.figures import Stored
 
     own = {"caption": "Histogram of x.", "runs": 4}
-    assert _captioned(own, Stored(label="x"))["caption"].startswith("Histogram of x.")
-    assert _captioned(own, Stored(label="x"))["caption"] == "Histogram of x. 4\u00a0runs."
+    assert captioned(own, Stored(label="x"))["caption"].startswith("Histogram of x.")
+    assert captioned(own, Stored(label="x"))["caption"] == "Histogram of x. 4\u00a0runs."
     some = own | {"runs": 24, "diverged": 13}
-    assert _captioned(some, Stored(label="x"))["caption"] == "Histogram of x. 11 of 24\u00a0runs; 13 diverged."
-    assert _captioned(some | {"diverged": 24}, Stored(label="x"))["caption"].endswith("0 of 24\u00a0runs; 24 diverged.")
-    assert _captioned(own, Stored(label=INSTEAD))["caption"].startswith("Measurement against prediction")
+    assert captioned(some, Stored(label="x"))["caption"] == "Histogram of x. 11 of 24\u00a0runs; 13 diverged."
+    assert captioned(some | {"diverged": 24}, Stored(label="x"))["caption"].endswith("0 of 24\u00a0runs; 24 diverged.")
+    assert captioned(own, Stored(label=INSTEAD))["caption"].startswith("Measurement against prediction")
 
 
 # A claim's own figure, or another where a knob took away what it shows.

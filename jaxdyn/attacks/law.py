@@ -22,7 +22,7 @@ from jaxdyn.engine.base.failure import PACKAGE, let_through
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.blocks import Request, Runs
 
-__all__ = ["LAW"]
+__all__ = ["LAW", "largest_change", "source_line", "read_predictions"]
 
 COARSE = (0.5, 2.0)  # a check has to notice one of these
 LADDER = (0.01, 0.02, 0.05, 0.1, 0.2)  # relative gains, both ways, at which the checks may begin to notice
@@ -38,7 +38,7 @@ def ask(case: Case) -> Answer:
     if case.claim.expected == "refuted":
         return not_applicable("its form is refuted: the counterpart's claim is asked")
     law = _law_of(case.result.task.main)
-    read = _read_predictions(case)
+    read = read_predictions(case)
     if not law.slots or not read:
         return not_applicable(
             "no equation belongs to the prediction alone: it is made in the judge, or shares all with the network"
@@ -61,7 +61,7 @@ def _law_of(request: Request) -> Law:
     return place[0]
 
 
-def _read_predictions(case: Case) -> list[str]:
+def read_predictions(case: Case) -> list[str]:
     """The predictions that the judge reads: without numbers in one it does not pass, and with others it says something else."""
     names = [str(n) for n in case.main.data_vars if str(n).startswith("predicted_") and case.main[n].dtype.kind == "f"]
     return [name for name in names if _is_read(case, name)]
@@ -145,7 +145,7 @@ class _Inquiry:
         names = [name for name in base if f"predicted_{name.partition(' ')[2]}" in self.read]
         found: dict[bytes, list[Slot]] = {}
         for slot, values in effects.items():
-            if max(_change(values[name], base[name]) for name in names) > MOVED:
+            if max(largest_change(values[name], base[name]) for name in names) > MOVED:
                 key = b"".join(_rounded(values[name]).tobytes() for name in names)
                 found.setdefault(key, []).append(slot)
         return {each[0]: each for each in sorted(found.values(), key=len, reverse=True)}
@@ -175,12 +175,12 @@ class _Inquiry:
         return found
 
     def _same(self, ds: xr.Dataset) -> bool:
-        return all(_change(ds[name].values, self.case.main[name].values) <= SAME for name in self.read)
+        return all(largest_change(ds[name].values, self.case.main[name].values) <= SAME for name in self.read)
 
     def _moved(self, ds: xr.Dataset, *, where_read: bool = False) -> bool:
         """Whether a number that is read moves by a tenth; ``where_read``: at a place that the judge reads, of axes with names."""
         parts = self.places if where_read else [(name, {}) for name in self.read]
-        changes = [_change(ds[name].sel(at).values, self.case.main[name].sel(at).values) for name, at in parts]
+        changes = [largest_change(ds[name].sel(at).values, self.case.main[name].sel(at).values) for name, at in parts]
         return bool(np.isfinite(changes).all()) and max(changes, default=0.0) > MOVED
 
     @functools.cached_property
@@ -215,10 +215,10 @@ class _Inquiry:
 
     def described(self, slot: Slot) -> dict[str, Any]:
         """A slot in JSON types, with the code of its line."""
-        return {"where": str(slot), "code": _code(slot.place)}
+        return {"where": str(slot), "code": source_line(slot.place)}
 
 
-def _change(values: Any, before: Any) -> float:
+def largest_change(values: Any, before: Any) -> float:
     """The largest relative change of a number that is not small among its kind; infinite if one is no longer finite."""
     values, before = np.asarray(values, float), np.asarray(before, float)
     there = np.isfinite(before)
@@ -245,11 +245,11 @@ def _rounded(values: Any) -> Any:
 
 def _finding(slot: Slot, count: int) -> Finding:
     more = f" (and {plural(count - 1, 'equation')} with the same effect)" if count > 1 else ""
-    text = f"no check notices when a number of the law is half as large, or twice: `{_code(slot.place)}`, {slot}{more}"
+    text = f"no check notices when a number of the law is half as large, or twice: `{source_line(slot.place)}`, {slot}{more}"
     return Finding(str(slot), text)
 
 
-def _code(place: str) -> str:
+def source_line(place: str) -> str:
     """The source line at a place."""
     file, _, line = place.rpartition(":")
     path = PACKAGE.parent / file if not Path(file).is_absolute() and (PACKAGE.parent / file).is_file() else Path(file)

@@ -40,7 +40,7 @@ from jaxdyn.engine.runs.costs import program_times
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import UsageError
 
-__all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours"]
+__all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours", "mentions"]
 
 FACTORS = (0.5, 2.0, 10.0)  # of a number that is fixed
 STEM = 4  # letters of a longer name by which a text is said to have it
@@ -265,14 +265,14 @@ def _named(claim: Claim) -> Iterator[Neighbour]:
     text = " ".join((claim.title, claim.statement, *map(str, claim.assumes))).lower()
     for field, options in _options(grid.setting).items():
         own = {_word(value) for value in _all(grid, field)}
-        if any(_has(text, word) for word in ({field} if set(options) == {"true", "false"} else own)):
+        if any(mentions(text, word) for word in ({field} if set(options) == {"true", "false"} else own)):
             continue
         breaches = [c.breach[field] for c in claim.controls.values() if isinstance(c.breach, Mapping) and field in c.breach]
         ends = {_word(v) for value in breaches for v in (value if isinstance(value, list | tuple) else [value])}
         yield from (Neighbour(field, v, {field: v}) for v in options if v not in own and v not in ends)
 
 
-def _has(text: str, name: str) -> bool:
+def mentions(text: str, name: str) -> bool:
     """Whether a text has words that begin like those of a name (short ones: the words themselves), or what means the same."""
     parts = re.findall(r"[a-z]+", name.lower())
     return bool(parts) and all(_has_word(text, part) or any(one in text for one in MEANING.get(part, ())) for part in parts)

@@ -37,7 +37,7 @@ from jaxdyn.engine.judging import agreement
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
 
-__all__ = ["OPPONENTS", "changed", "inside"]
+__all__ = ["OPPONENTS", "changed", "inside", "breaking_nothing"]
 
 STEM = 5  # letters in which words with one meaning agree: rotate, rotation
 COMMON = frozenset(
@@ -62,7 +62,7 @@ def ask(case: Case) -> Answer:
     findings = [
         *idle,
         *_controls(claim),
-        *_breaking_nothing(claim),
+        *breaking_nothing(claim),
         *_told_apart_from_nothing(case),
         *_blunt(case),
         *unattainable(case),
@@ -102,7 +102,7 @@ def _controls(claim: Claim) -> Iterator[Finding]:
             yield Finding(name, f"control {name!r} changes {len(fields)} fields at once ({', '.join(fields)}) and does not say why")
 
 
-def _breaking_nothing(claim: Claim) -> Iterator[Finding]:
+def breaking_nothing(claim: Claim) -> Iterator[Finding]:
     """Controls that name no words of the claim, or words that are not there."""
     text = " ".join((claim.title, claim.statement, claim.tested or "", *map(str, claim.assumes)))
     known = _content(text)

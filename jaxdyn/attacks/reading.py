@@ -21,7 +21,7 @@ from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Inconclusive
 
-__all__ = ["READING"]
+__all__ = ["READING", "same_number", "exchanged_data"]
 
 SAME = 1e-9  # relative difference between equal values
 CUT = 0.1  # share of the runs whose event lies on the first or the last record, from which on it says more of the records
@@ -36,7 +36,7 @@ def ask(case: Case) -> Answer:
     reacted: set[str] = set()
     failed: set[str] = set()
     asked = 0
-    for _, ds in _exchanged(case.main):
+    for _, ds in exchanged_data(case.main):
         asked += 1
         found = _answers(case, ds)
         if found is None:  # the judge does not take these data, which is a reaction of all checks
@@ -44,7 +44,7 @@ def ask(case: Case) -> Answer:
             continue
         for name, own in case.own.items():
             other = found.get(name)
-            if other is None or not _equal(own.value, other.value):
+            if other is None or not same_number(own.value, other.value):
                 reacted.add(name)
             if other is None or isinstance(other, Check) and other.passed is not True:
                 failed.add(name)
@@ -62,7 +62,9 @@ def ask(case: Case) -> Answer:
 def _reads(case: Case, edited: xr.Dataset) -> bool:
     """Whether some answer is another one on edited data, or the judge does not take them."""
     found = _answers(case, edited)
-    return found is None or any(name not in found or not _equal(own.value, found[name].value) for name, own in case.own.items())
+    return found is None or any(
+        name not in found or not same_number(own.value, found[name].value) for name, own in case.own.items()
+    )
 
 
 def _never_true(case: Case) -> Iterator[Finding]:
@@ -94,13 +96,14 @@ def _answers(case: Case, ds: xr.Dataset) -> dict[str, Check | Reading] | None:
         return None
 
 
-def _equal(one: float, other: float) -> bool:
+def same_number(one: float, other: float) -> bool:
+    """Whether two numbers are the same, undefined ones among them."""
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
     return one == other or abs(one - other) <= SAME * max(abs(one), abs(other))
 
 
-def _exchanged(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+def exchanged_data(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """The data with measured and recorded values exchanged among runs, cells and their own axes, or replaced."""
     runs = [str(axis) for axis in ds.status.dims]
     for axis in (axis for axis in runs if ds.sizes[axis] > 1):

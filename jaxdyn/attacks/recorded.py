@@ -34,6 +34,7 @@ __all__ = [
     "summary_of",
     "what_was_asked",
     "write_answers",
+    "kept_numbers",
 ]
 
 RECORDED = Path(__file__).with_name("recorded.json")
@@ -146,7 +147,7 @@ def write_answers(folder: Path, date: str, claims: Mapping[str, Claim], target: 
     now = {}
     for entry in (entry for entry in read if entry["id"] in claims):
         if (asked := what_was_asked(claims[entry["id"]])) == entry["asked"]:
-            attacks = [{name: a[name] for name in KEPT} | _numbers(a) for a in entry["attacks"]]
+            attacks = [{name: a[name] for name in KEPT} | kept_numbers(a) for a in entry["attacks"]]
             now[entry["id"]] = {"digest": asked, "date": date, "attacks": attacks}
     whole = {name: entry for name, entry in (recorded_answers() | now).items() if name in claims}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(finite(whole[name]), sort_keys=True)}" for name in sorted(whole))
@@ -155,7 +156,7 @@ def write_answers(folder: Path, date: str, claims: Mapping[str, Claim], target: 
     return len(now)
 
 
-def _numbers(answer: Mapping[str, Any]) -> dict[str, Any]:
+def kept_numbers(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Of an answer's facts the factors of a law; and of luck the sets, those that came out otherwise, and what is allowed."""
     facts = answer.get("facts", {})
     if "factors" in facts:

@@ -31,7 +31,7 @@ from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verify import make_tasks, task_costs
 from jaxdyn.errors import Absent
 
-__all__ = ["referee_command"]
+__all__ = ["referee_command", "ask_groups"]
 
 SIGNS = {"finding": "✗", "excused": "–", "noticed": "✓"}
 
@@ -58,7 +58,7 @@ def referee_command(
         with Progress("refereeing") as progress, executor(count, None) as (pool, _):
             progress.say(f"{plural(len(claims), 'claim')} in {plural(len(groups), 'group')} on the same runs")
             try:
-                for found in _asked(pool, groups, folder, quick, tuple(load), load and claims, until):
+                for found in ask_groups(pool, groups, folder, quick, tuple(load), load and claims, until):
                     for entry in found:
                         entries[entry["id"]] = entry
                         for line in _lines(entry):
@@ -91,7 +91,7 @@ def _groups(claims: Sequence[Claim], load: Sequence[str]) -> list[list[Claim]]:
     return sorted(found.values(), key=lambda group: sum(task_costs(make_tasks(group, load=load)).values()))
 
 
-def _asked(
+def ask_groups(
     pool: cf.Executor | None,
     groups: Sequence[Sequence[Claim]],
     folder: Path,
@@ -114,7 +114,7 @@ def _asked(
 
 
 @functools.cache
-def _claims_here(theory: str) -> dict[str, Claim]:
+def claims_here(theory: str) -> dict[str, Claim]:
     """In a worker: the claims of one theory, imported once."""
     direct.allow()
     return registry.all_claims((), {theory})
@@ -122,7 +122,7 @@ def _claims_here(theory: str) -> dict[str, Claim]:
 
 def _group_by_ids(folder: Path, ids: Sequence[str], quick: bool, load: tuple[str, ...]) -> list[dict[str, Any]]:
     """In a worker: look claims up by their ids, and ask."""
-    return _group(folder, [_claims_here(name.split(".")[0])[name] for name in ids], quick, load)
+    return _group(folder, [claims_here(name.split(".")[0])[name] for name in ids], quick, load)
 
 
 def _group(folder: Path, claims: Sequence[Claim], quick: bool, load: tuple[str, ...]) -> list[dict[str, Any]]:

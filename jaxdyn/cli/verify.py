@@ -56,7 +56,7 @@ from jaxdyn.report.frame import CHECKS, write_csv
 from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
 from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
 
-__all__ = ["rebuild", "verify_command"]
+__all__ = ["rebuild", "verify_command", "claims_here", "conclude_by_id", "version_of_claim"]
 
 OFTEN, SELDOM = 10.0, 20.0  # least time between two writings of the page: in seconds, and in multiples of what one takes
 SOON = 5.0  # work below this many expected seconds is run in this process, since workers take time to start
@@ -88,26 +88,26 @@ def _same_figures(claims: Sequence[Claim]) -> dict[str, str]:
 
 
 @functools.cache
-def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
+def claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
     """In a worker: the claims of one theory and of the user's files, imported once."""
     return registry.all_claims(load, {theory})
 
 
-def _version(claim: Claim) -> str | None:
+def version_of_claim(claim: Claim) -> str | None:
     """What tells whether another process has the same claim: the code behind it, or all that a user's own consists of."""
     return judged_by(claim) or whole_digest(claim)
 
 
-def _conclude_by_id(
+def conclude_by_id(
     folder: Path, basis_hash: str | None, version: str, claim_id: str, load: tuple[str, ...], *rest: Any
 ) -> Decision | None:
     """In a worker: look the claim up by its id (judges and plots cannot be pickled), conclude and save.
 
     None where it is not of this version, since its file was edited after the first process had imported it.
     """
-    claims = _claims_here(claim_id.split(".")[0], load)
+    claims = claims_here(claim_id.split(".")[0], load)
     claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
-    return _conclude_and_save(folder, basis_hash, claim, *rest) if _version(claim) == version else None
+    return _conclude_and_save(folder, basis_hash, claim, *rest) if version_of_claim(claim) == version else None
 
 
 def _conclude_and_save(folder: Path, basis_hash: str | None, claim: Claim, *rest: Any) -> Decision:
@@ -132,7 +132,7 @@ def _conclude_task(
     rest = (data, controls, task.by, task.terms, drawn)
     here = functools.partial(_conclude_and_save, folder, basis_hash, task.claim, *rest)
     if isinstance(pool, cf.ProcessPoolExecutor) and (version := versions[task.claim.id]) is not None:
-        return Elsewhere(pool.submit(_conclude_by_id, folder, basis_hash, version, task.claim.id, task.load, *rest), here)
+        return Elsewhere(pool.submit(conclude_by_id, folder, basis_hash, version, task.claim.id, task.load, *rest), here)
     return here()
 
 
@@ -264,7 +264,9 @@ def verify_command(
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
-                versions = {task.claim.id: _version(task.claim) for task in chosen}  # now: files may be edited in the meantime
+                versions = {
+                    task.claim.id: version_of_claim(task.claim) for task in chosen
+                }  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()

@@ -28,7 +28,7 @@ from jaxdyn.models.loading import Model, load
 from jaxdyn.models.probe_text import MANUAL, beginning, numbered, open_text
 from jaxdyn.nn import Transformer
 
-__all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "on_text_with_line_break", "piece"]
+__all__ = ["SMOLLM2", "ModelAndText", "OnText", "on_text", "on_text_with_line_break", "piece", "shuffled_entries"]
 
 TOKENS = 2**17  # of the text, from its beginning
 READING = ("gguf", "numpy", "safetensors", "sentencepiece", "tokenizers", "torch")  # libraries that read weights and texts
@@ -93,7 +93,7 @@ def _load(s: OnText) -> ModelAndText:
     """The model's weights and the text in its tokens."""
     model = _published(s.model, s.dtype, _files(s))
     tokens, begin = numbered(open_text(s.text), model, TOKENS), beginning(model)
-    params = model.params if s.weights == "published" else jax.tree_util.tree_map_with_path(_shuffled, model.params)
+    params = model.params if s.weights == "published" else jax.tree_util.tree_map_with_path(shuffled_entries, model.params)
     return ModelAndText(model.shape, params, jnp.asarray(tokens), jnp.asarray(begin))
 
 
@@ -106,7 +106,7 @@ def _load_with_line_break(s: OnText) -> ModelAndText:
     return dataclasses.replace(_load(s), line_break=jnp.asarray(numbers[-1], jnp.int32))
 
 
-def _shuffled(path: tuple[Any, ...], weight: Array) -> Array:
+def shuffled_entries(path: tuple[Any, ...], weight: Array) -> Array:
     """The entries in random order, those of each layer by themselves: the weights of blocks, gains and biases too, are stacked.
 
     Each array has an order of its own, or two of one shape would stay paired.

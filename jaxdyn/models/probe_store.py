@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jaxdyn.models.loading import Model
     from jaxdyn.nn import Transformer
 
-__all__ = ["identities", "read", "write"]
+__all__ = ["identities", "read", "write", "code_of_instruments"]
 
 SKIPPED = "skipped"  # attribute of a file that says why there is nothing in it
 OF = "measured_as"  # attribute of a file: what its name has in front of the checksum
@@ -45,7 +45,7 @@ LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "xarray", "tokenizers")
 
 
 @functools.cache
-def _code() -> bytes:
+def code_of_instruments() -> bytes:
     """A digest of the source that all instruments use."""
     package = Path(__file__).parents[1]
     files = [f for name in SOURCES for f in ((package / name).rglob("*.py") if (package / name).is_dir() else [package / name])]
@@ -66,7 +66,7 @@ def identities(model: Model, pieces: Int[np.ndarray, "piece n"], chosen: Sequenc
 
     Its module, options of JAX and of compilers, versions of libraries and the device are among it, as for stored runs.
     """
-    digest = hashlib.blake2b(_code(), digest_size=10)
+    digest = hashlib.blake2b(code_of_instruments(), digest_size=10)
     digest.update(repr((switches(), flags(), versions_of(LIBRARIES), jax.devices()[0].device_kind)).encode())
     for field, name in _own_kinds(model.shape):  # a name says nothing of what the function does
         digest.update((content(choices.own(field, name)) or secrets.token_hex(8)).encode())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs"]
+__all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs", "without_mathematics"]
 
 SERIES = "series-"  # of the name (gid) of what is drawn point by point or as a line
 SAMPLES = 65  # values of an axis that is neither linear nor logarithmic
@@ -80,7 +80,7 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
     series: list[dict[str, Any]] = []
     for i, artist, name in drawn:
         artist.set_gid(f"{SERIES}{len(series)}")
-        entry: dict[str, Any] = {"ax": i, "name": _plain(name), "of": SUMMARIES.get(artist, "")}
+        entry: dict[str, Any] = {"ax": i, "name": without_mathematics(name), "of": SUMMARIES.get(artist, "")}
         own = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
         ticked = [axis.get_ticklocs().size > 0 for axis in (panels[i].xaxis, panels[i].yaxis)]
         of_data = [a and b for a, b in zip(own.contains_branch_seperately(panels[i].transData), ticked, strict=True)]
@@ -108,7 +108,7 @@ def _panel(ax: Axes) -> dict[str, Any]:
 
 def _axis(axis: Any) -> dict[str, Any]:
     ends = [float(v) for v in axis.get_view_interval()]
-    found: dict[str, Any] = {"ends": [float(f"{v:.7g}") for v in ends], "label": _plain(axis.label.get_text())}
+    found: dict[str, Any] = {"ends": [float(f"{v:.7g}") for v in ends], "label": without_mathematics(axis.label.get_text())}
     if axis.get_scale() == "log" and min(ends) > 0:
         found["log"] = 1
     elif axis.get_scale() != "linear":
@@ -117,12 +117,15 @@ def _axis(axis: Any) -> dict[str, Any]:
         places = np.linspace(low, high, SAMPLES)
         found["samples"] = [float(f"{v:.5g}") for v in forward.inverted().transform(places)]
     if isinstance(axis.get_major_locator(), FixedLocator) and not isinstance(axis.get_major_formatter(), Logarithmic | Scalar):
-        names = {float(f"{p:.7g}"): _plain(t.get_text()) for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)}
+        names = {
+            float(f"{p:.7g}"): without_mathematics(t.get_text())
+            for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+        }
         found["ticks"] = [[place, text] for place, text in names.items() if text]
     return found
 
 
-def _plain(text: str) -> str:
+def without_mathematics(text: str) -> str:
     r"""Text with its mathematics as plain characters: ``step size $\eta^2$`` as ``step size η²``."""
     pieces = text.replace("\n", " ").replace(r"\$", "\0").split("$")
     if len(pieces) % 2:  # else a dollar sign is one

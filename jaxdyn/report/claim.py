@@ -20,7 +20,7 @@ from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
 from jaxdyn.report.talks.rows import titled
 
-__all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
+__all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section", "captioned"]
 
 REFUTED = {
     "misprint": "Refuted, as expected: the form does not hold as printed.",
@@ -102,13 +102,13 @@ def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] |
     if stored is None:
         return None
     if (earlier := claim.get("earlier")) is None:
-        return _captioned(claim, stored)
-    figure = _captioned({**earlier, "caption": claim.get("caption")}, stored)
+        return captioned(claim, stored)
+    figure = captioned({**earlier, "caption": claim.get("caption")}, stored)
     drawn = f"Drawn by an earlier call with this folder, on {earlier['date']}."
     return {**figure, "past": True, "caption": f"{figure['caption']} {drawn}"}
 
 
-def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
+def captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
     """A figure with its caption: the claim's own, or else the axes in words; and the number of runs that it is of."""
     own = "" if stored.label.startswith(INSTEAD) else claim.get("caption")
     words = str(own or stored.label or "Prediction against measurement").rstrip()
@@ -165,7 +165,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", time))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
-        "figure": _captioned({**claim, "caption": quick.get("caption")}, packed) if packed and packed.packed else None,
+        "figure": captioned({**claim, "caption": quick.get("caption")}, packed) if packed and packed.packed else None,
         "command": str(claim.get("command") or ""),
     }
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PAGE", "along", "changes", "page", "probe", "traces"]
+__all__ = ["PAGE", "along", "changes", "page", "probe", "traces", "caption_along_training"]
 
 PAGE = "index.html"
 MADE_FROM = re.compile(r'<meta name="made-from" content="([^"]*)">')
@@ -132,7 +132,7 @@ def _section(probe: Probe, number: int) -> dict[str, Any]:
     if len(_measured(probe, number)) > 1:
         drawn = traces(probe, number)
         svg = plotting.render(lambda _, fig: along(drawn, fig), xr.Dataset(), f"{one.title} along training")
-        section["along"] = {"svg": Markup(svg), "caption": _described(drawn)}
+        section["along"] = {"svg": Markup(svg), "caption": caption_along_training(drawn)}
     return section
 
 
@@ -167,7 +167,7 @@ def _reads(probe: Probe, number: int) -> str:
     return words if max(counts) > 1 else f"{words} A single piece has no interval, and no band."
 
 
-def _described(drawn: Mapping[str, xr.DataArray]) -> str:
+def caption_along_training(drawn: Mapping[str, xr.DataArray]) -> str:
     """The caption of a figure along training: what its lines and bands are, panel by panel, and whether lines are broken."""
     panels = []
     for label, values in drawn.items():

@@ -32,6 +32,6 @@ def test_a_gain_on_the_last_product_scales_the_law():
 
 def line(place):
     """The code at a place."""
-    from jaxdyn.attacks.law import _code
+    from jaxdyn.attacks.law import source_line
 
-    return _code(place)
+    return source_line(place)

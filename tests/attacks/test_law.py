@@ -82,7 +82,7 @@ def test_both_sides_in_one_array_are_told_apart():
     ],
 )
 def test_changes_count_where_numbers_are_large(values, before, change):
-    assert law._change(values, before) == pytest.approx(change)
+    assert law.largest_change(values, before) == pytest.approx(change)
 
 
 def constant_trial(s, key):
@@ -118,8 +118,8 @@ def judge_without_late(ds):
 
 
 def test_a_prediction_is_read_where_other_numbers_say_something_else():
-    assert law._read_predictions(toys.case()) == ["predicted_path"]
-    assert law._read_predictions(toys.case(judge=judge_without_late)) == ["predicted_path"]
+    assert law.read_predictions(toys.case()) == ["predicted_path"]
+    assert law.read_predictions(toys.case(judge=judge_without_late)) == ["predicted_path"]
 
 
 def placed_trial(s, key):

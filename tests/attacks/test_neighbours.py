@@ -218,8 +218,8 @@ def test_a_law_of_one_name_is_found_unless_the_statement_says_it(twice):
 def test_a_statement_may_write_a_formula_for_a_name():
     said = KINDS | {"statement": "The power $x^2$ is the number times itself, with the sign plus, if exact."}
     assert settings(trained.unrun(**said), "kind") == []
-    assert neighbours._has("in the experiment", "exp") is False and neighbours._has("with exp attention", "exp")
-    assert neighbours._has("nodes that are squared", "square") and not neighbours._has("unsquared", "square")
+    assert neighbours.mentions("in the experiment", "exp") is False and neighbours.mentions("with exp attention", "exp")
+    assert neighbours.mentions("nodes that are squared", "square") and not neighbours.mentions("unsquared", "square")
 
 
 def test_a_name_of_a_control_ends_a_claim():

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.attacks.opponents import _breaking_nothing, ask, changed, inside
+from jaxdyn.attacks.opponents import ask, breaking_nothing, changed, inside
 from tests.engine.handmade import Fields, case, data, doubled, judge, law, scattered, subjects
 
 OFF = {"nothing moves": jd.off(predicted_z=0.0)}
@@ -87,7 +87,7 @@ SAID = "With Adam at $\\rho < 1$ the entries of the network rotate, to 1%."
 )
 def test_a_control_names_the_words_or_the_assumption_that_it_breaks(control, found):
     fields = {"statement": SAID, "controls": control, "assumes": jd.below("noise", 1.0) if "strong noise" in control else ()}
-    told = [f.text for f in _breaking_nothing(law(**fields))]
+    told = [f.text for f in breaking_nothing(law(**fields))]
     assert told == ([] if found is None else [f"control {next(iter(control))!r} {found}"])
 
 

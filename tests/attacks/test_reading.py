@@ -72,7 +72,7 @@ def test_times_on_the_last_record_are_found(steps, found):
     ("one", "other", "same"), [(1.0, 1.0, True), (np.nan, np.nan, True), (np.nan, 1.0, False), (1.0, 1.001, False)]
 )
 def test_equal_numbers(one, other, same):
-    assert reading._equal(one, other) is same
+    assert reading.same_number(one, other) is same
 
 
 def formed(**fields):
@@ -97,7 +97,7 @@ def test_a_form_that_could_never_be_upheld_is_found(judge_of, found):
 
 def test_truth_values_stay_truth_values():
     runs = data(0.001).assign(drawn=(("lr", "seed"), np.ones((2, 4), bool)))
-    for _, ds in reading._exchanged(runs):
+    for _, ds in reading.exchanged_data(runs):
         assert ds.drawn.dtype == bool
 
 

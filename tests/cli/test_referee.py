@@ -72,8 +72,8 @@ def test_in_workers_no_group_is_begun_after_the_time(monkeypatch, tmp_path):
     monkeypatch.setattr(referee, "_group_by_ids", slowly)
     groups = [[types.SimpleNamespace(id=f"toy.c{i}")] for i in range(50)]
     with ThreadPoolExecutor(1) as pool:
-        late = list(referee._asked(pool, groups, tmp_path, True, (), None, until=-1.0))
-        whole = list(referee._asked(pool, groups, tmp_path, True, (), None, until=float("inf")))
+        late = list(referee.ask_groups(pool, groups, tmp_path, True, (), None, until=-1.0))
+        whole = list(referee.ask_groups(pool, groups, tmp_path, True, (), None, until=float("inf")))
     assert 1 <= len(late) < 50 and len(whole) == 50
 
 

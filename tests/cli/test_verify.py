@@ -422,14 +422,14 @@ def test_a_worker_does_not_judge_by_another_version_of_the_file(tmp_path):
     claim = load_file(file).CLAIMS[0]
     data = jd.verify(claim, seeds=2).data
     rest = (claim.id, (str(file),), data, {}, (), Terms(), False)
-    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest).verdict
+    assert verify.conclude_by_id(tmp_path, None, verify.version_of_claim(claim), *rest).verdict
     file.write_text(file.read_text(encoding="utf-8").replace("CLAIMS = [", "CLAIMS = [  # edited"), encoding="utf-8")
-    verify._claims_here.cache_clear()
-    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest).verdict, "a remark changes nothing"
+    verify.claims_here.cache_clear()
+    assert verify.conclude_by_id(tmp_path, None, verify.version_of_claim(claim), *rest).verdict, "a remark changes nothing"
     edit = "\nimport dataclasses\nCLAIMS[0] = dataclasses.replace(CLAIMS[0], statement='Another.')\n"
     file.write_text(file.read_text(encoding="utf-8") + edit, encoding="utf-8")
-    verify._claims_here.cache_clear()
-    assert verify._conclude_by_id(tmp_path, None, verify._version(claim), *rest) is None
+    verify.claims_here.cache_clear()
+    assert verify.conclude_by_id(tmp_path, None, verify.version_of_claim(claim), *rest) is None
 
 
 FORMS = """

@@ -11,7 +11,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import models
-from jaxdyn.models.on_text import OnText, _shuffled, on_text, on_text_with_line_break, piece
+from jaxdyn.models.on_text import OnText, on_text, on_text_with_line_break, piece, shuffled_entries
 from jaxdyn.nn.activations import cross_entropies
 from jaxdyn.nn.transformer import apply, trunk
 from tests.models.hugging import needs_models
@@ -153,8 +153,8 @@ def test_shuffled_arrays_of_one_shape_are_not_paired():
     """Gate and up may be alike, and an untied head like the embedding: after the shuffle they are not."""
     one = jnp.arange(40.0).reshape(2, 4, 5)
     params = {"blocks": {"gate": one, "up": one, "down": one}, "embed": one[0], "head": one[0]}
-    shuffled = jax.tree_util.tree_map_with_path(_shuffled, params)
+    shuffled = jax.tree_util.tree_map_with_path(shuffled_entries, params)
     for some in (list(shuffled["blocks"].values()), [shuffled["embed"], shuffled["head"]]):
         assert len({np.asarray(x).tobytes() for x in some}) == len(some)
-    again = jax.tree_util.tree_map_with_path(_shuffled, params)
+    again = jax.tree_util.tree_map_with_path(shuffled_entries, params)
     jax.tree.map(np.testing.assert_array_equal, again, shuffled)

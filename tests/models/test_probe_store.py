@@ -87,9 +87,9 @@ def test_a_file_that_was_renamed_is_not_anothers(tmp_path):
 
 
 def test_the_identity_is_of_the_tokenizers_code(monkeypatch):
-    before = probe_store._code.__wrapped__()
+    before = probe_store.code_of_instruments.__wrapped__()
     monkeypatch.setattr(probe_store, "edited", lambda file: "edited" if file.name == "tokenizer.py" else "")
-    assert probe_store._code.__wrapped__() != before
+    assert probe_store.code_of_instruments.__wrapped__() != before
 
 
 def test_the_identity_is_of_functions_of_ones_own(tmp_path):

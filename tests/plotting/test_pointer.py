@@ -148,7 +148,7 @@ def test_ticks_with_names_panels_without_axes_and_clouds_of_pixels(ds):
     ],
 )
 def test_mathematics_in_plain_characters(text, plain):
-    assert pointer._plain(text) == plain
+    assert pointer.without_mathematics(text) == plain
 
 
 def test_the_same_data_give_the_same_bytes_and_documents_have_no_metadata(ds):

@@ -136,7 +136,7 @@ def test_captions_along_training_are_of_what_is_drawn(four):
     assert "first tokens: mean over pieces of the text, one line per layer." in text
     heights = xr.DataArray(np.ones((2, 2)), dims=("step", "period"), coords={"step": [1, 2], "period": [2.0, 2.5]})
     heights = heights.assign_coords(step=("step", [1, 2], {pages.AXIS: "training step"}))
-    assert pages._described({"power": heights}) == "Across: training step. power: one line per period."
+    assert pages.caption_along_training({"power": heights}) == "Across: training step. power: one line per period."
     figure = Figure()
     pages.along({"power": heights}, figure)
     assert figure.axes[0].get_legend_handles_labels()[1] == ["period 2", "period 2.5"]

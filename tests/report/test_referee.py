@@ -61,7 +61,7 @@ def test_the_table_stands_between_its_marks(claims, tmp_path):
 
 
 def test_luck_and_factors_are_kept_of_an_answers_facts():
-    assert recorded._numbers({"facts": {"sets": 20, "others": 2, "level": 0.01}}) == {
+    assert recorded.kept_numbers({"facts": {"sets": 20, "others": 2, "level": 0.01}}) == {
         "luck": {"sets": 20, "others": 2, "allowed": pytest.approx(0.2)}
     }
-    assert recorded._numbers({"facts": {"equations": 3}}) == {}
+    assert recorded.kept_numbers({"facts": {"equations": 3}}) == {}

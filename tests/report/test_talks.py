@@ -146,15 +146,15 @@ def test_a_misprint_stands_next_to_what_is_upheld(claims, decided):
 def test_the_page_tells_under_what_conditions_a_claim_decides(claims):
     with_breach = next(c for c in claims.values() if any(isinstance(one.breach, dict) for one in c.controls.values()))
     named = [name for name, one in with_breach.controls.items() if isinstance(one.breach, dict)]
-    limits = page._limits(with_breach)
+    limits = page.limits_of(with_breach)
     assert "*not:* " in limits and all(page.cell(name) in limits for name in named)
     ranged = next(c for c in claims.values() if c.holds and not c.assumes)
     field, (low, high) = next(iter(ranged.holds.items()))
-    assert f"*only:* {field} {low:g}" in page._limits(ranged) and f"{field} {low:g} to {low:g}" not in page._limits(ranged)
+    assert f"*only:* {field} {low:g}" in page.limits_of(ranged) and f"{field} {low:g} to {low:g}" not in page.limits_of(ranged)
     plain = next(
         c for c in claims.values() if not (c.holds or c.assumes or any(isinstance(x.breach, dict) for x in c.controls.values()))
     )
-    assert page._limits(plain) == "" and low <= high
+    assert page.limits_of(plain) == "" and low <= high
 
 
 def test_a_number_of_an_earlier_study_has_its_own_date(claims, monkeypatch):
@@ -165,9 +165,9 @@ def test_a_number_of_an_earlier_study_has_its_own_date(claims, monkeypatch):
     monkeypatch.setattr(type(claim), "records", {}, raising=False)
     seen = fates.source(of, name)
     assert seen.earlier and seen.date == study["environment"]["date"] != of.date
-    assert page._from(of, name) == f" (of {seen.date[:10]}, earlier)"
+    assert page.since_when(of, name) == f" (of {seen.date[:10]}, earlier)"
     there = dataclasses.replace(of, numbers={name: [1.0]})
-    assert fates.source(there, name) == ([1.0], "2030-01-01", False, ()) and page._from(there, name) == ""
+    assert fates.source(there, name) == ([1.0], "2030-01-01", False, ()) and page.since_when(there, name) == ""
     assert fates.source(of, "no such check") is None
     field, value = next(
         (k, v) for k, v in study["claim"]["settings"].items() if isinstance(v, int | float) and not isinstance(v, bool)
@@ -176,7 +176,7 @@ def test_a_number_of_an_earlier_study_has_its_own_date(claims, monkeypatch):
     monkeypatch.setattr(studies, "read_study", lambda name: moved)
     assert field in fates.source(
         of, name
-    ).others and f"with other values of {', '.join(fates.source(of, name).others)}" in page._from(of, name)
+    ).others and f"with other values of {', '.join(fates.source(of, name).others)}" in page.since_when(of, name)
 
 
 # fates

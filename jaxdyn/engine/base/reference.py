@@ -35,6 +35,8 @@ from jaxdyn.errors import UsageError, shown
 __all__ = [
     *("Ref", "content_hash", "edited", "forget_cached", "hash_file", "load_file", "packaged", "read_by", "ref_to"),
     *("refuse_hidden_names", "refuse_namesakes", "resolve"),
+    "this_process",
+    "forget",
 ]
 
 
@@ -260,6 +262,14 @@ def _noted_has_changed() -> bool:
     return any(content_hash(Path(place)) != known for read in others for place, known in read)
 
 
+def forget() -> None:
+    """Forget what users' modules have read, as in a new process."""
+    global _renewals
+    _noted.clear()
+    _read.clear()
+    _renewals = 0
+
+
 def _forget_all() -> None:
     """Forget helpers, and what else users' code has imported, so that it is imported anew, as are users' files when asked for."""
     global _renewals
@@ -317,11 +327,12 @@ def edited(file: Path) -> str:
     except OSError:
         return ""
     since = BEGAN - LAG < max(found.st_mtime_ns, found.st_ctime_ns) < time.time_ns() + LAG  # a time to come is no edit
-    return f"edited {_process()}" if since else ""
+    return f"edited {this_process()}" if since else ""
 
 
 @functools.cache
-def _process() -> str:
+def this_process() -> str:
+    """A word that no other process has."""
     return secrets.token_hex(8)
 
 

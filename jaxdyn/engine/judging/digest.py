@@ -36,7 +36,7 @@ from jaxdyn.engine.base.syntax import Unfollowed, library_of, version_of
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.claims.edits import Off
 
-__all__ = ["content", "digest", "whole_digest", "why_unknown"]
+__all__ = ["content", "digest", "whole_digest", "why_unknown", "offered"]
 
 ENGINE = Path(__file__).parents[2]  # its functions, except in theories, are identified by their names
 ADDED = ("hints", "ranges", "swept_fields", "static_fields", "code_names")  # by jd.setting, from annotations and fields
@@ -320,11 +320,11 @@ def _followed(file: str) -> bool:
     path = Path(file)
     if path.is_relative_to(ENGINE):
         return "theories" in path.relative_to(ENGINE).parts
-    return not installed(path) or any(path.is_relative_to(place) for place in _offered())
+    return not installed(path) or any(path.is_relative_to(place) for place in offered())
 
 
 @functools.cache
-def _offered() -> tuple[str, ...]:
+def offered() -> tuple[str, ...]:
     """Folders and files of installed packages that offer claims; their import is not needed."""
     places: list[str] = []
     for point in importlib.metadata.entry_points(group="jaxdyn.claims"):

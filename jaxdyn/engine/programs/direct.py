@@ -47,6 +47,8 @@ __all__ = [
     "traced_facts",
     "untraced",
     "versions_of",
+    "manual_hash",
+    "surroundings",
 ]
 
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
@@ -179,21 +181,21 @@ def traced_facts(program: Program) -> dict[str, Any] | None:
 
 def direct_key(program: Program) -> str:
     """The direct key of one of the package's programs; programs with equal keys have equal texts."""
-    facts = (str(program.trial), program.label, identity_of(program), devices().platform, _surroundings())
+    facts = (str(program.trial), program.label, identity_of(program), devices().platform, surroundings())
     return hashlib.sha256(repr((facts, modules_behind(program.trial.module, *FACT_MAKERS))).encode()).hexdigest()[:20]
 
 
 @functools.cache
-def _surroundings() -> str:
+def surroundings() -> str:
     """Hash of what tracing depends on besides code: Python, libraries, options, and the package's data files."""
     files = [file for file in sorted(PACKAGE.rglob("*")) if file.is_file() and file.suffix != ".py" and _is_data(file)]
     data = [(file, file.read_bytes()) for file in files]
     contents = [(file.relative_to(PACKAGE).as_posix(), hashlib.sha256(read).hexdigest() + edited(file)) for file, read in data]
-    python = sys.implementation.name, tuple(sys.version_info), _manual()
+    python = sys.implementation.name, tuple(sys.version_info), manual_hash()
     return hashlib.sha256(repr((python, versions_of(TRACING), switches(), contents)).encode()).hexdigest()
 
 
-def _manual() -> str:
+def manual_hash() -> str:
     """Hash of the interpreter's manual, a text of some trials: it differs between patch releases, and between distributions."""
     spec = importlib.util.find_spec("pydoc_data.topics") if importlib.util.find_spec("pydoc_data") else None
     return content_hash(Path(spec.origin)) if spec is not None and spec.origin is not None else ""

@@ -30,7 +30,7 @@ from jaxdyn.engine.runs.planning import plan
 from jaxdyn.engine.runs.sweep import MOST_SEEDS, execute, load_stored
 from jaxdyn.status import OK
 
-__all__ = ["Rounds", "judged_cell"]
+__all__ = ["Rounds", "judged_cell", "claim_of_id"]
 
 Values: TypeAlias = "dict[str, Any]"
 Entry: TypeAlias = "dict[str, Any]"
@@ -108,7 +108,7 @@ def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
 
 
 @functools.cache
-def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
+def claim_of_id(claim_id: str, load: tuple[str, ...]) -> Claim:
     """In a worker: the claim, looked up once."""
     return registry.select([claim_id], load)[0]
 
@@ -121,8 +121,8 @@ def judge_share(
     There are none where the file of the claim was edited since, so that its digest here is not its ``own``.
     """
     cpu_start = time.process_time()
-    if whole_digest(_claim(claim_id, load)) != own:
-        _claim.cache_clear()  # a worker may be older than the claim
-    claim = _claim(claim_id, load)
+    if whole_digest(claim_of_id(claim_id, load)) != own:
+        claim_of_id.cache_clear()  # a worker may be older than the claim
+    claim = claim_of_id(claim_id, load)
     judged = [judged_cell(claim, data, values) for data, values in cells] if whole_digest(claim) == own else None
     return judged, time.process_time() - cpu_start

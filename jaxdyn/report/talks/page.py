@@ -10,7 +10,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report.talks.fates import OUTCOMES, SCALES, Decision, Fate, Value, fates, source, summary
 from jaxdyn.report.talks.rows import Home, Row, cell, homes, master, talks
 
-__all__ = ["page", "with_counts"]
+__all__ = ["page", "with_counts", "since_when", "limits_of"]
 
 MARKS = ("<!-- talks -->", "<!-- end of talks -->")
 INTRO = """# The talks, slide by slide
@@ -91,14 +91,14 @@ def _decided(row: Row, fate: Fate, its_homes: Sequence[Home]) -> list[str]:
     """Claims with their checks, evidence, date and limits; then those that are about the row, too, and experiments."""
     lines = []
     for one in fate.decisions:
-        checks = "; ".join(f"“{cell(check)}”{_from(one, check)}" for name, check in row.by if name == one.claim.id)
-        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}{_limits(one.claim)}")
+        checks = "; ".join(f"“{cell(check)}”{since_when(one, check)}" for name, check in row.by if name == one.claim.id)
+        lines.append(f"{_claim(one.claim)}: {checks}{_when(one)}{limits_of(one.claim)}")
     named = {one.claim.id for one in fate.decisions}
     lines += [f"*see* {_claim(home)}" for home in its_homes if isinstance(home, Claim) and home.id not in named]
     return lines + [f"`experiments/{home.name}`" for home in its_homes if isinstance(home, Path)]
 
 
-def _from(of: Decision, check: str) -> str:
+def since_when(of: Decision, check: str) -> str:
     """The date of a check that is not among what decided its claim last."""
     seen = source(of, check)
     return f" (of {seen.date[:10]}, earlier{_at(seen.others)})" if seen is not None and seen.date not in ("", of.date) else ""
@@ -109,7 +109,7 @@ def _at(others: Sequence[str]) -> str:
     return f", with other values of {', '.join(others)}" if others else ""
 
 
-def _limits(claim: Claim) -> str:
+def limits_of(claim: Claim) -> str:
     """What a claim assumes, where it holds, and at which settings its checks must fail."""
     ranges = (f"{field} {low:g}" + (f" to {high:g}" if low < high else "") for field, (low, high) in claim.holds.items())
     only = [*map(str, claim.assumes), *ranges]

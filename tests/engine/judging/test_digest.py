@@ -351,12 +351,12 @@ def packages(tmp_path, monkeypatch):
         if offers:
             (info / "entry_points.txt").write_text(f"[jaxdyn.claims]\nmine = {offers}\n", encoding="utf-8")
         importlib.invalidate_caches()
-        digest_module._offered.cache_clear()
+        digest_module.offered.cache_clear()
         syntax.version_of.cache_clear()
 
     yield install
     monkeypatch.undo()
-    digest_module._offered.cache_clear()
+    digest_module.offered.cache_clear()
     syntax.version_of.cache_clear()
 
 

@@ -174,15 +174,15 @@ def test_the_key_has_the_version_of_every_library_that_trials_use():
     [
         (sys, "version_info", (3, 11, 99, "final", 0)),
         (sys, "implementation", types.SimpleNamespace(name="another")),
-        (direct, "_manual", lambda: "another text"),
+        (direct, "manual_hash", lambda: "another text"),
         (direct, "versions_of", lambda names: ["1.0"] * len(names)),
     ],
 )
 def test_the_key_counts_all_of_pythons_version_and_its_manual(monkeypatch, module, name, value):
-    before = direct._surroundings.__wrapped__()
+    before = direct.surroundings.__wrapped__()
     monkeypatch.setattr(module, name, value)
-    assert direct._surroundings.__wrapped__() != before
-    assert len(direct._manual()) in (64, 12)
+    assert direct.surroundings.__wrapped__() != before
+    assert len(direct.manual_hash()) in (64, 12)
 
 
 def test_code_that_was_edited_in_the_meantime_is_nobody_elses(copied, monkeypatch):
@@ -194,7 +194,7 @@ def test_code_that_was_edited_in_the_meantime_is_nobody_elses(copied, monkeypatc
     monkeypatch.setattr(reference, "BEGAN", time.time_ns() - 10**9)
     copied("nn/layer.py", "def f(x):\n    return x\n")
     here = direct.modules_behind("jaxdyn.theories.toy.topic")
-    reference._process.cache_clear()  # another process
+    reference.this_process.cache_clear()  # another process
     copied("nn/layer.py", "def f(x):\n    return x\n")
     assert len({before, here, direct.modules_behind("jaxdyn.theories.toy.topic")}) == 3
 

@@ -104,7 +104,7 @@ def test_a_claim_whose_file_was_edited_meanwhile_is_judged_here(edited):
 
 def test_a_worker_that_is_older_than_the_edit_imports_anew(edited):
     file, before, after = edited
-    rounds_module._claim.cache_clear()
+    rounds_module.claim_of_id.cache_clear()
     data = jd.verify(before, seeds=2).data
     Path(file).write_text(Path(file).read_text(encoding="utf-8").removesuffix(EDIT), encoding="utf-8")
     assert rounds_module.judge_share(before.id, (file,), whole_digest(before), [(data, {})])[0] is not None
