@@ -32,7 +32,7 @@ def explore_command(
     port: int | None,
     browser: bool,
 ) -> int:
-    """Serve the page of a claim until Ctrl-C.
+    """Serve the page of a claim until Ctrl-C, or a request to end.
 
     Raises:
         UsageError: no such claim, field or value, or an address on which nothing can be served.
@@ -47,13 +47,14 @@ def explore_command(
         print("Anyone with this address can run this claim here: do not share it.", file=sys.stderr, flush=True)
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGINT, _end)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _end)
     server.serve(lambda: _open(server.url) if browser else None)
     return 0
 
 
 def _end(*_: Any) -> None:
-    """End the process at once and silently on Ctrl-C: nothing is stored, and a running program cannot be interrupted."""
+    """End the process at once, on Ctrl-C or a request to end: nothing is stored, and a running program cannot be interrupted."""
     os._exit(0)
 
 

@@ -26,7 +26,7 @@ def test_an_edited_bound_is_noticed_until_fresh_seeds_confirm_it(tmp_path, monke
     assert looks() == "" == looks("--set", "a=0.7")
     file.write_text(EDITED, encoding="utf-8")
     assert EDITED != OWN
-    said = "bounds or design changed once after runs were seen, last before .* UTC; confirm with --fresh 8"
+    said = "judge, bounds or design changed once after runs were seen, last before .* UTC; confirm with --fresh 8"
     assert re.fullmatch(said, looks())
     assert re.fullmatch(said, jd.verify("mine.decay", load=[file]).looks)
     assert looks("--fresh", "8").endswith(CONFIRMED) and looks().endswith(CONFIRMED)
@@ -41,3 +41,13 @@ def test_tuned_bounds_have_said_so(tmp_path, monkeypatch, away_from_home, jaxdyn
         Path("mine.py").write_text(tuned, encoding="utf-8")
         _, out, _ = jaxdyn("verify", "--load", "mine.py", "mine", "--json")
         assert json.loads(out)["claims"][0]["looks"] == ""
+
+
+def test_a_mistake_that_is_mended_is_no_change(tmp_path, monkeypatch, away_from_home, jaxdyn):
+    """A judge that raised has shown nothing."""
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    for code, verdict in ((OWN.replace("jd.relative_error(", "jd.relative_err0r("), "error"), (OWN, "upheld")):
+        Path("mine.py").write_text(code, encoding="utf-8")
+        _, out, _ = jaxdyn("verify", "--load", "mine.py", "mine", "--json")
+        claim = json.loads(out)["claims"][0]
+        assert (claim["verdict"], claim["looks"]) == (verdict, "")

@@ -29,8 +29,9 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.words import place
 from jaxdyn.engine.judging.check import VALUE_DIGITS, Check, Reading
-from jaxdyn.engine.judging.estimate import excess, worst_entry
+from jaxdyn.engine.judging.estimate import excess, python_value, worst_entry
 from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, run_numbers, which_judged
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import FAILED, OK
@@ -40,7 +41,7 @@ __all__ = ["counting_unjudged", "located", "settled"]
 Answer: TypeAlias = "Check | Reading"
 One = TypeVar("One", bound="Check | Reading")
 Ask: TypeAlias = "Callable[[xr.Dataset], Sequence[Answer]]"
-CELLS = 64  # most cells that are asked one by one; of larger grids, the values of each field
+CELLS = 64  # most cells that are asked one by one
 NEARER = 0.8  # the share of its distance from the bound to which a value must come down along a field
 CHANGE = 0.02  # relative change of a value by which it is said to count runs that are not judged; rounding changes it by less
 
@@ -71,8 +72,8 @@ def _defined(answers: Sequence[One], ask: Ask, ds: xr.Dataset) -> list[One]:
     if not places:
         return list(answers)
     again = [_answers(ask, _filled(ds, places, numbers)) for numbers in _infinities(list(places))]
-    place = first_place(functools.reduce(operator.or_, places.values())) or {}
-    return [_undefined(one, place) if _unlike(one, again) else one for one in answers]
+    where = first_place(functools.reduce(operator.or_, places.values())) or {}
+    return [_undefined(one, where) if _unlike(one, again) else one for one in answers]
 
 
 def _without_number(ds: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
@@ -168,15 +169,15 @@ def _changes(one: Answer, other: Answer) -> bool:
 def located(checks: Sequence[Check], ask: Ask, ds: xr.Dataset) -> list[Check]:
     """The checks of a judge on ``ds``; those that do not pass name their worst cell, and the field that brings them nearer.
 
-    Where the judge answers on no cell by itself, they stay as they are.
+    Only where the judge answers on every cell by itself, and its value is the mean, the root mean square, or an extreme of these
+    answers: a slope or a difference across the grid says nothing of a cell. Other checks stay as they are.
     """
     names = [check.name for check in checks if check.passed is not True and not math.isnan(check.value)]
     axes = [axis for axis in axes_of_settings(ds.status) if ds.sizes[axis] > 1]
-    if not names or not axes:
+    if not names or not axes or math.prod(ds.sizes[axis] for axis in axes) > CELLS:
         return list(checks)
-    together = math.prod(ds.sizes[axis] for axis in axes) <= CELLS
-    by_cell = [_on_cells(ask, ds, group) for group in ([axes] if together else [[axis] for axis in axes])]
-    return [_located(check, [cells[check.name] for cells in by_cell if check.name in cells], ds) for check in checks]
+    cells = _on_cells(ask, ds, axes)
+    return [_located(check, cells[check.name]) if check.name in cells else check for check in checks]
 
 
 def _on_cells(ask: Ask, ds: xr.Dataset, axes: Sequence[str]) -> dict[str, xr.DataArray]:
@@ -192,35 +193,55 @@ def _on_cells(ask: Ask, ds: xr.Dataset, axes: Sequence[str]) -> dict[str, xr.Dat
     return values
 
 
-def _located(check: Check, tables: Sequence[xr.DataArray], ds: xr.Dataset) -> Check:
+def _located(check: Check, values: xr.DataArray) -> Check:
     """A check that does not pass, with its worst cell and the trend of its values along the grid."""
-    if check.passed is True or not tables:
+    if check.passed is True or bool(values.isnull().any()):
         return check
-    place: dict[str, Any] = {}
-    for values in tables:
-        place |= worst_entry(values, excess(values.values, values.values, *check.bound))[1]
+    part = values.sel({axis: [place] for axis, place in check.worst.items() if axis in values.coords})
+    if not _rests_on(check.value, part.values):
+        return check
+    far = excess(part.values, part.values, *check.bound)
+    _, cell = worst_entry(part, far)
+    worst = cell if float(np.max(far)) > 0 else {}  # a cell that meets the bound by itself is not to blame
     beyond = check.passed is False or excess(check.value, check.value, *check.bound) > 0  # else more runs would decide
-    return dataclasses.replace(check, worst=place | check.worst, trend=_trend(check, tables) if beyond else "")
+    return dataclasses.replace(check, worst=check.worst | worst, trend=_trend(check, values) if beyond else "")
 
 
-def _trend(check: Check, tables: Sequence[xr.DataArray]) -> str:
-    """Along which field of numbers the values come nearer to the bound, or lie farther inside, in words."""
-    nearest: tuple[float, str] = NEARER, "along no field of the grid does it come nearer to its bound"
-    for values in tables:
-        for axis in values.dims:
-            line = values.mean([dim for dim in values.dims if dim != axis], skipna=True)
-            if axis not in values.coords or line[axis].dtype.kind not in "iuf" or bool(line.isnull().any()):
-                continue
-            line = line.sortby(axis)
-            far = excess(line.values, line.values, *check.bound)
-            steps = np.diff(far)
-            if not ((steps < 0).all() or (steps > 0).all()) or max(far[0], far[-1]) <= 0:
-                continue
-            share = min(far[0], far[-1]) / max(far[0], far[-1])
-            first, last = sorted((0, -1), key=lambda end: -far[end])
-            ends = [f"{line.values[i]:.{VALUE_DIGITS}g} at {axis}={line[axis].values[i]:g}" for i in (first, last)]
-            nearest = min(nearest, (share, f"it comes nearer to its bound along {axis}: {', '.join(ends)}"))
-    return nearest[1]
+def _rests_on(value: float, cells: np.ndarray) -> bool:
+    """Whether a value is the mean, the root mean square, or an extreme of those of the cells, to rounding."""
+    squares = np.mean(np.sign(cells) * cells**2)
+    made = (np.mean(cells), math.copysign(math.sqrt(abs(squares)), squares), np.min(cells), np.max(cells))
+    return any(math.isclose(value, one, rel_tol=1e-6, abs_tol=1e-12) for one in made)
+
+
+def _trend(check: Check, values: xr.DataArray) -> str:
+    """Along which field the cells come nearer to the bound, or at which of its values they are nearest, in words.
+
+    How far cells are from the bound is averaged, not their values: on both sides of a bound these may cancel.
+    """
+    far = values.copy(data=excess(values.values, values.values, *check.bound))
+    shares: dict[str, tuple[float, xr.DataArray]] = {}
+    for axis in (str(dim) for dim in values.dims if dim in values.coords):
+        line = far.mean([dim for dim in values.dims if dim != axis])
+        if float(line.max()) > 0:
+            shares[axis] = float(line.min() / line.max()), line
+    if not shares:
+        return ""
+    axis, (share, line) = min(shares.items(), key=lambda item: item[1][0])
+    if share > NEARER:
+        return "no field of the grid brings it nearer to its bound"
+
+    def at(i: int) -> str:
+        cell = place({axis: python_value(line[axis].values[i])}, lambda x: f"{x:g}")
+        one_sided = not all(map(math.isfinite, check.bound))
+        return f"{float(values.isel({axis: i}).mean()):.{VALUE_DIGITS}g} at {cell}" if one_sided else cell
+
+    order = np.argsort(line[axis].values, kind="stable") if line[axis].dtype.kind in "iuf" else np.array([], int)
+    steps = np.diff(line.values[order])
+    if len(order) and ((steps < 0).all() or (steps > 0).all()):
+        first, last = (order[0], order[-1]) if steps[0] < 0 else (order[-1], order[0])
+        return f"it comes nearer to its bound along {axis}: {at(int(first))}, {at(int(last))}"
+    return f"it is nearest to its bound with {at(int(line.values.argmin()))}"
 
 
 def _answers(ask: Ask, ds: xr.Dataset) -> dict[str, Answer] | None:

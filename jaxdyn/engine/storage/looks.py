@@ -4,14 +4,16 @@ A bound that was chosen after the runs were seen is passed by those runs more ea
 runs is remembered in the user's cache: its time, its seeds, the bounds of its checks and its design. A claim whose bounds or
 design were changed since is confirmed by a look at seeds that had not run before the last change.
 
-Bounds that a judge computes from the data differ from run to run without anybody's doing: they count as changed only if the judge
-did, too.
+A judge that computes its bounds from the data, or that reads the data otherwise, gives other numbers on the same seeds: that is a
+change as well. On other seeds its numbers differ from run to run without anybody's doing, so they are compared on the same seeds
+where these were run before, and else count only where the judge, and the file that it stands in, are others than before.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,25 +33,53 @@ class LookRecord:
 
     Args:
         bounds: of every check and gate by its name, both ends as text.
+        values: the numbers of checks and gates by their names.
         design: the claim's grid and number of seeds, as text.
         judge: a hash of the judge; None if what it does is not known.
+        file: a hash of the file in which the judge stands; None if it was typed.
         seeds: the seeds that were run.
         as_expected: whether the verdict was the expected one.
         when: date and time, UTC.
     """
 
     bounds: Mapping[str, Sequence[str]]
+    values: Mapping[str, float]
     design: str
     judge: str | None
+    file: str | None
     seeds: Sequence[int]
     as_expected: bool
     when: str = dataclasses.field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%d %H:%M"))
 
     def changed(self, since: LookRecord) -> bool:
-        """Whether bounds or design were changed between an earlier look and this one."""
-        judge = self.judge != since.judge or self.judge is None
-        bounds = {name: list(ends) for name, ends in self.bounds.items()}
-        return self.design != since.design or judge and bounds != {name: list(ends) for name, ends in since.bounds.items()}
+        """Whether judge, bounds or design were changed between an earlier look and this one."""
+        if self.design != since.design:
+            return True
+        if self.judge == since.judge is not None:
+            return False
+        alike = list(self.seeds) == list(since.seeds)
+        others = {name: list(ends) for name, ends in self.bounds.items()} != {name: list(e) for name, e in since.bounds.items()}
+        if self.file == since.file is not None:  # the judge rests on another file, or its hash on what it has done before
+            return others and alike
+        return others or (alike and not _same(self.values, since.values))
+
+
+def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether numbers agree to rounding."""
+    return one.keys() == other.keys() and all(
+        math.isclose(one[name], other[name], rel_tol=1e-6) or one[name] != one[name] != other[name] != other[name] for name in one
+    )
+
+
+def _changes(looks: Sequence[LookRecord]) -> list[int]:
+    """The places of looks before which something was changed: since the last look at the same seeds, or else the last one."""
+    found = []
+    for i in range(1, len(looks)):
+        last, alike = looks[i - 1], [look for look in looks[:i] if list(look.seeds) == list(looks[i].seeds)]
+        earlier = alike[-1] if alike else last
+        if looks[i].changed(last) or (looks[i].changed(earlier) and not last.changed(earlier)):
+            found.append(i)
+    return found
 
 
 def remember(claim: str, home: Path, scale: str, look: LookRecord) -> list[LookRecord]:
@@ -74,16 +104,18 @@ def _read(content: Any) -> list[LookRecord]:
 
 def sentence(looks: Sequence[LookRecord]) -> str:
     """What a reader should know of looks at one claim, the current one last; empty if nothing was changed."""
-    changes = [i for i in range(1, len(looks)) if looks[i].changed(looks[i - 1])]
+    changes = _changes(looks)
     if not changes:
         return ""
     last = changes[-1]
     before = {seed for look in looks[:last] for seed in look.seeds}
     times = "once" if len(changes) == 1 else f"{len(changes)} times"
-    said = f"bounds or design changed {times} after runs were seen, last before {looks[last].when} UTC"
+    said = f"judge, bounds or design changed {times} after runs were seen, last before {looks[last].when} UTC"
     fresh = [look for look in looks[last:] if before.isdisjoint(look.seeds)]
     if not fresh:
         return f"{said}; confirm with --fresh {max(before | set(looks[-1].seeds)) + 1}"
-    if not fresh[-1].as_expected:
-        return f"{said}; {plural(len(fresh[-1].seeds), 'seed')} that had not run before did not confirm it"
-    return f"{said}, and confirmed on {plural(len(fresh[-1].seeds), 'seed')} that had not run before"
+    if failed := [look for look in fresh if not look.as_expected]:
+        sets = "the seeds" if len(fresh) == 1 else f"{len(failed)} of {len(fresh)} sets of seeds"
+        return f"{said}; {sets} that had not run before did not confirm it"
+    count = len({seed for look in fresh for seed in look.seeds})
+    return f"{said}, and confirmed on {plural(count, 'seed')} that had not run before"

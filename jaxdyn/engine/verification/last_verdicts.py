@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxdyn.engine.base.failure import installed, source_file
 from jaxdyn.engine.base.parsing import parse_json
+from jaxdyn.engine.base.syntax import code_hash
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import PROVENANCE, provenance
@@ -69,13 +70,21 @@ def with_looks(result: Result) -> Result:
     """
     claim, task = result.claim, result.task
     place = source_file(claim.judge)
-    home = Path.cwd() if place is None or place.startswith("<") else Path(place).resolve()
-    if result.data is None or result.by is not None or task.overrides or installed(home):
+    typed = place is None or place.startswith("<")
+    home = Path.cwd() if place is None or typed else Path(place).resolve()
+    answers = [*result.gates, *result.checks]
+    if not answers or result.by is not None or task.overrides or installed(home):
         return result
-    bounds = {check.name: [repr(end) for end in check.bound] for check in (*result.gates, *result.checks)}
     grid = claim.grid(task.scale)
-    design = repr((field_table(grid), claim.seed_count(task.scale), claim.max_seeds, sorted(map(str, claim.assumes))))
-    look = looks.LookRecord(bounds, design, content(claim.judge), list(task.main.seeds), result.as_expected)
+    look = looks.LookRecord(
+        bounds={check.name: [repr(end) for end in check.bound] for check in answers},
+        values={check.name: check.value for check in answers},
+        design=repr((field_table(grid), claim.seed_count(task.scale), claim.max_seeds, sorted(map(str, claim.assumes)))),
+        judge=content(claim.judge),
+        file=None if typed else code_hash(home.read_bytes()),
+        seeds=list(task.main.seeds),
+        as_expected=result.as_expected,
+    )
     seen = looks.remember(claim.id, home, task.scale, look)
     said = looks.sentence(seen) if str(provenance(claim.bounds)).startswith(PROVENANCE["derived"]) else ""
     return dataclasses.replace(result, looks=said)

@@ -57,7 +57,7 @@ def test_a_number_that_is_none_decides_whatever_reduction_drops_it(claim, reduce
     spoilt = recording(0.01)
     spoilt["err"][1, 2] = math.nan
     decision = verdict(claim, check, spoilt)
-    assert decision.verdict == "inconclusive" and "no number at lr=0.2, seed=2" in decision.message
+    assert decision.verdict == "inconclusive" and "no number at lr = 0.2, seed 2" in decision.message
     assert [c.passed for c in decision.checks] == [True, None] and decision.checks[1].worst == {"lr": 0.2, "seed": 2}
 
 
@@ -251,24 +251,92 @@ def located_check(error, bound, **axes):
 def test_a_check_that_does_not_pass_names_its_worst_cell_and_the_field_that_helps():
     check = located_check(lambda n, lr: 1 / n + 0 * lr, 0.13, n=[4, 8, 50], lr=[0.1, 0.2])
     assert check.passed is None and check.worst["n"] == 4
-    assert check.trend == "it comes nearer to its bound along n: 0.25 at n=4, 0.02 at n=50"
+    assert check.trend == "it comes nearer to its bound along n: 0.25 at n = 4, 0.02 at n = 50"
     assert str(check).endswith(f"; {check.trend}")
 
 
 def test_a_design_along_which_nothing_helps_says_so():
-    check = located_check(lambda n, lr: 0.131 + 0 * n * lr, 0.13, n=[4, 8, 50], lr=[0.1, 0.2])
+    check = located_check(lambda n, lr: 0.131 + 0 * n * lr, 0.13, n=[4, 8, 64], lr=[0.1, 0.2])
     assert check.passed is None and check.needed > 1000
-    assert check.trend == "along no field of the grid does it come nearer to its bound"
+    assert check.trend == "no field of the grid brings it nearer to its bound"
 
 
-def test_an_error_that_rises_and_falls_again_has_no_trend():
-    check = located_check(lambda n: 1 - abs(n - 8) / 16, 0.4, n=[4, 8, 12])
-    assert check.worst == {"n": 8} and check.trend == "along no field of the grid does it come nearer to its bound"
+def test_where_an_error_rises_and_falls_again_its_least_place_is_named():
+    check = located_check(lambda n: 1 - abs(n - 8) / 16, 0.4, n=[4, 8, 14])
+    assert check.worst == {"n": 8} and check.trend == "it is nearest to its bound with 0.625 at n = 14"
 
 
-def test_of_a_large_grid_the_values_of_each_field_are_asked():
+def test_large_grids_are_not_asked():
     check = located_check(lambda n, lr: lr / n, 0.01, n=range(1, 11), lr=np.arange(1, 11) / 10)
-    assert check.worst == {"n": 1, "lr": 1.0} and "along lr: 0.2929 at lr=1, 0.02929 at lr=0.1" in check.trend
+    assert check.passed is False and check.worst == {} and check.trend == ""
+
+
+def on_grid(cells, ask):
+    """The check of a judge on runs without spread, whose cells (a, b) have these values."""
+    a, b = (sorted({key[i] for key in cells}, key=str) for i in (0, 1))
+    runs = np.array([[[cells[x, y]] * 4 for y in b] for x in a], float)
+    dims = ("a", "b", "seed")
+    ds = xr.Dataset({"x": (dims, runs), "status": (dims, np.zeros(runs.shape, int))}, {"a": a, "b": b, "seed": range(4)})
+    return located(ask(ds), ask, ds)[0]
+
+
+def test_the_worst_cell_lies_where_the_check_says_that_it_is_worst():
+    cells = {(1, 1): 0, (1, 2): 4, (2, 1): 0, (2, 2): 4, (3, 1): 7, (3, 2): 0}
+    check = on_grid(cells, lambda d: [jd.at_most("m", d.x.mean(["a", "seed"]), 1)])
+    assert check.worst == {"a": 1, "b": 2}, "of the cells with b = 2, not the best one"
+
+
+def test_cells_on_both_sides_of_a_bound_do_not_cancel():
+    cells = {(1, 1): 5, (1, 2): -5, (2, 1): 3, (2, 2): 3}
+    check = on_grid(cells, lambda d: [jd.within("m", float(d.x.mean()), -1, 1)])
+    assert check.trend == "it comes nearer to its bound along a: a = 1, a = 2"
+
+
+def test_a_judge_that_has_no_answer_on_some_cell_names_none():
+    def ask(d):
+        if d.sizes["a"] == 1 and float(d.a[0]) == 1:
+            raise ValueError("one point has no slope")
+        return [jd.at_most("m", float(d.x.mean()), 1)]
+
+    check = on_grid({(a, b): a + b for a in (1, 2, 3) for b in (1, 2)}, ask)
+    assert check.passed is False and check.worst == {} and check.trend == ""
+
+
+SLOPE = {
+    "slope": lambda d: float(np.polyfit(np.log(d.a), np.log(d.x.mean(["b", "seed"])), 1)[0]),
+    "spread": lambda d: float(d.x.max() - d.x.min()),
+    "ratio": lambda d: float(d.x.max() / d.x.min()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Polyfit may be poorly conditioned")
+@pytest.mark.parametrize("name", SLOPE)
+def test_a_number_across_the_grid_says_nothing_of_a_cell(name):
+    cells = {(a, b): 5 * a**2 for a in (0.01, 0.03, 0.1, 0.3) for b in (1, 2)}
+    check = on_grid(cells, lambda d: [jd.within(name, SLOPE[name](d), 1e-6, 0.1)])
+    assert check.passed is False and check.worst == {} and check.trend == ""
+
+
+def test_words_and_values_between_may_be_nearest():
+    words = on_grid(
+        {("sgd", 1): 5, ("sgd", 2): 5, ("adam", 1): 0.5, ("adam", 2): 0.5}, lambda d: [jd.at_most("m", float(d.x.mean()), 1)]
+    )
+    assert words.worst["a"] == "sgd" and words.trend == "it is nearest to its bound with 0.5 at “adam”"
+    valley = on_grid(
+        {(a, b): x for a, x in ((1, 5), (2, 0.5), (3, 6)) for b in (1, 2)}, lambda d: [jd.at_most("m", float(d.x.mean()), 1)]
+    )
+    assert valley.trend == "it is nearest to its bound with 0.5 at a = 2"
+
+
+@given(st.lists(st.floats(-10, 10), min_size=6, max_size=6), st.floats(-5, 5))
+@settings(max_examples=50, deadline=None)
+def test_the_named_cell_is_the_worst_of_all(values, bound):
+    cells = dict(zip([(a, b) for a in (1, 2, 3) for b in (1, 2)], values, strict=True))
+    check = on_grid(cells, lambda d: [jd.at_most("m", float(d.x.mean()), bound)])
+    if check.worst:
+        assert cells[check.worst["a"], check.worst["b"]] == max(values) > bound
+    else:
+        assert check.passed or max(values) <= bound + 1e-9
 
 
 def test_what_passes_or_lies_inside_its_bound_has_no_trend():
@@ -292,4 +360,4 @@ def test_the_verdict_of_an_undecided_claim_names_the_cell(claim):
     ds = recording(np.array([[0.1], [0.3]]) * (1 + np.linspace(-0.3, 0.3, 4)))
     decision = verdict(claim, lambda ds: jd.mean_within("error", ds.err, over=["lr", "seed"], high=0.19), ds)
     assert decision.verdict == "inconclusive"
-    assert "it comes nearer to its bound along lr: 0.3 at lr=0.2, 0.1 at lr=0.1 (worst at lr=0.2)" in decision.message
+    assert "it comes nearer to its bound along lr: 0.3 at lr = 0.2, 0.1 at lr = 0.1 (worst at lr = 0.2)" in decision.message
