@@ -49,7 +49,7 @@ from jaxdyn.engine.verification.verify import (
     tasks_within,
 )
 from jaxdyn.report import page as report
-from jaxdyn.report import terminal
+from jaxdyn.report import studies, terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
 from jaxdyn.report.earlier import Earlier, add_earlier, read_earlier
 from jaxdyn.report.frame import CHECKS, write_csv
@@ -292,6 +292,7 @@ class _Page:
         claims: all requested claims, once they are known; until then no page is written.
         same: claims that share another claim's figure.
         chosen: number of claims to run.
+        stale: of claims that were not run, whether they have changed since an earlier call.
         device: devices of other processes that make the runs; empty if this process makes them.
     """
 
@@ -310,6 +311,7 @@ class _Page:
     results: dict[str, Result] = dataclasses.field(default_factory=dict)
     next: float = 0.0
     earlier: list[Call] = dataclasses.field(default_factory=list)
+    stale: dict[str, bool] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.earlier = read_history(self.folder)
@@ -318,6 +320,12 @@ class _Page:
     def before(self) -> dict[str, Earlier]:
         """What the folder held of each claim before this call wrote its first results."""
         return read_earlier(self.folder)
+
+    def has_changed(self, claims: Mapping[str, Claim], name: str, entry: Mapping[str, Any]) -> bool:
+        """Whether the runs or the judge of a claim that this call did not run are others than those of its earlier entry."""
+        if name not in self.stale:
+            self.stale[name] = studies.may_have_changed(entry, claims[name])
+        return self.stale[name]
 
     @property
     def outcomes(self) -> list[Result]:
@@ -358,7 +366,7 @@ class _Page:
         self.share_figures(waiting=bool(unfinished))
         figures = {v.claim.id: v.figure for v in self.outcomes if v.figure is not None}
         if others:
-            figures |= add_earlier(whole["not_run"], self.before)
+            figures |= add_earlier(whole["not_run"], self.before, functools.partial(self.has_changed, {c.id: c for c in others}))
         write_results(self.folder, whole, figures)
         write_history(self.folder, [*self.earlier, call(whole, self.command)])
         rebuild(self.folder, self.target)

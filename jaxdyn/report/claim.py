@@ -266,7 +266,7 @@ def _recorded(claim: Mapping[str, Any]) -> Markup:
 
 
 def _stale(past: Mapping[str, Any]) -> str:
-    return "; its checks, controls or rivals have changed since" if past.get("stale") else ""
+    return "; its runs, checks, controls or rivals have changed since" if past.get("stale") else ""
 
 
 def _past(claim: Mapping[str, Any]) -> dict[str, Any] | None:

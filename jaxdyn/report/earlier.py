@@ -7,7 +7,7 @@ the claim; its figure is stored with those of the claims that were run.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from jaxdyn.report.results import numbers_of, read_results
 __all__ = ["Earlier", "add_earlier", "read_earlier"]
 
 JUDGED = ("upheld", "refuted", "toothless", "inconclusive", "measured")
-KEPT = ("verdict", "digest", "command", "runs", "diverged", "checks", "gates", "readings")
+KEPT = ("verdict", "digest", "command", "scale", "made_from", "runs", "diverged", "checks", "gates", "readings")
 WHEN = ("date", "commit")
 
 
@@ -60,15 +60,22 @@ def _whole(entry: Mapping[str, Any]) -> bool:
     return False
 
 
-def add_earlier(not_run: Iterable[dict[str, Any]], earlier: Mapping[str, Earlier]) -> dict[str, str]:
+def add_earlier(
+    not_run: Iterable[dict[str, Any]], earlier: Mapping[str, Earlier], changed: Callable[[str, Mapping[str, Any]], bool]
+) -> dict[str, str]:
     """Add to entries of claims that were not run what an earlier call found; returns the figures of these claims.
 
-    ``stale`` says whether checks, controls or rivals may have changed since.
+    ``stale`` says whether their runs, checks, controls or rivals may have changed since.
+
+    Args:
+        not_run: the entries.
+        earlier: from :func:`read_earlier`.
+        changed: whether a claim's runs, or what judges them, are others than those of an entry.
     """
     figures = {}
     for entry in not_run:
         if (found := earlier.get(entry["id"])) is not None:
-            stale = entry["digest"] is None or found.entry["digest"] != entry["digest"]
+            stale = entry["digest"] is None or found.entry["digest"] != entry["digest"] or changed(entry["id"], found.entry)
             entry["earlier"] = {**found.entry, "stale": stale}
             if found.figure is not None:
                 figures[entry["id"]] = found.figure

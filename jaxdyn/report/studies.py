@@ -28,13 +28,14 @@ import xarray as xr
 
 from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
+from jaxdyn.engine.base.reference import packaged
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.storage.store import atomic_write
-from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, programs_of, runs_of, what_changed
+from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, keys_of, programs_of, runs_of, what_changed
 from jaxdyn.engine.verification.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import between
@@ -186,22 +187,44 @@ def _options(entry: Mapping[str, Any]) -> collections.defaultdict[str, list[str]
     return given
 
 
-def entry_changes(entry: Mapping[str, Any], claim: Claim) -> Changes:
-    """What has changed of a claim since an entry of any verification was stored, at the scale and settings of its command.
-
-    Raises:
-        UsageError: the claim has lost a field that the command sets.
-    """
+def _tasks_of(entry: Mapping[str, Any], claim: Claim) -> list[Task]:
+    """The task of a claim at the scale and settings of an entry's command."""
     given = _options(entry)
     fresh = next(iter(given["--fresh"]), None)
-    (task,) = make_tasks(
+    return make_tasks(
         [claim],
         scale=entry["scale"],
         seeds=parse_seeds(next(iter(given["--seeds"]), None)),
         fresh=None if fresh is None else int(fresh),
         overrides=parse_sets(given["--set"]),
     )
+
+
+def entry_changes(entry: Mapping[str, Any], claim: Claim) -> Changes:
+    """What has changed of a claim since an entry of any verification was stored, at the scale and settings of its command.
+
+    Raises:
+        UsageError: the claim has lost a field that the command sets.
+    """
+    (task,) = _tasks_of(entry, claim)
     return what_changed(entry["made_from"], programs_of(task.requests), runs_of(task.requests), judge_code(claim))
+
+
+def may_have_changed(entry: Mapping[str, Any], claim: Claim) -> bool:
+    """Whether an entry of any verification may be of other runs, or of another judge, than those of a claim as it is now.
+
+    Programs of the package are known by their direct keys, since there may be hundreds; those of a user's own are traced.
+    """
+    try:
+        (task,) = _tasks_of(entry, claim)
+    except (UsageError, KeyError, TypeError):
+        return True
+    programs, recorded = programs_of(task.requests), entry.get("made_from")
+    now = {"runs": runs_of(task.requests), "code": judge_code(claim)}
+    if programs and all(packaged(program.trial) for program in programs):
+        known = recorded if isinstance(recorded, Mapping) else {}
+        return any(known.get(n) != value for n, value in now.items()) or not known.get("keys") or known["keys"] != keys_of(programs)
+    return bool(what_changed(recorded, programs, now["runs"], now["code"], whole=False))
 
 
 def _stored_data(folder: Path, task: Task) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:

@@ -472,3 +472,39 @@ def test_claims_share_a_figure_only_of_the_same_runs(monkeypatch):
     cli(["verify", "two", "--load", "forms.py", "--workers", "1", "--seeds", "8"])
     _, figures = read_results(Path("report"))
     assert figures["two.law"] == figures["two.law_as_printed"], "drawn once"
+
+
+SHIFTED = """
+import dataclasses
+import jaxdyn as jd
+import jax.numpy as jnp
+
+SHIFT = 0.0
+
+@jd.setting
+class One:
+    a: jd.Swept = 1.0
+
+def trial(s, key):
+    x = jnp.asarray(s.a, jnp.float64)
+    return jd.observables(predicted={"x": x}, measured={"x": x + SHIFT}, recorded={"zero": 0 * x})
+
+def judge(ds):
+    return [jd.at_most("error", jd.relative_error(ds, "x"), 0.1)]
+
+study = jd.Study(trial=trial, quick=jd.grid(One), seeds=2, source="nobody", evidence="algebra", bounds="derived")
+CLAIMS = [study.claim(id=f"two.{n}", title="Nothing shifts x", statement="$x = a$ to 10%.", judge=judge,
+    controls={"twice": lambda ds: ds.assign(measured_x=2 * ds.measured_x)}, rivals={"none": jd.off(predicted_x="zero")})
+    for n in ("one", "two")]
+"""
+
+
+def test_what_an_earlier_call_found_is_stale_once_the_trial_has_changed(away_from_home, jaxdyn):
+    words = ["verify", "--load", "two.py", "two", "--out", "o", "--workers", "1"]
+    Path("two.py").write_text(SHIFTED, encoding="utf-8")
+    assert jaxdyn(*words)[0] == 0
+    for code, stale in ((SHIFTED.replace("to 10%", "to a tenth"), False), (SHIFTED.replace("SHIFT = 0.0", "SHIFT = 0.5"), True)):
+        Path("two.py").write_text(code.replace(".1)]", ".1)]").replace('statement="', 'statement="Say: '), encoding="utf-8")
+        code, out, _ = jaxdyn(*words, "--json", *(["--fail-fast"] if stale else ["--minutes", "0.001"]))
+        entry = next(one for one in json.loads(out)["not_run"] if one["id"] == "two.two")
+        assert (entry["earlier"]["verdict"], entry["earlier"]["stale"]) == ("upheld", stale)

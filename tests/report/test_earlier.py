@@ -15,6 +15,11 @@ FIRST, SECOND = "2026-11-28 05:43 UTC", "2026-11-29 06:44 UTC"
 LAST = {"verdict": "refuted", "date": "2026-11-20 01:02 UTC", "commit": "abc", "device": "cpu", "stale": False}
 
 
+def unchanged(name, entry):
+    """Whether a claim's runs have changed."""
+    return False
+
+
 def not_run(name, **more):
     """The entry of a claim that was not run, as the engine describes it."""
     kept = {n: v for n, v in claim(name).items() if n in ("id", "title", "theory", "statement", "source", "expected", "command")}
@@ -35,7 +40,7 @@ def call(folder, run, others, date, figures):
     """A call that judges some claims and not others, as ``jaxdyn verify`` writes it; its page."""
     before = read_earlier(folder)
     entries = [not_run(name) for name in others]
-    store(folder, run, {**figures, **add_earlier(entries, before)}, date, entries)
+    store(folder, run, {**figures, **add_earlier(entries, before, unchanged)}, date, entries)
     return Page(report.page(*read_results(folder)))
 
 
@@ -64,16 +69,16 @@ def test_recorded_numbers_are_shown_with_their_intervals(tmp_path):
     assert f"Numbers recorded on {LAST['date']}; not run here" in page.words
     assert re.search(r"order 1\.021 0\.97 … 1\.085 error 2\.5 ?× ?10", page.words.replace("\u202f", " ")), page.words
     assert "1 upheld, 1 not run here" in page.words and "refuted as printed" not in page.all("h1")
-    assert "recorded: refuted" in page.words and "The verdict is as expected." in page.words
+    assert "recorded: refuted" in page.words and "The verdict is as expected" in page.words
     bare = Page(report.page({"claims": [], "not_run": [not_run("joma.one", last_verdict={**LAST, "numbers": {}})]}, {}))
     assert "Not run here; recorded on" in bare.words and not bare.all("div", class_="past")
-    assert "as expected." not in bare.words, "nothing was judged"
+    assert "verdict is as expected" not in bare.words, "nothing was judged"
 
 
 def test_an_earlier_call_of_this_folder_goes_before_the_record(tmp_path):
     store(tmp_path, [judged("joma.one", command="jaxdyn verify joma.one --set lr=0.1")], {}, FIRST)
     entry = not_run("joma.one", last_verdict={**LAST, "numbers": {"order": [1.5]}}, waiting=True)
-    add_earlier([entry], read_earlier(tmp_path))
+    add_earlier([entry], read_earlier(tmp_path), unchanged)
     page = Page(report.page({"claims": [], "not_run": [entry]}, {}))
     assert "Not judged yet when this page was written; recorded on" in page.words
     assert "Numbers recorded" not in page.words and "Run with jaxdyn verify joma.one --set lr=0.1" in page.words
@@ -83,10 +88,13 @@ def test_an_earlier_call_of_this_folder_goes_before_the_record(tmp_path):
 def test_a_claim_that_has_changed_since_says_so(tmp_path):
     store(tmp_path, [judged("joma.one"), judged("joma.two")], {}, FIRST)
     entries = [not_run("joma.one", digest="other"), not_run("joma.two")]
-    add_earlier(entries, read_earlier(tmp_path))
+    add_earlier(entries, read_earlier(tmp_path), unchanged)
     assert [e["earlier"]["stale"] for e in entries] == [True, False]
+    other = [not_run("joma.one"), not_run("joma.two")]
+    add_earlier(other, read_earlier(tmp_path), lambda name, entry: name == "joma.two" and entry["verdict"] == "upheld")
+    assert [e["earlier"]["stale"] for e in other] == [False, True]
     page = Page(report.page({"claims": [], "not_run": entries}, {}))
-    assert page.words.count("its checks, controls or rivals have changed since") == 1
+    assert page.words.count("its runs, checks, controls or rivals have changed since") == 1
 
 
 @pytest.mark.parametrize("verdict", ["error", "skipped"])
