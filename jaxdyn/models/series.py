@@ -4,7 +4,8 @@
 may be written ``1e3``, ``1.5k``, ``10k``, ``2M``, ``10B`` or ``1T``, also before a word such as ``tokens``. Where what varies could
 be read in two ways (``1_000``, ``1m``, ``1k5``, ``0x10``, ``2^10``, a date), be part of a decimal without a point (``1p5M``,
 ``1_5k``, ``1,5``, ``1½``) or without digits before it (``.5M``), or stand next to a word that is not known to go with steps
-(``seed1``, ``Q4_0``), none is guessed.
+(``seed1``, ``Q4_0``), none is guessed. Nor is it where millions or more stand without a word for steps (``1B``, ``7B``: sizes of
+models?) or behind a minus (``-100``).
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ OTHER = re.compile(  # what a number counts that is no step, as the end of the f
     r"|device|gpu|job|member|version|init|initiali[sz]ation|replicate|sd|lr|rate|bs|batch|batch[-_]?size|rc|wd|decay|width|depth"
     r"|dim|hidden|head|layer|size|warmup|context|ctx|temperature|temp|dropout|beta|alpha|gamma|rho|eps|s|r))(?i:e?s)?[^\w]*_*(?i:(?:no|nr|num|number|id|idx|index)[\W_]*)?$"
 )
+SIZES = tuple("MGBT")  # units in which sizes of models are written, too
+SIZED = r"(?i:.*model|.*weights|net)"  # words that go with steps, but with sizes, too
+MINUS = re.compile(r"(?:^|[/\\=: (\[])[-\u2212]$")  # before a number, at the beginning of a name or after what ends a word
 LISTED = 6  # names in a message
 LARGEST = 2**63 - 1  # step
 
@@ -88,6 +92,10 @@ def steps_of(names: Sequence[str]) -> list[int] | None:
         raise _ambiguous(names, "hold a number that is one or several")
     if decimals := [what for match in matches if (what := _decimal(match))]:
         raise _ambiguous(names, f"differ in {decimals[0]}, which can be read in several ways")
+    if signed := [match for match in matches if MINUS.search(match.string[: match.start()])]:
+        raise _ambiguous(names, f"differ in {signed[0].string[signed[0].start() - 1]}{signed[0][0]}, which may be below 0")
+    if sizes := [match for match in matches if _may_be_size(match)]:
+        raise _ambiguous(names, f"differ in {sizes[0][0]}, which may be the size of a model")
     if other := [word for match in matches if (word := _of_other(match))]:
         raise _ambiguous(names, f"differ in a number next to {other[0]!r}, which may be no step")
     return steps
@@ -106,6 +114,14 @@ def _of_other(match: re.Match[str]) -> str:
         return word[1]
     found = None if own else OTHER.search(before)
     return "" if found is None else found[1]
+
+
+def _may_be_size(match: re.Match[str]) -> bool:
+    """Whether a number in millions or more is all that tells the step, without a word that goes with steps: ``1B``, ``net-7B``."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    word = WORD.search(re.split(r"[/\\]", before)[-1])
+    counted = re.match(rf" ?{COUNTED}", after) or (word and STEP.search(word[1]) and not re.fullmatch(SIZED, word[1]))
+    return match[2] in SIZES and not counted
 
 
 def _varying(names: Sequence[str], given: Sequence[str]) -> list[re.Match[str]]:

@@ -2,7 +2,11 @@
 
 A number *moves* when the intervals of both results are disjoint; a number without an interval is an interval of length 0. Two
 numbers are the same, whatever their intervals, when they differ by at most :data:`ROUNDING` of the largest of their sizes and of
-the finite ends of their bounds. A number that becomes infinite or NaN, or ceases to be so, moves.
+the finite ends of their bounds. A number that becomes infinite or NaN, or ceases to be so, moves. A resolution moves when it
+changes by a factor above :data:`BLUNTER`.
+
+All that a claim's entry says is compared, and a field of a later version is, too, unless it is named in :data:`ELSEWHERE` or
+:data:`LEFT_OUT`; only of what results of an earlier version lack is nothing said.
 
 In every pair, the first is of ``a`` and the second of ``b``; None stands for what is not known or not there.
 """
@@ -30,18 +34,26 @@ ROUNDING = 1e-6
 SLOWER, SHORTEST = 1.5, 1.0  # times are named from this ratio on, if the longer one has so many seconds
 ENVIRONMENT = "commit python jaxdyn jax jaxlib diffrax optax numpy platform device".split()
 MADE_WITH = ("jax", "python", "platform")  # only under the same of these, fingerprints and hashes of code can be compared
-FACTS = "expected statement evidence assumes holds bounds printed recorded".split()
 PAIRED = "value interval bound passed".split()
-RUNS = "scale seeds runs diverged outside".split()
+RUNS = "scale seeds runs diverged outside look".split()
+# of an entry, what is compared by itself; and what follows from the rest, or says where it was made
+ELSEWHERE = "id verdict message checks gates readings controls rivals counterpart counterpart_checks resolution by settings".split()
+ELSEWHERE += "digest made_from compile_seconds run_seconds cpu_seconds seed_range".split() + RUNS
+LEFT_OUT = "theory home command error teeth programs".split()
+OPPONENTS = {"controls": "control", "rivals": "rival"}
+# a resolution is found to 6% by bisection down to LEAST: two that are further apart than RESOLVED are different. Where a judge's
+# intervals come from 8 seeds, their widths differ by 1.5 from one draw of seeds to another, so that only BLUNTER tells a change
+RESOLVED, BLUNTER, LEAST = 1.1, 2.0, 1e-14
 
 
 @dataclasses.dataclass(frozen=True)
 class NumberDiff:
-    """A check, gate or reading that is not the same in both results.
+    """A number that is not the same in both results.
 
     Args:
-        kind: check, gate or reading.
-        name: what is compared or read.
+        kind: check, gate, reading, counterpart (a check of the form that a refuted claim's judge upholds), control, rival, cell (of
+            ``--by``) or resolution.
+        name: what is compared or read; of a control, rival or cell after its own name and a colon.
         value: the numbers.
         interval: their intervals.
         bound: what they are compared with.
@@ -61,8 +73,12 @@ class NumberDiff:
 
     @property
     def within(self) -> bool:
-        """Whether nothing but the number changed, within its intervals."""
-        return self.only_in is None and not (self.moved or self.bound_changed or self.passed[0] is not self.passed[1])
+        """Whether nothing but the number changed, within its intervals; a resolution has none."""
+        return (
+            self.only_in is None
+            and self.kind != "resolution"
+            and not (self.moved or self.bound_changed or self.passed[0] is not self.passed[1])
+        )
 
     @property
     def bound_changed(self) -> bool:
@@ -79,13 +95,15 @@ class ClaimDiff:
         verdict: its verdicts.
         expected: its expected verdict, in ``b``.
         message: what ``b`` says about its verdict.
-        numbers: checks, gates and readings.
-        opponents: whether a control or rival is rejected.
-        cells: verdicts of the cells of ``--by``, by their coordinates.
+        numbers: checks, gates and readings, also of the counterpart, of controls and rivals and of cells, and resolutions.
+        opponents: whether a control or rival is rejected; None where it is not there.
+        cells: verdicts of the cells of ``--by``, by their coordinates; None where one is not there.
         settings: fields of the setting.
         runs: scale, seeds, and numbers of runs.
-        facts: what the claim says: its statement, its expected verdict, the origin of its bounds, …
-        digests: hashes of its judge (with controls and rivals), of the code behind judge and figure, and of its programs.
+        facts: all else: its statement, its expected verdict, the origin of its bounds, what is said of changes after runs were seen
+            (``looks``), the message of a verdict that is the same, …
+        digests: hashes of its judge (with controls and rivals), of the code behind judge and figure, of its programs, and of which
+            runs were made, where settings and seeds do not tell it.
         seconds: wall and processor time of its programs, where one is 1.5 times the other.
     """
 
@@ -105,7 +123,12 @@ class ClaimDiff:
     @property
     def verdict_differs(self) -> bool:
         """Whether its verdict differs, or that of one of its cells."""
-        return self.verdict[0] != self.verdict[1] or bool(self.cells)
+        return self.verdict[0] != self.verdict[1] or any(None not in pair for pair in self.cells.values())
+
+    @property
+    def turned(self) -> list[str]:
+        """The controls and rivals in both that only one result rejects."""
+        return [name for name, pair in self.opponents.items() if None not in pair]
 
     @property
     def moved(self) -> list[NumberDiff]:
@@ -115,7 +138,7 @@ class ClaimDiff:
     @property
     def empty(self) -> bool:
         """Whether nothing differs."""
-        parts = (self.numbers, self.opponents, self.settings, self.runs, self.facts, self.digests, self.seconds)
+        parts = (self.numbers, self.opponents, self.cells, self.settings, self.runs, self.facts, self.digests, self.seconds)
         return not (self.verdict_differs or any(parts))
 
 
@@ -145,8 +168,8 @@ class Diff:
 
     @property
     def differs(self) -> bool:
-        """Whether a verdict differs, or a check, gate or reading moved or has another outcome (exit code 1)."""
-        return any(claim.verdict_differs or claim.moved for claim in self.claims)
+        """Whether a verdict differs, or a number moved, or one or an opponent has another outcome (exit code 1)."""
+        return any(claim.verdict_differs or claim.moved or claim.turned for claim in self.claims)
 
     @property
     def empty(self) -> bool:
@@ -162,7 +185,7 @@ class Diff:
 
 
 def diff(a: Any, b: Any) -> Diff:
-    """Compare two results of a verification: verdicts, numbers, bounds, settings, seeds, code, versions and times.
+    """Compare two results of a verification: verdicts, numbers, bounds, opponents, settings, seeds, code, versions and times.
 
     ``jd.diff("report-before", "report")``, ``jd.diff("report", jd.verify("theory.claim"))``
 
@@ -258,49 +281,122 @@ def _changed(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[s
 
 def _claim(one: Mapping[str, Any], other: Mapping[str, Any]) -> ClaimDiff:
     a, b = ({**entry, "seeds": entry.get("seed_range", entry.get("seeds"))} for entry in (one, other))
-    before, after = _rejected(one), _rejected(other)
+    settings, runs = _changed(_mapping(one, "settings"), _mapping(other, "settings")), _changed(a, b, RUNS)
+    planned_alike = not (settings or {"scale", "seeds"} & runs.keys())
+    before, after = ({at: cell.get("verdict") for at, cell in cells.items()} for cells in _cells(one, other))
     return ClaimDiff(
         id=one["id"],
         verdict=(one.get("verdict"), other.get("verdict")),
         expected=str(other.get("expected")),
         message=other.get("message") if one.get("verdict") != other.get("verdict") else None,
-        numbers=tuple(_numbers(numbers_of(one), numbers_of(other))),
-        opponents=_changed(before, after, list(before)),
-        cells=_changed(_cells(one), _cells(other), list(_cells(one))),
-        settings=_changed(_mapping(one, "settings"), _mapping(other, "settings")),
-        runs=_changed(a, b, RUNS),
-        facts=_changed(one, other, FACTS),
-        digests=_digests(one, other),
+        numbers=(*_numbers(_all_numbers(one, other), _all_numbers(other, one)), *_resolutions(one, other)),
+        opponents=_changed(_rejected(one), _rejected(other)),
+        cells=_changed(before, after),
+        settings=settings,
+        runs=runs,
+        facts=_facts(one, other, planned_alike),
+        digests=_digests(one, other, planned_alike),
         seconds=_slower(_seconds(one), _seconds(other)),
     )
 
 
+def _opponents(entry: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """The kind and the outcome of each control and rival, by its name, which no two share."""
+    each = [(kind, one) for part, kind in OPPONENTS.items() for one in entry.get(part) or ()]
+    return {str(one["name"]): (kind, one) for kind, one in each if isinstance(one, Mapping) and "name" in one}
+
+
 def _rejected(entry: Mapping[str, Any]) -> dict[str, bool]:
     """Whether the controls and rivals are rejected, by their names."""
-    both = [*(entry.get("controls") or ()), *(entry.get("rivals") or ())]
-    return {str(one["name"]): bool(one.get("rejected")) for one in both if isinstance(one, Mapping) and "name" in one}
+    return {name: bool(outcome.get("rejected")) for name, (_, outcome) in _opponents(entry).items()}
 
 
-def _cells(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdicts of the cells of ``--by``, by their coordinates as text: ``lr=0.1, width=8``."""
-    cells = [cell for cell in _mapping(entry, "by").get("cells") or () if isinstance(cell, Mapping)]
-    return {", ".join(f"{k}={v}" for k, v in _mapping(cell, "at").items()): cell.get("verdict") for cell in cells}
+def _cells(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Mapping[str, Any]]]:
+    """The cells of ``--by`` in both, by their coordinates as text: ``lr=0.1, width=8``; none if they are cells of other fields."""
+    parts = [_mapping(entry, "by") for entry in (one, other)]
+    if parts[0].get("fields") != parts[1].get("fields"):
+        return [{}, {}]
+    each = [[cell for cell in part.get("cells") or () if isinstance(cell, Mapping)] for part in parts]
+    return [{", ".join(f"{k}={v}" for k, v in _mapping(cell, "at").items()): cell for cell in cells} for cells in each]
 
 
-def _digests(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Pair]:
+def _facts(one: Mapping[str, Any], other: Mapping[str, Any], planned_alike: bool) -> dict[str, Pair]:
+    """What else differs of what both entries say, and what they say of the same verdict or opponent."""
+    names = [name for name in one if name not in ELSEWHERE and name not in LEFT_OUT]
+    facts = _changed(one, other, [name for name in names if planned_alike or name != "tested"])  # it names settings and seeds
+    pairs = {"counterpart": (one.get("counterpart"), other.get("counterpart"))}
+    pairs["by"] = _mapping(one, "by").get("fields"), _mapping(other, "by").get("fields")
+    if one.get("verdict") == other.get("verdict"):
+        pairs["message"] = one.get("message"), other.get("message")
+    theirs = _opponents(other)
+    for name, (kind, outcome) in _opponents(one).items():
+        if name in theirs:
+            pairs[f"{kind} {name}, reason"] = outcome.get("reason"), theirs[name][1].get("reason")
+    return facts | {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _digests(one: Mapping[str, Any], other: Mapping[str, Any], planned_alike: bool) -> dict[str, Pair]:
     """The hashes that differ, as far as they are known and can be compared."""
     known = {"judge": (one.get("digest"), other.get("digest"))}
     made = _mapping(one, "made_from"), _mapping(other, "made_from")
+    names = ["runs"] if planned_alike else []
     if all(made) and all(made[0].get(name) == made[1].get(name) for name in MADE_WITH):
-        known |= {name: (made[0].get(name), made[1].get(name)) for name in ("code", "programs")}
+        names += ["code", "plot", "programs"]
+    known |= {name: (made[0].get(name), made[1].get(name)) for name in names}
     return {name: pair for name, pair in known.items() if None not in pair and pair[0] != pair[1]}
 
 
 # numbers
 
 
+def _all_numbers(entry: Mapping[str, Any], other: Mapping[str, Any]) -> list[Number]:
+    """All numbers of an entry; those of its counterpart, controls, rivals and cells as far as the other entry has these, too."""
+    theirs, (cells, others) = _opponents(other), _cells(entry, other)
+    parts = [("counterpart", "", {"checks": entry["counterpart_checks"]})] if _both("counterpart_checks", entry, other) else []
+    for name, (kind, outcome) in _opponents(entry).items():
+        if name in theirs:
+            parts += [(kind, f"{name}: ", {n: outcome[n] for n in ("checks", "readings") if _both(n, outcome, theirs[name][1])})]
+    for at, cell in cells.items():
+        if at in others and _both("checks", cell, others[at]):
+            parts.append(("cell", f"{at}: ", {"checks": cell["checks"]}))
+    found = numbers_of(entry)
+    for kind, before, part in parts:
+        found += [n._replace(kind=kind, name=before + n.name) for n in numbers_of({"id": entry["id"], **part})]
+    return found
+
+
+def _both(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.get(name) is not None and other.get(name) is not None
+
+
+def _resolutions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[NumberDiff]:
+    """The resolutions that differ by more than what bisection leaves open; None is one that is not finite, or not there."""
+    before, after = ({} if (part := entry.get("resolution")) is None else _flat(entry["id"], part) for entry in (one, other))
+    found = []
+    for name in {**before, **after} if _both("resolution", one, other) else ():
+        value = before.get(name), after.get(name)
+        sizes = [math.inf if v is None else max(v, LEAST) for v in value]
+        factor = 1.0 if sizes[0] == sizes[1] else max(sizes) / min(sizes)
+        if factor > RESOLVED:
+            found.append(NumberDiff("resolution", name, value, (None, None), (None, None), (None, None), moved=factor > BLUNTER))
+    return found
+
+
+def _flat(claim: str, resolution: Any) -> dict[str, float | None]:
+    """The thresholds of a resolution by ``scale …`` and ``mix …``.
+
+    Raises:
+        UsageError: they are no numbers.
+    """
+    parts = {kind: _mapping(resolution, kind) for kind in ("scale", "mix")} if isinstance(resolution, Mapping) else {}
+    flat = {f"{kind} {name}": value for kind, part in parts.items() for name, value in part.items()}
+    if not all(value is None or _is_number(value) for value in flat.values()):
+        raise UsageError(f"the entry of {shown(claim)} is damaged: its resolution cannot be read")
+    return flat
+
+
 def _numbers(one: Sequence[Number], other: Sequence[Number]) -> list[NumberDiff]:
-    """The checks, gates and readings that differ, in the order of the second result, then those that only the first has."""
+    """The numbers that differ, in the order of the second result, then those that only the first has."""
     before, after = _keyed(one), _keyed(other)
     pairs = [(before.get(key), after[key]) for key in after] + [(n, None) for key, n in before.items() if key not in after]
     return [found for pair in pairs if (found := _number(*pair)) is not None]

@@ -13,8 +13,12 @@ from jaxdyn.report.plain import plain
 __all__ = ["lines"]
 
 OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
+REJECTED = {True: "rejected", False: "not rejected", None: None}
 SIGNS = {True: "✓", False: "✗", None: "?"}
-DIGESTS = {"judge": "judge, controls and rivals", "code": "code behind judge and figure", "programs": "programs"}
+DIGESTS = {"judge": "judge, controls and rivals", "code": "code behind judge and figure", "plot": "figure", "programs": "programs"}
+DIGESTS |= {"runs": "which runs were made"}
+SIGNED = ("check", "gate", "counterpart", "cell")  # kinds of numbers of which the claim asks that they pass
+TEXTS = ("statement", "printed", "title", "tested", "caption", "referee")  # too long to be shown
 TIMES = {"wall": "wall time", "cpu": "processor time"}
 WHOLE, HASH, MOST = 17, 12, 3  # digits of a whole float; characters of a hash, and hashes in a line
 
@@ -27,7 +31,7 @@ def lines(found: Any) -> Iterator[str]:
         return
     yield f"A: {_origin(found.a)}"
     yield f"B: {_origin(found.b)}"
-    order = sorted(found.claims, key=lambda c: (not c.verdict_differs, not c.moved))  # worst first, else as they are
+    order = sorted(found.claims, key=lambda c: (not c.verdict_differs, not (c.moved or c.turned)))  # worst first, else as they are
     for claim in order:
         yield ""
         yield from _claim(claim)
@@ -53,26 +57,33 @@ def _claim(claim: Any) -> Iterator[str]:
     if claim.verdict[0] != claim.verdict[1]:
         message = f": {plain(claim.message)}" if isinstance(claim.message, str) else ""
         yield f"  verdict: {claim.verdict[0]} → {claim.verdict[1]} (expected {claim.expected}){message}"
-    yield from (f"  at {place}: {pair[0]} → {pair[1]}" for place, pair in claim.cells.items())
+    yield from (f"  at {place}: {_pair_or_one(*pair)}" for place, pair in claim.cells.items())
     yield from (f"  {_number(number)}" for number in claim.numbers if not number.within)
     if within := sum(number.within for number in claim.numbers):
         yield f"  {plural(within, 'number')} changed within the intervals"
-    for name, (before, _) in claim.opponents.items():
-        yield f"  {plain(name)}: {'rejected → not rejected' if before else 'not rejected → rejected'}"
+    for name, pair in claim.opponents.items():
+        yield f"  {plain(name)}: {_pair_or_one(*(REJECTED[rejected] for rejected in pair))}"
     for name, pair in claim.facts.items():
-        yield f"  {name}: changed" if name in ("statement", "printed") else f"  {name}: {_pair(pair)}"
+        yield f"  {name}: changed" if name in TEXTS else f"  {plain(name)}: {plain(_pair(pair))}"
     yield from (f"  setting {name}: {_pair(pair)}" for name, pair in claim.settings.items())
     yield from (f"  {name}: {_pair(pair)}" for name, pair in claim.runs.items())
     yield from (f"  {DIGESTS[name]}: {_hashes(pair[0])} → {_hashes(pair[1])}" for name, pair in claim.digests.items())
     yield from (f"  {TIMES[name]} of its programs: {_times(pair)}" for name, pair in claim.seconds.items())
 
 
+def _pair_or_one(before: str | None, after: str | None) -> str:
+    """Two words, or the one and in which result it is."""
+    if before is None or after is None:
+        return f"only in B, {after}" if before is None else f"only in A, {before}"
+    return f"{before} → {after}"
+
+
 def _number(number: Any) -> str:
-    """A check, gate or reading on one line."""
-    kind = "" if number.kind == "check" else f"{number.kind} "
+    """A number on one line."""
+    kind = "" if number.kind == "check" else "at " if number.kind == "cell" else f"{number.kind} "
     if number.only_in is not None:
         return f"· {kind}{plain(number.name)}: only in {number.only_in.upper()}"
-    sign = "·" if number.kind == "reading" else SIGNS[number.passed[1]]
+    sign = SIGNS[number.passed[1]] if number.kind in SIGNED else "·"
     if number.value[0] == number.value[1] and number.interval[0] == number.interval[1]:
         parts = [_value(number, 1, VALUE_DIGITS)]
     else:
@@ -89,10 +100,10 @@ def _value(number: Any, i: int, digits: int) -> str:
     """A value with its interval."""
     ends = number.interval[i]
     interval = "" if ends is None else f" [{_shown(ends[0], digits, '-inf')}, {_shown(ends[1], digits, 'inf')}]"
-    return _shown(number.value[i], digits) + interval
+    return _shown(number.value[i], digits, "none" if number.kind == "resolution" else "no number") + interval
 
 
-def _shown(value: Any, digits: int, otherwise: str = "no number") -> str:
+def _shown(value: Any, digits: int, otherwise: str) -> str:
     return otherwise if value is None else f"{value:.{digits}g}"
 
 
@@ -121,7 +132,7 @@ def _text(value: Any) -> str:
         return ", ".join(f"{k} {_text(v)}" for k, v in value.items()) or "none"
     if isinstance(value, bool | None):
         return "none" if value is None else str(value).lower()
-    return str(value)
+    return str(value) or "none"
 
 
 def _hashes(value: Any) -> str:
@@ -139,9 +150,10 @@ def _times(pair: Sequence[float]) -> str:
 def _summary(found: Any) -> str:
     """How many claims, verdicts and numbers differ."""
     verdicts = sum(claim.verdict_differs for claim in found.claims)
-    moved = sum(len(claim.moved) for claim in found.claims)
+    moved, turned = sum(len(claim.moved) for claim in found.claims), sum(len(claim.turned) for claim in found.claims)
     differ = f"{plural(verdicts, 'verdict')} {'differs' if verdicts == 1 else 'differ'}" if verdicts else "no verdict differs"
     numbers = (
         f"{plural(moved, 'number')} moved or {'has' if moved == 1 else 'have'} another outcome" if moved else "no number moved"
     )
-    return f"{plural(found.compared, 'claim')} in both: {differ}, {numbers}"
+    opponents = f", {plural(turned, 'opponent')} {'has' if turned == 1 else 'have'} another outcome" if turned else ""
+    return f"{plural(found.compared, 'claim')} in both: {differ}, {numbers}{opponents}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from jaxdyn.engine.judging.check import bound_text
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.task import value_text
 from jaxdyn.errors import UsageError, flag
+from jaxdyn.report.columns import observable_columns
 from jaxdyn.report.diff import entries_of
 from jaxdyn.report.results import numbers_of
 from jaxdyn.status import NAMES
@@ -54,6 +55,7 @@ def to_frame(result: Any, *, long: bool = False) -> pd.DataFrame:
         ``low`` and ``high``, ``bound`` in words, its ends ``bound_low`` and ``bound_high``, ``passed`` (missing where undecided,
         and for readings), ``verdict``, ``expected``, and the numbers of ``seeds`` and ``runs``. What is infinite is missing.
         Of a Dataset, the fields that it sweeps, ``seed``, ``status`` and its word ``ended``, and the variables.
+        A variable with the name of a field, also of one that is the same in all runs, is in the column ``recorded NAME``.
 
     Raises:
         UsageError: the argument is something else, or cannot be read.
@@ -67,11 +69,12 @@ def write_csv(folder: Path, results: Sequence[Result]) -> None:
     """Write ``checks.csv`` and ``runs.csv`` of some results.
 
     The runs of all claims are in one table: claim, all fields, seed, status, and what each run has once. What a claim has not is
-    empty.
+    empty. A variable with the name of a field of any of these claims is in the column ``recorded NAME``.
     """
     checks = _checks(list(results)) if results else _table([])
     atomic_write(folder / CHECKS, _csv(checks))
-    frames = [_runs_of_claim(one.claim.id, one.data) for one in results if one.data is not None]
+    fields = {name for one in results if one.data is not None for name in _fields(one.data)}
+    frames = [_runs_of_claim(one.claim.id, one.data, fields) for one in results if one.data is not None]
     columns = list(dict.fromkeys(["claim", *(name for frame in frames for name in frame.columns)]))
     parts = [_csv(frame.reindex(columns=columns), header=False) for frame in frames]
     header = _csv(_table([]).reindex(columns=columns))
@@ -82,10 +85,15 @@ def _csv(frame: pd.DataFrame, header: bool = True) -> str:
     return str(frame.to_csv(index=False, header=header, lineterminator="\n"))
 
 
-def _runs_of_claim(claim: str, data: xr.Dataset) -> pd.DataFrame:
-    """The runs of a claim with its id, and with the fields that are the same in all of them."""
-    frame = _runs(data, long=False).rename(columns={"claim": "claim_"})
-    settings = parse_json(data.attrs["settings"])
+def _fields(data: xr.Dataset) -> dict[str, Any]:
+    """The fields of the runs and their values; none of a Dataset that does not name them."""
+    return dict(parse_json(data.attrs["settings"])) if isinstance(data.attrs.get("settings"), str) else {}
+
+
+def _runs_of_claim(claim: str, data: xr.Dataset, fields: Collection[str]) -> pd.DataFrame:
+    """The runs of a claim with its id, and with the fields that are the same in all of them; ``fields`` are those of all claims."""
+    settings = _fields(data)
+    frame = _runs(data, long=False, taken={*fields, "claim"}).rename(columns={ENDED: f"run {ENDED}"} if ENDED in settings else {})
     fixed = {name: value for name, value in settings.items() if name not in frame.columns and name not in data.dims}
     for name, value in reversed(fixed.items()):
         frame.insert(0, name, value_text(tuple(value)) if isinstance(value, list) else value)
@@ -115,18 +123,19 @@ def _table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(TYPES)).astype(TYPES)
 
 
-def _runs(data: xr.Dataset, long: bool) -> pd.DataFrame:
-    """The runs of a Dataset."""
+def _runs(data: xr.Dataset, long: bool, taken: Collection[str] = ()) -> pd.DataFrame:
+    """The runs of a Dataset; ``taken`` are names that no variable's column has, as are those of its fields."""
     import pandas as pd
 
     if "status" not in data or "seed" not in data["status"].dims:
         raise UsageError("this Dataset is not allowed: it has no status along seed, as jd.sweep returns it")
+    taken = {*_fields(data), *taken, ENDED}
+    data = data.rename({k: v for k, v in observable_columns(map(str, data.data_vars), taken).items() if k != v})
     dims = data["status"].dims
     own = {name: tuple(d for d in array.dims if d not in dims) for name, array in data.data_vars.items()}
     once = ["status", ENDED, *(name for name, more in own.items() if not more and name not in ("status", ENDED))]
-    if ENDED not in data:
-        words = np.array(NAMES, dtype=object)[np.clip(data["status"].values, 0, len(NAMES) - 1)]
-        data = data.assign({ENDED: (dims, words)})
+    words = np.array(NAMES, dtype=object)[np.clip(data["status"].values, 0, len(NAMES) - 1)]
+    data = data.assign({ENDED: (dims, words)}) if ENDED not in dims else data
     axes = dict.fromkeys(more for more in own.values() if more) if long else {}
     frames = [_flat(data[[*once, *(n for n, more in own.items() if more == axis)]], [*dims, *axis]) for axis in axes or [()]]
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

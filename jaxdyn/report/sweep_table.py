@@ -17,6 +17,7 @@ import xarray as xr
 from jaxdyn import status
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.claims.grid import POINT
+from jaxdyn.report.columns import observable_columns
 
 __all__ = ["Curve", "Table", "quantiles", "table"]
 
@@ -101,14 +102,18 @@ class Table:
         return result
 
     def to_csv(self, fixed: Mapping[str, Any]) -> str:
-        """One row per run: fields (``fixed``: those with one value), seed, status, and all variables with one number per run."""
+        """One row per run: fields (``fixed``: those with one value), seed, status, and all variables with one number per run.
+
+        A variable with the name of a field is in the column ``recorded NAME``.
+        """
         repeat = len(self.seeds)
         point = {POINT: range(self.cells)} if self.listed else {}
         columns = {name: [v for v in values for _ in range(repeat)] for name, values in (point | self.fields).items()}
         names = [status.NAMES[code] for code in self.status.ravel().tolist()]
         data = columns | {name: [value] * self.status.size for name, value in fixed.items()}
         data |= {"seed": self.seeds * self.cells, "status": names}
-        data |= {name: values.ravel().tolist() for name, values in self.scalars.items()}
+        names_of = observable_columns(self.scalars, list(data))
+        data |= {names_of[name]: values.ravel().tolist() for name, values in self.scalars.items()}
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(data)

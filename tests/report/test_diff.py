@@ -1,11 +1,15 @@
 """Two results compared: which numbers moved, and what else differs; entries made by hand."""
 
+import copy
+import functools
 import json
 
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.report.diff import LEFT_OUT, MADE_WITH
 
+from ..engine.conftest import TOYS
 from .handmade import check, claim, reading
 
 
@@ -92,11 +96,159 @@ def test_what_else_differs(compared):
         "cpu_seconds": 9.0,
     }
     found = compared(one, other)
-    assert found.verdict == ("upheld", "upheld") and found.cells == {"lr=1.0": ("upheld", "refuted")} and found.verdict_differs
-    assert found.opponents == {"still": (True, False)} and found.facts == {"expected": ("upheld", "refuted")}
+    assert found.verdict == ("upheld", "upheld") and found.verdict_differs
+    assert found.cells == {"lr=1.0": ("upheld", "refuted"), "lr=9.0": (None, "refuted")}
+    assert (
+        found.opponents == {"still": (True, False)}
+        and found.turned == ["still"]
+        and found.facts == {"expected": ("upheld", "refuted")}
+    )
     assert found.settings == {"optimizer": ("gd", "adam"), "bias": (False, None), "more": (None, 1)}
     assert found.runs == {"seeds": (8, "0:4")} and found.seconds == {"wall": (2.0, 4.0)}
     assert found.digests == {"judge": ("d1", "d2"), "programs": (["cpu-aa"], ["cpu-bb"])}
+
+
+def outcome(name="adam", value=1.4, rejected=True, **more):
+    return {"name": name, "rejected": rejected, "checks": [check("order", value, (0.9, 1.1), False)], "reason": None, **more}
+
+
+COUNTER = {"counterpart": "derived", "counterpart_checks": [check()]}
+SAID = "bounds or design changed once after runs were seen; confirm with --fresh 8"
+BY = {"fields": ["lr"], "cells": [{"at": {"lr": 0.1}, "verdict": "upheld", "checks": [check("x", 1.0, (0, 9))]}]}
+OTHER_BY = {"fields": ["lr"], "cells": [BY["cells"][0] | {"checks": [check("x", 5.0, (0, 9))]}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs", "line"),
+    [
+        ({"controls": [outcome()]}, {"controls": []}, False, "adam: only in A, rejected"),
+        ({"rivals": []}, {"rivals": [outcome("still", rejected=False)]}, False, "still: only in B, not rejected"),
+        ({"controls": [outcome()]}, {"controls": [outcome(rejected=False)]}, True, "adam: rejected → not rejected"),
+        ({"controls": [outcome()]}, {"controls": [outcome(value=14.0)]}, True, "· control adam: order: 1.4 → 14, moved"),
+        (
+            {"rivals": [outcome(readings=[reading()])]},
+            {"rivals": [outcome(readings=[reading("slope", 3.0, (2.0, 4.0))])]},
+            True,
+            "· rival adam: slope: 1.02 [0.97, 1.08] → 3 [2, 4], moved",
+        ),
+        (
+            {"controls": [outcome()]},
+            {"controls": [outcome(reason="all runs: diverged")]},
+            False,
+            "control adam, reason: none → all runs: diverged",
+        ),
+        (
+            {"resolution": {"scale": {"z": 1e-3}}},
+            {"resolution": {"scale": {"z": 0.9}}},
+            True,
+            "· resolution scale z: 0.001 → 0.9, moved",
+        ),
+        (
+            {"resolution": {"mix": {"z": 1e-3}}},
+            {"resolution": {"mix": {"z": None}}},
+            True,
+            "· resolution mix z: 0.001 → none, moved",
+        ),
+        ({"resolution": {"mix": {"z": 0.0}}}, {"resolution": {"mix": {"z": 0.1}}}, True, "· resolution mix z: 0 → 0.1, moved"),
+        ({"resolution": {"mix": {"z": 0.1}}}, {"resolution": {"mix": {"z": 0.15}}}, False, "· resolution mix z: 0.1 → 0.15"),
+        (
+            COUNTER,
+            COUNTER | {"counterpart_checks": [check(passed=False)]},
+            True,
+            "✗ counterpart relative error: 1e-12, passed → failed",
+        ),
+        (COUNTER, COUNTER | {"counterpart": "other"}, False, "counterpart: derived → other"),
+        ({"message": "too few runs"}, {"message": "gate not met: $x$"}, False, "message: too few runs → gate not met: x"),
+        ({"looks": ""}, {"looks": SAID}, False, f"looks: none → {SAID}"),
+        ({"by": BY}, {"by": OTHER_BY}, True, "✓ at lr=0.1: x: 1 → 5, moved"),
+        ({"by": BY}, {}, False, "by: lr → none"),
+        ({"look": 1}, {"look": 2}, False, "look: 1 → 2"),
+        ({"tested": "8 seeds"}, {"tested": "some seeds"}, False, "tested: changed"),
+        ({"made_from": {"runs": "a"}}, {"made_from": {"runs": "b"}}, False, "which runs were made: a → b"),
+        ({"later": 1}, {"later": 2}, False, "later: 1 → 2"),  # a part of an entry that this version does not know
+    ],
+)
+def test_what_alone_differs_is_told(tmp_path, one, other, differs, line):
+    a, b = (stored(tmp_path / name, claim("toy.one", **fields)) for name, fields in (("a", one), ("b", other)))
+    found = jd.diff(a, b)
+    lines = str(found).splitlines()
+    assert lines[3] == "toy.one" and [text.strip() for text in lines[4:-2]] == [line] and found.differs is differs
+    turned = line == "adam: rejected → not rejected"
+    assert lines[-1].endswith("another outcome" if turned or differs else "no number moved")
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"resolution": {"mix": {"z": 0.1}}}, {"resolution": {"mix": {"z": 0.106}}}),  # what bisection leaves open
+        ({"resolution": {"mix": {"z": None}}}, {"resolution": {"mix": {}}}),
+        ({"controls": [outcome()]}, {"controls": [outcome(value=1.4 + 1e-7)]}),
+        ({"command": "jaxdyn verify a"}, {"command": "jaxdyn verify b"}),
+        ({}, {"looks": SAID}),  # results of an earlier version lack it
+    ],
+)
+def test_what_is_no_difference(compared, one, other):
+    assert compared(one, other) is None
+
+
+def leaves(value, path=()):
+    """The paths of all leaves of JSON; of pairs and lists of text, only whole."""
+    if isinstance(value, dict) and value:
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for i, one in enumerate(value):
+            yield from leaves(one, (*path, i))
+    else:
+        yield path
+
+
+def other_leaf(value, where):
+    """Another value of the same kind."""
+    if value is None and ("resolution" in where or where[-1] == "value"):
+        return 0.5
+    if value is None and where[-1] == "bound":
+        return [0.5, None]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return [10 * v + 7 if isinstance(v, int | float) else v for v in value] if value else ["more"]
+    return 10 * value + 7 if isinstance(value, int | float) else "more" if value is None else f"{value} more"
+
+
+def test_no_leaf_of_an_entry_changes_unseen(tmp_path):
+    """Each leaf of real entries, changed alone; but for what follows from the rest, where it was made, times, and diagnostics."""
+    untold = {
+        *LEFT_OUT,
+        "interval",
+        "worst",
+        "needed",
+        "level",
+        "trend",
+        "gate",
+        "apart",
+        "keys",
+        "seeds",
+        "run_seconds",
+        "cpu_seconds",
+    }
+    untold |= {"compile_seconds", *MADE_WITH}
+    seen = set()
+    for result in jd.verify_many(["toy.decay", "toy.decay_as_printed", "toy.open"], load=[TOYS]):
+        whole = result.to_json() | {"looks": "once"}
+        a = stored(tmp_path / result.claim.id, whole)
+        for path in leaves(whole):
+            empty = functools.reduce(lambda part, key: part[key], path, whole) in ([], {})
+            if path == ("id",) or untold & set(path) or empty:
+                continue
+            changed = copy.deepcopy(whole)
+            part = functools.reduce(lambda part, key: part[key], path[:-1], changed)
+            part[path[-1]] = other_leaf(part[path[-1]], path)
+            (a / "b.json").write_text(json.dumps({"claims": [changed]}), encoding="utf-8")
+            assert not jd.diff(a, a / "b.json").empty, path
+            seen.add(path)
+    assert {path[0] for path in seen} >= {"checks", "readings", "controls", "counterpart_checks", "resolution", "looks"}
 
 
 def test_hashes_made_with_other_versions_are_not_compared(compared):

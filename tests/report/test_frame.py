@@ -1,14 +1,20 @@
 """Tables of checks and of runs, against numbers by hand."""
 
+import csv
+import dataclasses
+import io
 import json
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.report.frame import write_csv
+from jaxdyn.report.sweep_table import table
 
 from ..engine.conftest import TOYS
 from .handmade import check, claim, reading
@@ -76,6 +82,44 @@ def test_runs_that_failed():
     frame = jd.to_frame(data.assign_coords(step=[0, 10, 20]), long=True)
     assert frame.shape == (12, 6) and frame.query("seed == 7 and lr == 0.2 and step == 20").loss.tolist() == [11.0]
     assert frame.loss.tolist() == list(range(12))
+
+
+@jd.setting
+class Clashing:
+    """Fields whose names are those of observables, too."""
+
+    lr: jd.Swept = 0.5
+    steps: int = 100
+    rate: jd.Swept = 1.0
+
+
+def clashing(s: Clashing, key):
+    x = jd.named(s.lr * s.rate * jnp.ones(2), "entry")
+    return jd.observables(predicted={"x": x}, measured={"x": x}, recorded={"lr": s.lr * 100, "steps": 37, "ended": 5})
+
+
+def test_a_field_keeps_its_name_and_an_observable_gets_another():
+    data = jd.sweep(clashing, jd.grid(Clashing, rate=[1.0, 2.0]), 2)
+    frame = jd.to_frame(data)
+    assert list(frame.columns[:4]) == ["rate", "seed", "status", "ended"]
+    assert set(frame.columns[4:]) == {"recorded lr", "recorded steps", "recorded ended"}
+    assert (frame["recorded lr"] == 50).all() and (frame["recorded steps"] == 37).all() and set(frame.ended) == {"ok"}
+    assert "recorded lr" in jd.to_frame(data, long=True) and "lr" in data
+    rows = list(csv.DictReader(io.StringIO(table(data).to_csv({"lr": 0.5, "steps": 100}))))
+    assert [(row["lr"], row["steps"], row["recorded lr"], row["recorded steps"]) for row in rows] == [
+        ("0.5", "100", "50.0", "37")
+    ] * 4
+
+
+def test_a_field_of_one_claim_is_no_observable_of_another(tmp_path, result):
+    """The toy's runs return ``steps``; the other claim's have a field of this name."""
+    data = jd.sweep(clashing, jd.grid(Clashing, rate=[1.0, 2.0]), 2)
+    other = dataclasses.replace(result, claim=dataclasses.replace(result.claim, id="toy.other"), data=data)
+    write_csv(tmp_path, [result, other])
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    own, others = runs[runs.claim == "toy.decay"], runs[runs.claim == "toy.other"]
+    assert own["steps"].isna().all() and (own["recorded steps"] == 20).all()
+    assert (others["steps"] == 100).all() and (others["recorded steps"] == 37).all() and (others["lr"] == 0.5).all()
 
 
 def test_what_is_no_result_is_refused(tmp_path, result):

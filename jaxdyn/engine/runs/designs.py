@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import types
 import typing
 import warnings
@@ -21,6 +22,8 @@ __all__ = ["METHODS", "MOST_POINTS", "is_numeric", "random_grid", "values_along"
 
 METHODS = "random", "sobol"
 MOST_POINTS = 10**6
+PARTS = 2**53  # of a range: shares are multiples of one of so many
+EXACT = 1e-3  # a logarithmic range of whole numbers that is so short, relative to its ends, is measured from its low end
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
@@ -37,10 +40,16 @@ def values_along(cls: type[Any], name: str, span: Span, count: int) -> list[Any]
     Raises:
         UsageError: the field is unknown or no number, or the ends make no range of it.
     """
-    space = np.geomspace if span.log else np.linspace
     low, high = _ends(cls, name, span)
-    values = [low, *space(low, high, count)[1:-1].tolist(), high][: max(count, 1)]
-    return list(dict.fromkeys(map(round, values))) if _kind(cls, name) is int else values
+    inner = np.arange(1, count - 1) / max(count - 1, 1)
+    if _kind(cls, name) is not int:
+        return [low, *_between(low, high, span.log, inner), high][: max(count, 1)]
+    if span.log:
+        values = [low, *map(round, _between(low, high, True, inner)), high]
+    else:
+        steps = max(count - 1, 1)
+        values = [low + (2 * i * (high - low) + steps) // (2 * steps) for i in range(steps)] + [high]
+    return list(dict.fromkeys(min(max(value, low), high) for value in values[: max(count, 1)]))
 
 
 def random_grid(
@@ -148,7 +157,24 @@ def _at(cls: type[Any], name: str, choice: Span | list[Any], share: Numbers) -> 
     if isinstance(choice, list):
         return [choice[i] for i in (share * len(choice)).astype(int).tolist()]
     low, high = _ends(cls, name, choice)
-    top = high + 1 if (is_whole := _kind(cls, name) is int) else high  # every whole number has a share of its own
-    values = low * (top / low) ** share if choice.log else low + share * (top - low)
-    clipped = np.clip(np.floor(values) if is_whole else values, low, high).tolist()
-    return list(map(int, clipped)) if is_whole else clipped
+    if _kind(cls, name) is not int:
+        return _between(low, high, choice.log, share)
+    if choice.log and high + 1 - low < EXACT * low:  # floats near the ends are too far apart; shares of the logarithm are not
+        ratio = np.expm1(share * np.log1p((high + 1 - low) / low))
+        values = [low + int(one * low) for one in ratio.tolist()]
+    elif choice.log:
+        values = list(map(int, _between(low, high + 1, True, share)))
+    else:  # every whole number has a share of its own
+        values = [low + int(part * PARTS) * (high + 1 - low) // PARTS for part in share.tolist()]
+    return [min(max(value, low), high) for value in values]
+
+
+def _between(low: float, high: float, log: bool, share: Numbers) -> list[float]:
+    """The numbers at shares of a range, also of a logarithmic one whose ends have no finite ratio."""
+    if not log:
+        values = low + share * (high - low)
+    elif math.isfinite(ratio := float(high) / float(low)):
+        values = low * ratio**share
+    else:
+        values = float(low) ** (1 - share) * float(high) ** share
+    return np.clip(values, low, high).tolist()  # type: ignore[no-any-return]

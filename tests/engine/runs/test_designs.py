@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import qmc
+from scipy.stats import kstest, qmc
 
 import jaxdyn as jd
 from jaxdyn.engine.base.parsing import Span
@@ -94,6 +94,58 @@ def test_values_along_a_range(toys):
     assert values_along(toys.Toy, "rate", Span(1.0, 2.0), 1) == [1.0]
     with pytest.raises(jd.UsageError, match="kind takes no range"):
         values_along(toys.Toy, "kind", Span(1, 2), 3)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    low=st.floats(-300, 250),
+    decades=st.floats(0.5, 550),
+    method=st.sampled_from(["random", "sobol"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_logarithmic_ranges_of_any_width(toys, low, decades, method, seed):
+    """Also those whose ends have no finite ratio: within the range, uniform in the logarithm, and equal factors along it."""
+    high = min(low + decades, 300.0)
+    span = (10.0**low, 10.0**high, "log")
+    found = jd.random_grid(toys.Toy, 256, rate=span, seed=seed, method=method).columns["rate"]
+    assert all(span[0] <= value <= span[1] for value in found)
+    shares = (np.log10(found) - low) / (high - low)
+    assert kstest(shares, "uniform").statistic < 2.5 / 256**0.5  # less likely than 1e-5
+    along = values_along(toys.Toy, "rate", Span(span[0], span[1], True), 9)
+    assert along[0] == span[0] and along[-1] == span[1]
+    np.testing.assert_allclose(np.log10(along), np.linspace(low, high, 9), rtol=1e-12, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    low=st.one_of(st.integers(1, 2**61), st.integers(2**60, 2**60 + 9)).map(lambda n: 2**20 * n >> 20),
+    width=st.integers(1, 6),
+    log=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_large_whole_numbers_are_not_rounded(toys, low, width, log, seed):
+    """All of a few neighbours are drawn, also where floats are hundreds apart."""
+    low = int(float(low))  # ends of ranges are floats
+    spaced = max(1, int(np.spacing(float(low))))
+    high = low + spaced * width
+    for method in ("random", "sobol"):
+        found = jd.random_grid(toys.Toy, 512, size=(low, high, *["log"] * log), seed=seed, method=method).columns["size"]
+        assert all(low <= value <= high and isinstance(value, int) for value in found)
+        if spaced == 1:
+            assert set(found) == set(range(low, high + 1))
+        elif not log:
+            assert len(set(found)) > min(width * spaced, 512) / 3
+        assert min(found) - low <= max(1, (high - low) / 20) and high - max(found) <= max(1, (high - low) / 20)
+
+
+def test_neighbours_of_a_large_whole_number(toys):
+    first = 2**60
+    assert len(set(jd.random_grid(toys.Toy, 64, size=(first, first + 1024)).columns["size"])) > 48
+    found = values_along(toys.Toy, "size", Span(first, first + 1024), 5)
+    assert found == [first, first + 256, first + 512, first + 768, first + 1024]
+    small = 2**52
+    assert values_along(toys.Toy, "size", Span(small, small + 4), 5) == list(range(small, small + 5))
+    assert values_along(toys.Toy, "size", Span(small, small + 4, True), 5) == list(range(small, small + 5))
 
 
 ROWS = [{"rate": 2.0, "lr": 0.02}, {"rate": 0.5, "size": 2}, {"rate": 2.0, "lr": 0.02}]
