@@ -121,7 +121,7 @@ def quantiles(runs: np.ndarray, levels: Sequence[float]) -> np.ndarray:
         found: np.ndarray = np.nanquantile(runs, levels, axis=0)
         if np.isinf(runs).any():  # between an infinite number and the next NumPy's formula has no value
             low, high = (np.nanquantile(runs, levels, axis=0, method=method) for method in ("lower", "higher"))
-            found = np.where(np.isinf(low) | np.isinf(high), np.where(low == high, low, low + high), found)
+            found = np.where(low == high, low, np.where(np.isinf(low) | np.isinf(high), low + high, found))
     return found
 
 
