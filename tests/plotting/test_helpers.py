@@ -58,7 +58,7 @@ def test_infinite_runs_count_in_quantiles():
             place = level * (runs.size - 1)
             low, high = runs[int(np.floor(place))], runs[int(np.ceil(place))]
             mixed = np.isinf(low) and np.isinf(high) and low != high  # between both infinities there is no number
-            expected = np.nan if mixed else low if low == high else low + (place % 1) * (high - low)
+            expected = np.nan if mixed else low if low == high else (1 - place % 1) * low + (place % 1) * high
             np.testing.assert_allclose(helpers.quantiles(with_nan[:, None], [level])[0, 0], expected)
 
 
