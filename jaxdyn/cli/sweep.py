@@ -22,6 +22,7 @@ from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.parsing import Span, from_home, parse_sets, parse_span, typed
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.words import duration, plural
+from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.grid import Grid, Points, grid
 from jaxdyn.engine.claims.setting import split
 from jaxdyn.engine.programs.chunk import Job
@@ -34,7 +35,7 @@ from jaxdyn.engine.runs.sweep import chosen_seeds, opened, sweep
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.choices import module_of
-from jaxdyn.report.sweep import page, values_in_words
+from jaxdyn.report.sweep import page
 from jaxdyn.report.sweep_table import Table, table
 
 __all__ = ["FILES", "chosen_grid", "setting_of", "sweep_command", "trial_of"]
@@ -247,7 +248,11 @@ def _write(found: Table, design: Design, request: Request, folder: Path, csv: bo
     head = {"trial": facts["trial"], "design": design.words, "seeds": facts["seeds"], "settings": json.loads(facts["settings"])}
     result = head | {"programs": programs} | found.to_json()
     shown = [("Grid", design.words), ("Seeds", facts["seeds"]), ("Runs", f"{found.status.size:,}")]
-    shown += [("Fixed", values_in_words(design.fixed))] if design.fixed else []
+    shown += (
+        [("Fixed", ", ".join(f"{name} = {field_texts([value])[0]}" for name, value in design.fixed.items()))]
+        if design.fixed
+        else []
+    )
     contents = {
         FILES[0]: page(found, facts["trial"], shown, command),
         FILES[1]: json.dumps(result, indent=1, default=str),
@@ -277,7 +282,7 @@ def _lines(found: Table, out: Path, csv: bool) -> list[str]:
     lines = [f"{plural(found.status.size, 'run')}: {counts}"]
     failed = list(found.failed())
     for cell, word, seeds in failed[:NAMED]:
-        where = values_in_words(found.at(cell))
+        where = found.words(cell)
         lines.append(f"  {word}: {where}{', ' * bool(where)}{len(seeds)} of {plural(len(found.seeds), 'seed')}")
     if len(failed) > NAMED:
         lines.append(f"  and {len(failed) - NAMED} more, on the page")

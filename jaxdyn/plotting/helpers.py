@@ -7,7 +7,7 @@ labels its lines and makes none itself. What a helper draws carries a name (``gi
 Of very many runs a fixed number is drawn point by point or line by line, which the legend says; bands are over all of them.
 
 The helpers take arrays or DataArrays; where ``x`` is a one-dimensional DataArray, its dimension is found in the runs by
-name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over.
+name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over; infinite numbers count in quantiles.
 """
 
 from __future__ import annotations
@@ -29,7 +29,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "CYCLE", "INK", "RAMP", "STYLE", "band", "default_plot", "first_run", "lines", "order", "scatter"]
+__all__ = [
+    "COLORS",
+    "CYCLE",
+    "INK",
+    "RAMP",
+    "STYLE",
+    "band",
+    "default_plot",
+    "finite",
+    "first_run",
+    "lines",
+    "order",
+    "quantiles",
+    "scatter",
+]
 
 COLORS = {
     "measured": "#3a82c8",
@@ -94,17 +108,36 @@ def _flat(x: Any, runs: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(dims) == 1 and dims[0] in getattr(runs, "dims", ()):
         runs = runs.transpose(..., dims[0])
     x = np.asarray(x, float).ravel()
-    return x, np.where(np.isfinite(flat := np.asarray(runs, float).reshape(-1, x.size)), flat, np.nan)
+    return x, np.asarray(runs, float).reshape(-1, x.size)
 
 
-def _quantiles(runs: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+def quantiles(runs: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles over the first axis, one for each level: NaN is passed over, and infinite numbers count as any others do.
+
+    A quantile between a finite and an infinite number is infinite; NaN where there is no number, or between both infinities.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any ok run gives NaN, and a gap in the figure
-        return np.nanquantile(runs, levels, axis=0)
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number gives NaN, and a gap in the figure
+        found: np.ndarray = np.nanquantile(runs, levels, axis=0)
+        if np.isinf(runs).any():  # between an infinite number and the next NumPy's formula has no value
+            low, high = (np.nanquantile(runs, levels, axis=0, method=method) for method in ("lower", "higher"))
+            found = np.where(low == high, low, np.where(np.isinf(low) | np.isinf(high), low + high, found))
+    return found
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Values that can be drawn; NaN, a gap, for the others."""
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _numbers(runs: np.ndarray) -> np.ndarray:
+    """How many runs have a number, for each entry."""
+    counts: np.ndarray = (~np.isnan(runs)).sum(0)
+    return counts
 
 
 def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None, level: float = 0.9, **line: Any) -> None:
-    """Median over runs as a line, the central ``level`` quantile range as a band.
+    """Median over runs as a line, the central ``level`` quantile range as a band; a gap where they are infinite.
 
     Args:
         ax: where to draw.
@@ -117,12 +150,12 @@ def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None,
     """
     x, flat = _flat(x, runs)
     color = COLORS.get(color or "measured", color)
-    low, mid, high = _quantiles(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, mid, high = finite(quantiles(flat, [(1 - level) / 2, 0.5, (1 + level) / 2]))
     if len(flat) > 1:
         ax.fill_between(x, low, high, color=color, alpha=0.22, linewidth=0, gid=f"band {level:g}")
     (median,) = ax.plot(x, mid, color=color, label=label or None, **line)
     if len(flat) > 1:
-        summary_of_runs(median, "median", len(flat))
+        summary_of_runs(median, "median", _numbers(flat))
 
 
 def _wide(values: np.ndarray, decades: float = 2.0) -> bool:
@@ -194,14 +227,14 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     eta, flat = _flat(eta, errors)
     gid = "positive range" if (flat <= 0).any() else "range"
     flat = np.where(flat > 0, flat, np.nan)
-    low, mid, high = _quantiles(flat, [0.0, 0.5, 1.0])
+    low, mid, high = finite(quantiles(flat, [0.0, 0.5, 1.0]))
     keep = np.isfinite(mid) & (eta > 0)
     eta, low, mid, high = eta[keep], low[keep], mid[keep], high[keep]
     x, y = (eta, mid) if eta.size else ([np.nan], [np.nan])  # an entry of the legend, for what has no value
     color = COLORS.get(color or "measured", color)
     bars = [mid - low, high - mid] if eta.size else None
     median, *_ = ax.errorbar(x, y, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid=gid)
-    summary_of_runs(median, "median", len(flat))
+    summary_of_runs(median, "median", _numbers(flat[:, keep]))
     if eta.size:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -231,6 +264,7 @@ def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name
     """
     own = np.asarray(x, float) if np.ndim(x) > 1 else None
     shared, rows = _flat(x if own is None else own[0], ys)
+    rows = finite(rows)
     xs = np.broadcast_to(shared if own is None else own, rows.shape)
     if color_by is None:
         drawn, label = _some(len(rows), LINES, label, "runs")

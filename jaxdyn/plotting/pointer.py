@@ -9,12 +9,12 @@ A figure carries this as JSON in its ``<metadata>``, from which a page's script 
   unknown).
 - ``tables``: along each axis of the runs, the text of each place; an index counts through all axes, the last one fastest.
 
-Which run a point belongs to is known where :func:`of_runs` was told, and where its value is found in one run of the Dataset only.
+Which run a point belongs to is known where :func:`of_runs` was told, and where the values of a whole series tell it
+(:mod:`jaxdyn.plotting.by_value`).
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import unicodedata
 import weakref
@@ -29,6 +29,7 @@ from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FixedLocator
 
 from jaxdyn.engine.base.words import plural
+from jaxdyn.plotting.by_value import search
 from jaxdyn.plotting.ticks import RAISED, Logarithmic, Scalar, told_apart
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ __all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs", "without_math
 SERIES = "series-"  # of the name (gid) of what is drawn point by point or as a line
 SAMPLES = 65  # values of an axis that is neither linear nor logarithmic
 LONGEST = 4000  # places along the axes of the runs, beyond which these are not listed
-LARGEST = 4_000_000  # values of a variable in which points are searched for
-PLAIN = 1e-6  # relative distance from a number of four digits, below which a value may be in several places by chance
 PARSER = MathTextParser("path")
 OWNERS: weakref.WeakKeyDictionary[Any, tuple[xr.DataArray, np.ndarray]] = weakref.WeakKeyDictionary()
 SUMMARIES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -66,9 +65,14 @@ def of_runs(drawn: Any, values: Any, chosen: Any = None) -> None:
         OWNERS[artist] = (values, share)
 
 
-def summary_of_runs(drawn: Any, what: str, count: int) -> None:
-    """Say that the points of a line are a summary of so many runs: ``median of 8 runs``."""
-    SUMMARIES[drawn] = f"{what} of {plural(count, 'run')}"
+def summary_of_runs(drawn: Any, what: str, counts: np.ndarray) -> None:
+    """Say that the points of a line are a summary of runs, so many for each: ``median of 8 runs``, ``median of at least 3 runs``.
+
+    A point without any run is none.
+    """
+    counts = counts[counts > 0]
+    if counts.size:
+        SUMMARIES[drawn] = f"{what} of {'at least ' if np.ptp(counts) else ''}{plural(int(counts.min()), 'run')}"
 
 
 def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
@@ -76,7 +80,7 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
     panels = [ax for ax in fig.axes if ax.name == "rectilinear" and ax.axison and ax.get_label() != "<colorbar>"]
     drawn = [(i, artist, name) for i, ax in enumerate(panels) for artist, name in _drawn(ax)]
     tables: list[list[list[str]]] = []
-    owners = _owners([artist for _, artist, _ in drawn], ds)
+    owners = _owners([(i, artist) for i, artist, _ in drawn], ds)
     series: list[dict[str, Any]] = []
     for i, artist, name in drawn:
         artist.set_gid(f"{SERIES}{len(series)}")
@@ -200,11 +204,13 @@ def _steps(index: np.ndarray) -> int | list[int]:
 # runs
 
 
-def _owners(artists: Sequence[Any], ds: xr.Dataset | None) -> dict[Any, tuple[list[list[str]], np.ndarray]]:
-    """Of artists whose points belong to known runs, the table of these and an index into it: one, or one for each point."""
-    owners = {a: (_table(OWNERS[a][0]), OWNERS[a][1]) for a in artists if a in OWNERS}
+def _owners(drawn: Sequence[tuple[int, Any]], ds: xr.Dataset | None) -> dict[Any, tuple[list[list[str]], np.ndarray]]:
+    """Of artists, with their panels, whose points belong to known runs: the table of these and an index, one or one per point."""
+    owners = {a: (_table(OWNERS[a][0]), OWNERS[a][1]) for _, a in drawn if a in OWNERS}
     if ds is not None and "status" in ds and ds.status.ndim:
-        found = _search([a for a in artists if a not in OWNERS and a not in SUMMARIES], ds)
+        untold = [(panel, a) for panel, a in drawn if a not in OWNERS and a not in SUMMARIES]
+        runs = search([(panel, _xy(a)) for panel, a in untold], ds)
+        found = {a: own for (_, a), own in zip(untold, runs, strict=True) if own is not None and (own.size == 1 or _has_symbols(a))}
         table = _table(ds.status) if found else []
         owners |= {a: (table, index) for a, index in found.items()}
     return {a: (table, index) for a, (table, index) in owners.items() if table and (index.size == 1 or len(_xy(a)) == index.size)}
@@ -232,53 +238,3 @@ def _texts(name: str, values: np.ndarray) -> list[str]:
     told = told_apart(listed, 4) if values.dtype.kind == "f" else {}
     texts = [told[value] for value in listed] if told else map(str, listed)
     return [f"{name} {text}" if name == "seed" else f"{name} = {text}" for text in texts]
-
-
-def _search(artists: Sequence[Any], ds: xr.Dataset) -> dict[Any, np.ndarray]:
-    """The runs in which the points' values are found: one for an artist whose points are all of one run, else one for each."""
-    points = {a: _xy(a) for a in artists}
-    wanted = np.unique(np.concatenate([np.empty(0), *(xy.ravel() for xy in points.values())]))
-    wanted = wanted[_is_telling(wanted)]
-    if not wanted.size:
-        return {}
-    first, last = np.full(wanted.size, ds.status.size), np.full(wanted.size, -1)
-    dims = ds.status.dims
-    for variable in ds.data_vars.values():
-        if variable.dtype.kind == "f" and set(dims) <= set(variable.dims) and variable.size <= LARGEST:
-            values = variable.transpose(*dims, ...).values.astype(float).reshape(ds.status.size, -1)
-            place = np.minimum(np.searchsorted(wanted, values), wanted.size - 1)
-            run, _ = hit = np.nonzero(wanted[place] == values)
-            np.minimum.at(first, place[hit], run)
-            np.maximum.at(last, place[hit], run)
-    run_of = np.where(first == last, first, -1)
-    found = {}
-    for artist, xy in points.items():
-        place = np.minimum(np.searchsorted(wanted, xy), wanted.size - 1)
-        index = np.where(wanted[place] == xy, run_of[place], -1)
-        index = np.where(index.min(1) >= 0, np.where(index[:, 0] == index[:, 1], index[:, 0], -1), index.max(1))
-        known = index[index >= 0]
-        if not known.size or _is_summary(known, ds.status) or 2 * known.size < np.isfinite(xy).all(1).sum():
-            continue
-        if len({*known.tolist()}) == 1:
-            found[artist] = known[:1]
-        elif _has_symbols(artist):
-            found[artist] = index
-    return found
-
-
-def _is_telling(values: np.ndarray) -> np.ndarray:
-    """Whether a value is of so many digits that no other quantity has it by chance."""
-    with np.errstate(all="ignore"):
-        unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 3)
-        return np.isfinite(values) & (np.abs(values - np.round(values / unit) * unit) > PLAIN * np.abs(values))
-
-
-def _is_summary(runs: np.ndarray, status: xr.DataArray) -> bool:
-    """Whether points take one of several seeds in each cell, not always the same: a median is one of the values, but means all."""
-    if "seed" not in status.dims or status.sizes["seed"] == 1:
-        return False
-    axis = status.dims.index("seed")
-    places = np.stack(np.unravel_index(np.unique(runs), status.shape), 1)
-    cells = [tuple(row) for row in np.delete(places, axis, 1).tolist()]
-    seeds = {row[axis] for row in places.tolist()}
-    return len(seeds) > 1 and max(len([*group]) for _, group in itertools.groupby(sorted(cells))) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -12,9 +13,10 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
-from jaxdyn import plotting
+from jaxdyn import plotting, status
+from jaxdyn.engine.claims.description import field_texts, texts
 from jaxdyn.plotting import COLORS, CYCLE, RAMP
-from jaxdyn.plotting.ticks import told_apart
+from jaxdyn.plotting.helpers import finite
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.report.sweep_table import Numbers, Table, quantiles
 from jaxdyn.version import installed_version
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_curves", "draw_parallel", "draw_points", "draw_scalars", "page", "text", "values_in_words"]
+__all__ = ["draw_curves", "draw_parallel", "draw_points", "draw_scalars", "page"]
 
 COLOURED, PANELS, LINES = 6, 9, 200  # values of a field told apart by colour; panels of a figure; lines of a figure
 ROWS, FAILED, DRAWN, COLUMNS = 200, 50, 12, 6  # of the table, of the list of failed runs; variables drawn; variables in the table
@@ -42,8 +44,7 @@ def page(found: Table, title: str, facts: Sequence[tuple[str, str]], command: st
     sections = _sections(found)
     columns = list(found.scalars)[:COLUMNS]
     failed = [
-        {"where": values_in_words(found.at(cell)) or "all runs", "word": word, "seeds": _seeds(seeds)}
-        for cell, word, seeds in found.failed()
+        {"where": found.words(cell) or "all runs", "word": word, "seeds": _seeds(seeds)} for cell, word, seeds in found.failed()
     ]
     template = environment().get_template("sweep.html")
     return template.render(
@@ -67,16 +68,6 @@ def page(found: Table, title: str, facts: Sequence[tuple[str, str]], command: st
     )
 
 
-def text(value: Any) -> str:
-    """A field's value in words."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def values_in_words(fields: Mapping[str, Any]) -> str:
-    """Fields in words: ``lr = 0.1, width = 8``."""
-    return ", ".join(f"{name} = {text(value)}" for name, value in fields.items())
-
-
 def _seeds(seeds: Sequence[int]) -> str:
     return f"{', '.join(map(str, seeds[:20]))}{f' and {len(seeds) - 20} more' if len(seeds) > 20 else ''}"
 
@@ -84,23 +75,31 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _rows(found: Table, columns: Sequence[str]) -> list[dict[str, Any]]:
     """The first rows of the table."""
     numbers = [quantiles(found.ok(found.scalars[name])[:ROWS]) for name in columns]
-    ok = (found.status == 0).sum(1)
+    none = [found.without_number(found.scalars[name]) for name in columns]
+    ok = (found.status == status.OK).sum(1)
     return [
         {
-            "fields": [text(values[cell]) for values in found.fields.values()],
+            "fields": [texts[cell] for texts in found.texts.values()],
             "ok": f"{ok[cell]} of {len(found.seeds)}",
-            "numbers": [_number(column[cell], len(found.seeds)) for column in numbers],
+            "numbers": [
+                _number(column[cell], len(found.seeds), int(missing[cell]), int(ok[cell]))
+                for column, missing in zip(numbers, none, strict=True)
+            ],
         }
         for cell in range(min(found.cells, ROWS))
     ]
 
 
-def _number(summary: Numbers, seeds: int) -> str:
-    """A median with the central 90%; a single run has only its value."""
-    low, median, high = summary.tolist()
-    if np.isnan(median):
-        return "–"
-    return f"{median:.4g}" if seeds == 1 else f"{median:.4g} ({low:.4g} to {high:.4g})"
+def _number(summary: Numbers, seeds: int, missing: int, ok: int) -> str:
+    """A median with the central 90%, and how many of the ok runs have no number; a single run has only its value."""
+    low, median, high = map(_written, summary.tolist())
+    words = median if seeds == 1 or median == "–" else f"{median} ({low} to {high})"
+    return f"{words}; {missing} of {ok} {'have' if missing > 1 else 'has'} no number" if missing else words
+
+
+def _written(value: float) -> str:
+    """A measured number; a dash for none."""
+    return "–" if math.isnan(value) else f"{value:.4g}".replace("inf", "∞").replace("-∞", "−∞")
 
 
 def _not_drawn(found: Table, names: Sequence[str]) -> list[str]:
@@ -140,7 +139,7 @@ POINTS_CAPTION = (
 LINES_CAPTION = "One line per point: median of its ok seeds."
 PARALLEL = (
     "One line per cell or point, through its value on each axis, from the smallest (below) to the largest; the last axis, and the "
-    "colour, is the median over seeds. Dashed red: no run is ok."
+    "colour, is the median over seeds. Dashed red: no run is ok, or the median is infinite."
 )
 
 
@@ -210,6 +209,11 @@ def _combinations(found: Table, names: Sequence[str]) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def _titles(found: Table, combinations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The titles of the panels of some combinations of values."""
+    return [found.words(_cells(found, at)[0], list(at)) for at in combinations]
+
+
 def _cells(found: Table, at: Mapping[str, Any]) -> list[int]:
     """The cells with these values."""
     return [i for i in range(found.cells) if all(found.fields[name][i] == value for name, value in at.items())]
@@ -262,7 +266,7 @@ def _series(found: Table, labelled: bool, colour: str | None) -> list[tuple[dict
     if colour is None:
         return [({}, COLORS["measured"], "")]
     values = _some(_distinct(found, colour), COLOURED)
-    labels = told_apart(values, 3) if all(isinstance(v, float) for v in values) else {v: str(v) for v in values}
+    labels = dict(zip(found.fields[colour], found.texts[colour], strict=True))
     return [
         ({colour: v}, c, _literal(f"{colour} = {labels[v]}") if labelled else "")
         for v, c in zip(values, _palette(values), strict=True)
@@ -275,7 +279,7 @@ def draw_scalars(found: Table, names: Sequence[str], fig: Figure) -> None:
     combinations = _some(_combinations(found, rest[1:]), PANELS)
     positions = _distinct(found, x)
     numeric = all(map(_is_number, positions))
-    for ax, at in zip(_panels(fig, [values_in_words(one) for one in combinations]), combinations, strict=True):
+    for ax, at in zip(_panels(fig, _titles(found, combinations)), combinations, strict=True):
         for own, color, label in _series(found, at is combinations[0], rest[0] if rest else None):
             cells = sorted(_cells(found, at | own), key=lambda i: positions.index(found.fields[x][i]))
             places = [found.fields[x][i] if numeric else positions.index(found.fields[x][i]) for i in cells]
@@ -283,7 +287,7 @@ def draw_scalars(found: Table, names: Sequence[str], fig: Figure) -> None:
                 runs = found.ok(found.scalars[name])[cells].T
                 if name.startswith("predicted_") and len(names) > 1:
                     dashed = color if rest else COLORS["theory"]
-                    ax.plot(places, quantiles(runs, 0)[:, 1], "--", color=dashed, label=None if rest else name)
+                    ax.plot(places, finite(quantiles(runs, 0)[:, 1]), "--", color=dashed, label=None if rest else name)
                 else:
                     plotting.band(ax, places, runs, label or (name if len(names) > 1 and not rest else ""), color, marker="o")
         if not numeric:
@@ -308,7 +312,7 @@ def draw_curves(found: Table, names: Sequence[str], fig: Figure) -> None:
     curves = {name: found.curves[name] for name in names}
     first = curves[names[0]]
     varied = _varied(found)
-    medians = [quantiles(found.ok(curve.values))[..., 1] for curve in curves.values()]
+    medians = [finite(quantiles(found.ok(curve.values))[..., 1]) for curve in curves.values()]
     if found.listed and varied:
         (ax,) = _panels(fig, [""])
         cells = _some(range(found.cells), LINES)
@@ -320,7 +324,7 @@ def draw_curves(found: Table, names: Sequence[str], fig: Figure) -> None:
         _finish(found, names[:1], fig, medians[0])
         return
     combinations = _some(_combinations(found, varied[1:]), PANELS)
-    for ax, at in zip(_panels(fig, [values_in_words(one) for one in combinations]), combinations, strict=True):
+    for ax, at in zip(_panels(fig, _titles(found, combinations)), combinations, strict=True):
         for own, color, label in _series(found, at is combinations[0], varied[0] if varied else None):
             (cell,) = _cells(found, at | own)
             for name, median in zip(names, medians, strict=True):
@@ -346,7 +350,7 @@ def draw_points(found: Table, names: Sequence[str], fig: Figure) -> None:
         numeric = all(map(_is_number, values))
         x = [v if numeric else values.index(v) for v in found.fields[field]]
         for name, mark, color in zip(names, "oxx", ("measured", "theory", "third"), strict=False):
-            low, middle, high = np.moveaxis(quantiles(found.ok(found.scalars[name])), -1, 0)
+            low, middle, high = finite(np.moveaxis(quantiles(found.ok(found.scalars[name])), -1, 0))
             symbols = ax.plot(x, middle, mark, color=COLORS[color], alpha=0.7, label=name if len(names) > 1 else None)
             plotting.of_runs(symbols, _labelled(found))
             if len(found.seeds) > 1 and mark == "o":
@@ -376,9 +380,9 @@ def draw_parallel(found: Table, names: Sequence[str], fig: Figure) -> None:
         else:
             line = ax.plot(range(len(row)), row, "--", color=COLORS["failed"], alpha=0.6, linewidth=1)
         plotting.of_runs(line, _labelled(found), [i])
-    for i, values in enumerate([*axes.values(), outcome.tolist()]):
+    for i, (values, words) in enumerate([*((own, field_texts) for own in axes.values()), (outcome.tolist(), texts)]):
         ax.axvline(i, color=COLORS["control"], linewidth=0.8, zorder=0)
-        low, high = _ends(values)
+        low, high = _ends(values, words)
         ax.text(i, -0.04, low, ha="center", va="top", fontsize="small")
         ax.text(i, 1.04, high, ha="center", va="bottom", fontsize="small")
     ax.set_xticks(range(len(axes) + 1), [*axes, name])
@@ -402,10 +406,11 @@ def _heights(values: Sequence[Any]) -> Numbers:
     return heights
 
 
-def _ends(values: Sequence[Any]) -> tuple[str, str]:
-    """The ends of an axis in words."""
+def _ends(values: Sequence[Any], words: Callable[[Sequence[Any]], list[str]]) -> tuple[str, str]:
+    """The ends of an axis, which ``words`` writes where they are numbers."""
     if not all(map(_is_number, values)):
         order = list(dict.fromkeys(values))
         return str(order[0]), str(order[-1])
     known = [value for value in values if np.isfinite(value)]
-    return (text(min(known)), text(max(known))) if known else ("", "")
+    low, high = words([min(known), max(known)]) if known else ("", "")
+    return low, high

@@ -5,9 +5,9 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import functools
 import io
 import itertools
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -16,7 +16,9 @@ import xarray as xr
 
 from jaxdyn import status
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.grid import POINT
+from jaxdyn.plotting import helpers
 from jaxdyn.report.columns import observable_columns
 
 __all__ = ["Curve", "Table", "quantiles", "table"]
@@ -67,6 +69,20 @@ class Table:
         numbers: Numbers = np.where(good, values.astype(float), np.nan)
         return numbers
 
+    def without_number(self, values: Numbers) -> Numbers:
+        """How many ok runs of each cell have NaN."""
+        counts: Numbers = (np.isnan(values.astype(float)) & (self.status == status.OK)).sum(1)
+        return counts
+
+    @functools.cached_property
+    def texts(self) -> dict[str, list[str]]:
+        """The values of each field in words, one per cell; different ones look different."""
+        return {name: field_texts(values) for name, values in self.fields.items()}
+
+    def words(self, cell: int, names: Sequence[str] | None = None) -> str:
+        """The fields of a cell in words, all or some: ``lr = 0.1, width = 8``."""
+        return ", ".join(f"{name} = {self.texts[name][cell]}" for name in (self.fields if names is None else names))
+
     def at(self, cell: int) -> dict[str, Any]:
         """The swept fields of a cell."""
         return {name: values[cell] for name, values in self.fields.items()}
@@ -85,21 +101,31 @@ class Table:
             yield from ((cell, status.NAMES[code], seeds) for code, seeds in sorted(ends.items()) if code != status.OK)
 
     def to_json(self) -> dict[str, Any]:
-        """Every cell with its numbers of runs, and median and central 90% over the ok seeds of each variable with one number."""
-        summaries = {name: quantiles(self.ok(values)).tolist() for name, values in self.scalars.items()}
+        """Every cell with its numbers of runs, and median and central 90% over the ok seeds of each variable with one number.
+
+        An infinite quantile is null; ``infinite`` says how many ok runs have an infinite number, ``no_number`` how many have none.
+        """
+        summaries = {name: self._summaries(values) for name, values in self.scalars.items()}
         good = (self.status == status.OK).sum(1).tolist()
         cells = [
             {
                 "at": self.at(cell),
                 "runs": len(self.seeds),
                 "ok": good[cell],
-                "values": {name: dict(zip(("low", "median", "high"), rows[cell], strict=True)) for name, rows in summaries.items()},
+                "values": {name: rows[cell] for name, rows in summaries.items()},
             }
             for cell in range(self.cells)
         ]
         failed = [{"at": self.at(cell), "status": word, "seeds": seeds} for cell, word, seeds in self.failed()]
         result: dict[str, Any] = finite({"runs": self.status.size, "statuses": self.statuses(), "failed": failed, "cells": cells})
         return result
+
+    def _summaries(self, values: Numbers) -> list[dict[str, Any]]:
+        """What ``to_json`` says of a variable, for each cell."""
+        own = self.ok(values)
+        rows = zip(quantiles(own).tolist(), np.isinf(own).sum(1).tolist(), self.without_number(values).tolist(), strict=True)
+        names = "low", "median", "high", "infinite", "no_number"
+        return [dict(zip(names, (*ends, infinite, none), strict=True)) for ends, infinite, none in rows]
 
     def to_csv(self, fixed: Mapping[str, Any]) -> str:
         """One row per run: fields (``fixed``: those with one value), seed, status, and all variables with one number per run.
@@ -122,10 +148,8 @@ class Table:
 
 
 def quantiles(values: Numbers, axis: int = 1) -> Numbers:
-    """Low end, median and high end of the central 90% along seeds, as the last axis; NaN where there is no ok run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found: Numbers = np.moveaxis(np.nanquantile(np.where(np.isfinite(values), values, np.nan), LEVELS, axis=axis), 0, -1)
+    """Low end, median and high end of the central 90% along seeds, as the last axis; NaN where no run is ok and has a number."""
+    found: Numbers = np.moveaxis(helpers.quantiles(np.moveaxis(values, axis, 0), LEVELS), 0, -1)
     return found
 
 

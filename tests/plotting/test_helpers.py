@@ -47,6 +47,30 @@ def test_band_of_runs_that_are_all_bad_leaves_a_gap(ax):
     np.testing.assert_array_equal(np.isnan(ax.lines[0].get_ydata()), [False, True, False])
 
 
+def test_infinite_runs_count_in_quantiles():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        runs = np.sort(rng.normal(size=rng.integers(1, 9)))
+        runs[: rng.integers(0, runs.size + 1)] = -np.inf if rng.random() < 0.5 else runs[0]
+        runs[runs.size - rng.integers(0, runs.size + 1) :] = np.inf
+        with_nan = rng.permutation(np.concatenate([runs, [np.nan] * 3]))
+        for level in (0.05, 0.5, 1.0):
+            place = level * (runs.size - 1)
+            low, high = runs[int(np.floor(place))], runs[int(np.ceil(place))]
+            mixed = np.isinf(low) and np.isinf(high) and low != high  # between both infinities there is no number
+            expected = np.nan if mixed else low if low == high else (1 - place % 1) * low + (place % 1) * high
+            np.testing.assert_allclose(helpers.quantiles(with_nan[:, None], [level])[0, 0], expected)
+
+
+def test_a_median_says_how_many_runs_it_rests_on(ds):
+    values = np.array([[1.5, 2.5, np.inf], [1.0, np.nan, np.inf], [1.2, np.nan, 3.0]])
+    svg = plotting.render(lambda _, fig: plotting.band(fig.subplots(), np.arange(3), values), ds)
+    assert "median of at least 1 run" in svg
+    axes = Figure().subplots()
+    plotting.band(axes, np.arange(3), values)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [1.2, 2.5, np.nan])
+
+
 def test_scatter_broadcasts_by_name_and_draws_one_diagonal(ds, ax):
     plotting.scatter(ax, ds.predicted_z.isel(seed=0, drop=True), ds.measured_z, "a")
     plotting.scatter(ax, ds.predicted_z, ds.measured_z, "b")

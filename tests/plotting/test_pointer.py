@@ -77,7 +77,7 @@ def test_own_drawings_find_their_runs_by_the_values(ds):
     def own(data, ax):
         one = data.measured_z.isel(mode=0)
         ax.plot(np.repeat(LR, 5), one.values.ravel(), "o", label=r"runs, $\eta^2$")
-        ax.scatter(np.repeat(LR, 5), one.values.ravel()[::-1])
+        ax.scatter(np.repeat(LR, 5)[::-1], one.values.ravel()[::-1])
         ax.plot(range(MODES), data.measured_z.isel(lr=2).values.T)
         ax.set_xscale("symlog", linthresh=0.2)
 

@@ -1,0 +1,28 @@
+"""The table of a sweep: infinite results count, those that are no number are said, and different fields look different."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.report.sweep import page
+from jaxdyn.report.sweep_table import table
+
+
+def test_infinite_results_count_and_missing_ones_are_said():
+    values = np.full((3, 16), np.inf)
+    values[0, :4] = values[1, :13] = 3.0
+    values[1, 13:] = np.nan
+    values[2] = 2.0
+    status = np.zeros((3, 16), int)
+    status[2, 1:] = 1
+    ds = xr.Dataset(
+        {"x": (("a", "seed"), values), "status": (("a", "seed"), status)}, {"a": [1.0, 1.00001, 2.0], "seed": range(16)}
+    )
+    found = table(ds)
+    first, second, third = (cell["values"]["x"] for cell in found.to_json()["cells"])
+    assert first == {"low": 3.0, "median": None, "high": None, "infinite": 12, "no_number": 0}
+    assert second == {"low": 3.0, "median": 3.0, "high": 3.0, "infinite": 0, "no_number": 3}
+    assert third["median"] == 2.0 and third["no_number"] == 0
+    assert ",inf" in found.to_csv({}) and ",nan" in found.to_csv({})
+    html = page(found, "trial", [], "")
+    assert "∞ (3 to ∞)" in html and "3 (3 to 3); 3 of 16 have no number" in html
+    assert '<td class="num">1.00001</td>' in html and found.words(0) == "a = 1" and found.words(1) == "a = 1.00001"
