@@ -311,7 +311,7 @@ def test_the_table_has_every_field_with_its_kinds_and_default():
     ("shape", "words"),
     [
         (network.SHAPE, ["rms norm", "rms norm", "q, k, v: 4 heads, 2 of keys; rotary", "silu(gate) times up, 128 units"]),
-        (nn.encoder_lm(9, width=8), ["layer norm", "layer norm", "q, k, v: one head", "up, relu, 200 units", "output matrix"]),
+        (nn.encoder_lm(9, width=8), ["layer norm", "layer norm", "q, k, v: 1 head", "up, relu, 200 units", "output matrix"]),
         (dataclasses.replace(network.SHAPE, parallel=True, residual=0.5), ["1 x + 0.5 …", "1 x + 0.5 …"]),
         (ALONE, ["gate", "softmax attention to the last 3"]),
     ],

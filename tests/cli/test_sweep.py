@@ -117,7 +117,11 @@ def test_the_page_holds_figures_and_numbers(mine, tmp_path, jaxdyn):
     for lr in (0.01, 0.1):
         low, median, high = np.quantile(ds["last"].sel(lr=lr, width=4, start=2), [0.05, 0.5, 0.95])
         assert f"{median:.4g} ({low:.4g} to {high:.4g})" in page
-    assert "12 runs: diverged; not in the figures" in page and "lr = 3, width = 2, start = 1" in page and "0 of 3" in page
+    assert (
+        "12\N{NO-BREAK SPACE}runs: diverged; not in the figures" in page
+        and "lr = 3, width = 2, start = 1" in page
+        and "0 of 3" in page
+    )
     assert "matrix (row, column)" in page  # not drawn, and said
     assert f"jaxdyn sweep mine.py:descend --grid {grid} --seeds 3 --out out" in page
     assert not (tmp_path / "out" / "runs.csv").exists()
@@ -214,7 +218,7 @@ def test_a_killed_sweep_resumes(mine, tmp_path):
         ("mine.py:descend --grid lr=1 --sobol 4", "--sobol 4 is not allowed: --grid gives no field a range"),
         ("mine.py:descend --random 4 --sobol 4", "argument --sobol: not allowed with argument --random"),
         ("mine.py:descend --grid lr=.1:1:3000 start=0:1:4000", "12,000,000 cells with 1 seed each are 12,000,000 runs, which is"),
-        ("mine.py:descend --grid lr=.1:1:3000 --seeds 4000", "3,000 cells with 4000 seeds each are 12,000,000 runs, which is not"),
+        ("mine.py:descend --grid lr=.1:1:3000 --seeds 4000", "3,000 cells with 4,000 seeds each are 12,000,000 runs, which is not"),
         ("mine.py:descend --grid lr=1:2:1000000000000", "1,000,000,000,000 cells with 1 seed each are"),
         ("mine.py:descend --random 0", "--random 0 is not allowed: it is a whole number of at least 1"),
         ("mine.py:descend --seeds 0", "--seeds 0 is not allowed"),

@@ -204,7 +204,7 @@ def test_other_kinds_have_none_and_say_so(tmp_path):
         ({"merges": ["he"]}, ""),
         ({"tokens": None}, ""),
         ({"tokens": [*TOKENS, "he"]}, f"the token 'he' occurs twice, as number {TOKENS.index('he')} and as number {len(TOKENS)}"),
-        ({"token_type": [1]}, f"it has {len(TOKENS)} tokens, and 1 kinds of tokens"),
+        ({"token_type": [1]}, f"it has {len(TOKENS)} tokens, and 1 kind of tokens"),
     ],
 )
 def test_damaged_metadata_are_refused(change, words):
@@ -216,7 +216,7 @@ def test_damaged_metadata_are_refused(change, words):
     ("name", "value", "words"),
     [
         ("scores", None, ""),
-        ("scores", [0.0], "it has .* tokens, 1 scores and .* kinds of tokens"),
+        ("scores", [0.0], "it has .* tokens, 1 score and .* kinds of tokens"),
         ("token_type", None, ""),
         ("scores", [float("nan")] * len(metadata(PIECES)["tokenizer.ggml.tokens"]), "a score is NaN"),
         (

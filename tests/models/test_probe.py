@@ -263,7 +263,7 @@ def test_pieces_without_a_finite_pass_are_left_out_and_counted(tmp_path, value):
     for name, ds in found.data.items():
         assert ds.piece.values.tolist() == [0, 2, 3, 4, 7] and ds.attrs["left_out"].startswith("3 of 8 pieces")
         xr.testing.assert_allclose(ds.drop_vars("piece"), right.data[name].drop_vars("piece"), rtol=1e-5)
-    said = "3 of 8 pieces have no finite logits and are left out"
+    said = "3 of 8 pieces left out, without finite logits"
     assert f"a model in memory: {said}" in lines and found.to_json()["checkpoints"][0]["left_out"] == said
     assert said in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert right.checkpoints[0].left_out == "" and right.to_json()["checkpoints"][0]["left_out"] is None
@@ -273,13 +273,13 @@ def test_pieces_without_a_finite_pass_are_left_out_and_counted(tmp_path, value):
 
 def test_instead_of_pieces_that_are_left_out_later_ones_are_read(toys):
     pieces = np.concatenate([text(0, 1, 2), text(3)])  # the twelfth is not needed
-    with pytest.warns(UserWarning, match="3 of 11 pieces have no finite logits"):
+    with pytest.warns(UserWarning, match="3 of 11 pieces left out, without finite logits"):
         found = jd.probe(spoiled(), pieces.ravel(), 1024, "first", length=64)
     assert found.data["first"].piece.values.tolist() == [3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_a_model_without_any_finite_pass_ends_in_a_sentence_and_leaves_no_results(toys, tmp_path):
-    with pytest.raises(UsageError, match="a model in memory cannot be probed: .* not finite on any of the 4 pieces of the text"):
+    with pytest.raises(UsageError, match="a model in memory cannot be probed: .* finite on none of the text's 4 pieces"):
         jd.probe(spoiled(row=slice(None)), NUMBERS, 400, out=tmp_path)
     assert toys == [] and [file.name for file in tmp_path.iterdir() if not file.name.startswith((".", "jaxdyn.json"))] == []
 
@@ -287,7 +287,7 @@ def test_a_model_without_any_finite_pass_ends_in_a_sentence_and_leaves_no_result
 def test_checkpoints_of_a_series_may_leave_out_different_pieces(toys, tmp_path):
     pieces = text(4)
     pieces[pieces == 0], pieces[2, 7] = 1, 0
-    with pytest.warns(UserWarning, match="1 of 8 pieces have no finite logits"):
+    with pytest.warns(UserWarning, match="1 of 8 pieces left out, without finite logits"):
         found = jd.probe([plain.model(), spoiled(), spoiled(row=0)], pieces.ravel(), 512, "first", tmp_path, length=64)
     assert [one.data["first"].sizes["piece"] for one in found.checkpoints] == [8, 7, 7]
     drawn = traces(found, 0)["mean token"]

@@ -109,13 +109,13 @@ def sentence(looks: Sequence[LookRecord]) -> str:
         return ""
     last = changes[-1]
     before = {seed for look in looks[:last] for seed in look.seeds}
-    times = "once" if len(changes) == 1 else f"{len(changes)} times"
-    said = f"judge, bounds or design changed {times} after runs were seen, last before {looks[last].when} UTC"
+    often = "once" if len(changes) == 1 else plural(len(changes), "time")
+    said = f"judge, bounds or design changed {often} after runs were seen, last before {looks[last].when} UTC"
     fresh = [look for look in looks[last:] if before.isdisjoint(look.seeds)]
     if not fresh:
         return f"{said}; confirm with --fresh {max(before | set(looks[-1].seeds)) + 1}"
     if failed := [look for look in fresh if not look.as_expected]:
-        sets = "the seeds" if len(fresh) == 1 else f"{len(failed)} of {len(fresh)} sets of seeds"
+        sets = "the seeds" if len(fresh) == 1 else f"{len(failed)} of {len(fresh)} samples of seeds"
         return f"{said}; {sets} that had not run before did not confirm it"
     count = len({seed for look in fresh for seed in look.seeds})
     return f"{said}, and confirmed on {plural(count, 'seed')} that had not run before"

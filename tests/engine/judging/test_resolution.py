@@ -211,7 +211,7 @@ def test_each_cell_is_judged_by_itself(claim):
     assert [c["checks"][0]["passed"] for c in loose] == [True, False] and loose[1]["checks"][0]["value"] == pytest.approx(0.5)
     assert [c.get("left_out") for c in loose] == [{"of": 4, "diverged": 1, "outside": 0}, None]
     strict = by_cells(claim(), ds, ["lr"])
-    assert strict[0]["verdict"] == "inconclusive" and "1 of 4 runs are not ok (diverged)" in strict[0]["failed"]
+    assert strict[0]["verdict"] == "inconclusive" and "1 of 4 runs is not ok (diverged)" in strict[0]["failed"]
     both = by_cells(claim(), ds, ["lr", "seed"])
     assert len(both) == 8 and both[6]["at"] == {"lr": 0.2, "seed": 2}
     assert [c["verdict"] for c in both] == ["inconclusive", *["upheld"] * 5, "refuted", "upheld"]

@@ -80,7 +80,7 @@ def test_too_few_ok_runs_are_inconclusive(claim, failed, needed, verdict):
     decision = decide(claim(min_ok=needed), data(status=failing(failed, MAX_STEPS)), {})
     assert decision.verdict == verdict and decision.diverged == failed
     if verdict == "inconclusive":
-        assert f"{failed} of 8 runs are not ok (step limit reached)" in decision.message
+        assert f"{failed} of 8 runs {'is' if failed == 1 else 'are'} not ok (step limit reached)" in decision.message
 
 
 def test_inconclusive_comes_before_refuted(claim):
