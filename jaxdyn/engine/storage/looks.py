@@ -109,8 +109,8 @@ def sentence(looks: Sequence[LookRecord]) -> str:
         return ""
     last = changes[-1]
     before = {seed for look in looks[:last] for seed in look.seeds}
-    often = "once" if len(changes) == 1 else plural(len(changes), "time")
-    said = f"judge, bounds or design changed {often} after runs were seen, last before {looks[last].when} UTC"
+    often = "once" if len(changes) == 1 else f"{len(changes)} times"
+    said = " ".join(("judge, bounds or design changed", often, "after runs were seen"))
     fresh = [look for look in looks[last:] if before.isdisjoint(look.seeds)]
     if not fresh:
         return f"{said}; confirm with --fresh {max(before | set(looks[-1].seeds)) + 1}"
