@@ -27,10 +27,7 @@ def test_looks_at_an_unchanged_claim_say_nothing(tmp_path):
 
 def test_changes_are_counted_and_the_first_free_seed_is_named(tmp_path):
     text = said(tmp_path, look(0.1), look(0.2, judge="b"), look(0.3, judge="c"), look(0.3, "lr=0.2", "c"))
-    assert (
-        text
-        == "judge, bounds or design changed 3 times after runs were seen; confirm with --fresh 8"
-    )
+    assert text == "judge, bounds or design changed 3 times after runs were seen; confirm with --fresh 8"
     assert "changed once" in said(tmp_path / "other", look(0.1), look(0.2, judge="b"))
 
 
