@@ -58,11 +58,13 @@ def referee_command(
         with Progress("refereeing") as progress, executor(count, None) as (pool, _):
             progress.say(f"{plural(len(claims), 'claim')} in {plural(len(groups), 'group')} on the same runs")
             try:
+                progress.part("refereeing", "claims", 0, len(claims))
                 for found in ask_groups(pool, groups, folder, quick, tuple(load), load and claims, until):
                     for entry in found:
                         entries[entry["id"]] = entry
                         for line in _lines(entry):
                             progress.say(line)
+                        progress.part("refereeing", "claims", len(entries), len(claims))
             finally:  # those asked before it was stopped, too
                 _write(folder, list(entries.values()))
     ordered = [entries[claim.id] for claim in claims if claim.id in entries]

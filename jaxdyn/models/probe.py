@@ -29,6 +29,7 @@ from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
+from jaxdyn.engine.base.streams import telling
 from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
@@ -274,7 +275,8 @@ def _load(model: Any, dtype: str, say: Callable[[str], None] | None) -> Model:
     if say is not None:
         for line in describe(model, dtype=dtype).lines():
             say(line)
-    return load(model, dtype=dtype)
+    with telling("reading the weights"):
+        return load(model, dtype=dtype)
 
 
 def _measure(
@@ -297,7 +299,8 @@ def _measure(
     known = [stored[0] for stored in found.values() if stored is not None and isinstance(stored[0], xr.Dataset)]
     places, left_out = np.arange(len(pieces)), next((str(ds.attrs[LEFT_OUT]) for ds in known if LEFT_OUT in ds.attrs), "")
     if any(one.pieces for one in chosen if found[one.name] is None):
-        places, left_out = _read(name, model, pieces)
+        with telling("reading the text once, for logits that are not finite"):
+            places, left_out = _read(name, model, pieces)
     if left_out:
         (warnings.warn if say is None else say)(f"{name}: {left_out}")
     outcomes = []

@@ -280,7 +280,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "diverged": claim.get("diverged"),
         "outside": claim.get("outside"),
         "seconds": seconds,
-        "time": formatting.duration(seconds),
+        "time": formatting.duration(seconds) if "runs" in claim else "",
     }
 
 

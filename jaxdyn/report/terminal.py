@@ -154,6 +154,8 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     elif left:
         stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
     aside = f", {plural(skipped, 'claim')} skipped" if skipped else ""
+    if not results:
+        return f"nothing judged{stopped}, {end}"
     return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
 
 
