@@ -73,7 +73,7 @@ def test_another_bound(diff):
     assert line.startswith("  ✗ relative error: ") and line.endswith("passed → failed, bound at most 1e-09 → at most 1e-20")
     assert "moved" not in line and "  judge, controls and rivals: " in out
     assert out.endswith("2 claims in both: 1 verdict differs, 4 numbers moved or have another outcome\n")
-    assert "  looks: none → bounds or design changed once after runs were seen" in out and out.count(" → none, moved") == 3
+    assert "  looks: none → judge, bounds or design changed once after runs were seen" in out and out.count(" → none, moved") == 3
 
 
 def test_another_judge(diff):
