@@ -106,7 +106,7 @@ def test_the_project_has_one_version_and_the_changelog_a_section_of_it():
 
 
 def test_the_address_is_a_placeholder_until_the_owner_gives_one():
-    assert PROJECT["urls"] == {"Homepage": "https://jaxdyn.invalid/"}, "put the real one here, too"
+    assert PROJECT["urls"] == {"Homepage": "https://example.invalid/"}, "put the real one here, too"
 
 
 @pytest.mark.slow
