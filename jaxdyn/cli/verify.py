@@ -227,13 +227,9 @@ def verify_command(
     minutes: float | None = None,
     csv: Path | None = None,
     command: str = "jaxdyn verify",
-    began: float | None = None,
+    began: float,
 ) -> tuple[dict[str, Any], int]:
-    """Verify the selected claims, or those that fit into ``minutes``; returns the JSON object and the exit code.
-
-    ``began``: when the command began, by ``time.monotonic``; None: now.
-    """
-    began = time.monotonic() if began is None else began
+    """Verify the selected claims, or those that fit into ``minutes`` from ``began`` on; returns the JSON and the exit code."""
     limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
@@ -264,9 +260,7 @@ def verify_command(
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
-                versions = {
-                    task.claim.id: version_of_claim(task.claim) for task in chosen
-                }  # now: files may be edited in the meantime
+                versions = {t.claim.id: version_of_claim(t.claim) for t in chosen}  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         whole = page.write()
