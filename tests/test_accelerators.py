@@ -96,7 +96,7 @@ LOOSER = {  # reason -> tolerance, and where it is needed
         "li2.lazy.lemma1_width:trial li2.lazy.regimes:trial scal.fitted:noisy_trial",
     ),
     "trainings whose number of steps is not static": (
-        2e-12,
+        2e-11,
         "coc.training:trial hyper.training:trial joma.experiments.table1.trial:trial joma.hierarchy.hier_order:trial "
         "sink.backcopy:trial",
     ),
@@ -107,8 +107,9 @@ LOOSER = {  # reason -> tolerance, and where it is needed
 SINGLE = ("galore.text.trial:trial",)  # has a dtype that some of its optimisers do not follow
 RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.split()}
 # A program whose last cell, of a single tanh, never comes near enough to its limit for a speed: another cell, and the tolerance of
-# distances down to 1e-9, whose logarithms have errors of 2e-16 / 1e-9 over a span of ln 1000.
-OTHER_CELLS = {"joma.convergence:trial nodes=1": (5, 3e-8)}
+# distances down to 1e-9, whose logarithms have errors of 2e-16 / 1e-9 over a span of ln 1000. And one in whose last cell everything
+# has arrived, so that the stable rank of the speed is that of a solver's errors: a cell that still moves.
+OTHER_CELLS = {"joma.convergence:trial nodes=1": (5, 3e-8), "joma.linear.lowrank_link:trained_trial": (12, 2e-9)}
 LEFT_OUT = {  # variables that rounding decides
     "emer.search_flow:trial": ("rest",),  # what is left of numbers that are nearly equal, as the next two
     "li2.lazy.lemma1_width:trial": ("apart",),

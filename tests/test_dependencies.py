@@ -91,7 +91,8 @@ def test_the_plugin_imports_the_package_only_where_claims_are_asked_for(tmp_path
     (tmp_path / "test_own.py").write_text(
         "import sys\n\ndef test_own():\n    assert 'jaxdyn' not in sys.modules\n", encoding="utf-8"
     )
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, encoding="utf-8")
+    env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # of the suite around this test
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, env=env, capture_output=True, encoding="utf-8")
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 

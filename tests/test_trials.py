@@ -27,6 +27,7 @@ REASONS = {  # where arrays of float64 arise in trials in float32, read from the
     "what is recorded after training is kept in float64": "assort.order:trial cogo.trained.overparam:trial "
     "li2.grokking.phase:trial li2.grokking.stages:trial li2.zero_start:trial scal.trained:trial power.transformer:trial "
     "rev.mlt.trial:trial dejavu.contextual.trial:trial xu.spectral:trial",
+    "shares are counted, and a theory's side is kept, in float64": "variants.model:trial",
     "trained weights are measured in float64": "cogo.trained.decomposed:trial li2.features.variants:trial "
     "li2.interaction.repulsion_raw:trial li2.interaction.suppression:trial li2.interaction.trained_features:trial "
     "sln.model_paths:trial",

@@ -1,5 +1,7 @@
 """Figures in a browser: what is under the pointer, and the large view, with mouse, keyboard and fingers."""
 
+import time
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -24,6 +26,16 @@ class Hand(Browser):
 
     def mouse(self, kind, at, **more):
         self.send("Input.dispatchMouseEvent", type=f"mouse{kind}", x=at[0], y=at[1], **more)
+
+    def point(self, at):
+        """Move the mouse there from elsewhere, and again while nothing is said: a page under load may not be laid out yet."""
+        for _ in range(100):
+            self.mouse("Moved", (5, 5))
+            self.mouse("Moved", at)
+            if words := self.js(WORDS):
+                return words
+            time.sleep(0.05)
+        raise AssertionError(f"nothing is said at {at}")
 
     def click(self, at, count=1):
         for kind in ("Pressed", "Released"):
@@ -75,6 +87,7 @@ def visit(hand, url):
     hand.open(url)
     hand.until("document.querySelectorAll('.canvas svg').length === 2")
     hand.js("document.querySelector('.canvas').scrollIntoView({block: 'center'})")
+    hand.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def check_words(words, ds):
@@ -92,8 +105,7 @@ def test_each_point_says_its_cell_its_seed_and_its_coordinates(hand, url, ds):
     visit(hand, url)
     found = []
     for x, y in hand.js(SYMBOLS.format(".canvas")):
-        hand.mouse("Moved", (x + 2, y + 2))
-        found.append(check_words(hand.js(WORDS), ds))
+        found.append(check_words(hand.point((x + 2, y + 2)), ds))
     assert len({*found}) == len(found) == ds.measured_z.size
     hand.mouse("Moved", (5, 5))
     assert hand.js(WORDS) == [] and hand.js("document.querySelector('.pointed-ring')") is None
@@ -106,8 +118,7 @@ def test_a_line_says_where_it_is_and_of_what(hand, url):
     place = "p.getPointAtLength(0.8 * p.getTotalLength()).matrixTransform(p.getScreenCTM())"
     at = f"(p => (q => [q.x, q.y])({place}))({line})"
     x, y = hand.js(at)
-    hand.mouse("Moved", (x + 1, y + 4))
-    name, x, y = hand.js(WORDS)
+    name, x, y = hand.point((x + 1, y + 4))
     assert name == "measured = predicted" and float(x.split(" = ")[1]) == pytest.approx(float(y.split(" = ")[1]), abs=0.1)
 
 
@@ -117,8 +128,7 @@ def test_a_click_opens_a_large_view_that_zooms_moves_and_closes(hand, url, ds):
     hand.until(OPEN)
     assert hand.js(WIDTH) == 504
     symbols = hand.js(SYMBOLS.format("dialog"))
-    hand.mouse("Moved", symbols[4])
-    run = check_words(hand.js(WORDS), ds)
+    run = check_words(hand.point(symbols[4]), ds)
     assert "predicted = " in hand.js("document.querySelector('.readout').textContent")
     hand.mouse("Wheel", symbols[4], deltaX=0, deltaY=-700)
     hand.until(f"{WIDTH} < 200")

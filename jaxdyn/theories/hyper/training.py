@@ -313,6 +313,7 @@ STUDY = jd.Study(
     caption="Downstream accuracy against contrastive loss along training, mean over runs, first record after the start to the "
     "last; vertical lines: loss of the code of the relevant bits (dotted) and least loss on the sphere (dashed).",
 )
+EXCHANGED = jd.rolled(measured_loss="decoupled", measured_accuracy="decoupled")
 CLAIMS = (
     STUDY.claim(
         id="hyper.table_linear",
@@ -437,11 +438,7 @@ CLAIMS = (
         quick=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0]),
         paper=PAPER.replace(encoder="mlp", decoupled=[0.0, 0.1, 1.0]),
         judge=judge_decay,
-        controls={
-            "settings exchanged": jd.Control(
-                jd.rolled(measured_loss="decoupled", measured_accuracy="decoupled"), breaks="weight decay"
-            )
-        },
+        controls={"settings exchanged": jd.Control(EXCHANGED, breaks="weight decay")},
         rivals={
             "weight decay changes nothing": jd.off({LITTLE: 0.0, MUCH: 0.0, RISE: 0.0}),
             "the published gain, with the smaller decay": {LITTLE: PUBLISHED / 100},

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.mlt.attention import PAIRS
-from jaxdyn.theories.rev.mlt.claims import LEARNED, SMALL, SOURCE, TRAINED, known, reversal, tested
-from jaxdyn.theories.rev.mlt.claims import PAIRS as FACTS
+from jaxdyn.theories.rev.mlt.study import LEARNED, SMALL, SOURCE, TRAINED, known, reversal, tested
+from jaxdyn.theories.rev.mlt.study import PAIRS as FACTS
 from jaxdyn.theories.rev.mlt.trial import GROUPS
 
 LAYERS = {"first": 0, "last": -1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -9,20 +11,15 @@ from matplotlib.ticker import MaxNLocator
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.rev.mlt.trial import GROUPS, PAPER, Deep, trial
+from jaxdyn.theories.rev.mlt import study
+from jaxdyn.theories.rev.mlt.study import LEARNED, SMALL, SOURCE, TRAINED, known, tested
+from jaxdyn.theories.rev.mlt.trial import GROUPS, PAPER
 
-SOURCE = "arXiv:2405.04669"
-LEARNED = 0.05  # NLL below which training sequences are known
 STANDS_OUT = 9.0  # z-score, mean over runs, of a diagonal that is learned
 WORSE = 1.05  # times the NLL of a uniform guess, at least: above a guess itself; 1.085 to 2 in 48 runs
 BETTER, FIRST = 0.55, 0.95  # shares of its kind: of chance, with room, and of an answer that is known, with room
-TRAINED, HELD_OUT = "NLL of training sequences at the end", "NLL of held-out sequences at the end over that of a guess"
+HELD_OUT = "NLL of held-out sequences at the end over that of a guess"
 BEATS = "share of its kind that the right answer to an unseen question beats, mean"
-
-
-def known(ds: xr.Dataset) -> xr.DataArray:
-    """NLL of training sequences at the end, compared with that of certainty."""
-    return abs(ds.measured_train - ds.predicted_train)
 
 
 def rank(ds: xr.Dataset, read: str = "asked", low: float | None = None) -> jd.Check:
@@ -137,22 +134,7 @@ def plot_asym(ds: xr.Dataset, fig: Figure) -> None:
     right.grid(False)
 
 
-NETWORK = (
-    "A GPT-2 style transformer (width {width}, {layers} layers, learned positions, tied embeddings) trained by AdamW at the rate "
-    "{lr} for {epochs} epochs on the last token of {facts}; {vocabulary} entities of one token each; {{seeds}} seeds."
-)
-
-
-def tested(facts: str) -> str:
-    """The set-up of a claim on such facts."""
-    fields = {name: f"{{{name}}}" for name in ("width", "layers", "lr", "epochs", "vocabulary")}
-    return NETWORK.format(facts=facts, **fields)
-
-
-SMALL = "GPT-2 style transformer of two layers with tied embeddings, trained for 400 epochs on the last entity of its facts,"
-PAIRS = "pairs A, B: seven tenths of them asked for in both directions, the others in one that is drawn at random"
 CHAINS = r"triples: seven tenths of them with $A \to B$, $B \to C$ and $A \leadsto C$, the others without the last"
-TUNED = jd.tuned(on="0:20", confirmed_on="96000000:96000040")
 GUESSED = {"unseen answers are a uniform guess": {HELD_OUT: 1.0}}
 RIVALS = {"nothing is learned": jd.off(UNTRAINED), "unseen answers are known, too": KNOWN_TOO} | GUESSED
 UNRANKED = {
@@ -162,22 +144,13 @@ UNRANKED = {
 CHANCE, KNOWN = {BEATS: 0.5}, {BEATS: 1.0}
 WORLDS = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
 
-reversal = jd.Study(
-    trial=trial,
-    quick=jd.grid(Deep),
-    paper=PAPER,
-    seeds=20,
-    max_seeds=80,
-    paper_seeds=10,
+reversal = dataclasses.replace(
+    study.reversal,
     judge=judge_nll,
-    evidence="network",
-    bounds=TUNED,
     rivals=UNRANKED,
     plot=plot_nll,
     caption="Negative log-probability of the last entity along training, for training and held-out sequences: median and central "
     "90% of the runs; dashed: a uniform guess.",
-    source=f"{SOURCE}, section 5 and its heat maps of logits; thresholds ours",
-    tested=tested(PAIRS),
 )
 CAPTION = (
     "Left: mean z-score of the diagonal of the logits between entities, one point per run and group of pairs, for the two ways "

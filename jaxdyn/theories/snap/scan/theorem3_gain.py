@@ -1,8 +1,7 @@
 r"""Theorem 3: the relative gain of distinct tokens, its bounds, and how far it holds in the network's own gradient flow.
 
 In the reduced dynamics (``random_laws.py``) it is an identity. In the flow of the network in (Y, Z) (``random_laws_flow.py``) the
-decoder's memory holds gains back, by a share that vanishes as eta_Y / eta_Z grows at a given time, but not at a given logit
-(``dynamics/growth.py``).
+decoder's memory holds gains back, by a share that vanishes as eta_Y / eta_Z grows at a given time, but not at a given logit.
 """
 
 from __future__ import annotations
@@ -183,15 +182,14 @@ def plot_bounds(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     ds = ds.sel(eta_z=ds.eta_z.max()) if "eta_z" in ds.dims else ds
     run = plotting.first_run(ds).isel({"class": 0})
-    t = run.t.isel(save=slice(1, None))
-    left.fill_between(t, run.predicted_lower, run.predicted_upper, color=plotting.COLORS["theory"], alpha=0.25, label="bounds")
-    left.plot(t, run.measured_lower, color=plotting.COLORS["measured"], label="dominant token")
+    bounds = (run.predicted_lower, run.predicted_upper)
+    left.fill_between(run.t[1:], *bounds, color=plotting.COLORS["theory"], alpha=0.25, label="bounds")
+    left.plot(run.t[1:], run.measured_lower, color=plotting.COLORS["measured"], label="dominant token")
     right.plot(run.t[1:], run.f_own.isel(distinct=-1)[1:], color=plotting.COLORS["measured"], label="dominant token")
     right.plot(run.t[1:], run.f_own.isel(distinct=0)[1:], color=plotting.COLORS["control"], label="least probable token")
-    left.set(xscale="log", xlabel="time", ylabel="attention logit")
-    right.set(xscale="log", xlabel="time", ylabel="share f")
-    left.legend()
-    right.legend()
+    for ax, label in ((left, "attention logit"), (right, "share f")):
+        ax.set(xscale="log", xlabel="time", ylabel=label)
+        ax.legend()
 
 
 def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
