@@ -30,6 +30,7 @@ LIBRARIES = (
 ABOVE = {  # part of the package -> parts that it never imports; "" is the front, ``import jaxdyn``
     "engine": {"", "cli", "experiment", "maintain", "report", "testing", "theories"},
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
+    "plotting": {"", "cli", "engine", "experiment", "maintain", "report", "testing", "theories"},
     "instruments": {"", "cli", "experiment", "maintain", "models", "report", "testing", "theories"},
     "explorer": {"cli", "maintain"},
     "laboratory": {"", "cli", "experiment", "maintain", "models", "report", "testing", "theories"},

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import jaxdyn
-from jaxdyn.engine.base.words import plural
 from jaxdyn.report.formatting import count
+from jaxdyn.wording import plural
 
 PACKAGE = Path(jaxdyn.__file__).parent
 FILES = sorted(file for file in PACKAGE.rglob("*.py") if not file.is_relative_to(PACKAGE / "theories"))

@@ -12,11 +12,11 @@ import xarray as xr
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.engine.base.failure import let_through
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.estimate import Look, python_value
 from jaxdyn.engine.judging.resolution import judged, read
 from jaxdyn.errors import Inconclusive
+from jaxdyn.wording import plural
 
 __all__ = ["AVERAGES"]
 

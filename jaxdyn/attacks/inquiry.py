@@ -15,7 +15,6 @@ from jaxdyn.attacks.listed import ATTACKS
 from jaxdyn.attacks.recorded import what_was_asked
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import finite
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.storage import store as storage
@@ -23,6 +22,7 @@ from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.engine.verification.verify import make_tasks, plan_tasks, run_plan, task_costs
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["Report", "referee", "refereed"]
 

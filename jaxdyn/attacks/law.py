@@ -19,8 +19,8 @@ from jaxdyn.attacks.equations import Slot
 from jaxdyn.attacks.gains import ROWS, Law, Row
 from jaxdyn.attacks.parts import Part, parts_of, with_part
 from jaxdyn.engine.base.failure import PACKAGE, let_through
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.blocks import Request, Runs
+from jaxdyn.wording import plural
 
 __all__ = ["LAW", "largest_change", "source_line", "read_predictions"]
 

@@ -15,11 +15,11 @@ from scipy import stats
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not_asked
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.runs import FRESH, run, seconds_of, short_of
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.comparisons import LEVEL
 from jaxdyn.engine.judging.estimate import spent
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.verify import make_tasks
+from jaxdyn.wording import plural
 
 __all__ = ["LUCK", "share_interval", "stated_level"]
 

@@ -30,7 +30,6 @@ from jaxdyn.attacks import more_time
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable, not_asked
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.attacks.runs import Judged, fresh, judge, make, opposite, seconds_of, short_of, task_of
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.grid import Grid
@@ -39,6 +38,7 @@ from jaxdyn.engine.runs.blocks import distinct_runs
 from jaxdyn.engine.runs.costs import program_times
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["NEIGHBOURS", "Candidate", "Neighbour", "affordable", "neighbours", "mentions"]
 

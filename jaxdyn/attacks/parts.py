@@ -18,10 +18,10 @@ import xarray as xr
 from jaxdyn.attacks.answer import Answer, Finding, answered, not_applicable
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.engine.base.failure import let_through
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.judged_runs import ok_runs
 from jaxdyn.engine.judging.opponents import control_runs, rival_runs
+from jaxdyn.wording import plural
 
 __all__ = ["PARTS", "Part", "parts_of", "with_part"]
 

@@ -17,9 +17,9 @@ import xarray as xr
 from jaxdyn.attacks.answer import Answer, Finding, answered
 from jaxdyn.attacks.case import Attack, Case
 from jaxdyn.engine.base.failure import let_through
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Inconclusive
+from jaxdyn.wording import plural
 
 __all__ = ["READING", "same_number", "exchanged_data"]
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 import jax
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.programs.program import check_device
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["asked", "has_tpu", "nvidia_cards", "shared_cards", "shares", "unused"]
 

@@ -11,13 +11,13 @@ from typing import Any
 from jaxdyn.cli.pool import executor, reserved, worker_count
 from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.blocks import Request
 from jaxdyn.engine.runs.sweep import chosen_seeds
 from jaxdyn.errors import UsageError
 from jaxdyn.laboratory.lab import Order, order
 from jaxdyn.laboratory.trial import trial
 from jaxdyn.report import laboratory as pages
+from jaxdyn.wording import plural
 
 __all__ = ["lab_command"]
 

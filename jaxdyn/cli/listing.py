@@ -12,10 +12,10 @@ from typing import Any
 
 from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.engine.base import streams
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.contract import COUNTED
 from jaxdyn.report.plain import plain
+from jaxdyn.wording import plural
 
 __all__ = ["list_command"]
 

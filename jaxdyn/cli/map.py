@@ -18,7 +18,6 @@ from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import parse_span, parse_values
 from jaxdyn.engine.base.streams import telling
-from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.claims.description import field_texts, texts
 from jaxdyn.engine.claims.grid import labels_of
 from jaxdyn.engine.programs.program import check_device
@@ -28,6 +27,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.report import map_figure
 from jaxdyn.report.formatting import diverged, unasked
 from jaxdyn.report.gallery import standalone
+from jaxdyn.wording import duration, plural
 
 __all__ = ["map_command", "parse"]
 

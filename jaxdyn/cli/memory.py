@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxdyn.engine.base.parsing import from_home
-from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from jaxdyn.nn import Transformer

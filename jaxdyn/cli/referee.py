@@ -22,7 +22,6 @@ from jaxdyn.cli.pool import executor, worker_count
 from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.programs import direct
@@ -30,6 +29,7 @@ from jaxdyn.engine.programs.program import check_device
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.engine.verification.verify import make_tasks, task_costs
 from jaxdyn.errors import Absent
+from jaxdyn.wording import plural
 
 __all__ = ["referee_command", "ask_groups"]
 

@@ -14,7 +14,6 @@ from jaxdyn.attacks.recorded import factor_text, summary_of
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.parsing import parse_json
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.contract import EVIDENCE, provenance
 from jaxdyn.engine.claims.description import field_texts, span_text, tested
@@ -28,6 +27,7 @@ from jaxdyn.report import atlas, studies
 from jaxdyn.report.plain import plain
 from jaxdyn.report.results import RESULT
 from jaxdyn.report.talks.rows import titled
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim

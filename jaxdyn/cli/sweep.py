@@ -21,7 +21,6 @@ from jaxdyn.engine.base.devices import check_options
 from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.parsing import Span, from_home, parse_sets, parse_span, typed
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.grid import Grid, Points, grid
 from jaxdyn.engine.claims.setting import split
@@ -37,6 +36,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn.choices import module_of
 from jaxdyn.report.sweep import page
 from jaxdyn.report.sweep_table import Table, table
+from jaxdyn.wording import duration, plural
 
 __all__ = ["FILES", "chosen_grid", "setting_of", "sweep_command", "trial_of"]
 

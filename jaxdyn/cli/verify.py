@@ -24,7 +24,6 @@ from jaxdyn.engine.base.devices import check_options, devices
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.jsonable import text
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.judging.decision import Decision, Terms
@@ -55,6 +54,7 @@ from jaxdyn.report.earlier import Earlier, add_earlier, read_earlier
 from jaxdyn.report.frame import CHECKS, write_csv
 from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
 from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
+from jaxdyn.wording import plural
 
 __all__ = ["rebuild", "verify_command", "claims_here", "conclude_by_id", "version_of_claim"]
 

@@ -20,7 +20,6 @@ import xarray as xr
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.parsing import parse_seeds, parse_sets
 from jaxdyn.engine.base.watch import INTERRUPT
-from jaxdyn.engine.base.words import duration, plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim, Judge
 from jaxdyn.engine.judging.decision import Decision
@@ -36,6 +35,7 @@ from jaxdyn.engine.verification.verify import conclude, make_tasks, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report.drawing import drawn
 from jaxdyn.status import OK
+from jaxdyn.wording import duration, plural
 
 __all__ = ["Checked", "Explorer", "Live", "Move", "Picture", "Replaced", "Stopped", "Tell", "one_claim"]
 

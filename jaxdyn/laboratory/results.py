@@ -18,11 +18,11 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn import stats
-from jaxdyn.engine.base.words import plural
 from jaxdyn.instruments.instrument import Instrument
 from jaxdyn.instruments.law import Law, errors, holds_until, shuffled
 from jaxdyn.laboratory.setting import reading_name
 from jaxdyn.status import OK
+from jaxdyn.wording import plural
 
 __all__ = [
     "Cell",

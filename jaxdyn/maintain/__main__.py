@@ -14,8 +14,8 @@ from typing import Any
 
 from jaxdyn.engine.base import streams
 from jaxdyn.engine.base.parsing import from_home, plain_digits
-from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["main"]
 

@@ -20,13 +20,13 @@ from jaxdyn.cli.pool import of_processes, processes
 from jaxdyn.engine.base.devices import elsewhere
 from jaxdyn.engine.base.failure import Failure
 from jaxdyn.engine.base.reference import Ref
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.programs import direct
 from jaxdyn.engine.programs.chunk import Chunk, Program
 from jaxdyn.engine.programs.program import run_chunk
 from jaxdyn.engine.storage.arrays import Arrays
 from jaxdyn.engine.storage.shard import read_shard
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["DAYS", "differing", "drawn", "prune", "recheck", "stored_chunk", "stored_program"]
 

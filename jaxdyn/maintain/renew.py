@@ -29,7 +29,6 @@ import jax
 from jaxdyn.cli.pool import processes, worker_count
 from jaxdyn.cli.verify import MANY, draw
 from jaxdyn.engine.base.syntax import code_hash, imports_of
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.programs import direct
@@ -51,6 +50,7 @@ from jaxdyn.report import gallery, probe, studies
 from jaxdyn.report.atlas import read_map
 from jaxdyn.report.formatting import duration
 from jaxdyn.report.terminal import JUDGING
+from jaxdyn.wording import plural
 
 __all__ = [
     *("BENCHMARK", "JUDGING", "KINDS", "RESULTS", "Record", "check", "lacks", "made_by", "records", "renew", "script_of"),

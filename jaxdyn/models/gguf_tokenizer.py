@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import Absent, UsageError, one_line, shown, whole
 from jaxdyn.models.extras import library, panics
 from jaxdyn.models.pieces import CONTROL, NORMAL, OWN, WHOLE, Pieces
 from jaxdyn.models.tokenizer import Tokenizer, WholeTokens, refuse_unknown, shared_number
+from jaxdyn.wording import plural
 
 __all__ = ["ENDS", "MARKERS", "SHOWN", "gguf_tokenizer", "settled", "undecided", "unsupported"]
 

@@ -30,7 +30,6 @@ from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.streams import telling
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.instruments import Instrument, NotApplicable, Number, registry
@@ -41,6 +40,7 @@ from jaxdyn.models.probe_text import RawText, cut, open_text
 from jaxdyn.models.series import given_steps, labels, steps_of
 from jaxdyn.models.summary import describe
 from jaxdyn.nn import Transformer
+from jaxdyn.wording import plural
 
 __all__ = ["NUMBERS", "Checkpoint", "Outcome", "Plan", "Probe", "expand", "plan", "probe"]
 

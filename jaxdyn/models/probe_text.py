@@ -12,8 +12,8 @@ from jaxtyping import Int
 
 from jaxdyn import text as texts
 from jaxdyn.engine.base.parsing import from_home
-from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown, whole
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from jaxdyn.models.loading import Model

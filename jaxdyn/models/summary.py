@@ -9,10 +9,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.models.checkpoint import Checkpoint, open_checkpoint
 from jaxdyn.models.tensor_slice import sizes
 from jaxdyn.nn import Transformer
+from jaxdyn.wording import plural
 
 __all__ = ["Summary", "describe", "summary_of"]
 

@@ -28,9 +28,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.mathtext import MathTextParser
 from matplotlib.ticker import FixedLocator
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.plotting.by_value import search
 from jaxdyn.plotting.ticks import RAISED, Logarithmic, Scalar, told_apart
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.catalogue.theory import AtlasMap
@@ -24,6 +23,7 @@ from jaxdyn.engine.verification.payload import environment
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import duration, ended, unasked
 from jaxdyn.report.gallery import standalone
+from jaxdyn.wording import plural
 
 __all__ = ["border", "command", "counts", "facts", "of_claim", "page", "provenance", "read_map", "size", "write", "write_map"]
 

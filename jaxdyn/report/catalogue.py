@@ -7,7 +7,6 @@ from typing import Any
 
 from jaxdyn.attacks.recorded import brief_of
 from jaxdyn.engine.base.meanings import meanings
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
@@ -19,6 +18,7 @@ from jaxdyn.report import studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import between, ended
 from jaxdyn.report.talks.rows import links
+from jaxdyn.wording import plural
 
 __all__ = ["catalogue", "table", "with_table"]
 

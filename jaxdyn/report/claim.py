@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 
 from jaxdyn import plotting
 from jaxdyn.attacks.recorded import factor_text, findings_of, recorded_answers
-from jaxdyn.engine.base.words import left_out, plural
 from jaxdyn.engine.claims.contract import EVIDENCE, counted_as
 from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.drawing import INSTEAD
@@ -19,6 +18,7 @@ from jaxdyn.report.formatting import breakable, count, duration, number, percent
 from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
 from jaxdyn.report.talks.rows import titled
+from jaxdyn.wording import left_out, plural
 
 __all__ = ["differs", "finite", "is_blunt", "resolution_of", "resolution_short", "section", "captioned"]
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.check import VALUE_DIGITS, bound_text
 from jaxdyn.report.plain import plain
+from jaxdyn.wording import plural
 
 __all__ = ["lines"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from jaxdyn.engine.base.words import place, plural
 from jaxdyn.engine.claims.description import digits_of_field
 from jaxdyn.engine.judging.check import VALUE_DIGITS
 from jaxdyn.errors import UsageError
 from jaxdyn.report.glossary import VERDICTS, sentence
+from jaxdyn.wording import place, plural
 
 __all__ = [
     "badge",
@@ -62,7 +62,7 @@ def term(word: str, meaning: str = "", kind: str = "") -> Markup:
 
 
 def placed(coordinates: Mapping[str, Any]) -> Markup:
-    """The coordinates of an entry in words (:func:`jaxdyn.engine.base.words.place`)."""
+    """The coordinates of an entry in words (:func:`jaxdyn.wording.place`)."""
     safe = {str(escape(axis)): str(escape(value)) if isinstance(value, str) else value for axis, value in coordinates.items()}
     return Markup(place(safe, setting))
 

@@ -23,7 +23,6 @@ from markupsafe import Markup
 from jaxdyn import plotting
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.runs.sweep import opened
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
@@ -46,6 +45,7 @@ from jaxdyn.laboratory.trial import trial
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

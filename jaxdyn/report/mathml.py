@@ -7,7 +7,7 @@ import re
 from markupsafe import Markup, escape
 from math_core import LatexError, LatexToMathML
 
-from jaxdyn.engine.base.words import FORMULAS
+from jaxdyn.wording import FORMULAS
 
 __all__ = ["name", "to_mathml", "typeset"]
 

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxdyn import nn, plotting
-from jaxdyn.engine.base.words import plural
 from jaxdyn.nn import choices
 from jaxdyn.nn.config import CHOICES, NUMBERS
 from jaxdyn.report.formatting import between
+from jaxdyn.wording import plural
 
 __all__ = ["FIGURE", "draw", "fields", "figure", "table", "with_table"]
 

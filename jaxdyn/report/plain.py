@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from jaxdyn.engine.base.words import FORMULAS
 from jaxdyn.report.mathml import to_mathml
+from jaxdyn.wording import FORMULAS
 
 __all__ = ["formula", "plain"]
 

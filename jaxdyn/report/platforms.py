@@ -6,9 +6,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.programs.impossible import END
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = ["LIMIT", "MARKS", "NAMES", "SLOW", "summary", "table", "with_programs"]
 

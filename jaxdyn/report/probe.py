@@ -21,7 +21,6 @@ import xarray as xr
 from markupsafe import Markup
 
 from jaxdyn import plotting, stats
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.verification import origin
 from jaxdyn.instruments import Number, registry
 from jaxdyn.models import probe as models
@@ -31,6 +30,7 @@ from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report import formatting
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.version import installed_version
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

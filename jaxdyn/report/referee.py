@@ -10,9 +10,9 @@ from jaxdyn.attacks.listed import ATTACKS
 from jaxdyn.attacks.luck import share_interval
 from jaxdyn.attacks.recorded import counted, findings_of, recorded_answers
 from jaxdyn.engine.base.parsing import parse_json
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.report.formatting import between
+from jaxdyn.wording import plural
 
 __all__ = ["BEFORE", "table", "with_table"]
 

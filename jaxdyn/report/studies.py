@@ -29,7 +29,6 @@ import xarray as xr
 from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
 from jaxdyn.engine.base.reference import packaged
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.description import outside
@@ -40,6 +39,7 @@ from jaxdyn.engine.verification.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import between
 from jaxdyn.report.results import LEFT_OUT, read_results
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.base.devices import devices
-from jaxdyn.engine.base.words import duration, left_out, place, plural
 from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
@@ -18,6 +17,7 @@ from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan
 from jaxdyn.report import studies
 from jaxdyn.report.drawing import UNDRAWN
+from jaxdyn.wording import duration, left_out, place, plural
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
 

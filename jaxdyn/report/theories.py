@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import topic
 from jaxdyn.engine.catalogue.theory import AtlasMap
@@ -16,6 +15,7 @@ from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.report import atlas, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import ended
+from jaxdyn.wording import plural
 
 __all__ = ["contents", "equations", "page", "pages"]
 

@@ -1,4 +1,4 @@
-"""What the rest of the engine is built on: JSON, processes, progress, watching files, and words."""
+"""What the rest of the engine is built on: JSON, processes, progress, and watching files."""
 
 import contextlib
 import io
@@ -18,7 +18,6 @@ from jaxdyn.engine.base import watch
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.watch import Watch
-from jaxdyn.engine.base.words import duration, left_out, plural
 from jaxdyn.engine.runs import sweep
 
 # JSON has no infinity and no NaN.
@@ -206,22 +205,3 @@ def test_a_sweep_says_what_it_waits_for(toys, monkeypatch):
     with Progress("toys") as progress:
         jd.sweep(toys.decay, toys.GRID, 2, progress=progress)
     assert said and all(text.startswith("still running: toys:decay; ") for text in said)
-
-
-# Small words for the terminal.
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(5, "under a minute"), (150, "about 2 min"), (3600, "about 60 min"), (8000, "about 2 h")]
-)
-def test_durations(seconds, words):
-    assert duration(seconds) == words
-
-
-def test_words_agree_in_number():
-    assert [plural(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
-
-
-def test_runs_that_are_left_out_are_counted_by_reason():
-    assert left_out(16, 10, 1) == "11 of 16 runs not judged: 10 diverged, 1 outside"
-    assert left_out(1, 0, 1) == "1 of 1 run not judged: 1 outside" and left_out(5, 0, 0) == ""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
-from jaxdyn.engine.base.words import FORMULAS
 from jaxdyn.engine.claims.contract import (
     EVIDENCE,
     MECHANISM,
@@ -31,6 +30,7 @@ from jaxdyn.engine.claims.grid import Grid, Points
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.storage.seeds import Seeds
 from jaxdyn.errors import UsageError, flag, shown
+from jaxdyn.wording import FORMULAS
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxdyn.engine.base.words import FORMULAS
 from jaxdyn.engine.claims.grid import field_table
+from jaxdyn.wording import FORMULAS
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claims.claim import Claim

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.claims.description import digits_between
 from jaxdyn.engine.judging.check import Reading
+from jaxdyn.wording import plural
 
 __all__ = ["WIDEST", "apart", "differs", "predicted", "too_few_to_agree"]
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from jaxdyn.engine.base.jsonable import finite
-from jaxdyn.engine.base.words import plural
 from jaxdyn.errors import UsageError, shown
+from jaxdyn.wording import plural
 
 __all__ = ["BOUND_DIGITS", "VALUE_DIGITS", "Check", "Reading", "all_passed", "bound_text", "digits_apart", "holds"]
 

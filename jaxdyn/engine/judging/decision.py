@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxdyn.engine.base.failure import Failure
-from jaxdyn.engine.base.words import place
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.errors import Absent
+from jaxdyn.wording import place
 
 __all__ = ["RULES", "Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet", "with_place"]
 

@@ -29,12 +29,12 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
-from jaxdyn.engine.base.words import place
 from jaxdyn.engine.judging.check import VALUE_DIGITS, Check, Reading
 from jaxdyn.engine.judging.estimate import excess, python_value, worst_entry
 from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, run_numbers, which_judged
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import FAILED, OK
+from jaxdyn.wording import place
 
 __all__ = ["counting_unjudged", "located", "settled"]
 

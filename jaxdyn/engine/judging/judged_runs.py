@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.judging.estimate import coordinates
 from jaxdyn.errors import UsageError
 from jaxdyn.status import NAMES, OK
+from jaxdyn.wording import plural
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.storage.cache import read_cached, write_cached
+from jaxdyn.wording import plural
 
 __all__ = ["LookRecord", "remember", "sentence"]
 

@@ -10,7 +10,6 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.jsonable import finite
-from jaxdyn.engine.base.words import left_out
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import provenance
@@ -24,6 +23,7 @@ from jaxdyn.engine.programs.chunk import Program
 from jaxdyn.engine.verification.origin import judge_code, made_from, plot_code, runs_of
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import left_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

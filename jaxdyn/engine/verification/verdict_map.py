@@ -29,7 +29,6 @@ import xarray as xr
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.parsing import check_span
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.description import field_texts
@@ -47,6 +46,7 @@ from jaxdyn.engine.verification import refinement as lattice
 from jaxdyn.engine.verification.boundary import FEWEST, Border, fit
 from jaxdyn.engine.verification.rounds import Rounds
 from jaxdyn.errors import UsageError, whole
+from jaxdyn.wording import plural
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare_survey", "run_survey"]
 

@@ -16,7 +16,6 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import Failure, let_through
 from jaxdyn.engine.base.progress import Progress
-from jaxdyn.engine.base.words import plural
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.grid import Grid
@@ -33,6 +32,7 @@ from jaxdyn.engine.verification.result import Cost, Result
 from jaxdyn.engine.verification.selection import Candidate, affordable
 from jaxdyn.engine.verification.task import Plan, Task, planned
 from jaxdyn.errors import UsageError
+from jaxdyn.wording import plural
 
 __all__ = [
     "Elsewhere",
