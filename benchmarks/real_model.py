@@ -289,9 +289,9 @@ def main() -> None:
     model, rounds = models.load(MODEL), 1 if args.quick else args.rounds
     peak, rate = matmul_peak(), read_rate()
     with tempfile.TemporaryDirectory() as place:
-        llama = str(models.save(Path(place) / "llama", model.shape, model.params, family="llama"))
+        llama = str(models.save(Path(place) / "llama", model.shape, model.params, family="llama", context=model.summary.context))
         window = dataclasses.replace(model.shape, window=SIZE)
-        mistral = str(models.save(Path(place) / "mistral", window, model.params, family="mistral"))
+        mistral = str(models.save(Path(place) / "mistral", window, model.params, family="mistral", context=model.summary.context))
         facts = {"largest difference of logits": agree(model, llama), "peak GFlop/s": peak / 1e9, "read GB/s": rate / 1e9}
         parts: dict[str, Callable[[], list[dict[str, Any]]]] = {
             "whole": lambda: whole_rows(model, llama, QUICK_TEXTS if args.quick else TEXTS, rounds, peak),

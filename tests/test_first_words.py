@@ -110,6 +110,15 @@ def test_chips_columns_and_words_of_a_claim_say_what_they_mean():
     assert all(' title="' in badge for badge in re.findall('<span class="badge[^>]*>', page))
 
 
+def test_facts_say_what_they_mean():
+    """Those of all pages; names in an environment explain themselves, and the glossary's words are explained beside them."""
+    templates = sorted((ROOT / "jaxdyn" / "report" / "templates").glob("*.html"))
+    lines = [line for file in templates for line in file.read_text(encoding="utf-8").splitlines() if "environment" not in line]
+    names = re.findall("<dt>(.*?)</dt>", "".join(lines))
+    silent = [name for name in names if "| term(" not in name and "| badge" not in name]
+    assert len(names) > 8 and sorted(silent) == ["{{ key }}", "{{ word }}"], "of a resolution, and of the glossary"
+
+
 def test_the_documents_have_a_table_of_all_words():
     text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| ([a-z][\w ]*) \|", text.split("<!-- words:")[1].split("<!-- end of words -->")[0], re.M)

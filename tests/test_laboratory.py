@@ -3,6 +3,7 @@
 import concurrent.futures as cf
 import dataclasses
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -401,9 +402,11 @@ def test_from_python(tmp_path):
     stored = json.loads((tmp_path / "lab.json").read_text(encoding="utf-8"))
     assert stored["laws"][0]["name"] == "balance" and stored["seeds"] == "3, 5"
     facts = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "<dt>Seeds</dt><dd>3, 5</dd>" in facts and "<dt>width</dt><dd>8</dd>" in facts
+    facts = re.findall(r'<dt><abbr title="([^"]+)">(\w+)</abbr></dt><dd>(.*?)</dd>', facts)
+    assert [shown for _, name, shown in facts if name == "Seeds"] == ["3, 5"]
+    assert ("numbers of the residual stream", "width", "8") in facts
     own = {"norm=none": {}, "norm=rms": {"width": 16}}
-    assert "<dt>width</dt><dd>8; norm=rms: 16</dd>" in pages.page(dataclasses.replace(found, variants=own))
+    assert ">width</abbr></dt><dd>8; norm=rms: 16</dd>" in pages.page(dataclasses.replace(found, variants=own))
     assert callable(trial)
     assert asked(Lab(**SMALL)).data == "facts"
 

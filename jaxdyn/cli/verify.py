@@ -263,9 +263,10 @@ def verify_command(
                 versions = {t.claim.id: version_of_claim(t.claim) for t in chosen}  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
-        whole = page.write()
-        if csv is not None:
-            write_csv(csv, page.outcomes)
+        with Progress("writing the report"):
+            whole = page.write()
+            if csv is not None:
+                write_csv(csv, page.outcomes)
     _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, limited=limited))
     return whole, int(any(map(_bad, page.outcomes)))
 

@@ -43,8 +43,8 @@ def save(
     params: PyTree,
     *,
     family: str,
+    context: int,
     tokenizer: Tokenizer | None = None,
-    context: int = 2048,
 ) -> Path:
     """Write a network as a model of a family, and return the folder; nothing is overwritten.
 
@@ -54,9 +54,9 @@ def save(
         params: its parameters, finite, written in their own dtype whatever that of the shape is; parts of one tensor in one that
             holds both.
         family: the layout: llama, mistral, qwen2 or gpt_neox.
+        context: tokens of the longest text in training; of a model that was read, ``model.summary.context``.
         tokenizer: texts and token numbers, written as tokenizer.json, with a tokenizer_config.json. A warning says where
             transformers would cut texts in another way.
-        context: tokens of the longest text in training.
 
     Raises:
         UsageError: for a network that the layout cannot describe, weights of another network or that are not finite, and a folder

@@ -92,6 +92,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "referee": _referee(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
+        "meanings": claim.get("meanings") or {},
         "home": str(claim.get("home") or ""),
         "command": str(claim.get("command") or ""),
     }

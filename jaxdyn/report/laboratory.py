@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from jaxdyn import plotting
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.runs.sweep import opened
 from jaxdyn.engine.storage.store import atomic_write
@@ -41,6 +42,7 @@ from jaxdyn.laboratory.results import (
     sides_of,
     until,
 )
+from jaxdyn.laboratory.setting import Bench
 from jaxdyn.laboratory.trial import trial
 from jaxdyn.plotting import COLORS, CYCLE
 from jaxdyn.report.page import POLICY, asset, environment
@@ -143,7 +145,8 @@ def page(found: Laboratory) -> str:
         style=Markup(asset("report.css")),
         script=Markup(asset("figures.js")),
         title=f"{names}: {plural(len(found.variants), 'variant')}" if len(found.variants) > 1 else names,
-        facts=facts,
+        told=facts,
+        meanings=meanings(Bench),
         map=Markup(by_law),
         sections=[_section(found, law) for law in found.laws] + [_readings(found, one) for one in found.instruments],
     )

@@ -85,7 +85,7 @@ def page(probe: Probe) -> str:
         style=style,
         script=script,
         title=title,
-        facts=[f for f in facts if f[1]],
+        told=[f for f in facts if f[1]],
         lines=_pairs(last.lines),
         described=f"The last checkpoint, {last.label}" if series else "The model",
         left_out=[f"{one.label}: {one.left_out}." for one in probe.checkpoints if one.left_out],

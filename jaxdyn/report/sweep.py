@@ -52,7 +52,7 @@ def page(found: Table, title: str, facts: Sequence[tuple[str, str]], command: st
         style=Markup(asset("report.css")),
         script=Markup(asset("figures.js")),
         title=title,
-        facts=[*facts, ("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}")],
+        told=[*facts, ("Made with", f"jaxdyn {installed_version()}, JAX {version('jax')}")],
         command=command,
         sections=sections[:DRAWN],
         not_drawn=_not_drawn(found, [one["name"] for one in sections[DRAWN:]]),

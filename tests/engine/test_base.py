@@ -141,11 +141,23 @@ def test_a_line_a_minute_where_there_is_no_terminal(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == ["25% done, about 4 min left", "50% done, about 2 min left"]
 
 
-def test_no_line_where_nothing_is_expected(capsys, monkeypatch):
-    monkeypatch.setattr(module, "EVERY", 0.0)
+def test_no_share_is_told_where_nothing_is_expected(capsys, monkeypatch):
+    now = iter(range(0, 100_000, 100))
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
     with Progress("a sweep") as progress:
         count(progress)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_silent_minute_is_broken_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(module, "EVERY", 0.2)
+    with Progress("refereeing") as progress:
+        time.sleep(0.3)
+        progress.part("refereeing", "claims", 0, 3)
+        time.sleep(0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "refereeing: 0 s so far" and 2 <= len(lines) <= 4
+    assert lines[-1] in ("refereeing: 0 of 3 claims, 1 s so far", "refereeing: 0 of 3 claims, 0 s so far")
 
 
 def test_lines_are_printed_above_the_bar_and_without_one(terminal, capsys):

@@ -66,7 +66,7 @@ def test_four_devices_give_the_logits_of_one(family, tmp_path):
     layer = {"norm": "layer", "mlp": "plain", "activation": "gelu", "biases": ("q", "k", "v", "o", "up", "down"), "parallel": True}
     more = {"groups": 2} if family == "llama" else layer
     shape = Transformer(vocabulary=16, width=16, layers=2, heads=4, hidden=20, std=0.4, **more)
-    folder = models.save(tmp_path / "model", shape, weights(shape), family=family)
+    folder = models.save(tmp_path / "model", shape, weights(shape), family=family, context=64)
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], capture_output=True, encoding="utf-8", env=env)
     assert done.returncode == 0, done.stderr[-3000:]

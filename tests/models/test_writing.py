@@ -52,7 +52,7 @@ def test_transformers_reads_it(name, tmp_path):
     family, change = NETWORKS[name]
     shape = dataclasses.replace(PLAIN, **change)
     params = weights(shape)
-    folder = models.save(tmp_path / "model", shape, params, family=family)
+    folder = models.save(tmp_path / "model", shape, params, family=family, context=64)
     ours = jax.jit(lambda p: apply(shape, p, TOKENS))(params)
     np.testing.assert_allclose(ours, logits(folder, TOKENS), atol=2e-5 * np.max(np.abs(ours)))
 
@@ -77,7 +77,9 @@ def test_nothing_is_taken_for_granted_by_those_who_read_it(family, around, prefi
     shape = dataclasses.replace(PLAIN, **NETWORKS[family][1])
     inner = spoken(around, prefix)
     with pytest.warns(UserWarning, match="Qwen2's own tokenizer") if family == "qwen2" else contextlib.nullcontext():
-        folder = models.save(tmp_path / "model", shape, weights(shape), family=family, tokenizer=models.Tokenizer(inner))
+        folder = models.save(
+            tmp_path / "model", shape, weights(shape), family=family, context=64, tokenizer=models.Tokenizer(inner)
+        )
     fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert (fields["bos_token_id"], fields["eos_token_id"]) == (first, last)
     said = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
@@ -91,7 +93,7 @@ def test_nothing_is_taken_for_granted_by_those_who_read_it(family, around, prefi
 def test_transformers_reads_the_tokenizer(family, prefix, tmp_path):
     shape = dataclasses.replace(PLAIN, **NETWORKS[family][1])
     inner = spoken("b $A c", prefix)
-    folder = models.save(tmp_path / "model", shape, weights(shape), family=family, tokenizer=models.Tokenizer(inner))
+    folder = models.save(tmp_path / "model", shape, weights(shape), family=family, context=64, tokenizer=models.Tokenizer(inner))
     with quiet():
         from transformers import AutoConfig, AutoTokenizer
 
@@ -101,7 +103,7 @@ def test_transformers_reads_the_tokenizer(family, prefix, tmp_path):
 
 
 def test_without_a_tokenizer_no_token_ends_a_text(tmp_path):
-    folder = models.save(tmp_path / "model", PLAIN, weights(PLAIN), family="llama")
+    folder = models.save(tmp_path / "model", PLAIN, weights(PLAIN), family="llama", context=64)
     fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert fields["bos_token_id"] is None and fields["eos_token_id"] is None
 
@@ -109,7 +111,7 @@ def test_without_a_tokenizer_no_token_ends_a_text(tmp_path):
 def test_bfloat16_is_written_as_it_is(tmp_path):
     shape = dataclasses.replace(PLAIN, dtype="bfloat16")
     params = weights(shape)
-    folder = models.save(tmp_path / "model", shape, params, family="llama")
+    folder = models.save(tmp_path / "model", shape, params, family="llama", context=64)
     jax.tree.map(np.testing.assert_array_equal, models.load(folder, dtype="bfloat16").params, params)
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["dtype"] == "bfloat16"
     assert models.describe(folder).kinds == {"BF16": 21}
@@ -122,7 +124,7 @@ def test_weights_are_written_in_their_own_dtype(own, dtype, tmp_path):
     from safetensors.numpy import load_file
 
     params = jax.tree.map(lambda x: np.asarray(x, np.dtype(jax.numpy.dtype(own))) / 3, weights(PLAIN))
-    folder = models.save(tmp_path / "model", dataclasses.replace(PLAIN, dtype=dtype), params, family="llama")
+    folder = models.save(tmp_path / "model", dataclasses.replace(PLAIN, dtype=dtype), params, family="llama", context=64)
     tensors = load_file(folder / "model.safetensors")
     assert {x.dtype.name for x in tensors.values()} == {own}
     np.testing.assert_array_equal(tensors["model.layers.1.mlp.up_proj.weight"].T, params["blocks"]["up"][1])
@@ -140,7 +142,7 @@ def test_each_tensor_has_its_dtype_and_a_shared_one_holds_all(tmp_path):
     params["blocks"] |= {"q": params["blocks"]["q"].astype(np.float16), "k": params["blocks"]["k"].astype(jax.numpy.bfloat16)}
     params["norm"] = params["norm"].astype(np.float16)
     params["embed"] = params["embed"].astype(">f4")
-    folder = models.save(tmp_path / "model", shape, params, family="gpt_neox")
+    folder = models.save(tmp_path / "model", shape, params, family="gpt_neox", context=64)
     tensors = load_file(folder / "model.safetensors")
     kinds = {name: x.dtype.name for name, x in tensors.items() if x.dtype != np.float32}
     assert kinds == {"gpt_neox.final_layer_norm.weight": "float16"}
@@ -166,13 +168,13 @@ def test_weights_that_cannot_be_written_are_refused(change, words, tmp_path):
     params = jax.tree.map(np.array, weights(PLAIN))
     change(params)
     with pytest.raises(UsageError, match=words):
-        models.save(tmp_path / "model", PLAIN, params, family="llama")
+        models.save(tmp_path / "model", PLAIN, params, family="llama", context=64)
     assert not (tmp_path / "model").exists()
 
 
 def test_how_weights_were_drawn_and_dropped_is_not_part_of_a_model(tmp_path):
     shape = dataclasses.replace(PLAIN, start="gpt2", std=0.1, copies=True, dropout=0.1, drops=("mlp",), scan=False)
-    folder = models.save(tmp_path / "model", shape, weights(shape), family="llama")
+    folder = models.save(tmp_path / "model", shape, weights(shape), family="llama", context=64)
     again = models.load(folder)
     assert again.shape.dropout == 0 and again.shape.start == "normal"
 
@@ -206,17 +208,17 @@ def test_what_a_layout_cannot_say_is_refused(words, tmp_path):
     family, change = WRONG[words]
     shape = dataclasses.replace(PLAIN, **change)
     with pytest.raises(UsageError, match=words):
-        models.save(tmp_path / "model", shape, weights(shape), family=family)
+        models.save(tmp_path / "model", shape, weights(shape), family=family, context=64)
     assert not (tmp_path / "model").exists()
 
 
 def test_nothing_is_overwritten_and_other_weights_are_refused(tmp_path):
     params = weights(PLAIN)
-    models.save(tmp_path / "model", PLAIN, params, family="llama")
+    models.save(tmp_path / "model", PLAIN, params, family="llama", context=64)
     with pytest.raises(UsageError, match="is not empty; nothing is overwritten"):
-        models.save(tmp_path / "model", PLAIN, params, family="llama")
+        models.save(tmp_path / "model", PLAIN, params, family="llama", context=64)
     with pytest.raises(UsageError, match="these weights are of another network: blocks/attention_norm has the size 2x12"):
-        models.save(tmp_path / "other", dataclasses.replace(PLAIN, layers=3), params, family="llama")
+        models.save(tmp_path / "other", dataclasses.replace(PLAIN, layers=3), params, family="llama", context=64)
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["a new folder", "an empty folder"])
@@ -233,8 +235,8 @@ def test_an_interrupted_save_leaves_no_part_of_a_model(tmp_path, monkeypatch, th
 
     monkeypatch.setattr(writing, "atomic_write", stopped)
     with pytest.raises(KeyboardInterrupt):
-        models.save(folder, PLAIN, params, family="llama")
+        models.save(folder, PLAIN, params, family="llama", context=64)
     assert [path.name for path in tmp_path.iterdir()] == (["model"] if there else []) and not any(tmp_path.glob("model/*"))
     monkeypatch.undo()
-    assert models.load(models.save(folder, PLAIN, params, family="llama")).shape.width == PLAIN.width
+    assert models.load(models.save(folder, PLAIN, params, family="llama", context=64)).shape.width == PLAIN.width
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -14,11 +14,12 @@ from typing import Any
 __all__ = ["meanings"]
 
 KNOWN = {"dtype": "precision of a run's numbers, float32 or float64"}  # to the engine, in every setting
+MARKUP = re.compile(r"(?::\w+:)?(?<!`)`{1,2}~?([^`]+)`{1,2}")  # code and references of docstrings
 ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")
 
 
 def meanings(cls: type[Any]) -> dict[str, str]:
-    """The meaning of every field that has one, without a period at its end.
+    """The meaning of every field that has one, as plain text without a period at its end.
 
     Of several, the declared one counts (``doc`` of :func:`jaxdyn.field`), then the docstring's, then the comment's; a class without
     one for a field has its parent's. Several fields may share a line of the docstring: ``width, heads: of the decoder``.
@@ -28,7 +29,7 @@ def meanings(cls: type[Any]) -> dict[str, str]:
         if dataclasses.is_dataclass(one):
             told |= _comments(one) | _listed(one.__doc__ or "")
     told |= {f.name: f.metadata["doc"] for f in dataclasses.fields(cls) if f.metadata.get("doc")}
-    return {f.name: told[f.name].strip().removesuffix(".") for f in dataclasses.fields(cls) if f.name in told}
+    return {f.name: MARKUP.sub(r"\1", told[f.name]).strip().removesuffix(".") for f in dataclasses.fields(cls) if f.name in told}
 
 
 def _listed(docstring: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: a bar with runs, rate and time left; outside a terminal, one line per minute."""
+"""Progress of long work on standard error: a bar with runs, rate and time left; outside a terminal, a line for a silent minute."""
 
 from __future__ import annotations
 
@@ -37,16 +37,31 @@ class Progress:
         self._compile = 0.0
         self._began = self._reported = time.monotonic()
         self._work = self._worked = 0.0
+        self._opened = self._said = self._began
+        self._ended = threading.Event()
 
     def __enter__(self) -> Progress:
         self._bar.start()
+        if self._bar.disable:
+            threading.Thread(target=self._beat, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         self._bar.stop()
+
+    def _beat(self) -> None:
+        """Say how far work has come after a silent minute, whatever it is that takes long."""
+        while not self._ended.wait(min(1.0, EVERY)):
+            now = time.monotonic()
+            if now - self._said >= EVERY:
+                bar = self._bar.tasks[self._task]
+                of = "" if bar.total is None else f"{bar.completed:,.0f} of {bar.total:,.0f} {bar.fields['unit']}, "
+                self.say(f"{bar.description}: {of}{now - self._opened:.0f} s so far")
 
     def say(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
+        self._said = time.monotonic()
         if self._bar.disable:
             print(text, file=sys.stderr, flush=True)
         else:

@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.jsonable import finite
+from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.catalogue.registry import home, topic
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.engine.claims.contract import provenance
@@ -234,6 +235,7 @@ def _entry(result: Result) -> dict[str, Any]:
         "look": result.task.terms.look,
         "seed_range": result.task.main.seed_range,
         "settings": _settings(result),
+        "meanings": meanings(claim.quick.setting),
         "command": result.task.command,
         "message": result.message,
         "looks": result.looks,
