@@ -163,20 +163,17 @@ def test_an_instrument_is_watched_as_the_documents_say():
 
 
 def test_a_sweep_of_the_documents_runs_as_pasted(tmp_path, monkeypatch, capsys):
-    """Its commands, with the trial of the tests of the command, and its Python; Optuna's part if it is installed."""
-    own = (DOCS.parent / "tests" / "cli" / "test_sweep.py").read_text(encoding="utf-8")
-    (tmp_path / "mine.py").write_text(
-        re.search(r'MINE = """\n(.*?)"""', own, re.S)[1].replace('"last"', '"final"'), encoding="utf-8"
-    )
+    """Its trial, its commands, and its Python; Optuna's part if it is installed."""
+    text = (DOCS / "quickstart.md").read_text(encoding="utf-8").split("## Sweep a trial")[1].split("## Read")[0]
+    mine, python, search = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "mine.py").write_text(mine, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("EQX_ON_ERROR", "nan")
-    text = (DOCS / "quickstart.md").read_text(encoding="utf-8").split("## Sweep a trial")[1].split("## Read")[0]
     commands = [shlex.split(line, comments=True)[1:] for line in text.splitlines() if line.startswith("jaxdyn sweep")]
     assert len(commands) == 3 and all(cli.main([*words, "--workers", "1"]) == 0 for words in commands)
     assert json.loads(capsys.readouterr().out)["runs"] == 16 and (tmp_path / "lr" / "runs.csv").is_file()
     names: dict = {}
-    python, search = re.findall(r"```python\n(.*?)```", text, re.S)
     exec(python, names)
     assert dict(names["ds"].final.sizes) == {"point": 64, "seed": 4} and names["best"].size == 1
     pytest.importorskip("optuna", reason="the example with Optuna needs the library optuna, on which nothing here depends")

@@ -58,7 +58,8 @@ function knobOf(knob, changed, prefix) {
   }
   function set(value, bySlider = false) {
     if (knob.options.length && ![...text.options].some((o) => o.value === value)) text.append(make("option", { value }, value));
-    text.value = value;
+    text.value = text.title = value;
+    row.classList.toggle("long", value.length > 16); // the text has a line of its own
     if (slider && !bySlider) slider.value = nearest(knob.stops.values, value);
     slider?.setAttribute("aria-valuetext", value);
     own.disabled = value === knob.own;

@@ -96,7 +96,7 @@ def _ended(words: str) -> str:
 
 def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
     """The verdict with its basis, its cost, and the command that repeats it."""
-    entry = verified.to_json()
+    entry = {**verified.to_json(), "elsewhere": bool(verified.task.overrides)}
     shown = section(entry, Figures({})) | {"referee": None, "study": None, "atlas": [], "map": None}
     failed = verified.failure is not None
     compiled = min(verified.compile_seconds, seconds)  # of programs that are compiled at once, the sum may be longer

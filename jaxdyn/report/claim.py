@@ -30,8 +30,13 @@ BLUNT = 0.1  # a claim that would still pass with its prediction off by this sha
 
 
 def differs(claim: Mapping[str, Any]) -> bool:
-    """Whether the claim was judged, with another verdict than expected."""
-    return claim.get("verdict") not in (claim.get("expected"), "skipped", "not run")
+    """Whether the claim was judged, with another verdict than expected; elsewhere than at its own settings none is expected."""
+    return claim.get("verdict") not in (claim.get("expected"), "skipped", "not run") and not _elsewhere(claim)
+
+
+def _elsewhere(claim: Mapping[str, Any]) -> bool:
+    """Whether a verdict is about other settings than the claim's: each value of ``--by``, or what an explorer's knobs say."""
+    return bool(claim.get("by") or claim.get("elsewhere")) and claim.get("verdict") != "error"
 
 
 def finite(values: Mapping[str, Any] | None) -> dict[str, float]:
@@ -234,7 +239,9 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     parts = []
     if differs(claim):
         parts.append(Markup("<b>Expected {}, got {}.</b>").format(expected, verdict))
-    if verdict == "refuted" and expected == "refuted":
+    if _elsewhere(claim) and verdict != expected:
+        parts.append(Markup("Here {}; at its own settings and seeds, the claim is expected to be {}.").format(verdict, expected))
+    elif verdict == "refuted" and expected == "refuted":
         parts.append(Markup(REFUTED[counted_as(str(claim["id"]), expected)]))
         if form := claim.get("counterpart"):
             sibling = claim.get("sibling")
@@ -248,7 +255,8 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
         parts.append(Markup("Blunt: a prediction off by 10\u202f% would pass these checks as well."))
     if claim.get("message"):
         parts.append(Markup('<span class="message">{}</span>').format(typeset(str(claim["message"]))))
-    return {"tone": verdict if verdict in VERDICTS else "unknown", "text": Markup(" ").join(parts)} if parts else None
+    tone = "measured" if _elsewhere(claim) else verdict if verdict in VERDICTS else "unknown"
+    return {"tone": tone, "text": Markup(" ").join(parts)} if parts else None
 
 
 def _recorded(claim: Mapping[str, Any]) -> Markup:

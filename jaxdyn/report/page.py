@@ -30,6 +30,7 @@ from jaxdyn.report.claim import differs, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures, deflated
 from jaxdyn.report.glossary import COLUMNS, FACTS, FIRST, GLOSSARY, VERDICTS
 from jaxdyn.report.results import LEFT_OUT
+from jaxdyn.wording import plural
 
 __all__ = ["POLICY", "asset", "environment", "headline", "page", "write"]
 
@@ -41,6 +42,7 @@ KINDS = (  # kinds of outcome: key, words in the headline, verdict whose colour 
     ("beyond print", "refuted beyond print", "refuted"),
     ("open", "measured", "measured"),
     ("skipped", "skipped", "skipped"),
+    ("cells", "judged value by value", "measured"),
     ("elsewhere", "not run here", "not-run"),
     ("differs", "not as expected", "error"),
 )
@@ -160,6 +162,8 @@ def _kind(claim: Mapping[str, Any]) -> str:
     """The kind of outcome (a key of :data:`KINDS`), by the verdict and whether it was expected."""
     kinds = {"upheld": "upheld", "measured": "open", "skipped": "skipped", "not run": "elsewhere"}
     kinds["refuted"] = counted_as(str(claim.get("id")), str(claim.get("expected")))
+    if claim.get("by") and claim.get("verdict") != "error":
+        return "cells"
     return "differs" if differs(claim) else kinds.get(str(claim.get("verdict")), "differs")
 
 
@@ -206,6 +210,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     return {
         "unfinished": payload.get("unfinished") or "",
         "ran": len(done),
+        "cells": _cells(claims),
         "left_out": payload.get(LEFT_OUT) or "",
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if differs(c)],
@@ -214,6 +219,12 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         "environment": environment,
         "history": [_call(one) for one in payload.get("history") or ()],
     }
+
+
+def _cells(claims: Sequence[Mapping[str, Any]]) -> str:
+    """The verdicts of ``--by``, which has no expected ones: ``6 cells: 4 upheld, 2 refuted``."""
+    counts = Counter(str(cell["verdict"]) for claim in claims for cell in (claim.get("by") or {}).get("cells") or [])
+    return f"{plural(counts.total(), 'cell')}: {', '.join(f'{n:,} {v}' for v, n in counts.items())}" if counts else ""
 
 
 def _call(one: Mapping[str, Any]) -> tuple[str, ...]:
@@ -269,7 +280,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
         "expected": str(claim.get("expected")),
         "differs": differs(claim),
-        "counted": counted_as(str(claim["id"]), "refuted") if verdict == "refuted" and not differs(claim) else "",
+        "counted": counted_as(str(claim["id"]), "refuted") if verdict == claim.get("expected") == "refuted" else "",
         "past": _past(claim),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),

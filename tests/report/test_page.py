@@ -706,3 +706,16 @@ def test_a_long_page_that_is_opened_with_a_search_finds_words_of_sources(browser
     assert len(browser.js(ROWS).split()) == 80 and "80 of 120 claims shown" in browser.js(
         "document.querySelector('.shown').textContent"
     )
+
+
+def test_what_is_judged_value_by_value_has_no_expected_verdict():
+    cells = [
+        {"at": {"lr": lr}, "verdict": verdict, "failed": ""}
+        for lr, verdict in ((0.1, "upheld"), (0.2, "refuted"), (0.3, "refuted"))
+    ]
+    html = report.page({"claims": [claim("toy.law", "refuted", by={"fields": ["lr"], "cells": cells})], "environment": {}}, {})
+    assert ">1 judged value by value" in html and "3 cells: 1 upheld, 2 refuted." in html
+    assert "Here refuted; at its own settings and seeds, the claim is expected to be upheld." in html
+    assert "ot as expected" not in html.split("<script")[0] and "beyond print</abbr>" not in html
+    failed = report.page({"claims": [claim("toy.law", "error", by={"fields": ["lr"], "cells": []})], "environment": {}}, {})
+    assert "1 not" in failed and "Expected upheld, got error." in failed
