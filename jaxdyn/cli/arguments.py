@@ -229,6 +229,7 @@ def add_sweep(commands: Any) -> None:
     drawn = sweep.add_mutually_exclusive_group()
     drawn.add_argument("--random", metavar="N", help="Instead of the full grid, run N points drawn within the ranges.")
     drawn.add_argument("--sobol", metavar="N", help="The same with a Sobol sequence, which covers the ranges more evenly.")
+    sweep.add_argument("--draw", metavar="SEED", help="The seed of the points of --random or --sobol (default: 0).")
     sweep.add_argument("--setting", type=filled, metavar="NAME", help="The setting's class, if the trial is not annotated with it.")
     sweep.add_argument("--seeds", default="1", metavar="N", help="Use N seeds (default: 1), or the seeds FROM:TO.")
     sweep.add_argument(

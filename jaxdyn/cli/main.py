@@ -242,7 +242,10 @@ def _lab(args: argparse.Namespace) -> int:
 
 def _sweep(args: argparse.Namespace) -> int:
     draws = [(name, text) for name in ("random", "sobol") if (text := getattr(args, name)) is not None]
-    draw = next(((name, whole_number(text, f"--{name}", 1)) for name, text in draws), None)
+    if args.draw is not None and not draws:
+        raise UsageError("--draw is not allowed without --random or --sobol, whose points it draws")
+    seed = 0 if args.draw is None else whole_number(args.draw, "--draw", 0)
+    draw = next(((name, whole_number(text, f"--{name}", 1), seed) for name, text in draws), None)
     seeds = parse_seeds(args.seeds)
     with streams.telling(LOADING):
         from jaxdyn.cli.sweep import sweep_command
@@ -268,7 +271,7 @@ def _sweep(args: argparse.Namespace) -> int:
 def _words(args: argparse.Namespace) -> list[str]:
     """The words of ``jaxdyn sweep`` that make the same page."""
     words = [args.trial, *(["--grid", *args.grid] if args.grid else [])]
-    for name in ("random", "sobol", "setting", "seeds", "out"):
+    for name in ("random", "sobol", "draw", "setting", "seeds", "out"):
         value = getattr(args, name)
         words += [] if value is None else [f"--{name}", value]
     return words + ["--csv"] * args.csv

@@ -127,20 +127,21 @@ def _title(annotation: Any) -> str:
     return annotation.__name__ if isinstance(annotation, type) else typed(str(annotation))
 
 
-def chosen_grid(cls: type[Any], items: Sequence[str], draw: tuple[str, int] | None, seeds: int = 1) -> Design:
-    """The cells that ``--grid`` asks for: a product, or with ``draw``, a method and a number, points within the ranges.
+def chosen_grid(cls: type[Any], items: Sequence[str], draw: tuple[str, int, int] | None, seeds: int = 1) -> Design:
+    """The cells that ``--grid`` asks for: a product, or with ``draw`` (method, number, seed) points within the ranges.
 
     Raises:
         UsageError: an unknown field, a range that is none, a value that is not allowed, or too many runs.
     """
     fields = {name: _choice(cls, name, value, draw is not None) for name, value in parse_sets(items, "--grid").items()}
     if draw is not None:
-        method, count = draw
+        method, count, seed = draw
         _refuse_many(count, seeds)
         if not any(isinstance(value, Span | list) for value in fields.values()):
             raise UsageError(f"--{method} {count} is not allowed: --grid gives no field a range FROM:TO or several values")
-        points = random_grid(cls, count, fields, method=method)  # type: ignore[arg-type]
-        return Design(points, _fixed(points, fields), f"{plural(count, 'point')}, {method}")
+        points = random_grid(cls, count, fields, seed=seed, method=method)  # type: ignore[arg-type]
+        words = f"{plural(count, 'point')}, {method}{f', draw {seed}' if seed else ''}"
+        return Design(points, _fixed(points, fields), words)
     cells = 1
     for value in fields.values():
         cells *= (value.count or COUNT) if isinstance(value, Span) else len(value) if isinstance(value, list) else 1
@@ -186,7 +187,7 @@ def sweep_command(
     *,
     setting: str | None,
     items: Sequence[str],
-    draw: tuple[str, int] | None,
+    draw: tuple[str, int, int] | None,
     seeds: Any,
     out: Path,
     csv: bool,

@@ -144,6 +144,15 @@ def test_points_are_drawn_in_the_ranges(method, mine, tmp_path, jaxdyn):
     assert [row["point"] for row in rows[:4]] == ["0", "0", "1", "1"] and len(rows) == 16
 
 
+def test_another_draw_has_other_points_and_says_so(mine, tmp_path, jaxdyn):
+    words = "sweep mine.py:descend --grid lr=.1:1 --sobol 4 --draw 3 --json"
+    code, out, err = jaxdyn(*words.split())
+    assert code == 0 and "descend: 4 points, sobol, draw 3, 1 seed" in err
+    want = jd.random_grid(mine.Descent, 4, lr=(0.1, 1.0), seed=3, method="sobol")
+    assert [cell["at"]["lr"] for cell in json.loads(out)["cells"]] == [cell.lr for cell in want.cells()]
+    assert "--sobol 4 --draw 3 " in (tmp_path / "sweep-descend" / "index.html").read_text(encoding="utf-8")
+
+
 def test_ranges_and_values(mine):
     axes = chosen_grid(mine.Descent, ["lr=.1:.3", "width=1:8:log:4", "pair=3:4,1:2", "kind=a:b"], None).grid
     assert axes.axes["lr"] == pytest.approx(np.linspace(0.1, 0.3, 10)) and axes.axes["width"] == (1, 2, 4, 8)
@@ -221,6 +230,8 @@ def test_a_killed_sweep_resumes(mine, tmp_path):
         ("mine.py:descend --grid lr=.1:1:3000 --seeds 4000", "3,000 cells with 4,000 seeds each are 12,000,000 runs, which is not"),
         ("mine.py:descend --grid lr=1:2:1000000000000", "1,000,000,000,000 cells with 1 seed each are"),
         ("mine.py:descend --random 0", "--random 0 is not allowed: it is a whole number of at least 1"),
+        ("mine.py:descend --grid lr=1:2 --draw 3", "--draw is not allowed without --random or --sobol, whose points it draws"),
+        ("mine.py:descend --grid lr=1:2 --sobol 4 --draw=-1", "--draw -1 is not allowed: it is a whole number of at least 0"),
         ("mine.py:descend --seeds 0", "--seeds 0 is not allowed"),
         ("mine.py:descend --seeds 2 --seeds 3", "--seeds is not allowed twice"),
     ],
