@@ -1,4 +1,4 @@
-"""The generated documents: catalogue, table of theories, pages of theories, studies, atlas, gallery, and their figures."""
+"""The generated documents: catalogue, table of theories, pages of theories, studies, atlas, benchmarks, gallery, and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxdyn.engine.programs.chunk import program_name
 from jaxdyn.engine.runs.costs import shipped_costs
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
-from jaxdyn.maintain import ahead
+from jaxdyn.maintain import ahead, speeds
 from jaxdyn.report import atlas, catalogue, concepts, gallery, network, platforms, referee, studies, theories
 from jaxdyn.report.gallery import standalone
 from jaxdyn.report.results import RESULT
@@ -39,7 +39,8 @@ def renew(root: Path, results: Path) -> Iterator[str]:
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    yield "README.md and, in docs, catalogue, concepts, studies, talks, accelerators, atlas, transformer and theories are renewed"
+    pages = "catalogue, concepts, studies, talks, accelerators, atlas, benchmarks, transformer and theories"
+    yield f"README.md and, in docs, {pages} are renewed"
     if verified:
         yield "docs/gallery.md is renewed"
     else:
@@ -63,6 +64,8 @@ def _write(target: Path, root: Path) -> None:
     page = docs / "transformer.md"
     atomic_write(page, network.with_table(page.read_text(encoding="utf-8")))
     atomic_write(docs / "figures" / network.FIGURE, standalone(network.figure()))
+    atomic_write(docs / speeds.NAME, speeds.page(root))
+    atomic_write(docs / "figures" / speeds.FIGURE, speeds.figure(root))
     for name, written in theories.pages(claims, root).items():
         atomic_write(docs / "theories" / f"{name}.md", written)
 
