@@ -13,7 +13,7 @@ import itertools
 import json
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +280,7 @@ def read_tokenizer(file: Path, vocabulary: int) -> Tokenizer:
         with panics():
             inner = library("tokenizers").Tokenizer.from_file(str(plain_file(file)))
             _add(inner, _completed(config, inner), named)
-            reason = _everywhere(inner) or shared_number(inner)
+            reason = _lost(inner) or shared_number(inner)
     except UsageError:
         raise
     except Exception as error:  # the library raises nothing narrower
@@ -351,8 +351,11 @@ def _is_token(token: Any) -> bool:
     return isinstance(content, str) and content != "" and not SURROGATE.search(content)
 
 
-def _special(config: Config) -> list[dict[str, Any]]:
-    """The control tokens that fields of a configuration name, such as ``pad_token``."""
+def _special(config: Config, known: Container[str] | None = None) -> list[dict[str, Any]]:
+    """The control tokens that fields of a configuration name, such as ``pad_token``.
+
+    Of those that the tokenizer knows (None: all of them), its own ``normalized`` stands, whatever is said here.
+    """
     names = [name for name in config.values if name.endswith("_token") and name not in NAMED]
     found = [config.get(name, None) for name in (*NAMED, *names)]
     extra, other = (config.get(name, None) for name in LISTS)
@@ -363,14 +366,16 @@ def _special(config: Config) -> list[dict[str, Any]]:
     tokens = [token for one in found if _is_token(token := {"content": one} if isinstance(one, str) else one)]
     once: dict[str, dict[str, Any]] = {}
     for token in tokens:
+        if known is None or token["content"] in known:
+            token = token | {"normalized": False}
         if _flags(first := once.setdefault(token["content"], token)) != _flags(token):
             config.refuse("a control token", first["content"], "it is named twice, with other flags")
     return list(once.values())
 
 
 def _flags(token: Mapping[str, Any]) -> list[bool]:
-    """What is said of an added token, but for whether it is a control token."""
-    return [bool(token.get(flag)) for flag in FLAGS[:-2]]
+    """What is said of a control token."""
+    return [bool(token.get(flag)) for flag in FLAGS if flag != "special"]
 
 
 def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]) -> None:
@@ -389,7 +394,7 @@ def _add(inner: Any, config: Config, named: Sequence[tuple[int, dict[str, Any]]]
     tokens = [made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one}) for one in described]
     inner.add_tokens([token for token in tokens if flags(token) not in own and not (old and token.content in known)])
     there = {token.content: token for token in inner.get_added_tokens_decoder().values()}
-    for one in _special(config):
+    for one in _special(config, there):
         before = there.get(one["content"])
         if before is None:
             inner.add_tokens([made(one["content"], **{flag: one[flag] for flag in FLAGS if flag in one} | {"special": True})])
@@ -450,11 +455,19 @@ def refuse_unknown(inner: Any) -> None:
         inner.model.unk_token = NONE
 
 
-def _everywhere(inner: Any) -> str:
-    """Which added token the library would find everywhere, as its normalizer leaves nothing of it; "" if none."""
-    for token in inner.get_added_tokens_decoder().values():
-        if token.normalized and inner.normalizer is not None and not inner.normalizer.normalize_str(token.content):
+def _lost(inner: Any) -> str:
+    """Which added token the normalizer loses; "" if none.
+
+    Of nothing at all, the library would find it everywhere; of two that become the same, it would find now the one, now the other.
+    """
+    there: dict[str, str] = {}
+    for token in inner.get_added_tokens_decoder().values() if inner.normalizer is not None else ():
+        if not token.normalized:
+            continue
+        if not (left := inner.normalizer.normalize_str(token.content)):
             return f"the tokenizer's normalizer leaves nothing of the added token {one_line(token.content)}"
+        if (other := there.setdefault(left, token.content)) != token.content:
+            return f"the tokenizer's normalizer makes the added tokens {one_line(other)} and {one_line(token.content)} the same"
     return ""
 
 

@@ -26,6 +26,7 @@ import xarray as xr
 from matplotlib.collections import PathCollection
 from matplotlib.container import ErrorbarContainer
 from matplotlib.mathtext import MathTextParser
+from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator
 
 from jaxdyn.plotting.by_value import search
@@ -41,6 +42,7 @@ __all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs", "without_math
 SERIES = "series-"  # of the name (gid) of what is drawn point by point or as a line
 SAMPLES = 65  # values of an axis that is neither linear nor logarithmic
 LONGEST = 4000  # places along the axes of the runs, beyond which these are not listed
+FAR = 72.0  # times the size of the drawing, from its lower left: matplotlib writes no symbols beyond
 PARSER = MathTextParser("path")
 OWNERS: weakref.WeakKeyDictionary[Any, tuple[xr.DataArray, np.ndarray]] = weakref.WeakKeyDictionary()
 SUMMARIES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -92,7 +94,7 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
             entry["xy"] = list(map(int, of_data))
         if artist in owners:
             table, index = owners[artist]
-            entry["runs"] = [tables.index(table) if table in tables else len(tables), _steps(index[_written(artist, len(index))])]
+            entry["runs"] = [tables.index(table) if table in tables else len(tables), _steps(_owned(artist, index))]
             tables += [] if table in tables else [table]
         series.append({key: value for key, value in entry.items() if value != ""})
     axes = [_panel(ax) for ax in panels]
@@ -187,13 +189,34 @@ def _has_symbols(artist: Any) -> bool:
 
 
 def _written(artist: Any, count: int) -> np.ndarray:
-    """Which points have a symbol in the file."""
+    """Of every symbol in the file the point that it is at; -1 for one at none. Nothing where only some points have a symbol.
+
+    Matplotlib clips the path through a line's points far outside the drawing, where zero lies on a logarithmic axis: points there
+    have no symbol, and there are symbols where the path leaves the region.
+    """
     if count == 1:
-        return np.ones(1, bool)
-    moved = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
+        return np.zeros(1, int)
+    if not hasattr(artist, "get_xdata"):
+        with np.errstate(all="ignore"):
+            return np.flatnonzero(np.isfinite(np.asarray(artist.get_offset_transform().transform(_xy(artist)))).all(1))
+    if artist.get_markevery() is not None:
+        return np.zeros(0, int)
     with np.errstate(all="ignore"):
-        places: np.ndarray = np.isfinite(np.asarray(moved.transform(_xy(artist)))).all(1)
-    return places
+        places = np.asarray(artist.get_transform().transform(_xy(artist)))
+    box = artist.get_figure(root=True).bbox
+    region = (0.0, box.height - FAR * box.height, FAR * box.width, box.height)
+    at: dict[tuple[float, float], list[int]] = {}
+    for i, (x, y) in reversed(list(enumerate(map(tuple, places)))):
+        at.setdefault((x, y), []).append(i)
+    segments = Path(places).iter_segments(clip=region, simplify=False)
+    found = [known.pop() if (known := at.get((x, y))) else -1 for *_, x, y in (vertices for vertices, _ in segments)]
+    return np.array(found, int)
+
+
+def _owned(artist: Any, index: np.ndarray) -> np.ndarray:
+    """The entries of the symbols in the file; -1 for one that is at no point."""
+    written = _written(artist, len(index))
+    return np.where(written < 0, -1, index[written])
 
 
 def _steps(index: np.ndarray) -> int | list[int]:

@@ -232,6 +232,32 @@ def test_an_added_token_that_is_the_letter_of_a_byte_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("normalizer", "one", "other"),
+    [
+        ("NFC", "\u00e9t", "e\u0301t"),
+        ("NFKC", "<1>", "<\u2460>"),
+        ("StripAccents", "<e>", "<e\u0301>"),
+        ("Lowercase", "<A>", "<a>"),
+    ],
+)
+def test_added_tokens_that_the_normalizer_makes_the_same_are_refused(normalizer, one, other, tmp_path):
+    """The library finds now the one, now the other, by the order of a hash."""
+    from tokenizers import AddedToken, normalizers
+
+    def written(**flags):
+        made = byte_level()
+        made.normalizer = getattr(normalizers, normalizer)()
+        made.add_tokens([AddedToken(one, normalized=True), AddedToken(other, **flags)])
+        made.save(str(tmp_path / "tokenizer.json"))
+        return tmp_path / "tokenizer.json"
+
+    with pytest.raises(UsageError, match="the tokenizer's normalizer makes the added tokens .* and .* the same$"):
+        read_tokenizer(written(normalized=True), 500)
+    ours = read_tokenizer(written(normalized=False), 500)  # is found before the other is
+    assert ours.encode(other).tolist() == [ours.inner.token_to_id(other)]
+
+
+@pytest.mark.parametrize(
     ("flags", "normalizer"), [({}, "Strip"), ({"single_word": True, "lstrip": True}, "Strip"), ({}, "Replace")]
 )
 def test_added_tokens_of_which_the_normalizer_leaves_nothing_are_refused(flags, normalizer, tmp_path):
@@ -599,6 +625,11 @@ BEGUN = {
             {CONFIG: {"mask_token": control("<x>", lstrip=True), "additional_special_tokens": ["<x>"]}},
             {},
             "a control token=.*<x>.* is not allowed: it is named twice, with other flags",
+        ),
+        (
+            {MAP: {"eos_token": "<y>", "pad_token": control("<y>", normalized=True)}},
+            {},
+            "a control token=.*<y>.* is not allowed: it is named twice, with other flags",
         ),
         (
             {CONFIG: {"model_specific_special_tokens": {"image_token": "<x>"}}},

@@ -93,6 +93,40 @@ def test_own_drawings_find_their_runs_by_the_values(ds):
     assert runs_of(about, scattered) == runs_of(about, cloud)[::-1]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_symbols_at_the_edge_of_what_is_drawn_are_of_no_run_and_shift_no_other(seed):
+    """Matplotlib drops points far outside, as zero on a logarithmic axis, and adds symbols where the path through them leaves."""
+    rng = np.random.default_rng(seed)
+    values = rng.choice([0.0, -1.0, np.nan, 1e9, -1e9, 1.0, 2.0, 3.0, 5.0], size=(5, 4))
+    values[2, 1] = 4.0
+    v = xr.DataArray(values, dims=("lr", "seed"), coords={"lr": np.arange(1.0, 6.0), "seed": np.arange(4)})
+
+    def draw(_, fig):
+        ax = fig.subplots()
+        line = ax.plot(np.arange(20), values.ravel(), "o-" if seed % 2 else "o")
+        plotting.of_runs(line, v)
+        ax.set(yscale="log" if seed % 3 else "linear", ylim=(0.5, 10), xlim=(-1, 20) if seed % 4 else (3, 8))
+
+    about, places = read(str(plotting.render(draw, xr.Dataset(), "t")))
+    low, high = about["axes"][0]["x"]["ends"]
+    words, seen = runs_of(about, about["series"][0]), 0
+    assert len(words) == len(places[0])
+    for said, (x, y) in zip(words, places[0], strict=True):
+        if 0.5 <= y <= 10 and low <= x <= high:
+            seen += 1
+            cell = divmod(round(x), 4)
+            assert said == [f"lr = {cell[0] + 1}", f"seed {cell[1]}"] and y == pytest.approx(values[cell], rel=0.02)
+    shown = (values >= 1) & (values <= 5) & (low <= np.arange(20.0).reshape(5, 4)) & (np.arange(20).reshape(5, 4) <= high)
+    assert seen == np.sum(shown)
+
+
+def test_where_some_points_have_a_symbol_none_is_of_a_run():
+    v = xr.DataArray(np.arange(1.0, 7.0), dims="lr", coords={"lr": np.arange(6.0)})
+    draw = lambda _, fig: plotting.of_runs(fig.subplots().plot(v.values, "o", markevery=2), v)  # noqa: E731
+    about, places = read(str(plotting.render(draw, xr.Dataset(), "t")))
+    assert len(places[0]) == 3 and about["series"][0]["runs"][1] == []
+
+
 def test_medians_integers_and_other_numbers_are_of_no_run(ds):
     def own(data, ax):
         one = data.measured_z.isel(mode=0)
