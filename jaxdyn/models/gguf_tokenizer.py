@@ -232,8 +232,7 @@ def _byte_level(fields: dict[str, Any], vocabulary: int) -> Tokenizer:
     if rule.normal:
         inner.normalizer = library("tokenizers.normalizers").NFC()
     own = {token: number for token, number in numbers.items() if token and kinds[number] in WHOLE}
-    for token, number in own.items():
-        inner.add_tokens([made.AddedToken(token, special=kinds[number] != OWN, normalized=False)])
+    inner.add_tokens([made.AddedToken(token, special=kinds[number] != OWN, normalized=False) for token, number in own.items()])
     if reason := shared_number(inner):
         raise UsageError(reason)
     refuse_unknown(inner)
