@@ -14,6 +14,7 @@ from jaxdyn.engine.runs.costs import shipped_costs
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead, speeds
+from jaxdyn.maintain import atlas as maps
 from jaxdyn.report import atlas, catalogue, concepts, gallery, network, platforms, referee, studies, theories
 from jaxdyn.report.gallery import standalone
 from jaxdyn.report.results import RESULT
@@ -58,7 +59,7 @@ def _write(target: Path, root: Path) -> None:
     atomic_write(docs / "referee.md", referee.with_table((docs / "referee.md").read_text(encoding="utf-8"), claims, root))
     accelerators = (docs / "accelerators.md").read_text(encoding="utf-8")
     atomic_write(docs / "accelerators.md", _with_programs(accelerators, root))
-    atlas.write(docs)
+    atlas.write(docs, _changed_maps())
     page = docs / "concepts.md"
     atomic_write(page, concepts.with_words(page.read_text(encoding="utf-8")))
     page = docs / "transformer.md"
@@ -68,6 +69,12 @@ def _write(target: Path, root: Path) -> None:
     atomic_write(docs / "figures" / speeds.FIGURE, speeds.figure(root))
     for name, written in theories.pages(claims, root).items():
         atomic_write(docs / "theories" / f"{name}.md", written)
+
+
+def _changed_maps() -> dict[str, str]:
+    """What has changed since each map of the atlas was made, the first thing alone; empty where nothing has."""
+    stored = {one.name: (one, content) for one in library.maps() if (content := atlas.read_map(one)) is not None}
+    return {name: str(maps.changes(*pair, whole=False)) for name, pair in stored.items()}
 
 
 def _with_programs(page: str, root: Path) -> str:

@@ -34,7 +34,8 @@ and its rivals, which the checks must reject there, too. Points are denser where
 a colour the verdict of the nearest one. Dotted lines: the mean of a quantity that the claim bounds by assumption meets its bound.
 Dashed line: the power law fitted to the border, if both axes are logarithmic. Runs outside the assumptions are left out if others
 are inside. All maps are at quick scale. Processor time covers compiling, running and judging, on all cores together; a map without
-it has wall time on two cores. This page and its figures are written by `make docs`.
+it has wall time on two cores. Where it says *not current*, the claim has changed since the map was made, or it is not known
+whether it has. This page and its figures are written by `make docs`.
 """
 PARTS = (
     "claim",
@@ -151,8 +152,8 @@ def facts(content: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (f"{size(content)}.", border(result), *silent)))
 
 
-def page() -> str:
-    """The page of all maps, in Markdown."""
+def page(changed: Mapping[str, str]) -> str:
+    """The page of all maps, in Markdown; ``changed``: by name of a map what of its claim has changed since, empty if nothing has."""
     claims, parts = all_claims(), [INTRO.strip()]
     for stored in library.maps():
         content = read_map(stored)
@@ -163,15 +164,15 @@ def page() -> str:
             f"`{stored.claim}`: {ended(claims[stored.claim].title)} {claims[stored.claim].statement}",
             f"![{stored.title}](figures/map.{stored.name}.svg)",
             stored.finding,
-            facts(content),
+            facts(content) + (f" **Not current**: {changed[stored.name]}." if changed[stored.name] else ""),
             f"`{command(stored)}`",
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def write(docs: Path) -> None:
-    """Write the page of all maps and its figures."""
+def write(docs: Path, changed: Mapping[str, str]) -> None:
+    """Write the page of all maps and its figures; arguments as for :func:`page`."""
     for stored in library.maps():
         if (content := read_map(stored)) is not None:
             atomic_write(docs / "figures" / f"map.{stored.name}.svg", standalone(content["figure"]))
-    atomic_write(docs / "atlas.md", page())
+    atomic_write(docs / "atlas.md", page(changed))
