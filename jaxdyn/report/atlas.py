@@ -153,7 +153,7 @@ def facts(content: Mapping[str, Any]) -> str:
 
 
 def page(changed: Mapping[str, str]) -> str:
-    """The page of all maps, in Markdown; ``changed``: by name of a map what of its claim has changed since, empty if nothing has."""
+    """The page of all maps, in Markdown; ``changed``: by name of a map what has changed of its claim since, or nothing."""
     claims, parts = all_claims(), [INTRO.strip()]
     for stored in library.maps():
         content = read_map(stored)

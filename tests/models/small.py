@@ -14,7 +14,7 @@ TOKENS = np.random.default_rng(0).integers(0, 13, (2, 9))
 
 def saved(folder, shape=SHAPE, family="llama", **more):
     """Write the model."""
-    return models.save(folder, shape, weights(shape), family=family, **more)
+    return models.save(folder, shape, weights(shape), family=family, **{"context": 2048, **more})
 
 
 def spoken(folder):

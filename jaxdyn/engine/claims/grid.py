@@ -21,6 +21,10 @@ __all__ = ["POINT", "Grid", "Points", "field_table", "grid", "labels_of", "point
 POINT = "point"  # the dimension along which a list of points is labelled
 
 
+# xarray asks of everything whether it has keys, and a coordinate or an axis of that name is an attribute of its arrays
+DICTIONARY, TAKEN_FOR = "keys", "xarray takes arrays with a coordinate called keys for dictionaries"
+
+
 @dataclasses.dataclass(frozen=True)
 class Grid:
     """Settings to run: the product of ``axes`` (field -> values), with all other fields as in ``base``."""
@@ -61,6 +65,8 @@ class Grid:
     def _settings_with(self, fields: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         """The settings with these values of some fields, all others as in ``base``."""
         names = tuple(fields)
+        if DICTIONARY in names:
+            raise UsageError(f"{self.setting.__name__}.{DICTIONARY} is not allowed to vary: {TAKEN_FOR}; rename the field")
         try:
             cells = [dataclasses.replace(self.base, **dict(zip(names, values, strict=True))) for values in rows]
         except UsageError:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.reference import ref_to
-from jaxdyn.engine.claims.grid import Grid, field_table
+from jaxdyn.engine.claims.grid import DICTIONARY, TAKEN_FOR, Grid, field_table
 from jaxdyn.engine.claims.setting import split
 from jaxdyn.engine.programs.chunk import Chunk, Program, versions
 from jaxdyn.engine.storage.arrays import Arrays
@@ -306,6 +306,8 @@ def _labelled(request: Request, portions: Sequence[Portion], lazy: bool) -> xr.D
     dims = _common_dims(title, results)
     variables: dict[str, tuple[tuple[str, ...], Any]] = {}
     for name, own in dims.items():
+        if DICTIONARY in own:
+            raise UsageError(f"{name}{own}: an axis called {DICTIONARY} is not allowed: {TAKEN_FOR}; rename it")
         taken = [d for d in own if d in run_names]
         if taken or len(set(own)) < len(own) or name in run_names:
             word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_names else "one axis twice"

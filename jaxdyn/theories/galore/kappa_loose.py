@@ -71,7 +71,7 @@ CLAIMS = (
     jd.Study(
         trial=trial,
         quick=jd.grid(Spread, terms=[3, 10]),
-        paper=jd.grid(Spread, terms=[3, 10], spread=[0.2, 0.5, 0.9]),
+        paper=jd.grid(Spread, terms=[3, 10]),
         seeds=128,
         paper_seeds=512,
         evidence="algebra",

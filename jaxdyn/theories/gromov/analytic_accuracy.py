@@ -126,6 +126,7 @@ CLAIMS = (
         title="The accuracy of a random construction follows from its width",
         bounds=jd.tuned(on="0:96", confirmed_on="62000000:62000192"),
         seeds=192,
+        paper_seeds=384,
         statement=rf"The {NETWORK}, classifies with $K$ nodes a share "
         r"$\int\varphi(z)\,\Phi\bigl(\sqrt{M/(M-1)}\,(\sqrt{2K}/3 + \sqrt{2305/5832}\,z)\bigr)^{M-1}dz$ of all pairs "
         r"correctly to leading order in $1/K$, where $\varphi$ and $\Phi$ are the normal density and distribution: averaged "

@@ -23,7 +23,7 @@ class Variants:
     shift: jd.Swept = 0.0  # c, added to all logits
     spread: jd.Swept = jd.field(3.0, at_least=0)  # standard deviation of the logits
     value: jd.Swept = 0.0  # entries of the value of a key that stands for the zero sink
-    keys: int = jd.field(16, at_least=1)  # apart from the sink
+    length: int = jd.field(16, at_least=1)  # keys, apart from the sink
 
 
 def shares(a: Float[Array, " m"], sink: Float[Array, ""]) -> Float[Array, " m"]:
@@ -35,9 +35,9 @@ def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
     r"""Weights of shifted logits, and the formulas at the logits before the shift: the zero sink's is then at :math:`-c`."""
     # logits and values
     k_a, k_b, k_v = jax.random.split(key, 3)
-    a = s.spread * jax.random.normal(k_a, (s.keys,), jnp.float64)
+    a = s.spread * jax.random.normal(k_a, (s.length,), jnp.float64)
     beta = s.spread * jax.random.normal(k_b, (), jnp.float64)
-    v = jax.random.normal(k_v, (s.keys, 3), jnp.float64)
+    v = jax.random.normal(k_v, (s.length, 3), jnp.float64)
     moved = (a + s.shift)[None]
     # weights at shifted logits, and by formulas
     zero = attention.weights(moved, "zero_sink")[0]
@@ -94,7 +94,7 @@ CLAIMS = (
     jd.Study(
         trial=trial,
         quick=jd.grid(Variants, shift=[-900.0, 0.0, 900.0]),
-        paper=jd.grid(Variants, shift=[-900.0, 0.0, 900.0], spread=[0.3, 3.0, 10.0], keys=[1, 16, 256]),
+        paper=jd.grid(Variants, shift=[-900.0, 0.0, 900.0], spread=[0.3, 3.0, 10.0], length=[1, 16, 256]),
         seeds=128,
         paper_seeds=256,
         evidence="algebra",
@@ -109,7 +109,7 @@ CLAIMS = (
         "gives the softmax, and the output of the zero sink is that of the softmax with one more key of logit 0 and value 0. "
         "(Identities.)",
         talks=("practical:sink-gpt-oss-bias",),
-        tested="{keys} random logits of standard deviation {spread}, shifted by {shift}; {seeds} seeds.",
+        tested="{length} random logits of standard deviation {spread}, shifted by {shift}; {seeds} seeds.",
         judge=judge,
         controls={
             "the sink is left out of the maximum": jd.swap(measured_zero="naive"),

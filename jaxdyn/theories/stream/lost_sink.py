@@ -20,17 +20,17 @@ class Lost:
     attention: jd.Code = jd.code("softmax", "zero_sink")  # softmax, or with a 1 in the denominator (zero sink)
     mass: jd.Swept = jd.field(0.9, above=0, below=1)  # weight of the first key before it leaves
     value: jd.Swept = 0.0  # factor on the first key's random value
-    keys: int = jd.field(12, at_least=2)  # keys before the first one leaves
+    length: int = jd.field(12, at_least=2)  # keys before the first one leaves
 
 
 def trial(s: Lost, key: PRNGKeyArray) -> jd.Observables:
     """Growth of the other weights and of the output when the first key goes."""
     k_a, k_v = jax.random.split(key)
-    a = jax.random.normal(k_a, (s.keys,), jnp.float64)
-    v = jax.random.normal(k_v, (s.keys, 4), jnp.float64)
+    a = jax.random.normal(k_a, (s.length,), jnp.float64)
+    v = jax.random.normal(k_v, (s.length, 4), jnp.float64)
     a = a.at[0].set(jax.nn.logsumexp(a[1:]) + jnp.log(s.mass) - jnp.log1p(-s.mass))
     v = v.at[0].set(s.value * v[0])
-    kept = jnp.arange(s.keys) > 0
+    kept = jnp.arange(s.length) > 0
 
     def both(kind: str) -> tuple[jax.Array, jax.Array]:
         return attention.weights(a[None], kind)[0], attention.weights(a[None], kind, kept[None])[0]
@@ -40,7 +40,7 @@ def trial(s: Lost, key: PRNGKeyArray) -> jd.Observables:
     grown = jnp.linalg.norm(after @ v) / jnp.linalg.norm(before @ v)
     factor = 1 / (1 - s.mass)
     return jd.observables(
-        predicted={"weights": jd.named(jnp.full((s.keys - 1,), factor), "token"), "output": factor},
+        predicted={"weights": jd.named(jnp.full((s.length - 1,), factor), "token"), "output": factor},
         measured={"weights": jd.named((after / before)[1:], "token"), "output": grown},
     )
 
@@ -65,7 +65,7 @@ CLAIMS = (
     jd.Study(
         trial=trial,
         quick=jd.grid(Lost, mass=[0.03, 0.5, 0.9, 0.99]),
-        paper=jd.grid(Lost, mass=[0.03, 0.1, 0.5, 0.9, 0.99], keys=[12, 100]),
+        paper=jd.grid(Lost, mass=[0.03, 0.1, 0.5, 0.9, 0.99], length=[12, 100]),
         seeds=64,
         paper_seeds=256,
         evidence="algebra",
@@ -81,7 +81,7 @@ CLAIMS = (
             "every other weight": ("growth of the other weights: relative error", "attention has a zero sink"),
         },
         talks=("practical:sink-softmax-equation",),
-        tested=r"{keys} random logits, one of which has the weight $s$ = {mass}; {seeds} seeds.",
+        tested=r"{length} random logits, one of which has the weight $s$ = {mass}; {seeds} seeds.",
         judge=judge,
         controls={
             "the key has a value": jd.Control({"value": 1.0}, breaks="the value of that key was 0"),

@@ -145,3 +145,26 @@ def test_minus_zero_is_zero():
 def test_a_precision_that_is_none_is_refused(dtype):
     with pytest.raises(UsageError, match=f"dtype='{dtype}' is not allowed: it is float64, float32, bfloat16 or float16"):
         jd.grid(Single, dtype=dtype).cells()
+
+
+@jd.setting
+class Cached:
+    """A field of which xarray would make a dictionary."""
+
+    keys: int = 4
+    rate: jd.Swept = 1.0
+
+
+def counted(s, key):
+    """A trial with an axis of that name, too."""
+    return jd.observables(measured={"n": jd.named(jnp.arange(3) * s.rate, "keys" if s.keys > 4 else "key")})
+
+
+def test_a_field_or_an_axis_called_keys_is_refused_where_xarray_would_take_arrays_for_dictionaries():
+    ds = jd.sweep(counted, jd.grid(Cached, rate=[1.0, 2.0]), 2)
+    assert ds.measured_n.astype(int).sum() == 18  # as one value for all runs it is nobody's coordinate
+    for varied in (jd.grid(Cached, keys=[3, 4]), jd.points(Cached, [{"keys": 3}, {"keys": 4}])):
+        with pytest.raises(UsageError, match="^Cached.keys is not allowed to vary: xarray takes arrays .*; rename the field$"):
+            jd.sweep(counted, varied, 2)
+    with pytest.raises(UsageError, match="^measured_n.*: an axis called keys is not allowed: xarray takes .*; rename it$"):
+        jd.sweep(counted, jd.grid(Cached, keys=5), 2)
