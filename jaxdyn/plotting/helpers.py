@@ -271,7 +271,7 @@ def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name
         added = ax.plot(xs[drawn].T, rows[drawn].T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
         along: tuple[Any, ...] = getattr(x, "dims", ())
         if len(along) == 1 and along[0] in getattr(ys, "dims", ()):
-            of_runs(added, ys.isel({along[0]: 0}), drawn)
+            of_runs(added, ys.isel({along[0]: 0}, drop=True), drawn)
         if label and added:
             added[0].set_label(label)
         return

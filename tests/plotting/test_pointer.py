@@ -191,3 +191,15 @@ def test_the_same_data_give_the_same_bytes_and_documents_have_no_metadata(ds):
     svg = plotting.render(None, ds)
     assert svg == plotting.render(None, ds)
     assert "metadata" in svg and not re.search("metadata|data-series", standalone(svg))
+
+
+def test_a_curve_of_a_run_names_its_run_and_not_where_it_begins():
+    ds = xr.Dataset({"t": [0.0, 1.0, 2.0]}, {"a": [0.5, 1.0], "seed": [0, 1]})
+    runs = xr.DataArray(np.arange(12.0).reshape(2, 2, 3), {"a": ds.a, "seed": ds.seed, "t": [0.0, 1.0, 2.0]}, ("a", "seed", "t"))
+
+    def draw(_, fig):
+        plotting.lines(fig.subplots(), runs.t, runs)
+
+    about, _ = read(str(plotting.render(draw, xr.Dataset(), "t")))
+    said = [words for one in about["series"] if "runs" in one for words in runs_of(about, one)]
+    assert said == [["a = 0.5", "seed 0"], ["a = 0.5", "seed 1"], ["a = 1", "seed 0"], ["a = 1", "seed 1"]]
