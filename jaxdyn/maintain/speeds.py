@@ -25,8 +25,8 @@ INTRO = """# Benchmarks
 
 How many times faster jaxdyn is than what one would run instead, timed in turn on one machine, and which share of the peak that the
 same run measured for matrix products it reaches. Below 1 the other way is faster. Each number has the processor and the day of its
-run, since when the code may have changed; the tables with all their columns are in `benchmarks/results`, and `make bench` makes
-them again. This page is written by `make docs`.
+run; the code may have changed since. The tables with all their columns are in `benchmarks/results`, and `make bench` makes them
+again. This page is written by `make docs`.
 
 ![Ratios to other ways, and shares of peak](figures/benchmarks.svg)
 """
