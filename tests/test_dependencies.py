@@ -123,7 +123,7 @@ def test_a_missing_library_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "shtab", None)
     digits.load.cache_clear()
     with pytest.raises(UsageError, match=r"listing graphs .* needs the library networkx: pip install 'jaxdyn\[suite\]'"):
-        graphs.trees(18)  # of a size that no other test lists
+        graphs.extended(())  # which keeps nothing of other tests
     with pytest.raises(UsageError, match=r"digits needs the library scikit-learn: pip install 'jaxdyn\[suite\]'"):
         digits.load()
     assert cli(["completion", "bash"]) == 2
