@@ -25,9 +25,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the test
 
 import hypothesis
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+import tests.typechecker
+if "CHECKER" in os.environ: import devcheck
+
+# Before jaxdyn is imported: the types of its functions are held by all tests.
+PACKAGES = os.environ["HOOKED"].split()
+jaxtyping.install_import_hook([f"jaxdyn.{name}" for name in PACKAGES], os.environ.get("CHECKER", f"{tests.typechecker.__name__}.checked"))
 
 from jaxdyn.engine.base import reference
 from jaxdyn.engine.programs.program import use_compilation_cache

@@ -16,7 +16,7 @@ Letters: V words, s exponent, a memory, r layouts, I and J^k pieces by rank and 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,7 +102,7 @@ def transition(chain: Chain) -> Float[Array, "V V"]:
     stop = jnp.cumsum(law)
     start = stop - law
 
-    def shared(total: Float[Array, "V V"], layout: tuple) -> tuple[Float[Array, "V V"], None]:
+    def shared(total: Float[Array, "V V"], layout: tuple[Any, ...]) -> tuple[Float[Array, "V V"], None]:
         order, ends = layout
         end = jnp.zeros_like(law).at[order].set(ends)
         lengths = jnp.minimum(stop[:, None], end) - jnp.maximum(start[:, None], end - law)
@@ -142,7 +142,7 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, " {length
         position = jnp.searchsorted(all_ends, place + layout, side="right").astype(jnp.int32)
         return order[layout, jnp.clip(position - layout * len(law), 0, len(law) - 1)]
 
-    def again(state: tuple) -> tuple:
+    def again(state: tuple[Any, ...]) -> tuple[Any, ...]:
         words, _ = state
         last = jnp.roll(words, 1)
         new = words_at(jnp.where(remembers, start[last] + point * law[last], point))
