@@ -33,8 +33,9 @@ from threadpoolctl import threadpool_limits
 import tests.typechecker
 if "CHECKER" in os.environ: import devcheck
 
-# Before jaxdyn is imported: the types of its functions are held by all tests.
-PACKAGES = os.environ["HOOKED"].split()
+# Before jaxdyn is imported: what functions of these packages take and return is held to their annotations.
+PACKAGES = ("data", "flow", "instruments", "linalg", "metrics", "models", "nn", "optim", "sampling", "stats", "stepping", "text")
+PACKAGES += ("theories", "train")
 jaxtyping.install_import_hook([f"jaxdyn.{name}" for name in PACKAGES], os.environ.get("CHECKER", f"{tests.typechecker.__name__}.checked"))
 
 from jaxdyn.engine.base import reference

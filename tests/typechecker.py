@@ -57,14 +57,15 @@ def checked(stub):
     def called(*args, **kwargs):
         nonlocal check
         if check is None:
-            stub.__annotations__ = {name: widened(hint) for name, hint in stub.__annotations__.items()}
+            read = {name: hint for name, hint in stub.__annotations__.items() if name != "_"}
+            stub.__annotations__ = {name: widened(hint) for name, hint in read.items()}
             check = beartype(conf=CONF)(stub)
         if stub.__name__ == "__init__" and dataclasses.is_dataclass(args[0]):  # it converts what it is given: its fields count
             if "__annotations__" not in vars(type(args[0])):  # it has none of its own, and those of a library are not ours
                 return None
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
-            args, kwargs = args[:1], {name: getattr(args[0], name, value) for name, value in list(given.arguments.items())[1:]}
+            args, kwargs = args[:1], {name: vars(args[0]).get(name, value) for name, value in list(given.arguments.items())[1:]}
         return check(*args, **kwargs)
 
     return called
