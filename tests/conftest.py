@@ -31,15 +31,12 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import tests.typechecker
-if "CHECKER" in os.environ: import devcheck
 
-# Before jaxdyn is imported: what functions of these packages take and return is held to their annotations.
-PACKAGES = ("data", "flow", "instruments", "linalg", "metrics", "models", "nn", "optim", "sampling", "stats", "stepping", "text")
-PACKAGES += ("theories", "train")
-jaxtyping.install_import_hook([f"jaxdyn.{name}" for name in PACKAGES], os.environ.get("CHECKER", f"{tests.typechecker.__name__}.checked"))
-
-from jaxdyn.engine.base import reference
-from jaxdyn.engine.programs.program import use_compilation_cache
+# What functions of these packages take and return is held to their annotations; nothing here imports jaxdyn before.
+PACKAGES = "data flow linalg metrics nn optim sampling stats stepping text train".split()
+THEORIES = "assort cal coc cogo collapse dejavu emer galore gromov kumar lyu margin memo morwani omnigrok power varma xu".split()
+HELD = [f"jaxdyn.{name}" for name in (*PACKAGES, *(f"theories.{name}" for name in THEORIES))]
+jaxtyping.install_import_hook(HELD, f"{tests.typechecker.__name__}.checked")
 
 hypothesis.settings.register_profile("patient", parent=hypothesis.settings(), deadline=None)  # examples compile, machines are slow
 hypothesis.settings.load_profile("patient")
@@ -76,6 +73,8 @@ def pytest_runtest_teardown(item, nextitem):
 
     What its users' modules have read is forgotten: files of a test would have all other tests' modules imported anew.
     """
+    from jaxdyn.engine.base import reference
+
     if nextitem is None or nextitem.path != item.path:
         reference.forget()
         if memory_maps() > MAPS:
@@ -95,6 +94,8 @@ def x64():
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
     """Keep the tests out of the user's cache folder; all workers of a session share its compiled programs."""
+    from jaxdyn.engine.programs.program import use_compilation_cache
+
     patch = pytest.MonkeyPatch()
     session = tmp_path_factory.getbasetemp()
     session = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session

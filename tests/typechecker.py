@@ -61,7 +61,7 @@ def checked(stub):
             stub.__annotations__ = {name: widened(hint) for name, hint in read.items()}
             check = beartype(conf=CONF)(stub)
         if stub.__name__ == "__init__" and dataclasses.is_dataclass(args[0]):  # it converts what it is given: its fields count
-            if "__annotations__" not in vars(type(args[0])):  # it has none of its own, and those of a library are not ours
+            if not vars(type(args[0])).get("__annotations__"):  # it has none of its own, and those of a library are not ours
                 return None
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
