@@ -1,8 +1,7 @@
 """Claims as tests: the pytest plugin behind ``pytest --jaxdyn 'theory.*'``.
 
 It lies outside the package, which it imports where claims are asked for and no sooner: so hooks on the package's import, such as
-jaxtyping's (``pytest --jaxtyping-packages=jaxdyn,beartype.beartype``), come first, and a project that has jaxdyn installed pays
-nothing for it.
+jaxtyping's in ``tests/conftest.py``, come first, and a project that has jaxdyn installed pays nothing for it.
 """
 
 from __future__ import annotations

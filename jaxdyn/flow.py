@@ -20,7 +20,7 @@ and 8 times in s; if nothing is stiff, all ways are within a factor of 2 (``benc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import diffrax
@@ -28,7 +28,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Real
 
 from jaxdyn.errors import UsageError, is_traced, number, shown, whole
 from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
@@ -37,7 +37,7 @@ from jaxdyn.stepping import Newton, Stepper, largest, over
 __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_many"]
 
 Field = Callable[[Any, Any, Any], Any]
-Times = Float[Array | np.ndarray, " T"]
+Times = Real[Array | np.ndarray, " T"] | Sequence[float | Real[Array, ""]]
 SOLVERS = ("tsit5", "dopri8", "kvaerno5")
 TIGHTEST = 1e-14  # smallest relative tolerance that float64 can resolve
 EVENT = "an event returns one real number that changes sign, e.g. `jnp.abs(y) - 6.0`"
@@ -312,15 +312,16 @@ def _start(y0: PyTree) -> PyTree:
 
 def save_times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
     """The save times, and whether they are wrong: a traced truth value if only the run can tell."""
+    array: Any = ts
     if isinstance(ts, list | tuple) and all(_is_number(t) and jnp.ndim(t) == 0 for t in ts):
         traced = any(map(is_traced, ts))  # then each is converted separately: stacked with an unsigned number, -1 would wrap
-        ts = jnp.stack([jnp.asarray(t, jnp.float64) for t in ts]) if traced else np.asarray(ts)
-    if not _is_number(ts) or jnp.ndim(ts) != 1 or len(ts) == 0:
-        raise UsageError(f"ts is an array of save times, the start first; got {shown(ts)}")
-    times = jnp.asarray(ts, jnp.float64)
-    if is_traced(ts):
+        array = jnp.stack([jnp.asarray(t, jnp.float64) for t in ts]) if traced else np.asarray(ts)
+    if not _is_number(array) or jnp.ndim(array) != 1 or len(array) == 0:
+        raise UsageError(f"ts is an array of save times, the start first; got {shown(array)}")
+    times = jnp.asarray(array, jnp.float64)
+    if is_traced(array):
         return times, ~(jnp.all(jnp.diff(times) > 0) & jnp.all(jnp.isfinite(times)))
-    known = np.asarray(ts).astype(np.float64)  # before taking differences: those of narrow and unsigned integers wrap
+    known = np.asarray(array).astype(np.float64)  # before taking differences: those of narrow and unsigned integers wrap
     if not (np.all(np.diff(known) > 0) and np.all(np.isfinite(known))):
         raise UsageError("the save times ts must be finite and increase from one to the next")
     return times, False

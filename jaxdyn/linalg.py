@@ -25,7 +25,7 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 from jax.custom_batching import sequential_vmap
-from jaxtyping import Array, Inexact
+from jaxtyping import Array, Inexact, Num
 
 from jaxdyn.errors import UsageError, number, shown
 
@@ -47,7 +47,7 @@ __all__ = [
 PARTS, LARGE = 4, 1 << 18  # of a matrix that one vector is multiplied by; entries from which on parts are faster
 
 
-def _one_by_one(function: Callable[..., Any], *arrays: Inexact[Array, "..."]) -> Any:
+def _one_by_one(function: Callable[..., Any], *arrays: Num[Array, "..."]) -> Any:
     """The function of a matrix (and a right-hand side), over their common leading axes if there are any."""
     dtype = jnp.result_type(*arrays)
     narrow = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
@@ -69,7 +69,7 @@ def _finite(function: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def _matrices(a: Inexact[Array, "*batch m n"], square: bool = False) -> Inexact[Array, "*batch m n"]:
+def _matrices(a: Num[Array, "*batch m n"], square: bool = False) -> Num[Array, "*batch m n"]:
     """An array of matrices.
 
     Raises:
@@ -81,7 +81,7 @@ def _matrices(a: Inexact[Array, "*batch m n"], square: bool = False) -> Inexact[
     return a
 
 
-def _right_side(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m ..."]) -> Inexact[Array, "*batch m ..."]:
+def _right_side(a: Num[Array, "*batch m n"], b: Num[Array, "*batch m ..."]) -> Num[Array, "*batch m ..."]:
     """The right-hand sides of systems, a vector or a matrix each.
 
     Raises:
@@ -95,7 +95,7 @@ def _right_side(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m ...
     return b
 
 
-def eigh(a: Inexact[Array, "*batch n n"]) -> tuple[Inexact[Array, "*batch n"], Inexact[Array, "*batch n n"]]:
+def eigh(a: Num[Array, "*batch n n"]) -> tuple[Inexact[Array, "*batch n"], Inexact[Array, "*batch n n"]]:
     """Eigenvalues in ascending order, and eigenvectors as columns, of Hermitian matrices (of the Hermitian part of others).
 
     Raises:
@@ -105,7 +105,7 @@ def eigh(a: Inexact[Array, "*batch n n"]) -> tuple[Inexact[Array, "*batch n"], I
     return values, vectors
 
 
-def eigvalsh(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n"]:
+def eigvalsh(a: Num[Array, "*batch n n"]) -> Inexact[Array, "*batch n"]:
     """Eigenvalues of Hermitian matrices, in ascending order (of the Hermitian part of others).
 
     Raises:
@@ -115,7 +115,7 @@ def eigvalsh(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n"]:
 
 
 def svd(
-    a: Inexact[Array, "*batch m n"],
+    a: Num[Array, "*batch m n"],
 ) -> tuple[Inexact[Array, "*batch m k"], Inexact[Array, "*batch k"], Inexact[Array, "*batch k n"]]:
     """The thin singular value decomposition, U, s and the adjoint of V; k is the smaller side.
 
@@ -126,7 +126,7 @@ def svd(
     return u, s, vt
 
 
-def singular_values(a: Inexact[Array, "*batch m n"]) -> Inexact[Array, "*batch k"]:
+def singular_values(a: Num[Array, "*batch m n"]) -> Inexact[Array, "*batch k"]:
     """Singular values, in descending order.
 
     Raises:
@@ -135,7 +135,7 @@ def singular_values(a: Inexact[Array, "*batch m n"]) -> Inexact[Array, "*batch k
     return _one_by_one(_finite(lambda x: jnp.linalg.svd(x, compute_uv=False)), _matrices(a))
 
 
-def qr(a: Inexact[Array, "*batch m n"]) -> tuple[Inexact[Array, "*batch m k"], Inexact[Array, "*batch k n"]]:
+def qr(a: Num[Array, "*batch m n"]) -> tuple[Inexact[Array, "*batch m k"], Inexact[Array, "*batch k n"]]:
     """The thin QR factorisation.
 
     Raises:
@@ -145,7 +145,7 @@ def qr(a: Inexact[Array, "*batch m n"]) -> tuple[Inexact[Array, "*batch m k"], I
     return q, r
 
 
-def solve(a: Inexact[Array, "*batch n n"], b: Inexact[Array, "*batch n ..."]) -> Inexact[Array, "*batch n ..."]:
+def solve(a: Num[Array, "*batch n n"], b: Num[Array, "*batch n ..."]) -> Inexact[Array, "*batch n ..."]:
     """A^{-1} b; the right side is a matrix or a vector. Not finite if a matrix is singular.
 
     Raises:
@@ -155,7 +155,7 @@ def solve(a: Inexact[Array, "*batch n n"], b: Inexact[Array, "*batch n ..."]) ->
     return _one_by_one(lambda x, y: jnp.linalg.solve(x, y), a, _right_side(a, b))
 
 
-def inv(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n n"]:
+def inv(a: Num[Array, "*batch n n"]) -> Inexact[Array, "*batch n n"]:
     """A^{-1}. Not finite if a matrix is singular.
 
     Raises:
@@ -164,7 +164,7 @@ def inv(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n n"]:
     return _one_by_one(lambda x: jnp.linalg.inv(x), _matrices(a, square=True))
 
 
-def lstsq(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m k"], rcond: float) -> Inexact[Array, "*batch n k"]:
+def lstsq(a: Num[Array, "*batch m n"], b: Num[Array, "*batch m k"], rcond: float) -> Inexact[Array, "*batch n k"]:
     """The least-squares solution of least norm; singular values below ``rcond`` of the largest are taken for zero.
 
     Raises:

@@ -203,12 +203,12 @@ def _broadcast(a: Any, b: Any) -> list[Array]:
         raise UsageError(f"a={shown(a)}, b={shown(b)} are not allowed: their shapes broadcast against each other") from error
 
 
-def _constant(x: Float[Array, "*shape"], axis: int) -> Bool[Array, "*shape"]:
+def _constant(x: Float[Array, "*shape"], axis: int) -> Bool[Array, "..."]:
     """Where all entries along an axis are equal: minus their mean, they would be its rounding."""
     return jnp.all(x == jax.lax.slice_in_dim(x, 0, 1, axis=axis), axis, keepdims=True)
 
 
-def _exponent(x: Inexact[Array, "*shape"], axis: int | None = None) -> Int[Array, "*shape"]:
+def _exponent(x: Inexact[Array, "*shape"], axis: int | None = None) -> Int[Array, "..."]:
     """The power of two above all entries along an axis, but for the largest and smallest that the dtype has.
 
     For zeros it is the smallest. Where ``max`` drops NaN, the entries still have it.

@@ -49,9 +49,9 @@ def wide(dtype: Any) -> np.dtype:
     return np.dtype(jnp.promote_types(dtype, jnp.float32))
 
 
-def _is_key(key: PRNGKeyArray) -> bool:
+def _is_key(key: Any) -> bool:
     """Whether this is a single key, typed or raw."""
     dtype = getattr(key, "dtype", None)
     if dtype is None:
         return False
-    return key.ndim == (0 if jnp.issubdtype(dtype, jax.dtypes.prng_key) else 1) and (key.ndim == 0 or dtype == jnp.uint32)
+    return bool(key.ndim == (0 if jnp.issubdtype(dtype, jax.dtypes.prng_key) else 1) and (key.ndim == 0 or dtype == jnp.uint32))

@@ -8,7 +8,7 @@ sums are those of the numbers over a power of two (:func:`binade`). What cannot 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import scipy
@@ -45,7 +45,7 @@ def binade(values: Any, axis: int | tuple[int, ...] | None = None) -> NDArray[An
     """
     sizes = np.abs(np.asarray(values, float))
     largest = np.max(sizes, axis, keepdims=True, initial=0, where=np.isfinite(sizes))
-    return np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1))
 
 
 def loglog_slope(x: Any, y: Any, dim: str, least: int = 3) -> xr.DataArray:
@@ -113,18 +113,18 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
         raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: their shapes broadcast") from error
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(successes: SupportsIndex | xr.DataArray, n: SupportsIndex | xr.DataArray, level: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval of a proportion (scipy): ``(low, high)``.
 
     Raises:
         Inconclusive: if ``n`` is 0.
         UsageError: unless both are whole numbers, successes at most n.
     """
-    n = whole("n", n, least=0)
-    successes = whole("successes", successes, least=0, most=n)
-    if n == 0:
+    runs = whole("n", n, least=0)
+    passed = whole("successes", successes, least=0, most=runs)
+    if runs == 0:
         raise Inconclusive("a proportion needs at least one run")
-    low, high = wilson_ends(successes, n, level)
+    low, high = wilson_ends(passed, runs, level)
     return float(low), float(high)
 
 
@@ -215,7 +215,7 @@ def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
     return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]])
 
 
-def bonferroni_z(count: int, level: float = 0.95) -> float:
+def bonferroni_z(count: SupportsIndex, level: float = 0.95) -> float:
     r"""Two-sided normal quantile :math:`\Phi^{-1}\bigl(1 - (1 - \text{level}) / 2m\bigr)` for ``m`` simultaneous tests.
 
     With it, all of ``count`` true statements pass together with probability at least ``level`` (Bonferroni).
@@ -223,11 +223,11 @@ def bonferroni_z(count: int, level: float = 0.95) -> float:
     Raises:
         UsageError: if ``count`` is below 1 or the level not between 0 and 1.
     """
-    count = whole("count", count, least=1, most=MOST)
-    return float(scipy.stats.norm.isf((1 - _level(level)) / (2 * count)))
+    tests = whole("count", count, least=1, most=MOST)
+    return float(scipy.stats.norm.isf((1 - _level(level)) / (2 * tests)))
 
 
-def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
+def bonferroni_t(count: SupportsIndex, runs: Any, level: float = 0.95) -> Any:
     r"""Two-sided Student quantile :math:`t_{n-1}` for ``m`` simultaneous tests of means whose errors are estimated from ``n`` runs.
 
     As :func:`bonferroni_z`, which holds where the standard error is known: with 8 runs and an estimated one its 0.27% are 2.0%.
@@ -249,7 +249,7 @@ def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
     return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else quantile(runs)[()]
 
 
-def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.DataArray, xr.DataArray]:
+def welch(values: xr.DataArray | np.ndarray, dim: str, error: Any, count: int) -> tuple[xr.DataArray, xr.DataArray]:
     r"""Welch's standard error of the difference of two means, and its degrees of freedom.
 
     .. math:: e^2 = s^2 / n + e_2^2, \qquad \nu = e^4 \Big/ \Big(\frac{(s^2 / n)^2}{n - 1} + \frac{e_2^4}{n_2 - 1}\Big)

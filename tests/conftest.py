@@ -25,12 +25,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the test
 
 import hypothesis
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from jaxdyn.engine.base import reference
-from jaxdyn.engine.programs.program import use_compilation_cache
+import tests.typechecker
+
+# What functions of these packages take and return is held to their annotations; nothing here imports jaxdyn before.
+PACKAGES = "data flow linalg metrics nn optim sampling stats stepping text train".split()
+THEORIES = "assort cal coc cogo collapse dejavu emer galore gromov kumar lyu margin memo morwani omnigrok power varma xu".split()
+HELD = [f"jaxdyn.{name}" for name in (*PACKAGES, *(f"theories.{name}" for name in THEORIES))]
+jaxtyping.install_import_hook(HELD, f"{tests.typechecker.__name__}.checked")
 
 hypothesis.settings.register_profile("patient", parent=hypothesis.settings(), deadline=None)  # examples compile, machines are slow
 hypothesis.settings.load_profile("patient")
@@ -67,6 +73,8 @@ def pytest_runtest_teardown(item, nextitem):
 
     What its users' modules have read is forgotten: files of a test would have all other tests' modules imported anew.
     """
+    from jaxdyn.engine.base import reference
+
     if nextitem is None or nextitem.path != item.path:
         reference.forget()
         if memory_maps() > MAPS:
@@ -86,6 +94,8 @@ def x64():
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
     """Keep the tests out of the user's cache folder; all workers of a session share its compiled programs."""
+    from jaxdyn.engine.programs.program import use_compilation_cache
+
     patch = pytest.MonkeyPatch()
     session = tmp_path_factory.getbasetemp()
     session = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session

@@ -13,6 +13,7 @@ import re
 
 import numpy as np
 from jaxtyping import Bool, Int
+from numpy.typing import ArrayLike
 
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.errors import UsageError, shown, whole
@@ -130,7 +131,7 @@ class Group:
         return numbers
 
 
-def _whole(name: str, values: np.ndarray) -> Int[np.ndarray, "m m"]:
+def _whole(name: str, values: ArrayLike) -> Int[np.ndarray, "m m"]:
     """The table as a read-only int32 array of its own, refused unless square and filled with numbers of elements."""
     table = np.array(values)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:

@@ -94,7 +94,7 @@ def within(edges: Int[Array, "m 2"], root: Int[Array, ""], names: int, steps: in
     return jnp.concatenate([first[None], jax.lax.scan(grow, first, None, steps)[1]])
 
 
-def distances(edges: np.ndarray, root: int) -> dict[int, int]:
+def distances(edges: np.ndarray | Array, root: int) -> dict[int, int]:
     """Steps from the root to every vertex that it reaches, by breadth-first search with a queue."""
     after = collections.defaultdict(list)
     for source, target in np.asarray(edges).tolist():

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
 from jaxdyn.errors import UsageError, is_traced, missing, number, whole
 
@@ -162,7 +162,7 @@ def relabelled(adjacency: Bool[Array, "N N"], order: Int[Array, " N"]) -> Bool[A
 def draw(
     key: PRNGKeyArray,
     kind: Int[Array, ""] | int,
-    vertices: Float[Array, ""] | float,
+    vertices: Real[Array, ""] | float,
     density: Float[Array, ""] | float,
     *,
     size: int,
@@ -272,7 +272,7 @@ def _random(
     def go_on(state: tuple[Int[Array, ""], Bool[Array, "N N"], Bool[Array, ""]]) -> Bool[Array, ""]:
         return state[2] & (state[0] < TRIES)
 
-    def again(state: tuple[Int[Array, ""], Bool[Array, "N N"], Bool[Array, ""]]) -> tuple:
+    def again(state: tuple[Int[Array, ""], Bool[Array, "N N"], Bool[Array, ""]]) -> tuple[Any, ...]:
         graph = at(state[0])
         return state[0] + 1, graph, parted(graph)
 

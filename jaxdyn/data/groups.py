@@ -118,7 +118,8 @@ def alternating(n: int) -> Group:
 
 def _permutations(name: str, elements: list[tuple[int, ...]]) -> Group:
     def compose(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(*np.broadcast_arrays(p, q), -1)
+        p, q = np.broadcast_arrays(p, q)
+        return np.take_along_axis(p, q, -1)
 
     return _tabulate(name, np.array(elements), len(elements[0]), compose)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Integer, PyTree
 
 from jaxdyn.nn.config import Transformer
 from jaxdyn.nn.transformer import (
@@ -51,7 +51,7 @@ class BlockActivations(NamedTuple):
 
 
 def reduce_blocks(
-    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], reduce: Callable[[BlockActivations], Any]
+    shape: Transformer, params: PyTree, tokens: Integer[Array, "b n"], reduce: Callable[[BlockActivations], Any]
 ) -> tuple[Float[Array, "b n d"], Any]:
     """The last residual stream after its norm, and what ``reduce`` makes of every block, stacked by depth.
 

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen, nnx, traverse_util
 from flax.errors import InvalidRngError
-from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Integer, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, one_line
 from jaxdyn.nn.config import Transformer
@@ -64,7 +64,7 @@ def from_linen(module: linen.Module, *, example: Any = None, call: Call | None =
 
     def logits(params: PyTree, tokens: Any, *, key: PRNGKeyArray | None = None, observe: Sequence[str] = ()) -> Any:
         _check(params, like)
-        given = {"rngs": {} if key is None else {"dropout": key, "params": jax.random.fold_in(key, 1)}}
+        given: dict[str, Any] = {"rngs": {} if key is None else {"dropout": key, "params": jax.random.fold_in(key, 1)}}
         given |= {"mutable": ["intermediates"]} if observe else {}
         try:
             out = module.apply({"params": params}, tokens, method=lambda m, x: call(m, x, key), **given)
@@ -132,11 +132,11 @@ class LinenTransformer(linen.Module):
         for name, like in drawn.items():
             self.param(name, functools.partial(_parameter, like))
 
-    def __call__(self, tokens: Int[Array, "b n"], *, deterministic: bool = True, observe: Sequence[str] = ()) -> Any:
+    def __call__(self, tokens: Integer[Array, "b n"], *, deterministic: bool = True, observe: Sequence[str] = ()) -> Any:
         """Logits [b, n, V], or a pair of them and what is observed."""
         return apply(self.shape, self._weights(), tokens, key=self._key(deterministic), observe=observe)
 
-    def trunk(self, tokens: Int[Array, "b n"], *, deterministic: bool = True, observe: Sequence[str] = ()) -> Any:
+    def trunk(self, tokens: Integer[Array, "b n"], *, deterministic: bool = True, observe: Sequence[str] = ()) -> Any:
         """The last residual stream [b, n, d] instead of logits."""
         return trunk(self.shape, self._weights(), tokens, key=self._key(deterministic), observe=observe)
 
@@ -164,13 +164,13 @@ class NnxTransformer(nnx.Module):
         for name, w in init(_known(shape), rngs.params()).items():
             held = nnx.Dict({part: nnx.Param(x) for part, x in w.items()}) if isinstance(w, dict) else nnx.Param(w)
             setattr(self, name, held)
-        self.rngs = nnx.data(None) if _keeps(shape) else rngs.dropout.fork()
+        self.rngs: Any = nnx.data(None) if _keeps(shape) else rngs.dropout.fork()
 
-    def __call__(self, tokens: Int[Array, "b n"], *, observe: Sequence[str] = (), **switch: Any) -> Any:
+    def __call__(self, tokens: Integer[Array, "b n"], *, observe: Sequence[str] = (), **switch: Any) -> Any:
         """Logits [b, n, V], or a pair of them and what is observed; ``deterministic`` and ``rngs`` of the call come first."""
         return apply(self.shape, self._weights(), tokens, key=self._key(**switch), observe=observe)
 
-    def trunk(self, tokens: Int[Array, "b n"], *, observe: Sequence[str] = (), **switch: Any) -> Any:
+    def trunk(self, tokens: Integer[Array, "b n"], *, observe: Sequence[str] = (), **switch: Any) -> Any:
         """The last residual stream [b, n, d] instead of logits."""
         return trunk(self.shape, self._weights(), tokens, key=self._key(**switch), observe=observe)
 
@@ -202,7 +202,7 @@ def _parameter(like: PyTree, _: PRNGKeyArray) -> PyTree:
 
 def _keeps(shape: Transformer) -> bool:
     """Whether it is known that nothing is dropped."""
-    return not is_traced(shape.dropout) and shape.dropout == 0
+    return not is_traced(shape.dropout) and bool(shape.dropout == 0)
 
 
 def _parts(model: nnx.Module) -> tuple[Any, ...]:
@@ -239,7 +239,7 @@ def _call_of(module: type) -> Call:
     streams = "rngs" in parameters and issubclass(module, nnx.Module)
 
     def call(module: Any, tokens: Any, key: PRNGKeyArray | None) -> Any:
-        given = {} if switch is None else {switch: SWITCHES[switch] == (key is not None)}
+        given: dict[str, Any] = {} if switch is None else {switch: SWITCHES[switch] == (key is not None)}
         given |= {"rngs": None if key is None else nnx.Rngs(key)} if streams else {}
         return module(tokens, **given)
 

@@ -51,18 +51,18 @@ def causal_mask(n: int) -> Bool[Array, "n n"]:
 
 
 def weights(
-    scores: Float[Array, "*batch n m"],
+    scores: Float[Array, "*batch m"],
     kind: Any = "softmax",
-    mask: Bool[Array, "*#batch n m"] | None = None,
-    sink: Float[Array, "*#batch #n"] | None = None,
-    counts: Float[Array, "*#batch #n m"] | None = None,
-) -> Float[Array, "*batch n m"]:
+    mask: Bool[Array, "*#batch m"] | None = None,
+    sink: Float[Array, "*#batch"] | None = None,
+    counts: Float[Array, "*#batch m"] | None = None,
+) -> Float[Array, "*batch m"]:
     """Attention weights b of scores s; a masked key has weight 0, also where a query sees no key at all.
 
     Sums run in float32 at least; the result has the scores' dtype.
 
     Args:
-        scores: the scores.
+        scores: the scores; all axes but the last, among them the queries, are batches.
         kind: one of :data:`KINDS`, a switch between them, or a function of one's own (:mod:`jaxdyn.nn.choices`).
         mask: which keys a query sees, True or False; None: all. A term of the scores (0 and -inf) is no mask, but a bias.
         sink: the logit of the sink of every query, for ``sink_bias`` alone.
@@ -88,10 +88,10 @@ def weights(
 
 
 def _forms(
-    s: Float[Array, "*batch n m"],
-    mask: Bool[Array, "*#batch n m"] | None,
-    sink: Float[Array, "*#batch #n"] | None,
-    counts: Float[Array, "*#batch #n m"] | None = None,
+    s: Float[Array, "*batch m"],
+    mask: Bool[Array, "*#batch m"] | None,
+    sink: Float[Array, "*#batch"] | None,
+    counts: Float[Array, "*#batch m"] | None = None,
 ) -> dict[str, Callable[[], Array]]:
     """The weights of every kind."""
 
@@ -118,14 +118,14 @@ def _forms(
     }
 
 
-def _own(name: str, s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+def _own(name: str, s: Float[Array, "*batch m"], mask: Bool[Array, "*#batch m"] | None) -> Float[Array, "*batch m"]:
     """The weights that a function of one's own gives; the mask holds for it, too."""
     return _masked(choices.shape_keeping("attention", name)(s, jnp.ones(s.shape, bool) if mask is None else mask), mask)
 
 
 def _counted(
-    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"], counts: Float[Array, "*#batch #n m"]
-) -> Float[Array, "*batch n m"]:
+    s: Float[Array, "*batch m"], mask: Bool[Array, "*#batch m"], counts: Float[Array, "*#batch m"]
+) -> Float[Array, "*batch m"]:
     """The softmax over keys that stand for several each."""
     top = jax.lax.stop_gradient(jnp.max(jnp.where(mask, s, -jnp.inf), -1, keepdims=True))
     e = jnp.where(mask, counts, 0) * jnp.exp(jnp.where(mask, s - top, 0))
@@ -174,7 +174,7 @@ def attend(
 
 
 def rotate(
-    x: Float[Array, "*batch n h e"], base: float = 10_000.0, positions: Int[Array, "*#batch n"] | None = None
+    x: Float[Array, "*batch n h e"], base: float | Float[Array, ""] = 10_000.0, positions: Int[Array, "*#batch n"] | None = None
 ) -> Float[Array, "*batch n h e"]:
     r"""Rotary positions: the pair (j, j + e/2) of position i turned by the angle :math:`i\,\text{base}^{-2j/e}`.
 
@@ -197,7 +197,7 @@ def rotate(
 def angles(
     positions: Int[Array, "*batch n"],
     entries: int,
-    base: float = 10_000.0,
+    base: float | Float[Array, ""] = 10_000.0,
     dtype: DTypeLike = "float32",
     scaling: Scaling | None = None,
 ) -> tuple[Float[Array, "*batch n half"], Float[Array, "*batch n half"]]:
@@ -240,11 +240,11 @@ def slopes(heads: int, dtype: str = "float32") -> Float[Array, " h"]:
     return 2.0 ** (-8 * jnp.arange(1, heads + 1, dtype=jnp.promote_types(dtype, jnp.float32)) / heads)
 
 
-def _masked(b: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+def _masked(b: Float[Array, "*batch m"], mask: Bool[Array, "*#batch m"] | None) -> Float[Array, "*batch m"]:
     return b if mask is None else jnp.where(mask, b, 0)
 
 
-def _softmax(s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+def _softmax(s: Float[Array, "*batch m"], mask: Bool[Array, "*#batch m"] | None) -> Float[Array, "*batch m"]:
     """The softmax over the keys that a query sees; a query that sees none gets zeros instead of 0/0."""
     if mask is None:
         return _shares(s)
@@ -253,7 +253,7 @@ def _softmax(s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | N
 
 
 @jax.custom_jvp
-def _shares(s: Float[Array, "*batch n m"]) -> Float[Array, "*batch n m"]:
+def _shares(s: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
     return jax.nn.softmax(s, -1)
 
 
@@ -265,11 +265,11 @@ def _shares_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, A
 
 
 def _with_sink(
-    s: Float[Array, "*batch n m"],
-    mask: Bool[Array, "*#batch n m"] | None,
-    sink: Float[Array, "*#batch #n 1"],
-    counts: Float[Array, "*#batch #n m"] | None,
-) -> Float[Array, "*batch n m"]:
+    s: Float[Array, "*batch m"],
+    mask: Bool[Array, "*#batch m"] | None,
+    sink: Float[Array, "*#batch 1"],
+    counts: Float[Array, "*#batch m"] | None,
+) -> Float[Array, "*batch m"]:
     """The softmax with one more logit in its sum. That logit is in the maximum, too: otherwise shifted logits overflow."""
     s = s if mask is None else jnp.where(mask, s, -jnp.inf)
     top = jax.lax.stop_gradient(jnp.maximum(jnp.max(s, -1, keepdims=True), sink))

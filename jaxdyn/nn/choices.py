@@ -22,7 +22,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["applied", "check", "is_kind", "module_of", "names", "own", "shape_keeping"]
 
 
-def names(kind: Any) -> tuple[str, ...]:
+def names(kind: Any) -> tuple[Any, ...]:
     """The names between which a switch chooses, or the only one."""
     return tuple(kind.names) if hasattr(kind, "names") and hasattr(kind, "index") else (kind,)
 

@@ -243,7 +243,7 @@ class Transformer:
     def weights(self) -> dict[str, tuple[int, ...]]:
         """Shapes of a block's matrices, (input, output), by name."""
         d, f, wide, narrow = self.width, self.hidden or 0, self.heads * self.entries, self.key_heads * self.entries
-        attention = {"q": (d, wide), "k": (d, narrow), "v": (d, narrow)}
+        attention: dict[str, tuple[int, ...]] = {"q": (d, wide), "k": (d, narrow), "v": (d, narrow)}
         if self.project:
             attention["o"] = (wide, d)
         gate = {"gate": (d, f)} if self.mlp == "gated" else {}
@@ -266,7 +266,8 @@ class Transformer:
     def known(self) -> Transformer:
         """The same with defaults for what is traced: numbers, and switches between kinds; it is hashable."""
         traced = [f for f in dataclasses.fields(self) if is_traced(getattr(getattr(self, f.name), "index", getattr(self, f.name)))]
-        return dataclasses.replace(self, **{f.name: f.default for f in traced}) if traced else self
+        defaults: dict[str, Any] = {f.name: f.default for f in traced}
+        return dataclasses.replace(self, **defaults) if traced else self
 
     @property
     def added(self) -> bool:

@@ -9,14 +9,14 @@ from jaxtyping import Array, Float
 __all__ = ["layer_norm", "rms_norm"]
 
 
-def rms_norm(x: Float[Array, "*rest d"], gain: Float[Array, " d"], epsilon: float) -> Float[Array, "*rest d"]:
+def rms_norm(x: Float[Array, "*rest d"], gain: Float[Array, " d"], epsilon: float | Float[Array, ""]) -> Float[Array, "*rest d"]:
     """The root-mean-square norm. Source: arXiv:1910.07467, equation 4."""
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return (wide * jax.lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + epsilon)).astype(x.dtype) * gain
 
 
 def layer_norm(
-    x: Float[Array, "*rest d"], gain: Float[Array, " d"], bias: Float[Array, " d"], epsilon: float
+    x: Float[Array, "*rest d"], gain: Float[Array, " d"], bias: Float[Array, " d"], epsilon: float | Float[Array, ""]
 ) -> Float[Array, "*rest d"]:
     """LayerNorm. Source: arXiv:1607.06450, equation 4."""
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree, Real
 
 from jaxdyn import linalg
 from jaxdyn.errors import UsageError, flag, shown, whole
@@ -92,7 +92,7 @@ def empirical_ntk(
     return _in_blocks(functools.partial(way, output, like.size, chosen), x, other, size).astype(_wide(chosen))
 
 
-def kernel_alignment(a: Float[Array, "*shape"], b: Float[Array, "*shape"]) -> Float[Array, ""]:
+def kernel_alignment(a: Real[Array, "*shape"], b: Real[Array, "*shape"]) -> Float[Array, ""]:
     r"""Cosine of two kernels, :math:`\langle A, B\rangle_F / (\|A\|_F \|B\|_F)`.
 
     It is 1 if and only if one is a positive multiple of the other, NaN if one of them is zero or not finite.
@@ -109,7 +109,7 @@ def kernel_alignment(a: Float[Array, "*shape"], b: Float[Array, "*shape"]) -> Fl
     return jnp.sum(a * b) / (jnp.linalg.norm(a.reshape(-1)) * jnp.linalg.norm(b.reshape(-1)))
 
 
-def target_alignment(kernel: Float[Array, "n n ..."], y: Float[Array, "n ..."]) -> Float[Array, ""]:
+def target_alignment(kernel: Real[Array, "n n ..."], y: Real[Array, "n ..."]) -> Float[Array, ""]:
     r"""Alignment of a kernel with its targets, :math:`\langle K, y y^\top\rangle_F / (\|K\|_F \|y y^\top\|_F)`.
 
     Between 0 and 1 for a kernel that is positive semidefinite; 1 if it is a multiple of :math:`y y^\top`. Means are not subtracted.
@@ -203,7 +203,7 @@ def _in_blocks(side: Side, x: PyTree, other: PyTree, size: int | None) -> Array:
 
 def _cheaper(output: Output, chosen: list[Array], row: PyTree, like: jax.ShapeDtypeStruct) -> str:
     """Jacobians or products, by their numbers of multiplications."""
-    if any(jnp.finfo(v.dtype).bits < 32 for v in (*chosen, like)):
+    if any(jnp.finfo(dtype).bits < 32 for dtype in (*(v.dtype for v in chosen), like.dtype)):
         return "jacobians"
     forward = linalg.multiplications(jax.make_jaxpr(output)(chosen, row).jaxpr)
     return "products" if like.size * sum(leaf.size for leaf in chosen) > forward else "jacobians"
@@ -217,6 +217,7 @@ def _restricted(f: Any, params: PyTree, part: Any) -> tuple[list[Array], Output]
     """
     if not callable(f):
         raise UsageError(f"f={shown(f)} is not allowed: it is a function of the parameters and one input")
+    treedef: Any
     named, treedef = jax.tree_util.tree_flatten_with_path(params)
     leaves = [jnp.asarray(leaf) if isinstance(leaf, float | np.ndarray | np.generic | jax.Array) else leaf for _, leaf in named]
     wanted = _wanted(part, params, [path for path, _ in named])
@@ -266,6 +267,7 @@ def _wanted(part: Any, params: PyTree, paths: list[Any]) -> list[bool]:
 
 def _inputs(name: str, x: PyTree) -> PyTree:
     """A batch of inputs as arrays with a common first axis."""
+    treedef: Any
     leaves, treedef = jax.tree.flatten(x)
     leaves = _arrays(name, leaves)
     if not leaves or len({leaf.shape[:1] for leaf in leaves}) != 1 or not leaves[0].shape[:1] > (0,):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Real
 
 from jaxdyn.errors import UsageError, shown
 
@@ -15,7 +15,7 @@ __all__ = ["mean_cosine", "random_cosine", "unit", "unit_gram_error"]
 ROWS = 1024  # rows of the Gram matrix held at once
 
 
-def unit(vectors: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def unit(vectors: Real[Array, "n d"]) -> Float[Array, "n d"]:
     """Rows of length one; a zero row stays zero."""
     norm = jnp.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / jnp.where(norm == 0, 1, norm)
@@ -36,7 +36,7 @@ def _over_gram(u: Float[Array, "n d"], power: int) -> Float[Array, ""]:
     return jnp.sum(jax.lax.map(one, (padded, numbers)))
 
 
-def mean_cosine(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
+def mean_cosine(vectors: Real[Array, "n d"]) -> Float[Array, ""]:
     r"""Mean absolute cosine over pairs of distinct rows.
 
     For random directions it is :func:`random_cosine`. A row of zeros counts as orthogonal to all others.
@@ -60,7 +60,7 @@ def random_cosine(d: float | Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.exp(gammaln(d / 2) - gammaln((d + 1) / 2)) * np.pi**-0.5
 
 
-def unit_gram_error(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
+def unit_gram_error(vectors: Real[Array, "n d"]) -> Float[Array, ""]:
     r"""Frobenius norm of :math:`\hat U \hat U^\top - I` for rows of length one; zero if and only if they are orthonormal.
 
     Raises:
@@ -70,7 +70,7 @@ def unit_gram_error(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
     return jnp.sqrt(_over_gram(u, 2) + jnp.sum(jnp.square(1 - jnp.sum(jnp.square(u), 1))))
 
 
-def _matrix(vectors: Float[Array, "n d"], least: int) -> Float[Array, "n d"]:
+def _matrix(vectors: Real[Array, "n d"], least: int) -> Real[Array, "n d"]:
     """A real matrix of so many rows or more, in float32 at least: what is said of it is a sum of many products."""
     vectors = jnp.asarray(vectors)
     if vectors.ndim != 2 or vectors.shape[0] < least or jnp.iscomplexobj(vectors):

@@ -19,7 +19,7 @@ LLAMA = {  # width, units, heads, layers; the talks print heads and layers of 1B
     "7B": (4096, 11008, 32, 32),
 }
 ATTENTION, MLP = ("q", "k", "v", "o"), ("up", "down")  # matrices with a bias
-POST = {"norm": "layer", "norm_place": "post", "mlp": "plain", "activation": "relu", "epsilon": 1e-5}
+POST: dict[str, Any] = {"norm": "layer", "norm_place": "post", "mlp": "plain", "activation": "relu", "epsilon": 1e-5}
 
 
 def llama(name: str, *, vocabulary: int = 32_000, **more: Any) -> Transformer:
@@ -45,7 +45,7 @@ def encoder_lm(
     """
     width = whole("width", width, least=1)
     sizes = {"vocabulary": vocabulary, "width": width, "hidden": hidden, "layers": layers, "dropout": dropout}
-    own = {"position": "sinusoidal", "scale": width**0.5, "copies": True, "start": "encoder"}
+    own: dict[str, Any] = {"position": "sinusoidal", "scale": width**0.5, "copies": True, "start": "encoder"}
     return Transformer(**POST | own | sizes | {"biases": (*ATTENTION, *MLP, "head")} | more)
 
 
@@ -58,7 +58,14 @@ def gpt2(
     """
     width = whole("width", width, least=1)
     sizes = {"vocabulary": vocabulary, "width": width, "layers": layers, "heads": heads, "length": length, "dropout": dropout}
-    own = {"hidden": 4 * width, "norm": "layer", "mlp": "plain", "activation": "gelu_tanh", "epsilon": 1e-5, "position": "learned"}
+    own: dict[str, Any] = {
+        "hidden": 4 * width,
+        "norm": "layer",
+        "mlp": "plain",
+        "activation": "gelu_tanh",
+        "epsilon": 1e-5,
+        "position": "learned",
+    }
     own |= {"biases": (*ATTENTION, *MLP), "tied": True, "start": "gpt2", "drops": ("embedding", "attention", "residual")}
     return Transformer(**own | sizes | more)
 
@@ -73,5 +80,5 @@ def tree_network(
     """
     hidden = 4 * whole("vocabulary", vocabulary, least=1) if hidden is None else hidden
     sizes = {"vocabulary": vocabulary, "outputs": classes, "width": width, "hidden": hidden, "layers": layers}
-    own = {"position": "none", "project": False, "biases": (*MLP, "head"), "start": "fan_in"}
+    own: dict[str, Any] = {"position": "none", "project": False, "biases": (*MLP, "head"), "start": "fan_in"}
     return Transformer(**POST | own | sizes | more)

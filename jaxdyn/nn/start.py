@@ -61,7 +61,7 @@ def init(shape: Transformer, key: PRNGKeyArray) -> PyTree:
         blocks = jax.tree.map(lambda x: jnp.broadcast_to(x, (s.layers, *x.shape[1:])), blocks)
 
     # the rest
-    tables = {"embed": (s.vocabulary, s.width)}
+    tables: dict[str, tuple[int, ...]] = {"embed": (s.vocabulary, s.width)}
     tables |= {"position": (s.length, s.width)} if s.position == "learned" else {}
     tables |= {"sink_token": (s.width,)} if s.sink_token else {}
     tables |= {} if s.tied else {"head": (s.logits, s.width)}

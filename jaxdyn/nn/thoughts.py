@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Integer, PyTree
 
 from jaxdyn import errors
 from jaxdyn.errors import UsageError, is_traced, shown
@@ -104,15 +104,15 @@ def step(
     length, places, count = _length(shape, past), _length(shape, recent), x.shape[-2]
     if count > places:
         raise UsageError(f"x={shown(x)} is not allowed: there are {places} places after the prompt")
-    slot = errors.whole("slot", slot, least=0, most=places - count, traced=True)
-    fits(shape, length + count + (0 if is_traced(slot) else slot))
-    at = length + slot + jnp.arange(count, dtype=jnp.int32)
+    place = errors.whole("slot", slot, least=0, most=places - count, traced=True)
+    fits(shape, length + count + (0 if is_traced(place) else place))
+    at = length + place + jnp.arange(count, dtype=jnp.int32)
     keys = jnp.arange(length + places, dtype=jnp.int32)
     x = _positioned(shape, params, x, at)
     after = []
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
         query, own = _read(shape, w, x, at)
-        grown = jax.tree.map(lambda to, new: jax.lax.dynamic_update_slice_in_dim(to, new, slot, to.ndim - 2), memory, own)
+        grown = jax.tree.map(lambda to, new: jax.lax.dynamic_update_slice_in_dim(to, new, place, to.ndim - 2), memory, own)
         x = _block(shape, w, x, query, at, [old, grown], keys)
         after.append(grown)
     return last(shape, params, x), after
@@ -153,7 +153,7 @@ def aside(
 
 
 def think(
-    shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"], count: int, *, feed: Feed = lambda hidden, _: hidden
+    shape: Transformer, params: PyTree, tokens: Integer[Array, "*b n"], count: int, *, feed: Feed = lambda hidden, _: hidden
 ) -> Float[Array, "c1 *b d"]:
     """Hidden states after the prompt and after each of ``count`` thoughts: the last token of the prompt is read as thought 0 is.
 
@@ -188,13 +188,13 @@ def fits(shape: Transformer, places: int) -> None:
         raise UsageError(f"this network has learned {shape.length} positions (length), prompt and thoughts take {places}")
 
 
-def entered(shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
+def entered(shape: Transformer, params: PyTree, tokens: Integer[Array, "*b n"]) -> Float[Array, "*b n d"]:
     """Embeddings without positions."""
     plain = dataclasses.replace(shape, position="none", rotary=None, scaling=None)
     return embedded(plain, params, tokens, jnp.arange(tokens.shape[-1], dtype=jnp.int32))
 
 
-def whole(shape: Transformer, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
+def whole(shape: Transformer, params: PyTree, tokens: Integer[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
     """What :func:`think` gives, with everything computed again for every thought: the published loop, for comparison."""
     tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     at = jnp.arange(tokens.shape[-1] + errors.whole("count", count, least=0), dtype=jnp.int32)

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Integer
 
 from jaxdyn.errors import UsageError, is_traced, shown
 
@@ -20,7 +20,7 @@ __all__ = ["checked"]
 
 def checked(
     numbers: Any, count: int, *, name: str = "tokens", of: str = "vocabulary", axes: int | None = None, least: int = 0
-) -> Int[Array, "*b n"]:
+) -> Integer[Array, "..."]:
     """An array of whole numbers from 0 to ``count`` - 1, wide enough for ``count`` itself; known ones are in 32 bits.
 
     Args:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.errors import UsageError, is_traced, shown
@@ -127,7 +127,12 @@ def read_out(params: PyTree) -> tuple[Float[Array, "V d"], Float[Array, " V"]]:
 
 
 def apply(
-    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], *, key: PRNGKeyArray | None = None, observe: Sequence[str] = ()
+    shape: Transformer,
+    params: PyTree,
+    tokens: Integer[Array, "b n"],
+    *,
+    key: PRNGKeyArray | None = None,
+    observe: Sequence[str] = (),
 ) -> Any:
     """Logits [b, n, V]; with names of :data:`OBSERVABLES`, a pair of the logits and a dict of what was asked for."""
     out = trunk(shape, params, tokens, key=key, observe=observe)
@@ -143,7 +148,7 @@ def read(shape: Transformer, params: PyTree, x: Float[Array, "*rest d"]) -> Floa
 
 
 def embedded(
-    shape: Transformer, params: PyTree, tokens: Int[Array, "*rest n"], positions: Int[Array, " n"]
+    shape: Transformer, params: PyTree, tokens: Integer[Array, "*rest n"], positions: Int[Array, " n"]
 ) -> Float[Array, "*rest n d"]:
     """The residual stream before the first block; token number ``vocabulary`` is the sink token.
 
@@ -217,7 +222,7 @@ def _sized(name: str, w: Array, count: int, of: str) -> None:
         raise UsageError(f"these weights are of another network: {name} has {w.shape[0]} rows, {of}={count}")
 
 
-def with_sink(shape: Transformer, tokens: Int[Array, "*b n"]) -> Int[Array, "*b m"]:
+def with_sink(shape: Transformer, tokens: Integer[Array, "*b n"]) -> Int[Array, "*b m"]:
     """The tokens after the sink token, if the network has one; m is then n + 1, else n."""
     if not shape.sink_token:
         return tokens
@@ -230,7 +235,12 @@ def without_sink(shape: Transformer, x: Float[Array, "*b m d"]) -> Float[Array, 
 
 
 def trunk(
-    shape: Transformer, params: PyTree, tokens: Int[Array, "b n"], *, key: PRNGKeyArray | None = None, observe: Sequence[str] = ()
+    shape: Transformer,
+    params: PyTree,
+    tokens: Integer[Array, "b n"],
+    *,
+    key: PRNGKeyArray | None = None,
+    observe: Sequence[str] = (),
 ) -> Any:
     """The last residual stream after its norm, [b, n, d], instead of logits.
 
@@ -248,7 +258,7 @@ def trunk(
     blocks, x = blocks_of(shape, params), _entered(shape, params, tokens)
     x = _dropping(shape, key, shape.depth)(x, "embedding")
 
-    def step(x: Array, part: tuple[dict[str, Array], Array | None]) -> tuple[Array, dict[str, Array]]:
+    def step(x: Array, part: tuple[dict[str, Array], Array | int | None]) -> tuple[Array, dict[str, Array]]:
         w, number = part
         return _block(shape, tuple(observe), x, w, _dropping(shape, key, number))
 
@@ -288,7 +298,7 @@ def _keep_all(x: Array, place: str, part: int = 0) -> Array:
     return x
 
 
-def _entered(shape: Transformer, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b m d"]:
+def _entered(shape: Transformer, params: PyTree, tokens: Integer[Array, "b n"]) -> Float[Array, "b m d"]:
     """The residual stream of whole sequences before the first block, with the sink token."""
     tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     n = tokens.shape[-1]
@@ -320,7 +330,7 @@ def last(shape: Transformer, params: PyTree, x: Float[Array, "*rest d"]) -> Floa
     return normed(shape, params, "norm", x)
 
 
-def normed(s: Transformer, w: dict[str, Array], name: str, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
+def normed(s: Transformer, w: PyTree, name: str, x: Float[Array, "*rest d"]) -> Float[Array, "*rest d"]:
     """The residual stream after the norm of this name, by the network's kind of norm; as it is where there is no such norm."""
     if name not in w:
         return x
@@ -456,7 +466,7 @@ def angles(
     return attention.angles(positions, s.rotated, s.base, dtype, s.scaling)
 
 
-def near(s: Transformer, seen: Bool[Array, "*b n m"], distance: Int[Array, "*b n m"]) -> Bool[Array, "*b n m"]:
+def near(s: Transformer, seen: Bool[Array, "*#b #n m"], distance: Int[Array, "*#b #n m"]) -> Bool[Array, "*b n m"]:
     """Which keys a query sees, of those that it may see, at these distances from it: in its window, with itself or without."""
     seen = seen if s.sees_itself else seen & (distance != 0)
     return seen if s.window is None else seen & (distance < s.window)

@@ -33,7 +33,12 @@ class Moments(NamedTuple):
 
 
 def adam_direction(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6, *, epsilon: str = "raw", stored: str = "parameter"
+    b1: float | Array = 0.9,
+    b2: float | Array = 0.999,
+    eps: float | Array = 1e-6,
+    *,
+    epsilon: str = "raw",
+    stored: str = "parameter",
 ) -> optax.GradientTransformation:
     """Adam without its rate: updates point uphill, as those of ``optax.scale_by_adam``.
 

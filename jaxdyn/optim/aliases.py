@@ -36,7 +36,7 @@ class NothingSaved(UserWarning):
 def _alias(
     name: str,
     learning_rate: float | Array | optax.Schedule,
-    rank: int,
+    rank: int | Array,
     *,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
@@ -60,7 +60,7 @@ def _alias(
         raise UsageError(f"{unknown[0]} is not allowed: options of {name} are {', '.join(fields)}, dims and key")
     if name == "apollo_mini" and rank_known(rank) != 1:
         raise UsageError(f"rank={rank} is not allowed: apollo_mini has rank 1; optim.apollo takes others")
-    given = Options(rank=rank, **options)
+    given = Options(rank=rank_known(rank), **options)
     tx = method(name, learning_rate, given, dims=dims, key=key).tx
 
     def init(params: PyTree) -> Any:

@@ -50,7 +50,7 @@ def lora(
     tx: optax.GradientTransformation,
     rank: int,
     *,
-    alpha: float = 32.0,
+    alpha: float | Array = 32.0,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
@@ -77,7 +77,7 @@ def relora(
     rank: int,
     *,
     every: int | Array,
-    alpha: float = 32.0,
+    alpha: float | Array = 32.0,
     prune: float = 0.99,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
@@ -190,7 +190,7 @@ def _step(
     params: PyTree | None,
     dims: Dims,
     *,
-    alpha: float | None,
+    alpha: float | Array | None,
     every: int | Array | None = None,
 ) -> tuple[PyTree, FactorState]:
     """One step of the factors and of the plain leaves, as an update of the full tree; without alpha, s is 1."""
@@ -236,7 +236,7 @@ def _product(f: Factors) -> Float[Array, "*batch m n"]:
 def _factored(
     tx: optax.GradientTransformation,
     rank: int,
-    alpha: float,
+    alpha: float | Array,
     dims: Dims,
     key: PRNGKeyArray | None,
     *,

@@ -84,22 +84,22 @@ class Options:
 
     rank: int = 16
     every: int | Array | None = 200
-    scale: float = 0.25
+    scale: float | Array = 0.25
     side: str = "short"
     finder: str = "svd"
     moments: str = "keep"
-    alpha: float = 32.0
+    alpha: float | Array = 32.0
     switch: int | Array = 0
     stored: str = "parameter"
-    b1: float = 0.9
-    b2: float = 0.999
-    eps: float | None = None
+    b1: float | Array = 0.9
+    b2: float | Array = 0.999
+    eps: float | Array | None = None
     epsilon: str | None = None
-    momentum: float | None = None
+    momentum: float | Array | None = None
     orthogonal: str = "newton_schulz"
-    rms: float | None = 0.2
-    clip: float | None = None
-    weight_decay: float = 0.0
+    rms: float | Array | None = 0.2
+    clip: float | Array | None = None
+    weight_decay: float | Array = 0.0
     decay: str | None = None
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Options:
         """Adam's direction, by default as in its paper, PyTorch and optax."""
         return self._adam(1e-8, "corrected")
 
-    def _adam(self, eps: float, epsilon: str) -> optax.GradientTransformation:
+    def _adam(self, eps: float | Array, epsilon: str) -> optax.GradientTransformation:
         eps, epsilon = eps if self.eps is None else self.eps, epsilon if self.epsilon is None else self.epsilon
         return adam_direction(self.b1, self.b2, eps, epsilon=epsilon, stored=self.stored)
 
@@ -224,7 +224,7 @@ def _galore(o: Options, places: dict[str, Any], **more: Any) -> optax.GradientTr
     return galore(o.adam, more.pop("subspace", o.subspace), **{**given, **places, **more})
 
 
-def _apollo(o: Options, places: dict[str, Any], rank: int, scale: float, tensor: bool) -> optax.GradientTransformation:
+def _apollo(o: Options, places: dict[str, Any], rank: int, scale: float | Array, tensor: bool) -> optax.GradientTransformation:
     gaussian = Subspace(rank=rank, side=o.side, finder="gaussian")
     return apollo(o.adam, gaussian, every=o.every, scale=scale, tensor=tensor, **places)
 

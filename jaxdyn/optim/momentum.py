@@ -62,7 +62,9 @@ def _elementwise(change: Callable[[Array], Array]) -> optax.GradientTransformati
     return optax.GradientTransformation(init, update)
 
 
-def momentum_direction(beta: float = 0.9, *, nesterov: bool = False, stored: str = "parameter") -> optax.GradientTransformation:
+def momentum_direction(
+    beta: float | Array = 0.9, *, nesterov: bool = False, stored: str = "parameter"
+) -> optax.GradientTransformation:
     """The sum of gradients, each step beta times the last; updates point uphill, as those of ``optax.trace``.
 
     A gradient that is not finite stays in the sum, with ``stored="8bit"`` in its whole block.

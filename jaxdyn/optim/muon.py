@@ -70,7 +70,7 @@ class State(NamedTuple):
 
 
 def muon(
-    lr: Float[Array, ""], decay: Float[Array, ""] | float = 0.0, beta: float = 0.99, orthogonal: Orthogonal = "newton_schulz"
+    lr: float | Array, decay: float | Array = 0.0, beta: float | Array = 0.99, orthogonal: Orthogonal = "newton_schulz"
 ) -> optax.GradientTransformation:
     """The transformation, for matrices and batches of them; its updates are to be added.
 

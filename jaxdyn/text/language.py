@@ -8,7 +8,7 @@ Letters: N positions, d width, V tokens; b columns of a text, n inputs of a wind
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def _cross_entropy(
 
 def _forward(
     x: Float[Array, "N d"], head: Float[Array, "V d"], shift: Float[Array, " V"], targets: Int[Array, " N"]
-) -> tuple[Float[Array, ""], tuple]:
+) -> tuple[Float[Array, ""], tuple[Any, ...]]:
     wide = jnp.promote_types(jnp.result_type(x, head, shift), jnp.float32)
     z = jnp.matmul(head, x.T, preferred_element_type=wide) + shift[:, None]  # [V, N]: the gradient's products then run along rows
     top = jax.lax.stop_gradient(jnp.max(z, 0))
@@ -62,7 +62,7 @@ def _forward(
     return jnp.mean(jnp.log(total) + top - of_target), (x, head, shift, e.astype(jnp.result_type(x, head)), total, targets)
 
 
-def _backward(residuals: tuple, g: Float[Array, ""]) -> tuple:
+def _backward(residuals: tuple[Any, ...], g: Float[Array, ""]) -> tuple[Any, ...]:
     x, head, shift, e, total, targets = residuals
     share, wide = g / x.shape[0], total.dtype
     rows = jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
@@ -126,7 +126,7 @@ def make_step(net: Network, tx: optax.GradientTransformation, length: int) -> Ca
     """
     length = whole("length", length, least=1)
 
-    def batch(i: Int[Array, ""], columns: Int[Array, "b total"], key: PRNGKeyArray) -> tuple:
+    def batch(i: Int[Array, ""], columns: Int[Array, "b total"], key: PRNGKeyArray) -> tuple[Any, ...]:
         inputs, targets = text.window(columns, i % text.windows_in(columns, length), length)
         return inputs, targets, jax.random.fold_in(key, i)
 

@@ -31,6 +31,7 @@ from jaxdyn.errors import StoreError, UsageError, number, shown, whole
 
 __all__ = ["Run", "check", "run"]
 
+Record = dict[str, np.ndarray | np.generic]  # a number of a record has no axes
 MAGIC = b"jaxdyn run 2\n"
 # what identifies a run besides what the caller says
 FIRST, DATA, STEP = "the first state (weights, seed)", "the arrays of data", "the step (its program, or the version of JAX)"
@@ -54,7 +55,7 @@ def run(
     *,
     until: int,
     every: int,
-    data: tuple = (),
+    data: tuple[Any, ...] = (),
     save_seconds: float = 60.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -115,7 +116,7 @@ def check(
     start: Callable[[], train.State],
     *,
     every: int,
-    data: tuple = (),
+    data: tuple[Any, ...] = (),
 ) -> bool:
     """Whether a file holds the beginning of this run; no file: False.
 
@@ -131,14 +132,14 @@ def check(
     return content is not None
 
 
-def _contents(step: Callable[..., train.State], first: train.State, data: tuple) -> dict[str, Any]:
+def _contents(step: Callable[..., train.State], first: train.State, data: tuple[Any, ...]) -> dict[str, Any]:
     """Hashes of the first state, with the processor or card that made it, of the data and of the program of a step."""
     where = own_devices()
     made_on = hashlib.sha256(f"{where.platform} {where.kind} {where.instructions}".encode()).hexdigest()[:20]
     return {FIRST: [made_on, _hashed(first)], DATA: _hashed(data), STEP: _program(step, first, data)}
 
 
-def _program(step: Callable[..., train.State], first: train.State, data: tuple) -> str | None:
+def _program(step: Callable[..., train.State], first: train.State, data: tuple[Any, ...]) -> str | None:
     """A hash of the program of a step, for one platform whatever the one that runs it; None of one that calls back into Python."""
     try:
         staged = jax.jit(step).trace(first, *data)
@@ -161,12 +162,16 @@ def _hashed(tree: PyTree) -> str:
     return digest.hexdigest()[:20]
 
 
-def _begun(state: train.State, observe: Callable[[train.State], Mapping[str, Array]]) -> tuple[list[int], list[dict], train.State]:
+def _begun(
+    state: train.State, observe: Callable[[train.State], Mapping[str, Array]]
+) -> tuple[list[int], list[dict[str, Any]], train.State]:
     """Steps, records and state of a new run."""
     return [0], [_host(observe(state))], state
 
 
-def _segments(step: Callable[..., train.State], state: train.State, until: int, every: int, data: tuple) -> Iterator[train.State]:
+def _segments(
+    step: Callable[..., train.State], state: train.State, until: int, every: int, data: tuple[Any, ...]
+) -> Iterator[train.State]:
     """States at the multiples of ``every``, also if the given one is not at one, and at the end."""
     multiple = -(-int(state.step) // every) * every
     for end in (min(multiple, until), until):
@@ -208,11 +213,11 @@ def _marked(value: Any) -> Any:
     return [_marked(each) for each in value] if isinstance(value, list) else value
 
 
-def _host(record: Mapping[str, Array]) -> dict[str, np.ndarray]:
+def _host(record: Mapping[str, Array]) -> Record:
     """A record as NumPy arrays."""
     if not isinstance(record, Mapping):
         raise UsageError(f"a record of {type(record).__name__} is not allowed: observe gives a dict of arrays")
-    arrays = {}
+    arrays: Record = {}
     for name, value in jax.device_get(dict(record)).items():
         key = isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
         arrays[name] = np.asarray(None if key else value)
@@ -221,7 +226,7 @@ def _host(record: Mapping[str, Array]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _refuse_other(step: int, record: dict[str, np.ndarray], first: dict[str, np.ndarray]) -> None:
+def _refuse_other(step: int, record: Record, first: Record) -> None:
     """Refuse a record that cannot stand in one array with the first."""
     for name in sorted({*record, *first}, key=str):
         found = [f"{r[name].dtype}{list(r[name].shape)}" if name in r else "nothing" for r in (record, first)]
@@ -229,7 +234,7 @@ def _refuse_other(step: int, record: dict[str, np.ndarray], first: dict[str, np.
             raise UsageError(f"the record {name} at step {step} is {found[0]}, and the first is {found[1]}: they must be alike")
 
 
-def _stack(records: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def _stack(records: list[Record]) -> dict[str, np.ndarray]:
     return {name: np.stack([r[name] for r in records]) for name in records[0]}
 
 
@@ -245,7 +250,7 @@ def _read(path: Path) -> bytes | None:
         raise StoreError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _save(path: Path, about: dict, steps: list[int], records: list[dict], state: PyTree) -> None:
+def _save(path: Path, about: dict[str, Any], steps: list[int], records: list[dict[str, Any]], state: PyTree) -> None:
     tree = {"steps": np.asarray(steps), "records": _stack(records), "state": serialization.to_state_dict(jax.device_get(state))}
     body = json.dumps(about).encode() + b"\n" + serialization.msgpack_serialize(tree)
     atomic_write(path, MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
@@ -254,11 +259,11 @@ def _save(path: Path, about: dict, steps: list[int], records: list[dict], state:
 def _resumed(
     path: Path,
     content: bytes,
-    about: dict,
+    about: dict[str, Any],
     first: train.State,
     observe: Callable[[train.State], Mapping[str, Array]],
     until: int,
-) -> tuple[list[int], list[dict], train.State]:
+) -> tuple[list[int], list[dict[str, Any]], train.State]:
     """Steps, records and state of a file that goes to step ``until``, without a record that such a run does not have."""
     steps, records, state = _load(path, content, about, first)
     _refuse_other_observe(path, records[-1], _host(observe(state)))
@@ -269,25 +274,33 @@ def _resumed(
     return steps, records, state
 
 
-def _refuse_other_observe(path: Path, stored: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> None:
+def _refuse_other_observe(path: Path, stored: Record, now: Record) -> None:
     """Refuse a file whose last record is not what ``observe`` gives of its last state, but for another machine's rounding."""
     for name in sorted({*stored, *now}, key=str):
         before, after = stored.get(name), now.get(name)
-        same = before is not None and after is not None and (before.shape, before.dtype) == (after.shape, after.dtype)
-        if not same or not _agree(before, after):
+        if (
+            before is None
+            or after is None
+            or (before.shape, before.dtype) != (after.shape, after.dtype)
+            or not _agree(before, after)
+        ):
             raise StoreError(f"{path} holds records of another observe: {name} differs; choose another output folder")
 
 
-def _agree(before: np.ndarray, after: np.ndarray) -> bool:
+def _agree(before: np.ndarray | np.generic, after: np.ndarray | np.generic) -> bool:
+    if (before.shape, before.dtype) != (after.shape, after.dtype):
+        return False
     if not jax.numpy.issubdtype(before.dtype, jax.numpy.inexact):
         return bool(np.array_equal(before, after))
     eps = max(float(jax.numpy.finfo(before.dtype).eps), float(np.finfo(np.float32).eps))
     wide = [np.asarray(x, complex if x.dtype.kind == "c" else float) for x in (before, after)]
     size = float(np.max(np.abs(wide[0][np.isfinite(wide[0])]), initial=0))
-    return bool(np.allclose(*wide, rtol=3 * eps**0.5, atol=3 * eps**0.5 * size, equal_nan=True))
+    return bool(np.allclose(wide[0], wide[1], rtol=3 * eps**0.5, atol=3 * eps**0.5 * size, equal_nan=True))
 
 
-def _load(path: Path, content: bytes, about: dict, first: train.State) -> tuple[list[int], list[dict], train.State]:
+def _load(
+    path: Path, content: bytes, about: dict[str, Any], first: train.State
+) -> tuple[list[int], list[dict[str, Any]], train.State]:
     """Steps, records and state of a file, refused if it is of another run."""
     checksum, body = content[len(MAGIC) : len(MAGIC) + 64], content[len(MAGIC) + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -311,10 +324,11 @@ def _refuse_another(path: Path, differ: list[str]) -> None:
         raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
 
 
-def _restored(path: Path, template: train.State, state: dict) -> train.State:
+def _restored(path: Path, template: train.State, state: dict[str, Any]) -> train.State:
     """The state of a file, refused if its leaves are not those of the template."""
     expected = serialization.to_state_dict(template)
-    same = jax.tree.structure(expected) == jax.tree.structure(state)
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (expected, state)]
+    same = structures[0] == structures[1]
     if not same or not jax.tree.all(jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), expected, state)):
         raise StoreError(f"{path} belongs to another run: its weights or its optimizer are others; choose another output folder")
     return serialization.from_state_dict(template, state)

@@ -16,7 +16,7 @@ Letters: V words, s exponent, a memory, r layouts, I and J^k pieces by rank and 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -102,7 +102,7 @@ def transition(chain: Chain) -> Float[Array, "V V"]:
     stop = jnp.cumsum(law)
     start = stop - law
 
-    def shared(total: Float[Array, "V V"], layout: tuple) -> tuple[Float[Array, "V V"], None]:
+    def shared(total: Float[Array, "V V"], layout: tuple[Any, ...]) -> tuple[Float[Array, "V V"], None]:
         order, ends = layout
         end = jnp.zeros_like(law).at[order].set(ends)
         lengths = jnp.minimum(stop[:, None], end) - jnp.maximum(start[:, None], end - law)
@@ -142,7 +142,7 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, " {length
         position = jnp.searchsorted(all_ends, place + layout, side="right").astype(jnp.int32)
         return order[layout, jnp.clip(position - layout * len(law), 0, len(law) - 1)]
 
-    def again(state: tuple) -> tuple:
+    def again(state: tuple[Any, ...]) -> tuple[Any, ...]:
         words, _ = state
         last = jnp.roll(words, 1)
         new = words_at(jnp.where(remembers, start[last] + point * law[last], point))
@@ -162,7 +162,7 @@ def _draw(
 
 
 def generate(
-    seed: int = 0, words: int = 1000, exponent: float = 1.0, memory: float = 0.8, layouts: int = 4, length: int = 200_000
+    seed: int = 0, words: int = 1000, exponent: float = 1.0, memory: float = 0.8, layouts: int = 4, length: SupportsIndex = 200_000
 ) -> Generated:
     """A corpus of ``length`` tokens, split 90 / 5 / 5 percent, with its exact entropies; words are w1 (most frequent), w2, ...
 
@@ -173,10 +173,10 @@ def generate(
     words, layouts = whole("words", words, least=2, most=LIMIT), whole("layouts", layouts, least=1, most=LAYOUTS)
     exponent = number("exponent", exponent, least=0, most=4)  # 0: all words are equally frequent
     memory = number("memory", memory, least=0, most=0.99)
-    length = whole("length", length, least=40, most=LONGEST)
+    count = whole("length", length, least=40, most=LONGEST)
     with jax.enable_x64(True):
         stream, exact = jax.device_get(
-            _draw(jax.random.key(seed), words, jnp.float64(exponent), jnp.float64(memory), layouts, length)
+            _draw(jax.random.key(seed), words, jnp.float64(exponent), jnp.float64(memory), layouts, count)
         )
     vocabulary = tuple(f"w{rank}" for rank in range(1, words + 1))
     return Generated(Corpus("markov", *split(np.asarray(stream)), vocabulary), Entropies(*(float(h) for h in exact)))

@@ -22,6 +22,7 @@ from jaxdyn.engine.claims.setting import setting
 from jaxdyn.errors import UsageError, require, whole
 from jaxdyn.nn import Network
 from jaxdyn.text import language
+from jaxdyn.text.corpus import Corpus
 
 __all__ = ["PARTS", "TextTraining", "held_out", "loss", "mean_losses", "note_digest", "sample", "schedule", "spaced"]
 
@@ -59,7 +60,7 @@ class TextTraining:
         require(self, self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
         note_digest(self)
 
-    def corpus(self) -> text.Corpus:
+    def corpus(self) -> Corpus:
         """The text."""
         with jax.ensure_compile_time_eval():  # the text "markov" is sampled, also while a trial is traced
             return text.load(self.text, self.level, None if self.level == "bytes" else self.vocabulary)

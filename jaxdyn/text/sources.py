@@ -8,6 +8,7 @@ import os
 import pathlib
 import stat
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ LINE = 10**7  # bytes; a longer line is data or markup rather than text, and wou
 MARK = b"\xef\xbb\xbf"  # some editors write it at the start of a file; it is not part of the text
 
 
-def read(path: str | os.PathLike, level: str = "words", max_words: int | None = None) -> Corpus:
+def read(path: str | os.PathLike[str], level: str = "words", max_words: int | None = None) -> Corpus:
     """The text of a folder with three parts, or of one plain file, whose tokens are split 90 / 5 / 5 percent as they stand.
 
     Words are numbered by their frequency in the training part; words that it lacks become ``<unk>`` elsewhere. Lines are joined:
@@ -67,7 +68,7 @@ def topics(level: str = "words", max_words: int | None = None) -> Corpus:
     return _corpus("topics", ["\n".join(manual[key] for key in sorted(manual)).encode()], level, max_words)
 
 
-def load(name: str | os.PathLike, level: str = "words", max_words: int | None = None) -> Corpus:
+def load(name: str | os.PathLike[str], level: str = "words", max_words: int | None = None) -> Corpus:
     """The text that a setting names: "topics", "markov", or a path for :func:`read` (./topics is a path); kept in memory.
 
     "markov" is :func:`~jaxdyn.text.markov.generate` at seed 0, with ``max_words`` words if that is given. A text on disk is read
@@ -84,7 +85,7 @@ def load(name: str | os.PathLike, level: str = "words", max_words: int | None = 
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, level: str, max_words: int | None, stamp: tuple) -> Corpus:
+def _load(name: str, level: str, max_words: int | None, stamp: tuple[Any, ...]) -> Corpus:
     """The text itself; ``stamp`` only distinguishes the states of its files."""
     if name == "topics":
         return topics(level, max_words)
@@ -106,7 +107,7 @@ def _checked(level: str, max_words: int | None) -> int | None:
     return whole("max_words", max_words, least=1)
 
 
-def _path(path: str | os.PathLike) -> pathlib.Path:
+def _path(path: str | os.PathLike[str]) -> pathlib.Path:
     """The path, with the home folder for ~."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise UsageError(f"a text of {shown(path)} is not allowed: give topics, markov, or the path of a text")
@@ -192,6 +193,7 @@ def _longest_line(data: bytes) -> int:
 
 def _corpus(name: str, parts: Sequence[bytes], level: str, max_words: int | None) -> Corpus:
     """Tokens of one part, to be split, or of three."""
+    words: Sequence[str]
     if level == "words":
         streams, words = number_words(parts)
     elif level == "bpe":
@@ -200,6 +202,6 @@ def _corpus(name: str, parts: Sequence[bytes], level: str, max_words: int | None
         streams, words = [number_bytes(part) for part in parts], BYTES
     train, valid, test = split(streams[0]) if len(parts) == 1 else streams
     if level != "words":
-        return Corpus(name, train, valid, test, words)
+        return Corpus(name, train, valid, test, tuple(words))
     vocabulary, number = rank_words(words, np.bincount(train, minlength=len(words)), max_words)
     return Corpus(name, number[train], number[valid], number[test], vocabulary)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from jaxdyn.engine.claims.setting import setting
 from jaxdyn.errors import UsageError, flag, require, whole
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun, pretraining
+from jaxdyn.text.corpus import Corpus
 
 __all__ = [
     "EVALUATED",
@@ -107,7 +108,7 @@ class TrainingRun:
             whole(name, getattr(self, name), least=0)
         for name in ("restart", "shuffled"):
             flag(name, getattr(self, name))
-        require(self, self.clip > 0, "clip is positive", "clip")
+        require(self, bool(self.clip > 0), "clip is positive", "clip")
         require(self, self.optimizer in OPTIMIZERS, f"optimizer is one of {', '.join(OPTIMIZERS)}", "optimizer")
         self.shape(2)
         pretraining.note_digest(self)
@@ -117,7 +118,7 @@ class TrainingRun:
         sizes = {"width": self.width, "hidden": self.hidden, "layers": self.layers}
         return nn.encoder_lm(words, dropout=self.dropout, activation=self.activation, dtype=self.dtype, **sizes)
 
-    def corpus(self) -> text.Corpus:
+    def corpus(self) -> Corpus:
         """The text."""
         return text.load(self.text, self.level, self.max_words or None)
 
@@ -142,7 +143,7 @@ class Built(NamedTuple):
     net: nn.Network
     step: Callable[..., train.State]
     start: train.State
-    data: tuple[Int[np.ndarray, "columns total"], PRNGKeyArray]
+    data: tuple[Int[np.ndarray | Array, "columns total"], PRNGKeyArray]
     observe: Callable[[train.State], Record]
 
 
@@ -169,7 +170,8 @@ def build(s: TrainingRun, key: PRNGKeyArray, shape: nn.Transformer | None = None
     corpus = s.corpus()
     k_init, k_drop, k_order = jax.random.split(key, 3)
     net = nn.network(shape or s.shape(len(corpus.vocabulary)))
-    columns, validation = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
+    columns: Array | np.ndarray = text.columns(corpus.train, s.columns)
+    validation = text.columns(corpus.valid, EVALUATED)
     if s.shuffled:
         columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
     epoch, available = s.epoch, text.windows_in(validation, s.length)
@@ -219,9 +221,10 @@ def build_many(s: TrainingRun, seeds: Sequence[int]) -> Built:
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
     one = build(s, keys[0])
     text_axis = 0 if s.shuffled else None
-    seed_of = train.State(params=0, opt=0, step=None)
+    axes: tuple[int, int, Any] = (0, 0, None)  # all runs have made the same steps
+    seed_of = train.State(*axes)
 
-    def parts(key: PRNGKeyArray) -> tuple:
+    def parts(key: PRNGKeyArray) -> tuple[Any, ...]:
         built = build(s, key)
         return built.start, built.data[1], built.data[0] if s.shuffled else ()
 
@@ -276,12 +279,16 @@ def long_runs(s: TrainingRun, seeds: Sequence[int], folder: Path, name: str) -> 
     ]
 
 
-def _one_seed(state: train.State, i: int) -> train.State:
+def _one_seed(state: train.State | None, i: int) -> train.State | None:
+    if state is None:
+        return None
     params, opt = jax.tree.map(lambda x: x[i], (state.params, state.opt))
     return train.State(params, opt, state.step)
 
 
-def _run(s: TrainingRun, built: Built, seed: int | list[int], path: Path, record: Callable[[train.State], dict]) -> longrun.Run:
+def _run(
+    s: TrainingRun, built: Built, seed: int | list[int], path: Path, record: Callable[[train.State], dict[str, Any]]
+) -> longrun.Run:
     about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
     about = {name: value for name, value in about.items() if name not in ("steps", "text")}
     observe, data = jax.jit(record), jax.device_put(built.data)

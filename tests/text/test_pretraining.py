@@ -50,7 +50,7 @@ def test_held_out_batches_lie_in_their_parts():
 
 
 def test_losses_are_means_over_the_batches_of_a_part():
-    held = jnp.arange(24.0).reshape(2, 3, 2, 2)
+    held = jnp.arange(24).reshape(2, 3, 2, 2)
     np.testing.assert_allclose(mean_losses(jnp.mean, held), [5.5, 17.5])
 
 

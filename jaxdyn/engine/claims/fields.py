@@ -20,7 +20,7 @@ from jaxdyn.errors import UsageError, is_traced, one_line
 
 __all__ = ["Swept", "allowed_words", "coerce", "plain", "type_name"]
 
-Swept = float | Float[Array, ""]  # a traced number
+Swept = int | float | Float[Array, ""]  # a number; inside a trial, a traced one
 
 
 def type_name(hint: Any) -> str:

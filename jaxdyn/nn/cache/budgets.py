@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Integer, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention, choices
@@ -109,7 +109,7 @@ def decode(
     shape: Transformer,
     params: PyTree,
     policy: TracedPolicy,
-    tokens: Int[Array, " T"],
+    tokens: Integer[Array, " T"],
     given: Float[Array, "layers g T"],
     key: PRNGKeyArray,
     decay: float = 0.9,
@@ -136,7 +136,7 @@ def trunk(
     shape: Transformer,
     params: PyTree,
     policy: TracedPolicy,
-    tokens: Int[Array, " T"],
+    tokens: Integer[Array, " T"],
     given: Float[Array, "layers g T"],
     key: PRNGKeyArray,
     decay: float = 0.9,

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn.cache.policy import BLIND, Policy
@@ -33,9 +33,9 @@ def step(
     params: PyTree,
     policy: Policy,
     state: State,
-    token: Int[Array, ""],
+    token: Integer[Array, ""],
     *,
-    given: Float[Array, "layers g T"] | None = None,
+    given: Float[Array, "layers g whole"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, " V"]]:
     """The cache with one token more, and the logits of the next one.
@@ -175,10 +175,10 @@ def decode(
     shape: Transformer,
     params: PyTree,
     policy: Policy,
-    tokens: Int[Array, " T"],
+    tokens: Integer[Array, " T"],
     *,
     state: State | None = None,
-    given: Float[Array, "layers g T"] | None = None,
+    given: Float[Array, "layers g whole"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, "T V"]]:
     """The cache after a text, and the logits after each of its tokens.
@@ -198,10 +198,10 @@ def losses(
     shape: Transformer,
     params: PyTree,
     policy: Policy,
-    tokens: Int[Array, " T1"],
+    tokens: Integer[Array, " T1"],
     *,
     state: State | None = None,
-    given: Float[Array, "layers g T"] | None = None,
+    given: Float[Array, "layers g whole"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, " T"]]:
     """The cache after all tokens but the last, and each next token's cross-entropy in nats; holds the current logits alone.
@@ -224,7 +224,7 @@ def _scan(
     shape: Transformer,
     params: PyTree,
     policy: Policy,
-    tokens: Int[Array, " T"],
+    tokens: Integer[Array, " T"],
     reading: Callable[..., Any],
     targets: Int[Array, " T"],
     state: State | None,
@@ -246,8 +246,8 @@ def _scan(
             state, logits = _looped(shape, params, policy, state, pair[0], given, key, limit)
             return state, reading(logits, pair[1])
 
-        state, out = jax.lax.scan(one, first, (inputs, expected))
-        return state, out[skipped:]
+        last, out = jax.lax.scan(one, first, (inputs, expected))
+        return last, out[skipped:]
 
     blocks = _blocks(shape, params)  # cut here, not for every token
 

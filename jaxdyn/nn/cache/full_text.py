@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, Integer, PyTree
 
 from jaxdyn.errors import UsageError, whole
 from jaxdyn.nn import attention
@@ -41,7 +41,7 @@ from jaxdyn.nn.transformer import (
 __all__ = ["global_scores", "prefill", "prefill_residual", "recompute"]
 
 
-def prefill(shape: Transformer, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T V"]:
+def prefill(shape: Transformer, params: PyTree, policy: Policy, tokens: Integer[Array, "*b T"]) -> Float[Array, "*b T V"]:
     """Logits of dense, window and streaming caches for whole texts, after the sink token of a network that has one.
 
     Memory grows with the square of T.
@@ -53,7 +53,7 @@ def prefill(shape: Transformer, params: PyTree, policy: Policy, tokens: Int[Arra
     return read(shape, params, prefill_residual(shape, params, policy, tokens))
 
 
-def prefill_residual(shape: Transformer, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T d"]:
+def prefill_residual(shape: Transformer, params: PyTree, policy: Policy, tokens: Integer[Array, "*b T"]) -> Float[Array, "*b T d"]:
     """As :func:`prefill`, with the last residual stream after its norm instead of logits."""
     if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
@@ -103,7 +103,7 @@ def _dot(q: Float[Array, "*b T h e"], k: Float[Array, "*b T h e"], wide: jnp.dty
     return jnp.einsum("...nhe,...mhe->...hnm", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
 
 
-def recompute(shape: Transformer, params: PyTree, size: int, tokens: Int[Array, " T"]) -> Float[Array, "T V"]:
+def recompute(shape: Transformer, params: PyTree, size: int, tokens: Integer[Array, " T"]) -> Float[Array, "T V"]:
     """Logits of a window whose last ``size`` tokens are encoded from scratch at every step, at positions from 0 on.
 
     A sink token is the first of them in every window.
@@ -123,7 +123,7 @@ def recompute(shape: Transformer, params: PyTree, size: int, tokens: Int[Array, 
     return jax.lax.map(one, jnp.arange(length, dtype=jnp.int32))
 
 
-def global_scores(shape: Transformer, params: PyTree, tokens: Int[Array, " T"]) -> Float[Array, "layers g T"]:
+def global_scores(shape: Transformer, params: PyTree, tokens: Integer[Array, " T"]) -> Float[Array, "layers g T"]:
     """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal.
 
     The first is the sink token, if there is one.

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, is_traced, number, whole
 from jaxdyn.nn.cache.decode import decode, step
@@ -65,11 +65,10 @@ def generate(
     greedy = not is_traced(tau) and tau == GREEDY
     if key is None and (not greedy or policy.kind == "random"):
         raise UsageError("key=None is not allowed: random numbers need a key")
-    known = state is not None and not is_traced(state.time)
-    had = int(jnp.max(state.time)) if known else 0
+    had = 0 if state is None or is_traced(state.time) else int(jnp.max(state.time))
     fits(shape, policy, had + (shape.sink_token and had == 0) + tokens.shape[-1] + count - 1)
 
-    def one(tokens: Int[Array, " T"], state: State | None, key: PRNGKeyArray | None) -> tuple[State, Int[Array, " N"]]:
+    def one(tokens: Integer[Array, " T"], state: State | None, key: PRNGKeyArray | None) -> tuple[State, Int[Array, " N"]]:
         return _stream(shape, params, policy, tokens, count, state, None if greedy else tau, key)
 
     if axes == 1:
@@ -82,15 +81,16 @@ def _stream(
     shape: Transformer,
     params: PyTree,
     policy: Policy,
-    tokens: Int[Array, " T"],
+    tokens: Integer[Array, " T"],
     count: int,
     state: State | None,
     tau: Any,
     key: PRNGKeyArray | None,
 ) -> tuple[State, Int[Array, " N"]]:
     """One stream; without tau the most probable token."""
-    reading, drawing = (None, None) if key is None else jax.random.split(key)
-    state, logits = decode(shape, params, policy, tokens, state=state, key=reading)
+    both: Any = (None, None) if key is None else jax.random.split(key)
+    reading, drawing = both
+    read, logits = decode(shape, params, policy, tokens, state=state, key=reading)
 
     def choose(logits: Float[Array, " V"], time: Int[Array, ""]) -> Int[Array, ""]:
         if tau is None:
@@ -106,6 +106,6 @@ def _stream(
         new = choose(logits, state.time)
         return (state, new), new
 
-    first = choose(logits[-1], state.time)
-    (state, _), rest = jax.lax.scan(more, (state, first), None, length=count - 1)
-    return state, jnp.concatenate([first[None], rest])
+    first = choose(logits[-1], read.time)
+    (last, _), rest = jax.lax.scan(more, (read, first), None, length=count - 1)
+    return last, jnp.concatenate([first[None], rest])

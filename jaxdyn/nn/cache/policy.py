@@ -99,14 +99,14 @@ class Policy:
 
 def victim(
     policy: Policy,
-    born: Int[Array, "g L"],
+    born: Int[Array, "rows L"],
     score: Float[Array, "g L"],
     time: Int[Array, ""],
     *,
     given: Float[Array, "g T"] | None = None,
     key: PRNGKeyArray | None = None,
-) -> Int[Array, " g"]:
-    """The place in a full cache that the token of this time takes, for every head of keys.
+) -> Int[Array, " rows"]:
+    """The place in a full cache that the token of this time takes, for every head of keys, or in one row for all.
 
     Args:
         policy: the policy.

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg
@@ -20,7 +20,7 @@ def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
     return linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
 
 
-def orthonormals(keys: Sequence[PRNGKeyArray], rows: int, cols: int) -> Float[Array, "n r c"]:
+def orthonormals(keys: Sequence[PRNGKeyArray] | Key[Array, " n"], rows: int, cols: int) -> Float[Array, "n r c"]:
     """:func:`orthonormal` of several keys, compiled once."""
     return jax.vmap(lambda key: orthonormal(key, rows, cols))(jnp.stack(keys))
 

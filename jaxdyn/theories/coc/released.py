@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Real
 
 from jaxdyn import train
 from jaxdyn.data import prosqa, prosqa_tokens, reachability
@@ -181,7 +181,7 @@ def cut(prompt: prosqa_tokens.Prompt, cap: int) -> prosqa_tokens.Prompt:
     return prompt._replace(tokens=prompt.tokens[..., -prosqa_tokens.prompt_length(cap) :])
 
 
-def rate(s: Long, step: Int[Array, ""]) -> Float[Array, ""]:
+def rate(s: Long, step: Real[Array, ""]) -> Float[Array, ""]:
     """The rate of a step: it rises in the first ones and falls in the last quarter of all."""
     most = s.lr * (NARROW / s.width) ** 0.5
     return most * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)

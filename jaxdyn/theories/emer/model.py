@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 
 class Answer(NamedTuple):
@@ -55,7 +55,7 @@ def answer_loss(
     return coconut_loss(thought @ m.thought + candidates @ m.candidates, label)
 
 
-def relabellings(n: int) -> Float[Array, "g n"]:
+def relabellings(n: int) -> Int[Array, "g n"]:
     r"""The relabellings :math:`v \mapsto xv + y \bmod n` of n vertices, n a prime; the first one changes nothing.
 
     They carry any ordered pair to any other, each equally often. So their average of a matrix is the average over all n!

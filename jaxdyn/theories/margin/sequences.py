@@ -6,7 +6,7 @@ spread around it.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import jaxdyn as jd
 from jaxdyn.theories.margin import model
 
 
+@runtime_checkable
 class Sequences(Protocol):
     """The fields of a setting that say how sequences are sampled."""
 

@@ -65,7 +65,7 @@ def init(key: PRNGKeyArray, p: int, width: int, heads: int, hidden: int, dtype: 
     return Params(b_in=jnp.zeros(hidden, dtype), b_out=jnp.zeros(width, dtype), **drawn)
 
 
-def all_pairs(p: int) -> Int[Array, "p*p 2"]:
+def all_pairs(p: int) -> Int[Array, "{p*p} 2"]:
     """All pairs (a, b), b running fastest."""
     return jnp.stack(jnp.divmod(jnp.arange(p * p, dtype=jnp.int32), p), -1)
 

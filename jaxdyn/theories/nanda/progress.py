@@ -29,7 +29,7 @@ def mean(values: Float[Array, " n"], only: Bool[Array, " n"]) -> Float[Array, ""
     return jnp.sum(jnp.where(only, values, 0)) / jnp.sum(only).astype(values.dtype)
 
 
-def measures(w: model.Params, keys: Bool[Array, " f"], training: Bool[Array, " p*p"]) -> dict[str, Float[Array, ""]]:
+def measures(w: model.Params, keys: Bool[Array, " f"], training: Bool[Array, " pairs"]) -> dict[str, Float[Array, ""]]:
     """Losses and accuracies, restricted and trigonometric loss on test pairs, excluded loss on training pairs, Gini, norm.
 
     Pairs are taken in the order of their sums, of which alone the logits of the algorithm and the restricted ones are functions.
@@ -60,8 +60,8 @@ def measures(w: model.Params, keys: Bool[Array, " f"], training: Bool[Array, " p
 
 
 def relabelled(
-    z: Float[Array, "p*p p"], order: Int[Array, " p"]
-) -> tuple[Float[Array, "p*p p"], Int[Array, " p*p"], Int[Array, " p*p"]]:
+    z: Float[Array, "pairs p"], order: Int[Array, " p"]
+) -> tuple[Float[Array, "pairs p"], Int[Array, " pairs"], Int[Array, " pairs"]]:
     """The same network with its residues renamed, residue order[i] to i: its logits, its answers, each pair's new number."""
     p = z.shape[1]
     names = jnp.argsort(order).astype(jnp.int32)
@@ -71,7 +71,7 @@ def relabelled(
 
 
 def explained(
-    z: Float[Array, "p*p p"], answers: Int[Array, " p*p"], training: Bool[Array, " p*p"], shown: Int[Array, " n"]
+    z: Float[Array, "pairs p"], answers: Int[Array, " pairs"], training: Bool[Array, " pairs"], shown: Int[Array, " n"]
 ) -> tuple[Bool[Array, " f"], dict[str, Float[Array, "*n p"]]]:
     """Key frequencies and amplitudes from the training pairs, and what they predict for some test pairs.
 

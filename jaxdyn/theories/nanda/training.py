@@ -93,6 +93,6 @@ def train(s: Training, key: PRNGKeyArray) -> Run:
     return Run(weights, trained, unseen)
 
 
-def training_mask(run: Run, p: int) -> Bool[Array, " p*p"]:
+def training_mask(run: Run, p: int) -> Bool[Array, " {p*p}"]:
     """Which of all pairs the network is trained on."""
     return jnp.zeros(p * p, bool).at[run.train].set(True)

@@ -22,6 +22,7 @@ from jaxdyn.stats import bonferroni_t
 from jaxdyn.theories.scal import fits, optima
 from jaxdyn.theories.scal.dynamics import laws
 
+Values = np.ndarray | np.floating  # one number, too
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
 NEAR = float(np.log(5.5))  # parabolas and the fit use the sizes within this of a budget's best
@@ -89,7 +90,9 @@ def jackknife(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> tuple[E
     return whole, jax.tree.map(lambda x: runs * x[0] - (runs - 1) * x[1:], every)
 
 
-def interval(value: np.ndarray, pseudo: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+def interval(
+    value: np.ndarray | np.floating, pseudo: np.ndarray, level: float = 0.95
+) -> tuple[np.ndarray | np.floating, np.ndarray | np.floating]:
     """Student's interval about a result from its pseudo-values [seed, ...]."""
     half = bonferroni_t(1, len(pseudo), level) * pseudo.std(0, ddof=1) / len(pseudo) ** 0.5
     return value - half, value + half

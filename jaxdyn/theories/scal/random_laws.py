@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.scal import optima
@@ -44,7 +44,7 @@ class Optimum:
 def least(f: Callable[[Array], Array]) -> Float[Array, ""]:
     """Where the derivative of a convex function changes its sign, by bisection."""
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: int | Int[Array, ""], ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = (ends[0] + ends[1]) / 2
         rising = jax.grad(f)(middle) > 0
         return jnp.where(rising, ends[0], middle), jnp.where(rising, middle, ends[1])

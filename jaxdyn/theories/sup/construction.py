@@ -147,7 +147,7 @@ def sinusoids(at: Float[Array, " T"], rates: Float[Array, " pairs"]) -> Float[Ar
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)], 2).reshape(at.size, -1)
 
 
-def rotation(rates: Float[Array, " pairs"], places: int) -> Float[Array, "P P"]:
+def rotation(rates: Float[Array, " pairs"], places: int | Int[Array, ""]) -> Float[Array, "P P"]:
     r"""The matrix that moves a row of positions on by some places: :math:`p_i \mapsto p_{i+l}`."""
     cos, sin = jnp.cos(places * rates), jnp.sin(places * rates)
     blocks = jnp.stack([jnp.stack([cos, sin], 1), jnp.stack([-sin, cos], 1)], 1)  # [pair, row, column]

@@ -92,7 +92,7 @@ def trial(s: Descent, key: PRNGKeyArray) -> jd.Observables:
     def down(x: PyTree) -> PyTree:
         return jax.tree.map(jnp.negative, jax.grad(loss)(x))
 
-    def field(t: Any, both: tuple[PyTree, PyTree], eta: Float[Array, ""]) -> tuple[PyTree, PyTree]:
+    def field(t: Any, both: tuple[PyTree, PyTree], eta: jd.Swept) -> tuple[PyTree, PyTree]:
         return down(both[0]), modified_field(down, eta)(both[1])
 
     ts = jnp.arange(s.samples + 1) * (every * s.eta)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex, Float, Int
 
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.dynamics.semiring import Element, element
@@ -101,7 +101,7 @@ def at_equilibrium(energy: float | Float[Array, ""], decay: Float[Array, ""], gr
     """
     target = jnp.asarray(decay * group.order**2 * energy / (6 * (group.order - 1)))
 
-    def step(_: int, s: Float[Array, ""]) -> Float[Array, ""]:
+    def step(_: Int[Array, ""], s: Float[Array, ""]) -> Float[Array, ""]:
         return s - (s - s**4 - target) / (1 - 4 * s**3)
 
     return jax.lax.fori_loop(0, NEWTON, step, jnp.ones_like(target))

@@ -46,7 +46,7 @@ class Law(NamedTuple):
     free: Scalar
 
 
-def law(thought: Array, edges: Array, target: Array, reached: Array, bfs: Array, free: Any) -> Law:
+def law(thought: Array, edges: Array, target: Array, reached: Array, bfs: Bool[Array, ""] | bool, free: Any) -> Law:
     """The features a and b of every vertex."""
     a = thought @ edges
     b = jnp.sum(thought) * jnp.sum(edges, 0) - a

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Real
 
 from jaxdyn import linalg, metrics
 
@@ -59,12 +59,12 @@ def largest_step(s: Modes, second: Float[Array, ""]) -> tuple[Float[Array, ""], 
     return 2 / (second + s.values[-1]), 2 / s.values[-1]
 
 
-def ratio(eta: Float[Array, ""], first: Float[Array, ""], second: Float[Array, ""]) -> Float[Array, ""]:
+def ratio(eta: float | Float[Array, ""], first: Float[Array, ""], second: Float[Array, ""]) -> Float[Array, ""]:
     r""":math:`\rho`, by which all else decays faster than the lowest part, in every step."""
     return (1 - eta * second) / (1 - eta * first)
 
 
-def gradients(s: Modes, g: Float[Array, "m n"], eta: Float[Array, ""], steps: Float[Array, " t"]) -> Float[Array, "t m n"]:
+def gradients(s: Modes, g: Float[Array, "m n"], eta: float | Float[Array, ""], steps: Real[Array, " t"]) -> Float[Array, "t m n"]:
     """The gradient after each number of steps."""
     amounts = jnp.einsum("kmn,mn->k", s.matrices, g)
     factors = (1 - eta * s.values) ** steps[:, None].astype(g.dtype)
@@ -80,7 +80,7 @@ class Bounds(NamedTuple):
     square: Float[Array, " t"]  # on the squared Frobenius norm of all
 
 
-def bounds(s: Modes, g: Float[Array, "m n"], eta: Float[Array, ""], steps: Float[Array, " t"]) -> Bounds:
+def bounds(s: Modes, g: Float[Array, "m n"], eta: float | Float[Array, ""], steps: Real[Array, " t"]) -> Bounds:
     """All bounds; where the corrected one says nothing it is the smaller side, which no stable rank exceeds."""
     kept, first, second = lowest(s, g)
     spectral, frobenius = linalg.singular_values(kept)[0], jnp.linalg.norm(kept)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 Value = Callable[[Array], Array]
 
@@ -38,7 +38,7 @@ def add(value: Value, n: int, k: int) -> Bool[Array, " n"]:
     """The set after k greedy additions."""
     one = jnp.eye(n, dtype=bool)
 
-    def grow(_: int, chosen: Array) -> Array:
+    def grow(_: int | Int[Array, ""], chosen: Array) -> Array:
         worth = jnp.where(chosen, -jnp.inf, jax.vmap(value)(chosen | one))
         return chosen | one[jnp.argmax(worth)]
 

@@ -130,12 +130,12 @@ def numbers_by_sum(p: int) -> Int[Array, "s p"]:
     return p * a + (a[:, None] - a) % p
 
 
-def by_sum(z: Float[Array, "p*p p"]) -> Float[Array, "s p"]:
+def by_sum(z: Float[Array, "pairs p"]) -> Float[Array, "s p"]:
     """Mean of the logits of all pairs (b running fastest) over the p pairs of each sum s."""
     return jnp.mean(z[numbers_by_sum(z.shape[1])], 1)
 
 
-def key_part(z: Float[Array, "p*p p"], keys: Bool[Array, " f"]) -> Float[Array, "p*p p"]:
+def key_part(z: Float[Array, "pairs p"], keys: Bool[Array, " f"]) -> Float[Array, "pairs p"]:
     r"""The key frequencies' part :math:`\sum_{k\in K} P_k z` of the logits of all pairs (b running fastest)."""
     a = jnp.arange(z.shape[1], dtype=jnp.int32)
     return key_part_by_sum(by_sum(z), keys)[(a[:, None] + a) % len(a)].reshape(z.shape)
@@ -147,11 +147,11 @@ def key_part_by_sum(means: Float[Array, "s p"], keys: Bool[Array, " f"]) -> Floa
     return (2 / len(means) * jnp.einsum("f,fts,ftx->sx", keys.astype(means.dtype), wave, wave)) @ means
 
 
-def restricted(z: Float[Array, "p*p p"], keys: Bool[Array, " f"]) -> Float[Array, "p*p p"]:
+def restricted(z: Float[Array, "pairs p"], keys: Bool[Array, " f"]) -> Float[Array, "pairs p"]:
     """The logits with nothing kept but the key frequencies of a + b and the mean over pairs."""
     return key_part(z, keys) + jnp.mean(z, 0)
 
 
-def excluded(z: Float[Array, "p*p p"], keys: Bool[Array, " f"]) -> Float[Array, "p*p p"]:
+def excluded(z: Float[Array, "pairs p"], keys: Bool[Array, " f"]) -> Float[Array, "pairs p"]:
     """The logits without the key frequencies of a + b."""
     return z - key_part(z, keys)

@@ -54,7 +54,7 @@ def ground_states(graph: Bool[Array, "N N"], dtype: str = "float64") -> Float[Ar
         joined = reach(graph & ~out)
         start = jnp.where(out, 0, linalg.inv(jnp.where(out, jnp.eye(size, dtype=a.dtype), laplacian)))
 
-        def square(_: int, r: Float[Array, "N N"]) -> Float[Array, "N N"]:
+        def square(_: int | Int[Array, ""], r: Float[Array, "N N"]) -> Float[Array, "N N"]:
             r = r @ r
             largest = jnp.max(jnp.where(joined, jnp.max(r, 1), 0), 1)
             return r / jnp.where(largest > 0, largest, 1)[:, None]

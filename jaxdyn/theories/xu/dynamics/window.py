@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Real
 
 from jaxdyn import linalg
 
@@ -26,6 +26,6 @@ def values(updates: Float[Array, "R P"], window: int) -> Float[Array, "w T"]:
     return jnp.sqrt(jnp.maximum(squares, 0))
 
 
-def first(high: Int[np.ndarray, "*b w"], at: Float[np.ndarray, " w"]) -> Float[np.ndarray, "*b"]:
+def first(high: Bool[np.ndarray, "*b w"], at: Real[np.ndarray, " w"]) -> Float[np.ndarray, "*b"]:
     """The epoch ``at`` which flags are first true along the last axis; infinity if they never are."""
     return np.where(high.any(-1), np.asarray(at, float)[high.argmax(-1)], np.inf)
