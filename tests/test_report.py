@@ -30,7 +30,7 @@ from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 from jaxdyn.report.page import page as whole_page
 from jaxdyn.report.panels import panels
 from jaxdyn.report.results import FIGURES as RESULT_FIGURES
-from jaxdyn.report.results import LEFT_OUT, RESULT, read_results, write_results
+from jaxdyn.report.results import LEFT_OUT, RESULT, read_results, read_whole, write_results
 from tests.report.handmade import DRAWING, FIGURES, check, claim
 
 # Claims are grouped by the chapter of their topic.
@@ -437,6 +437,19 @@ def test_damaged_results_are_no_results(tmp_path, content):
     (tmp_path / RESULT).write_bytes(content.encode())
     with pytest.raises(UsageError, match="holds no results"):
         read_results(tmp_path)
+
+
+@pytest.mark.parametrize("change", [("1.5", "1.6"), ("toy.law", "toy.lax"), ('"seconds"', '"second"')])
+@pytest.mark.parametrize("read", [read_results, read_whole])
+def test_results_that_changed_after_the_run_are_refused(tmp_path, change, read):
+    write_results(tmp_path, WHOLE, DRAWN)
+    file = tmp_path / RESULT
+    written = file.read_text(encoding="utf-8")
+    file.write_text(json.dumps(json.loads(written), sort_keys=True), encoding="utf-8")
+    read(tmp_path)  # layout is no content
+    file.write_text(written.replace(*change), encoding="utf-8")
+    with pytest.raises(UsageError, match="was changed after it was written"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize("cut", ["the first time", "again", "by another version"])

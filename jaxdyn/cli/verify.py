@@ -52,7 +52,7 @@ from jaxdyn.report import studies, terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn
 from jaxdyn.report.earlier import Earlier, add_earlier, read_earlier
 from jaxdyn.report.frame import CHECKS, write_csv
-from jaxdyn.report.history import Call, call, earlier_calls, read_history, write_history
+from jaxdyn.report.history import Call, call, damage, earlier_calls, read_history, write_history
 from jaxdyn.report.results import FORMAT, LEFT_OUT, read_results, write_results
 from jaxdyn.wording import plural
 
@@ -310,11 +310,17 @@ class _Page:
 
     def __post_init__(self) -> None:
         self.earlier = read_history(self.folder)
+        if lost := damage(self.folder):
+            _say(lost)
 
     @functools.cached_property
     def before(self) -> dict[str, Earlier]:
         """What the folder held of each claim before this call wrote its first results."""
-        return read_earlier(self.folder)
+        try:
+            return read_earlier(self.folder)
+        except UsageError as error:
+            _say(f"What the folder held before is left out: {error}")
+            return {}
 
     def has_changed(self, claims: Mapping[str, Claim], name: str, entry: Mapping[str, Any]) -> bool:
         """Whether the runs or the judge of a claim that this call did not run are others than those of its earlier entry."""
@@ -407,4 +413,6 @@ def rebuild(folder: Path, target: Path) -> None:
     whole, figures = read_results(folder)
     if LEFT_OUT in whole:
         _say(whole[LEFT_OUT])
+    if lost := damage(folder):
+        _say(lost)
     report.write(target, {**whole, "history": earlier_calls(folder, whole)}, figures)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxdyn.errors import UsageError
-from jaxdyn.report.results import numbers_of, read_results
+from jaxdyn.report.results import RESULT, numbers_of, read_results
 
 __all__ = ["Earlier", "add_earlier", "read_earlier"]
 
@@ -37,11 +37,13 @@ def read_earlier(folder: Path) -> dict[str, Earlier]:
     """The judged claims of a folder's last call, and those that this call had kept from calls before it, by id.
 
     A folder without results has none; entries that are damaged, or without a date, are left out.
+
+    Raises:
+        UsageError: the folder's results are damaged, changed, or a newer version's.
     """
-    try:
-        whole, figures = read_results(folder)
-    except UsageError:
+    if not (folder / RESULT).exists():
         return {}
+    whole, figures = read_results(folder)
     environment = whole.get("environment")
     when = {name: environment.get(name) for name in WHEN} if isinstance(environment, Mapping) else {}
     found = [(one["id"], {**{name: one.get(name) for name in KEPT}, **when}) for one in whole["claims"]]

@@ -1,7 +1,7 @@
 """The calls of ``jaxdyn verify`` with one ``--out``, in its file ``history.jsonl``: one line in JSON per call, the oldest first.
 
-The file is written as a whole, so that it is the old one or the new one. Lines that cannot be read are dropped: a damaged
-history never costs a run.
+The file is written as a whole, so that it is the old one or the new one. Lines that cannot be read are left out, which
+:func:`damage` says: a damaged history never costs a run.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import StoreError
+from jaxdyn.wording import plural
 
-__all__ = ["HISTORY", "MOST", "call", "earlier_calls", "read_history", "write_history"]
+__all__ = ["HISTORY", "MOST", "call", "damage", "earlier_calls", "read_history", "write_history"]
 
 Call: TypeAlias = "dict[str, Any]"
 HISTORY = "history.jsonl"
@@ -54,14 +55,29 @@ def call(whole: Mapping[str, Any], command: str) -> Call:
 
 def read_history(folder: Path) -> list[Call]:
     """The calls in a folder, the oldest first; none if the file is missing or cannot be read."""
+    return [found for line in _lines(folder) or () if (found := _read(line)) is not None][-MOST:]
+
+
+def damage(folder: Path) -> str:
+    """What a folder's history has lost, in a sentence; empty if nothing."""
+    lines = _lines(folder)
+    if lines is None:
+        return f"{folder / HISTORY} cannot be read: the earlier calls are left out, and the next call begins it anew"
+    lost = sum(_read(line) is None for line in lines)
+    return f"{folder / HISTORY}: {plural(lost, 'damaged line')} left out, so the list of earlier calls has gaps" if lost else ""
+
+
+def _lines(folder: Path) -> list[str] | None:
+    """The lines of a folder's history; None if it is not to be read, or too long to be one of ours."""
     try:
         file = folder / HISTORY
-        if not file.is_file() or file.stat().st_size > LARGEST:
+        if not file.exists():
             return []
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        if not file.is_file() or file.stat().st_size > LARGEST:
+            return None
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return []
-    return [found for line in lines if (found := _read(line)) is not None][-MOST:]
+        return None
 
 
 def write_history(folder: Path, calls: Sequence[Call]) -> None:

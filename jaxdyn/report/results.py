@@ -1,7 +1,8 @@
 """Results of a verification, stored for the report: ``result.json``, and compressed figures in ``figures.json.gz``.
 
 The two are written one after the other. Results hold the hash of their figures, so that those of another verification, which an
-interruption or a full disk can leave next to them, are not shown with them.
+interruption or a full disk can leave next to them, are not shown with them; and a hash of all that they say themselves, so that
+a digit that changed after the run is not shown for one that was measured.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = ["FIGURES", "FORMAT", "LEFT_OUT", "RESULT", "Number", "numbers_of", "r
 RESULT, FIGURES = "result.json", "figures.json.gz"
 FORMAT = 1  # of result.json and of what --json prints; results without a number have the first
 HASH, LEFT_OUT = "figures", "figures_left_out"  # in the results: of the figures, and a sentence that says why there are none
+CONTENT = "content"  # in the results: the hash of all else in them
 OTHERS = "Figures are left out: those in the folder were not drawn from these results. The same `jaxdyn verify` again draws them."
 PACKING = 3  # compression level, from 1 to 9: figures shrink to a fourth, in a fifth of a second
 KINDS = {"checks": "check", "gates": "gate", "readings": "reading"}  # in a claim's entry
@@ -53,7 +55,8 @@ class Number(NamedTuple):
 def write_results(folder: Path, whole: Mapping[str, Any], figures: Mapping[str, str]) -> None:
     """Write the entries of all claims, and their figures as HTML by claim."""
     drawn = json.dumps(figures).encode()
-    atomic_write(folder / RESULT, json.dumps({**whole, HASH: _hash(drawn)}, indent=1))
+    held = {**whole, HASH: _hash(drawn)}
+    atomic_write(folder / RESULT, json.dumps({**held, CONTENT: _content(parse_json(json.dumps(held)))}, indent=1))
     atomic_write(folder / FIGURES, gzip.compress(drawn, PACKING, mtime=0))
 
 
@@ -64,13 +67,13 @@ def read_results(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     so.
 
     Raises:
-        UsageError: the folder holds no results, or those of a newer version.
+        UsageError: the folder holds no results, those of a newer version, or some that changed after they were written.
     """
     try:
         whole = _entries(parse_json((folder / RESULT).read_text(encoding="utf-8")))
     except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
-    _check_format(folder / RESULT, whole)
+    _check(folder / RESULT, whole)
     figures = _read_figures(folder / FIGURES, whole.pop(HASH, None))
     return ({**whole, LEFT_OUT: OTHERS}, {}) if figures is None else (whole, figures)
 
@@ -82,7 +85,7 @@ def read_whole(path: Path) -> dict[str, Any]:
         path: the ``--out`` of a verification, its ``result.json``, or a file with what ``--json`` printed.
 
     Raises:
-        UsageError: it is missing or damaged, holds something else, or was written by a newer version.
+        UsageError: it is missing, damaged or changed, holds something else, or was written by a newer version.
     """
     file = path / RESULT if path.is_dir() else path
     if not path.exists():
@@ -98,7 +101,7 @@ def read_whole(path: Path) -> dict[str, Any]:
     except ValueError:
         raise UsageError(f"{file} is damaged: it is not JSON") from None
     if isinstance(parsed, dict):
-        _check_format(file, parsed)
+        _check(file, parsed)
     try:
         return _entries(parsed)
     except ValueError:
@@ -151,11 +154,13 @@ def _entries(parsed: Any) -> dict[str, Any]:
     return parsed
 
 
-def _check_format(file: Path, whole: Mapping[str, Any]) -> None:
-    """Refuse results in the format of a newer version."""
+def _check(file: Path, whole: dict[str, Any]) -> None:
+    """Refuse results in the format of a newer version, and such as are not what was written; what ``--json`` printed has no hash."""
     written = whole.get("format", FORMAT)
     if written != FORMAT:
         raise UsageError(f"{file} was written in format {shown(written)}, this version reads format {FORMAT}; use a newer jaxdyn")
+    if CONTENT in whole and whole.pop(CONTENT) != _content(whole):
+        raise UsageError(f"{file} was changed after it was written, so its numbers may be of no run; the same `jaxdyn verify` renews it")
 
 
 def _read_figures(file: Path, expected: Any) -> dict[str, str] | None:
@@ -169,6 +174,11 @@ def _read_figures(file: Path, expected: Any) -> dict[str, str] | None:
 
 def _hash(drawn: bytes) -> str:
     return hashlib.sha256(drawn).hexdigest()[:20]
+
+
+def _content(whole: Mapping[str, Any]) -> str:
+    """The hash of an object that was read from JSON, whatever the order and layout in which it was written."""
+    return _hash(json.dumps(whole, sort_keys=True).encode())
 
 
 def _is_entry(entry: Any) -> bool:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from jaxdyn.report import page as report
+from jaxdyn.errors import UsageError
 from jaxdyn.report.earlier import add_earlier, read_earlier
 from jaxdyn.report.results import read_results, write_results
 from tests.report.handmade import DRAWING, check, claim, reading
@@ -112,4 +113,5 @@ def test_damaged_results_are_no_earlier_call(tmp_path):
     (tmp_path / "result.json").write_text(json.dumps({**whole, "environment": 3}), encoding="utf-8")
     assert read_earlier(tmp_path) == {}, "without a date"
     (tmp_path / "result.json").write_text("[", encoding="utf-8")
-    assert read_earlier(tmp_path) == {}
+    with pytest.raises(UsageError, match="holds no results"):
+        read_earlier(tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.report.history import HISTORY, MOST, call, earlier_calls, read_history, write_history
+from jaxdyn.report.history import HISTORY, MOST, call, damage, earlier_calls, read_history, write_history
 from jaxdyn.report.page import page
 
 from .handmade import claim
@@ -31,19 +31,21 @@ def test_only_the_last_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"\xff\xfe", b'{"date": 1}\n', b"[]\nnull\n3\n", b"[" * 100_000, b'{"date": "2026', b"x" * 2**21]
+    "wrong", [b"", b"\xff\xfe", b'{"date": 1}\n', b"[]\nnull\n3\n", b"[" * 100_000, b'{"date": "2026', b"x" * 2**21]
 )
-def test_damaged_lines_are_dropped(tmp_path, damage):
+def test_damaged_lines_are_left_out_and_said(tmp_path, wrong):
     one = call(whole(), "jaxdyn verify")
     write_history(tmp_path, [one])
     file = tmp_path / HISTORY
-    file.write_bytes(damage + b"\n" + file.read_bytes())
-    assert read_history(tmp_path) == ([one] if len(damage) < 2**20 else [])
+    assert damage(tmp_path) == "" == damage(tmp_path / "missing")
+    file.write_bytes(wrong + b"\n" + file.read_bytes())
+    assert read_history(tmp_path) == ([one] if len(wrong) < 2**20 else [])
+    assert ("cannot be read" if len(wrong) > 2**20 else f"{wrong.count(10) + 1} damaged line") in damage(tmp_path)
     write_history(tmp_path, [*read_history(tmp_path), one])
-    assert read_history(tmp_path)[-1] == one
+    assert read_history(tmp_path)[-1] == one and damage(tmp_path) == ""
 
 
 def test_a_folder_in_its_place_costs_nothing(tmp_path):
     (tmp_path / HISTORY).mkdir()
     write_history(tmp_path, [call(whole(), "jaxdyn verify")])
-    assert read_history(tmp_path) == [] and [p.name for p in tmp_path.iterdir()] == [HISTORY]
+    assert read_history(tmp_path) == [] and "cannot be read" in damage(tmp_path) and [p.name for p in tmp_path.iterdir()] == [HISTORY]
