@@ -155,12 +155,14 @@ def _entries(parsed: Any) -> dict[str, Any]:
 
 
 def _check(file: Path, whole: dict[str, Any]) -> None:
-    """Refuse results in the format of a newer version, and such as are not what was written; what ``--json`` printed has no hash."""
+    """Refuse results of a newer version, and such as are not what was written; what ``--json`` printed has no hash."""
     written = whole.get("format", FORMAT)
     if written != FORMAT:
         raise UsageError(f"{file} was written in format {shown(written)}, this version reads format {FORMAT}; use a newer jaxdyn")
     if CONTENT in whole and whole.pop(CONTENT) != _content(whole):
-        raise UsageError(f"{file} was changed after it was written, so its numbers may be of no run; the same `jaxdyn verify` renews it")
+        raise UsageError(
+            f"{file} was changed after it was written, so its numbers may be of no run; the same `jaxdyn verify` renews it"
+        )
 
 
 def _read_figures(file: Path, expected: Any) -> dict[str, str] | None:
