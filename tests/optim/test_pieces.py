@@ -165,7 +165,7 @@ def test_period_may_be_traced(x64):
 
 def test_resets_go_on_after_the_last_number_of_the_count():
     tx, g = restarting(optax.trace(0.5), 3), jnp.ones(2)
-    state, update, sizes = tx.init(g)._replace(count=jnp.int32(2**31 - 2)), jax.jit(tx.update), []
+    state, update, sizes = tx.init(g)._replace(steps=jnp.int32(2**31 - 2)), jax.jit(tx.update), []
     for _ in range(7):
         updates, state = update(g, state, g)
         sizes.append(float(updates[0]))
