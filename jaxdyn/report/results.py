@@ -160,7 +160,9 @@ def _check(file: Path, whole: dict[str, Any]) -> None:
     if written != FORMAT:
         raise UsageError(f"{file} was written in format {shown(written)}, this version reads format {FORMAT}; use a newer jaxdyn")
     if CONTENT in whole and whole.pop(CONTENT) != _content(whole):
-        raise UsageError(f"{file} was changed after it was written, so its numbers may be of no run; the same `jaxdyn verify` renews it")
+        raise UsageError(
+            f"{file} was changed after it was written, so its numbers may be of no run; the same `jaxdyn verify` renews it"
+        )
 
 
 def _read_figures(file: Path, expected: Any) -> dict[str, str] | None:

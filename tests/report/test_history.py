@@ -48,4 +48,6 @@ def test_damaged_lines_are_left_out_and_said(tmp_path, wrong):
 def test_a_folder_in_its_place_costs_nothing(tmp_path):
     (tmp_path / HISTORY).mkdir()
     write_history(tmp_path, [call(whole(), "jaxdyn verify")])
-    assert read_history(tmp_path) == [] and "cannot be read" in damage(tmp_path) and [p.name for p in tmp_path.iterdir()] == [HISTORY]
+    assert (
+        read_history(tmp_path) == [] and "cannot be read" in damage(tmp_path) and [p.name for p in tmp_path.iterdir()] == [HISTORY]
+    )

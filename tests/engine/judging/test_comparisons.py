@@ -46,13 +46,17 @@ BACKWARDS = {
 @pytest.mark.parametrize("way", BACKWARDS)
 def test_two_ends_in_the_wrong_order_are_refused(way):
     """Nothing could lie within them, so that the check would fail whatever is measured."""
-    with pytest.raises(jd.errors.UsageError, match=r"'x': (bound|interval)=\(1\.05, 0\.95\) is not allowed: the lower end comes first"):
+    with pytest.raises(
+        jd.errors.UsageError, match=r"'x': (bound|interval)=\(1\.05, 0\.95\) is not allowed: the lower end comes first"
+    ):
         BACKWARDS[way](1.05, 0.95)
 
 
 def test_every_helper_that_takes_two_ends_is_asked_for_their_order():
     pairs = ({"low", "high"}, {"at_least", "at_most"})
-    taking = {name for name in jd.__all__ if callable(getattr(jd, name)) and any(p <= _parameters(getattr(jd, name)) for p in pairs)}
+    taking = {
+        name for name in jd.__all__ if callable(getattr(jd, name)) and any(p <= _parameters(getattr(jd, name)) for p in pairs)
+    }
     assert taking - {"field"} == {"within", "gate", "mean_within", "share_within", "interval_within"}  # jd.field: its own tests
 
 
