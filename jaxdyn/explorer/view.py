@@ -95,7 +95,7 @@ def _ended(words: str) -> str:
 
 
 def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
-    """The verdict with its basis, its work, and the command that repeats it; how long it took is measured by the page, from the move on."""
+    """The verdict with its basis, its work, and the command that repeats it. The page itself says how long the move took."""
     entry = {**verified.to_json(), "elsewhere": bool(verified.task.overrides)}
     shown = section(entry, Figures({})) | {"referee": None, "study": None, "atlas": [], "map": None}
     failed = verified.failure is not None
