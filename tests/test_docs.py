@@ -33,6 +33,50 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
     assert outcome.as_expected, outcome
 
 
+def pasted_claims(folder):
+    """The files of claims that newcomers are given, by name, written to a folder; every claim in them is meant to be upheld."""
+    own, referee = ((DOCS / name).read_text(encoding="utf-8") for name in ("write_your_own_claim.md", "referee.md"))
+    files = {
+        "my_claims": re.findall(r"```python\n(import jax\n.*?)```", own, re.S)[0],
+        "mine": re.findall(r'```python title="mine.py"\n(.*?)```', referee, re.S)[0],
+        "better": re.findall(r'```python title="better.py"\n(.*?)```', referee, re.S)[0],
+        "written": (Path(cli.__file__).parent / "new_claim.tmpl").read_text(encoding="utf-8"),
+    }
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+    return {name: folder / f"{name}.py" for name in files}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["my_claims", "better", "written"])
+def test_claims_of_the_documents_hold_on_seeds_that_nobody_has_looked_at(tmp_path, monkeypatch, name):
+    files = pasted_claims(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # one of them imports another
+    (claim,) = load_file(files[name]).CLAIMS
+    for first in (0, 1000, 123_456):
+        outcome = jd.verify(claim, seeds=range(first, first + 64))
+        assert outcome.verdict == "upheld", outcome
+        assert all(opponent.rejected for opponent in (*outcome.controls, *outcome.rivals))
+
+
+def test_the_error_of_the_documents_halves_at_every_start_that_may_be_drawn(tmp_path):
+    """By NumPy on all starts between the ends of what is drawn, not on those of some seeds; and away from where it has no order."""
+    mine = load_file(pasted_claims(tmp_path)["my_claims"])
+    (claim,), start = mine.CLAIMS, np.linspace(0.05, 0.1, 501)
+    (check,) = claim.judge(mine.jd.verify(claim, seeds=2).data)
+    for cell in claim.quick.cells():
+        errors = []
+        for lr in (0.01, 0.005):
+            a = b = np.sqrt(start)
+            for _ in range(round(cell.time / lr)):
+                a, b = a + lr * b * (cell.lam - a * b), b + lr * a * (cell.lam - a * b)
+            law = cell.lam / (1 + (cell.lam / start - 1) * np.exp(-2 * cell.lam * cell.time))
+            errors.append(a * b / law - 1)
+        ratio = errors[0] / errors[1]
+        low, high = check.bound
+        assert low + 0.03 < ratio.min() and ratio.max() < high - 0.03, (cell.lam, ratio.min(), ratio.max())
+
+
 def test_commands_of_the_documents_are_commands():
     lines = [
         line

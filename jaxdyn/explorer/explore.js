@@ -19,8 +19,10 @@ const AS = { seeds: "--seeds", plain: "--plain" }; // the page's own options in 
 const OWN = "#own"; // the address of the claim's own values: an empty one stands for those with which the server was started
 const seconds = (ms) => (ms < 995 ? `${Math.round(ms / 10) * 10} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-function nearest(stops, text) {
-  const value = Number(listed(text)[Math.floor((listed(text).length - 1) / 2)]);
+function nearest(stops, text) { // undefined for a text that is no number
+  const middle = listed(text)[Math.floor((listed(text).length - 1) / 2)].trim();
+  const value = middle === "" ? NaN : Number(middle);
+  if (!Number.isFinite(value)) return undefined;
   let best = 0;
   stops.forEach((stop, i) => { if (Math.abs(stop - value) < Math.abs(stops[best] - value)) best = i; });
   return best;
@@ -46,7 +48,7 @@ function knobOf(knob, changed, prefix) {
       onchange: () => { if (text.value.trim()) set(text.value.trim()); else set(knob.own); changed(); },
     });
   text.setAttribute("aria-describedby", `${id}-takes`);
-  let slider = null;
+  let slider = null, typed = true, stood = 0; // where the slider stood when a run was last made with it
   if (knob.stops) {
     const stops = knob.stops.values;
     slider = make("input", {
@@ -60,7 +62,8 @@ function knobOf(knob, changed, prefix) {
     if (knob.options.length && ![...text.options].some((o) => o.value === value)) text.append(make("option", { value }, value));
     text.value = text.title = value;
     row.classList.toggle("long", value.length > 16); // the text has a line of its own
-    if (slider && !bySlider) slider.value = nearest(knob.stops.values, value);
+    typed = !bySlider;
+    if (slider && typed) slider.value = nearest(knob.stops.values, value) ?? slider.value;
     slider?.setAttribute("aria-valuetext", value);
     own.disabled = value === knob.own;
     row.classList.toggle("moved", value !== knob.own);
@@ -77,7 +80,12 @@ function knobOf(knob, changed, prefix) {
     knob, row, set,
     get value() { return text.value; },
     get moved() { return text.value !== knob.own; },
-    refuse() { row.classList.add("wrong"); text.setAttribute("aria-invalid", "true"); },
+    refuse() {
+      row.classList.add("wrong");
+      text.setAttribute("aria-invalid", "true");
+      if (slider && typed) slider.value = stood;
+    },
+    ran() { if (slider) stood = slider.value; },
   };
 }
 
@@ -103,7 +111,7 @@ function copier(label, what) {
 export function mount(root, link) {
   const prefix = `knob${Math.random().toString(36).slice(2, 8)}`;
   let controls = [], worlds = {}, world = null, figures = null, start;
-  let number = 0, began = 0, drawn = 0, after = "", stopping = false;
+  let number = 0, began = 0, drawn = 0, after = 0, stopping = false;
 
   const verdict = make("span", { className: "verdict" });
   const head = make("header", { className: "head" });
@@ -248,11 +256,9 @@ export function mount(root, link) {
     note.classList.add("pending");
     figure.classList.remove("old");
     if (content.number !== number) return;
-    requestAnimationFrame(() => {
-      after = performance.now() - began;
-      root.dataset.picture = Math.round(after);
-      if (verdict.classList.contains("pending")) status.textContent = `Picture after ${seconds(after)}; judging …`;
-    });
+    after = performance.now() - began;
+    root.dataset.picture = Math.round(after);
+    status.textContent = `Picture after ${seconds(after)}; judging …`;
   }
 
   function found(content) {
@@ -277,8 +283,9 @@ export function mount(root, link) {
     line.textContent = content.command;
     command.hidden = false;
     figure.classList.toggle("old", Boolean(content.terminal));
-    const shown = root.dataset.picture && drawn === number ? `picture after ${seconds(after || 0)}, ` : "";
-    status.textContent = `Last run: ${shown}verdict after ${content.time}`;
+    const shown = drawn === number ? `picture after ${seconds(after)}, ` : "";
+    status.textContent = `Last run: ${shown}verdict after ${seconds(performance.now() - began)}${content.work}`;
+    for (const control of controls) control.ran();
     root.dataset.judged = number;
   }
 

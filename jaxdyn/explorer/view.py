@@ -95,7 +95,7 @@ def _ended(words: str) -> str:
 
 
 def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
-    """The verdict with its basis, its cost, and the command that repeats it."""
+    """The verdict with its basis, its work, and the command that repeats it. The page itself says how long the move took."""
     entry = {**verified.to_json(), "elsewhere": bool(verified.task.overrides)}
     shown = section(entry, Figures({})) | {"referee": None, "study": None, "atlas": [], "map": None}
     failed = verified.failure is not None
@@ -109,7 +109,7 @@ def _verdict(verified: Result, seconds: float) -> dict[str, Any]:
         "terminal": "\n".join(terminal.lines(verified)) if failed else "",
         "checks": "" if failed else _rendered(shown),
         "facts": _facts(shown),
-        "time": f"{duration(seconds)}{compiling}; {count(int(entry['runs']), 'run')}",
+        "work": f"{compiling}; {count(int(entry['runs']), 'run')}",
         "command": verified.task.command,
     }
 

@@ -288,6 +288,36 @@ def test_a_value_that_is_not_allowed_is_a_sentence_next_to_its_knob(visitor, dec
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("text", ["abc", "-1", "1e999", "0.1,abc,0.2"])
+def test_a_slider_stays_where_it_is_while_what_is_typed_is_wrong(visitor, decay, text):
+    visitor.visit(decay.url)
+    field, slider = (f"document.querySelector('[data-knob=rate] input[type={kind}]')" for kind in ("text", "range"))
+    visitor.slide("rate", 40)
+    visitor.settled()
+    visitor.js(f"{field}.value = '{text}'; {field}.dispatchEvent(new Event('change'))")
+    visitor.settled()
+    assert visitor.js("document.querySelector('[role=alert]').textContent") and visitor.js(f"{slider}.value") == "40"
+    assert visitor.complaints() == []
+
+
+@pytest.mark.slow
+def test_picture_and_verdict_are_timed_by_one_clock_from_the_move_on(visitor, decay):
+    """Also where the server needs long before it runs anything: its own clock starts later than the visitor's."""
+    visitor.visit(decay.url)
+    for stop in (20, 30):
+        visitor.js(
+            "window.sends = WebSocket.prototype.send; WebSocket.prototype.send = "
+            "function (text) { setTimeout(() => window.sends.call(this, text), 700); }"
+        )
+        visitor.slide("rate", stop)
+        visitor.js("WebSocket.prototype.send = window.sends")
+        visitor.settled()
+        times = re.search(r"picture after ([\d.]+) (m?s), verdict after ([\d.]+) (m?s)", visitor.js(STATUS))
+        picture, verdict = (float(times[i]) * (1e-3 if times[i + 1] == "ms" else 1) for i in (1, 3))
+        assert 0.7 <= picture <= verdict, times[0]
+
+
+@pytest.mark.slow
 def test_an_error_of_a_trial_is_shown_as_in_the_terminal(visitor, tmp_path):
     (tmp_path / "broken.py").write_text(
         "import dataclasses\nfrom tests.engine.toys import CLAIMS as TOYS, broken\n"

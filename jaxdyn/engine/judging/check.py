@@ -20,7 +20,7 @@ from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.errors import UsageError, shown
 from jaxdyn.wording import plural
 
-__all__ = ["BOUND_DIGITS", "VALUE_DIGITS", "Check", "Reading", "all_passed", "bound_text", "digits_apart", "holds"]
+__all__ = ["BOUND_DIGITS", "VALUE_DIGITS", "Check", "Reading", "all_passed", "bound_text", "digits_apart", "holds", "ordered"]
 
 Ends = tuple[float, float]
 VALUE_DIGITS, BOUND_DIGITS, ALL_DIGITS = 4, 6, 17  # of values and of bounds in messages, and of a whole float
@@ -58,7 +58,7 @@ class Check:
         """Convert numbers and truth values to Python's own.
 
         Raises:
-            UsageError: a value, bound or interval is not a number.
+            UsageError: a value, bound or interval is not a number, or a lower end is above the upper one.
         """
         _normalise(self)
         object.__setattr__(self, "bound", _pair(self, "bound", self.bound))
@@ -96,7 +96,7 @@ class Reading:
         """Convert numbers to Python's own.
 
         Raises:
-            UsageError: a value or interval is not a number.
+            UsageError: a value or interval is not a number, or its lower end is above the upper one.
         """
         _normalise(self)
 
@@ -151,7 +151,18 @@ def _pair(one: Check | Reading, name: str, value: Any) -> Ends:
     if not (isinstance(value, tuple | list) and len(value) == 2):
         raise UsageError(f"{_kind(one)} {one.name!r}: {name}={shown(value)} is not allowed: it is a pair of numbers, (low, high)")
     low, high = (_number(one, name, end) for end in value)
-    return low, high
+    return ordered(f"{_kind(one)} {one.name!r}", name, (low, high))
+
+
+def ordered(what: str, name: str, pair: Ends) -> Ends:
+    """A pair whose lower end comes first; nothing could lie within any other.
+
+    Raises:
+        UsageError: the lower end is above the upper one.
+    """
+    if pair[0] > pair[1]:
+        raise UsageError(f"{what}: {name}={(float(pair[0]), float(pair[1]))!r} is not allowed: the lower end comes first")
+    return pair
 
 
 def _truth(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdyn import stats
-from jaxdyn.engine.judging.check import Check, Reading, holds
+from jaxdyn.engine.judging.check import Check, Reading, holds, ordered
 from jaxdyn.engine.judging.estimate import Ends, Estimate, excess, student, wilson, worst_entry
 from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, only_judged, undefined_place
 from jaxdyn.errors import Inconclusive, UsageError, number, shown
@@ -84,7 +84,7 @@ def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
 
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
-    value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
+    value, (low, high) = _floats(name, value), ordered(f"check {name!r}", "bound", (_bound(name, low), _bound(name, high)))
     return _decided(name, value, excess(value, value, low, high), (low, high))
 
 
@@ -112,7 +112,8 @@ def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = Non
 def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, float]:
     if low is None and high is None:
         raise UsageError(f"{name}: give a lower bound, an upper bound, or both")
-    return -math.inf if low is None else _bound(name, low), math.inf if high is None else _bound(name, high)
+    ends = -math.inf if low is None else _bound(name, low), math.inf if high is None else _bound(name, high)
+    return ordered(f"check {name!r}", "bound", ends)
 
 
 def interval_within(

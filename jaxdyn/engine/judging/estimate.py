@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from jaxdyn import stats
-from jaxdyn.engine.judging.check import Check
+from jaxdyn.engine.judging.check import Check, ordered
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,6 +82,9 @@ class Estimate:
         low, high = limits = (_square(self.bound[0]), _square(self.bound[1])) if self.root else self.bound
         value = np.asarray(self.value)
         below, above = _ends(value, *self.ends(level))
+        if (reversed_ends := below > above).any():
+            at = np.unravel_index(reversed_ends.argmax(), below.shape)
+            ordered(f"check {name!r}", "interval", (float(below[at]), float(above[at])))
         sure = np.where(np.isinf(value), value, below), np.where(np.isinf(value), value, above)  # an infinite one can only fail
         possible, certain = excess(below, above, low, high), excess(sure[1], sure[0], low, high)
         number, worst = worst_entry(self.value, possible)

@@ -1,6 +1,7 @@
 """Checks and the helpers that make them."""
 
 import dataclasses
+import inspect
 import math
 
 import numpy as np
@@ -27,6 +28,43 @@ def test_the_worst_run_is_named():
 
 def test_bounds_are_inclusive():
     assert jd.at_most("x", 1.0, 1.0).passed and jd.at_least("x", 1.0, 1.0).passed and jd.within("x", 1.0, 1.0, 1.0).passed
+
+
+BACKWARDS = {
+    "within": lambda low, high: jd.within("x", RUNS, low, high),
+    "gate": lambda low, high: jd.gate("x", RUNS, at_least=low, at_most=high),
+    "mean": lambda low, high: jd.mean_within("x", RUNS, over="seed", low=low, high=high),
+    "mean of one run": lambda low, high: jd.mean_within("x", RUNS[:, :1], over="seed", low=low, high=high),
+    "share": lambda low, high: jd.share_within("x", RUNS > 0.2, over="seed", low=low, high=high),
+    "interval": lambda low, high: jd.interval_within("x", 1.0, lambda level: (0.9, 1.1), level=0.9, low=low, high=high),
+    "check by hand": lambda low, high: jd.Check("x", 1.0, (low, high), False),
+    "ends of an interval": lambda low, high: jd.interval_within("x", 1.0, lambda level: (low, high), level=0.9, low=0.0),
+    "reading by hand": lambda low, high: jd.Reading("x", 1.0, (low, high)),
+}
+
+
+@pytest.mark.parametrize("way", BACKWARDS)
+def test_two_ends_in_the_wrong_order_are_refused(way):
+    """Nothing could lie within them, so that the check would fail whatever is measured."""
+    with pytest.raises(
+        jd.errors.UsageError, match=r"'x': (bound|interval)=\(1\.05, 0\.95\) is not allowed: the lower end comes first"
+    ):
+        BACKWARDS[way](1.05, 0.95)
+
+
+def test_every_helper_that_takes_two_ends_is_asked_for_their_order():
+    pairs = ({"low", "high"}, {"at_least", "at_most"})
+    taking = {
+        name for name in jd.__all__ if callable(getattr(jd, name)) and any(p <= _parameters(getattr(jd, name)) for p in pairs)
+    }
+    assert taking - {"field"} == {"within", "gate", "mean_within", "share_within", "interval_within"}  # jd.field: its own tests
+
+
+def _parameters(function):
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
 
 
 @pytest.mark.parametrize("value", [math.nan, np.full(3, np.nan), np.array([]), RUNS * np.nan, RUNS.isel(seed=[])])
