@@ -270,7 +270,9 @@ def _series(found: Table, colour: str | None) -> list[tuple[dict[str, Any], Any,
     return [({colour: v}, c, _literal(f"{colour} = {labels[v]}")) for v, c in zip(values, _palette(values), strict=True)]
 
 
-def _summary(ax: Axes, x: Sequence[Any], runs: Any, names: Sequence[str], which: int, own: str, color: Any, **line: Any) -> None:
+def _summary(
+    ax: Axes, x: Sequence[Any] | Numbers, runs: Any, names: Sequence[str], which: int, own: str, color: Any, **line: Any
+) -> None:
     """One variable of one colour: a band of its runs, a dashed line where it is predicted. The first panel has the legend.
 
     Under the pointer every line has its name, which a legend leaves out where a colour says it for both variables.
