@@ -9,6 +9,7 @@ Numbers of NumPy count as Python's, and its arrays as JAX's, whose functions tak
 
 import dataclasses
 import inspect
+import random
 import types
 import typing
 
@@ -31,11 +32,11 @@ CONF = BeartypeConf(
 
 class _OfEither(type):
     def __instancecheck__(cls, value):
-        return isinstance(value, (jax.Array, np.ndarray, np.generic))
+        return isinstance(value, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
 
 
 class EitherArray(metaclass=_OfEither):
-    """An array of JAX or of NumPy."""
+    """An array of JAX or of NumPy, or the shape that stands for one while a program is planned."""
 
 
 def widened(hint):
@@ -59,7 +60,9 @@ def checked(stub):
         if check is None:
             read = {name: hint for name, hint in stub.__annotations__.items() if name != "_"}
             stub.__annotations__ = {name: widened(hint) for name, hint in read.items()}
+            drawn = random.getstate()  # names are drawn; hypothesis asks that its strategies draw nothing of their own
             check = beartype(conf=CONF)(stub)
+            random.setstate(drawn)
         if stub.__name__ == "__init__" and dataclasses.is_dataclass(args[0]):  # it converts what it is given: its fields count
             if not vars(type(args[0])).get("__annotations__"):  # it has none of its own, and those of a library are not ours
                 return None

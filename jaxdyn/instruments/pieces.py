@@ -43,7 +43,7 @@ SEQUENCES = 8  # that are read along training
 READ_PIECES, READ_TOKENS = "read_pieces", "read_tokens"  # attributes of a Dataset
 
 
-def first(tokens: Tokens, pieces: int, length: int) -> Tokens:
+def first(tokens: Tokens, pieces: int, length: int) -> Int[np.ndarray, "used length"]:
     """The first pieces, and the first tokens of them."""
     return tokens[:pieces, :length]
 

@@ -80,7 +80,7 @@ MARKERS = {  # of code to be filled in: fields of the metadata that name one -> 
 }
 
 
-def gguf_tokenizer(file: Path, metadata: dict[str, Any], vocabulary: int) -> Tokenizer | None:
+def gguf_tokenizer(file: str | Path, metadata: dict[str, Any], vocabulary: int) -> Tokenizer | None:
     """The tokenizer of a model with this many tokens; None for one that is not supported, and without one.
 
     Raises:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 
 from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import LARGEST, UsageError, one_line, shown
@@ -149,7 +149,7 @@ class Tokenizer:
         """
         return self._embedded("a text begins with", np.asarray(self.around()[0], np.int64))
 
-    def around(self) -> tuple[list[int], list[int]]:
+    def around(self) -> tuple[Sequence[int], Sequence[int]]:
         """The tokens that the model's authors put before and after every text.
 
         Found without a text, of which letters may have no token, or that of the beginning: the library puts them around any token.
@@ -220,7 +220,7 @@ class Tokenizer:
         pairs = ((self._alone(one), self._alone(other)) for one, other in ("\ue000\ue001", "\u16a0\u16a2"))
         return next((one for one, other in pairs if one == other is not None), None)
 
-    def decode(self, tokens: Int[np.ndarray, " n"], *, special: bool = True) -> str:
+    def decode(self, tokens: Sequence[int] | Int[np.ndarray, " n"], *, special: bool = True) -> str:
         """The text of token numbers; without ``special``, control tokens are left out.
 
         Invalid bytes, such as part of a character, become U+FFFD.
@@ -530,8 +530,8 @@ def _refuse_other_numbers(file: Path, inner: Any) -> None:
             )
 
 
-def _row(tokens: Any) -> Int[np.ndarray, " n"]:
-    """One row of whole numbers."""
+def _row(tokens: Any) -> Shaped[np.ndarray, " n"]:
+    """One row of whole numbers; without any, of whichever dtype."""
     try:
         numbers = np.asarray(tokens)
     except ValueError:  # nested lists of different lengths

@@ -93,7 +93,8 @@ def test_errors_are_those_of_plain_numpy(seed, silent):
 
 def test_nothing_moves_has_error_one():
     _, m = arrays(3)
-    still = np.swapaxes(np.asarray(nothing_moves(None, jnp.asarray(np.swapaxes(m, 0, 1)))), 0, 1)
+    measured = jnp.asarray(np.swapaxes(m, 0, 1))
+    still = np.swapaxes(np.asarray(nothing_moves(2 * measured, measured)), 0, 1)
     found = errors(labelled(still), labelled(m), xr.DataArray(np.ones(6, bool), dims="time"), ["law_entry"])
     np.testing.assert_allclose(found.isel(time=slice(1, None)), 1.0, rtol=1e-6)
 

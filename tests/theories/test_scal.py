@@ -1,15 +1,17 @@
-"""Scaling laws: the linear model and its theory, fits of known tables, and judges on made-up runs."""
+"""Scaling laws: the linear model and its theory, fits of known tables, trained models, and judges on made-up runs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.optimize import minimize_scalar
+from scipy.optimize import least_squares, minimize, minimize_scalar
 from scipy.special import zeta
 
 import jaxdyn as jd
-from jaxdyn.theories.scal import approaches, closed_form, fitted, model, optima, rounding, whitebox
+from jaxdyn import nn
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.scal import approaches, closed_form, fits, fitted, model, optima, rounding, trained, whitebox
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.dynamics import whitebox as whitebox_law
 from jaxdyn.theories.scal.fitted import Exact, Noisy, noisy_trial
@@ -23,6 +25,7 @@ from jaxdyn.theories.scal.rounding import Published
 from jaxdyn.theories.scal.rounding import trial as rounding_trial
 from jaxdyn.theories.scal.table_sums import FIT, Table, outside
 from jaxdyn.theories.scal.table_sums import trial as sums_trial
+from jaxdyn.theories.scal.trained import Rung
 from tests.theories.galore.helpers import passed, runs
 
 # The linear model: its losses are those of the models of its first features, and descent is exact in each weight.
@@ -376,3 +379,181 @@ def test_the_additive_fit():
     readings = {r.name: r.value for r in whitebox.judge_fit(made_powers())}
     assert list(readings) == [name.format(p) for name in (whitebox.MISSED, whitebox.FLOOR) for p in whitebox.POWERS]
     np.testing.assert_allclose(list(readings.values()), [-0.02] * 3 + [0.01] * 3)
+
+
+FITS_LAW = LAWS["Besiroglu"]
+# One program each: by itself every operation would be compiled.
+fits_fitted, levenberg, project = jax.jit(fits.fitted), jax.jit(fits.levenberg), jax.jit(fits.project)
+lbfgs, starts, objective = jax.jit(fits.lbfgs), jax.jit(fits.starts, static_argnums=1), jax.jit(fits.objective)
+resampled = jax.jit(fits.resampled, static_argnums=3)
+TRUTH = np.array([np.log(FITS_LAW.a), np.log(FITS_LAW.b), np.log(FITS_LAW.e), FITS_LAW.alpha, FITS_LAW.beta])
+
+
+def points(noise=0.0, sizes=7):
+    n, d = np.meshgrid(np.geomspace(7e7, 1.6e10, sizes), np.geomspace(5e9, 5e11, sizes))
+    n, d = n.ravel(), d.ravel()
+    loss = np.log(laws.loss(FITS_LAW, n, d)) + noise * np.random.default_rng(0).normal(size=n.size)
+    return fits.Points(*(jnp.asarray(x) for x in (np.log(n), np.log(d), loss, np.ones(n.size))))
+
+
+def residual(theta, p):
+    a, b, e, alpha, beta = theta
+    return np.log(np.exp(a - alpha * p.n) + np.exp(b - beta * p.d) + np.exp(e)) - np.asarray(p.loss)
+
+
+def test_the_objective_against_scipys_huber(x64):
+    p, theta = points(0.01), TRUTH + 0.01
+    half = 0.5 * fits.DELTA**2 * np.sum(np.where((z := (residual(theta, p) / fits.DELTA) ** 2) <= 1, z, 2 * np.sqrt(z) - 1))
+    assert float(objective(theta, p)) == pytest.approx(half, rel=1e-9)
+    assert float(objective(theta, p, 0.5)) == pytest.approx(half / 2, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_without_noise_every_search_finds_the_law(x64):
+    p = points()
+    np.testing.assert_allclose(fits_fitted(p), TRUTH, rtol=1e-7)
+    first = starts(p, 3)
+    assert first.shape == (3, 5) and all(any(np.array_equal(row, g) for g in fits.GRID) for row in np.asarray(first))
+    ends, steps = jax.jit(jax.vmap(fits.lbfgs, (0, None)))(first, p)
+    best = min(np.asarray(ends), key=lambda theta: float(objective(theta, p)))
+    np.testing.assert_allclose(best, TRUTH, rtol=1e-3)
+    assert int(steps.max()) <= fits.Stops().steps
+
+
+def test_loose_stops_end_early(x64):
+    p = points()
+    first = np.asarray(starts(p, 1))[0]
+    loose, few = lbfgs(first, p, 1 / p.n.size, fits.Stops(2.2e-9, 1e-5))
+    strict, many = lbfgs(first, p, 1 / p.n.size, fits.STRICT)
+    assert few < many
+    assert float(objective(strict, p)) < 1e-3 * float(objective(loose, p))
+
+
+@pytest.mark.slow
+def test_noisy_fits_against_scipy_from_a_grid(x64):
+    """Neither the Huber loss of scipy from 20 starts nor its L-BFGS-B on our objective gets below the minimum found here."""
+    p = points(0.005)
+    theta = fits_fitted(p)
+    scipys = [
+        least_squares(residual, start, loss="huber", f_scale=fits.DELTA, x_scale="jac", args=(p,), max_nfev=400)
+        for start in fits.GRID[::225]
+    ]
+    value = float(objective(theta, p))
+    assert value <= min(r.cost for r in scipys) * (1 + 1e-4)
+    f = jax.jit(jax.value_and_grad(lambda x: fits.objective(x, p)))
+    other = minimize(
+        lambda x: [np.asarray(y) for y in f(x)], theta, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-14}
+    )
+    assert value <= other.fun * (1 + 1e-4)
+
+
+@pytest.mark.slow
+def test_weights_are_repetitions(x64):
+    p = points(0.005)
+    twice = fits.Points(*(np.concatenate([x, x[:5]]) for x in p))
+    weighted = p._replace(weight=np.where(np.arange(p.n.size) < 5, 2.0, 1.0))
+    np.testing.assert_allclose(levenberg(TRUTH, twice), levenberg(TRUTH, weighted), rtol=1e-9)
+    np.testing.assert_allclose(project(twice), project(weighted), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_resampled_fits_spread(x64):
+    p = points(0.005)
+    theta = fits_fitted(p)
+    each = resampled(jax.random.key(0), theta, p, 40)
+    a = jax.jit(lambda each: laws.exponent(fits.as_law(each.T)))(each)
+    assert each.shape == (40, 5) and 0.005 < float(a.std()) < 0.05
+    np.testing.assert_allclose(resampled(jax.random.key(0), TRUTH, points(), 5), np.tile(TRUTH, (5, 1)), rtol=1e-6)
+
+
+TINY = {"width": 4, "vocabulary": 32, "least": 6.7, "budgets": 3, "windows": 2, "length": 16}
+
+
+def test_counts_follow_the_compute_rule():
+    s = Rung(**TINY)
+    params = nn.network(s.shape).init(jax.random.key(0))
+    size = trained.weights(s.shape)
+    assert size == sum(x.size for x in jax.tree.leaves(params)) == 32 * 4 + 4 * 16 + 3 * 4 * 11 + 3 * 4
+    for (stem, branch), budget in zip(trained.counts(s), s.operations, strict=True):
+        assert 6 * size * (stem + branch) * s.batch * s.length == pytest.approx(budget, rel=0.05)
+        assert branch == round(0.3 * (stem + branch))
+    steps, kinds = trained.phases(s)
+    assert kinds.tolist() == [0, *3 * [0, 1, 2]]
+    stems = [stem for stem, _ in trained.counts(s)]
+    assert steps[0] == 0 and np.cumsum(steps[1::3])[-1] + steps[3::3][:-1].sum() == stems[-1]
+
+
+def test_rare_bytes_share_the_last_number():
+    s = Rung(**TINY)
+    tokens, data = trained.tokens_of(s, "train"), s.corpus().train
+    assert tokens.min() == 0 and tokens.max() == 31 and (tokens[data == np.bincount(data).argmax()] == 0).all()
+    assert np.unique(data[tokens == 31]).size > 1 and np.unique(data[tokens == 30]).size == 1
+
+
+@pytest.mark.slow
+def test_losses_fall_with_the_budget():
+    ds = jd.sweep(trained.trial, jd.grid(Rung, factor=[0.5, 1.0], **TINY), 2)
+    assert (ds.status == 0).all()
+    loss = ds.measured_loss.sel(part="valid").mean("seed")
+    assert (loss.isel(budget=-1) < loss.isel(budget=0)).all() and (ds.start > ds.measured_loss.isel(budget=0)).all()
+    assert abs(ds.start - np.log(32)).max() < 0.5
+    np.testing.assert_allclose(ds.rate.mean("seed"), (0.01, 0.02))
+    np.testing.assert_allclose(6 * ds.weights * ds.tokens / ds.budget, 1, atol=0.05)
+
+
+@pytest.mark.parametrize("wrong", [{"width": 5}, {"text": "markov"}, {"least": 4.0}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Rung(**wrong)
+
+
+WIDTHS, N = [4, 8, 12, 16, 20], np.array([464.0, 1296, 2532, 4160, 6120])
+TRAINED_BUDGETS = 2e8 * 2.0 ** np.arange(5)
+TRAINED_LAW = laws.Law(e=1.8, a=13.0, b=120.0, alpha=0.5, beta=0.5)
+
+
+def made(noise=0.001):
+    rng = np.random.default_rng(0)
+    losses = laws.loss(TRAINED_LAW, N[:, None], TRAINED_BUDGETS / (6 * N[:, None]))
+    losses = losses[:, None] * (1 + noise * rng.normal(size=(5, 4, 5)))
+    both = np.stack([losses, losses], -1)
+    dims = ("width", "seed", "budget", "part")
+    ds = {
+        "measured_loss": (dims, both),
+        "measured_undecayed": (dims, both + 0.02 + 0.002 * rng.normal(size=(5, 4, 5, 1))),
+        "start": (("width", "seed", "part"), np.full((5, 4, 2), 4.2)),
+        "weights": (("width", "seed"), np.repeat(N[:, None], 4, 1)),
+        "status": (("width", "seed"), np.zeros((5, 4))),
+    }
+    return xr.Dataset(ds, coords={"width": WIDTHS, "budget": TRAINED_BUDGETS, "part": ["valid", "test"], "seed": range(4)})
+
+
+@pytest.mark.slow
+def test_a_ladder_that_follows_a_law():
+    gate, *readings = trained.judge(made())
+    assert gate.gate and gate.passed
+    values = {r.name: r for r in readings}
+    fit = values[trained.BEST.format("parametric fit")]
+    assert abs(fit.value - 0.5) < 0.02 and fit.interval[0] < 0.5 < fit.interval[1]
+    assert values[trained.WORTH].value == pytest.approx(0.02, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_sizes_in_reverse():
+    ds = made()
+    other = trained.CLAIMS[0].controls["sizes in reverse"].breach(ds)
+    np.testing.assert_array_equal(other.measured_loss.sel(width=4), ds.measured_loss.sel(width=20))
+    names = [r.name for r in trained.judge(ds)]
+    assert all(set(getattr(rival, "rival", rival)) <= set(names) for rival in trained.CLAIMS[0].rivals.values())
+
+
+def test_each_model_at_its_own_rate():
+    ds = xr.concat([made(), made() + 1.0], "factor").assign_coords(factor=[1.0, 2.0])
+    ds["measured_loss"][1, 0, :, 2] = 1.5
+    best = trained.table(ds)
+    assert best.shape == (4, 5, 5)
+    assert (best[:, 0, 2] == 1.5).all() and (best[:, 1] < 3.5).all()
+    np.testing.assert_array_equal(trained.sizes(made()), N)
+    single = trained.one_schedule(made())
+    np.testing.assert_array_equal(single[..., -1], trained.table(made())[..., -1])
+    assert (single[..., :-1] > trained.table(made())[..., :-1]).all()

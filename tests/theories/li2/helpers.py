@@ -1,4 +1,4 @@
-"""What several test files of Li2 share: activations and losses in NumPy, and tests of a claim on small runs."""
+"""What test files of Li2 share: activations, losses and the energy of a node in NumPy, and tests of a claim on small runs."""
 
 from collections.abc import Mapping
 
@@ -135,3 +135,34 @@ def planted_masses(exponent=1.0, degree=2.0, noise=0.1, units=60):
     data["p"] = (("c", "seed", "start", "subset"), np.moveaxis(p, -1, -2)[:, None])
     data |= {name: ("start", values) for name, values in (("order", order), ("degree", d), ("share", 0.01 * d))}
     return xr.Dataset(data, coords)
+
+
+NODE_SIGMA = {
+    "square": (lambda x: x**2, lambda x: 2 * x),
+    "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
+    "tanh": (np.tanh, lambda x: 1 / np.cosh(x) ** 2),
+    "silu": (lambda x: x / (1 + np.exp(-x)), lambda x: (1 + np.exp(-x) + x * np.exp(-x)) / (1 + np.exp(-x)) ** 2),
+    "cube": (lambda x: x**3, lambda x: 3 * x**2),
+    "linear": (lambda x: x, np.ones_like),
+}
+
+
+def dense(group, mask=None):
+    """One-hot inputs and targets of the pairs in the data, by a plain loop."""
+    m, rows, labels = group.order, [], []
+    for a in range(m):
+        for b in range(m):
+            if mask is None or mask[a, b]:
+                x = np.zeros(2 * m)
+                x[a] = x[m + b] = 1
+                rows.append(x)
+                labels.append(np.eye(m)[group.table[a, b]])
+    return np.array(rows), np.array(labels)
+
+
+def oracle(w, x, y, kind):
+    """E and its gradient from the definition."""
+    act, slope = NODE_SIGMA[kind]
+    centred = y - y.mean(0)
+    r = centred.T @ act(x @ w)
+    return (r**2).sum(0) / 2, x.T @ (slope(x @ w) * (centred @ r))

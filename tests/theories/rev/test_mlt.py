@@ -26,6 +26,15 @@ def sampled(task, vocabulary, word=1, seed=0):
     return facts, size, sequences[: size.train], sequences[size.train :]
 
 
+@pytest.fixture(scope="session")
+def trained():
+    with jax.enable_x64(True):
+        s = inside(Deep(**TINY, task="cot"))
+        k_facts, k_train = jax.random.split(jax.random.key(0))
+        facts = jax.jit(sentences.sample, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        return s, facts, jax.jit(trial.train)(s, facts, k_train)
+
+
 def names(facts):
     """The words of each member, as lists of tuples."""
     return [[tuple(w) for w in member] for member in np.asarray(facts.words).tolist()]

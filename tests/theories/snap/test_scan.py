@@ -1,15 +1,18 @@
-"""Scan & Snap's chapter on scanning."""
+"""Scan & Snap's chapter on scanning: the flow of the network, and judges."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.integrate
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
-from jaxdyn.theories.snap import population, published
+from jaxdyn.status import UNCONVERGED
+from jaxdyn.theories.snap import model, population, published, tasks
 from jaxdyn.theories.snap.scan import overlap, random_laws_flow, theorem3_gain, thm2_common, unequal_flow
 from tests.theories.snap.helpers import both_ways, passes
 
@@ -177,3 +180,45 @@ def test_figures_draw(request, claim, runs, kind):
     fig = Figure()
     THM2_COMMON_CLAIMS[claim].plot(request.getfixturevalue(runs)[kind], fig)
     assert fig.axes
+
+
+@pytest.mark.slow
+def test_the_flow_is_the_networks(x64):
+    task = tasks.weighted_task(jnp.array([[0.4, 1.0], [0.4, 1.0]]), jnp.array([1.0]))
+    p, label, size = np.asarray(task.p), np.asarray(task.label), 9
+    ratio, ts = 3.0, np.array([0.0, 1.0, 8.0])
+    sol = jax.jit(lambda: population.population_flow(task, model.Params(jnp.float64(ratio), jnp.float64(1.0)), ts))()
+
+    def field(t, state):
+        y, z = state[: size * size].reshape(size, size), state[size * size :].reshape(2, size)
+        dy, dz = np.zeros_like(y), np.zeros_like(z)
+        for n in range(2):
+            c = p[n] * np.exp(z[n])
+            f = c / np.linalg.norm(c)
+            alpha = np.exp(f @ y)
+            error = np.eye(size)[label[n]] - alpha / alpha.sum()
+            g = y @ error
+            dy += 0.5 * np.outer(f, error)
+            dz[n] = 0.5 * f * (g - f * (f @ g))
+        return np.concatenate([ratio * dy.ravel(), dz.ravel()])
+
+    exact = scipy.integrate.solve_ivp(field, (0, 8), np.zeros(size * (size + 2)), "DOP853", ts, rtol=1e-10, atol=1e-12).y.T
+    np.testing.assert_allclose(sol.ys.y.reshape(3, -1), exact[:, : size * size], atol=1e-7)
+    np.testing.assert_allclose(sol.ys.z.reshape(3, -1), exact[:, size * size :], atol=1e-7)
+    assert not bool(sol.event)
+
+
+@pytest.mark.slow
+def test_a_height_that_is_not_reached_is_unconverged(flow_runs):
+    assert (flow_runs["never"].status == UNCONVERGED).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"weights": (3.0, 2.0, 1.0)}, "they rise"),
+    ],
+)
+def test_wrong_settings_are_refused(fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        population.Population(**fields)
