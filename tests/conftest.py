@@ -33,9 +33,8 @@ from threadpoolctl import threadpool_limits
 import tests.typechecker
 
 # What functions of these packages take and return is held to their annotations; nothing here imports jaxdyn before.
-PACKAGES = "data flow linalg metrics nn optim sampling stats stepping text train".split()
-THEORIES = "assort cal coc cogo collapse dejavu emer galore gromov kumar lyu margin memo morwani omnigrok power varma xu".split()
-HELD = [f"jaxdyn.{name}" for name in (*PACKAGES, *(f"theories.{name}" for name in THEORIES))]
+PACKAGES = "data flow instruments linalg metrics models nn optim sampling stats stepping text theories train".split()
+HELD = [f"jaxdyn.{name}" for name in PACKAGES]
 jaxtyping.install_import_hook(HELD, f"{tests.typechecker.__name__}.checked")
 
 hypothesis.settings.register_profile("patient", parent=hypothesis.settings(), deadline=None)  # examples compile, machines are slow

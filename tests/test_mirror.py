@@ -1,6 +1,7 @@
-"""The tests mirror the package: a module has its tests in a file of its own, or together with those of its folder."""
+"""The tests mirror the package: a module has its tests in a file of its own, or in one of its folder's that uses it."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -24,7 +25,21 @@ def test_every_module_has_its_test_file(module):
     places += [folder.with_name(f"test_{folder.name}.py") for folder in module.parents if folder.name]
     verdicts = (TESTS / "theories" / "test_verdicts.py").read_text(encoding="utf-8")
     asked = module.parts[0] == "theories" and f'"{module.parts[1]}.{module.stem}"' in verdicts  # a topic that needs no more
-    assert asked or any((TESTS / place).is_file() for place in places)
+    beside = (TESTS / module.parent).glob("test_*.py")
+    assert asked or any((TESTS / place).is_file() for place in places) or any(public(module) & names(file) for file in beside)
+
+
+def public(module):
+    """What a module offers: the names in its ``__all__``, and its own."""
+    trees = (n for n in ast.parse((PACKAGE / module).read_text(encoding="utf-8")).body if isinstance(n, ast.Assign))
+    return {module.stem}.union(*(ast.literal_eval(n.value) for n in trees if ast.unparse(n.targets[0]) == "__all__"))
+
+
+@functools.cache
+def names(file):
+    """All names in a file, and those that it imports."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return {getattr(n, "id", getattr(n, "attr", getattr(n, "name", None))) for n in nodes} - {None}
 
 
 def test_files_are_few_enough_to_be_read():

@@ -47,6 +47,7 @@ from jaxdyn.engine.verification.verify import (
     task_costs,
     tasks_within,
 )
+from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 from jaxdyn.report import studies, terminal
 from jaxdyn.report.drawing import UNDRAWN, drawn

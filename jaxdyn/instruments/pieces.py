@@ -58,10 +58,10 @@ def pieces_read(ds: xr.Dataset) -> tuple[int, int] | None:
     return (int(ds.attrs[READ_PIECES]), int(ds.attrs[READ_TOKENS])) if READ_PIECES in ds.attrs else None
 
 
-def each_piece(model: Model, function: Callable[..., Any], tokens: Tokens, tick: Tick, *more: Any) -> Any:
+def each_piece(model: Model, function: Callable[..., Any], tokens: Int[np.ndarray, "piece ..."], tick: Tick, *more: Any) -> Any:
     """``function(shape, params, piece, *more)`` for each piece, stacked in float32 or whole numbers; one program for all of them.
 
-    Parameters are arguments of the program, which serves all models of one shape.
+    A piece is an array of tokens, of any shape. Parameters are arguments of the program, which serves all models of one shape.
     """
     program, results = _jitted(function), []
     for piece in tokens:

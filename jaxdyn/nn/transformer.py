@@ -369,7 +369,7 @@ def _block(
     return end.after, found | ({"entropy": entropy_of(shape, b)} if "entropy" in observe else {})
 
 
-def entropy_of(s: Transformer, b: Float[Array, "b h n m"]) -> Float[Array, "b h n"]:
+def entropy_of(s: Transformer, b: Float[Array, "*rest m"]) -> Float[Array, "*rest"]:
     """The entropy of weights, or of their shares where they do not sum to 1; NaN where they may be negative, and have none."""
     kinds = set(choices.names(s.attention))
     if kinds <= {"softmax", "zero_sink", "sink_bias"}:

@@ -27,7 +27,7 @@ __all__ = ["Moments", "adam_direction", "moments_of"]
 class Moments(NamedTuple):
     """Steps made, and both moments."""
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     mu: PyTree
     nu: PyTree
 
@@ -79,10 +79,10 @@ def adam_direction(
 
     def update(gradient: PyTree, state: Moments, params: PyTree | None = None) -> tuple[PyTree, Moments]:
         del params
-        leaves, treedef, *old = flat(gradient, state.mu, state.nu)
-        for first, g in zip(old[0], leaves, strict=True):
+        leaves, treedef, mu, nu = flat(gradient, state.mu, state.nu)
+        for first, g in zip(mu, leaves, strict=True):
             check_shape(first.shape, g.shape)
-        k, updates, mu, nu = step(leaves, *old, state.count)
+        k, updates, mu, nu = step(leaves, mu, nu, state.steps)
         return treedef.unflatten(updates), Moments(k, treedef.unflatten(mu), treedef.unflatten(nu))
 
     return optax.GradientTransformation(init, update)
@@ -90,10 +90,10 @@ def adam_direction(
 
 def _raw(
     b1: Any, b2: Any, eps: Any, stored: str, leaves: list[Array], mu: list[Any], nu: list[Any], count: Array
-) -> tuple[Array, list, list, list]:
+) -> tuple[Array, list[Array], list[Any], list[Any]]:
     """The count, directions and moments after a step, with epsilon added to the root of the moment as it is stored."""
     k = optax.safe_increment(count)
-    parts = []
+    parts: list[tuple[Array, Any, Any]] = []
     for g, first, second in zip(leaves, mu, nu, strict=True):
         r = g.astype(jnp.promote_types(g.dtype, jnp.float32))
         before = decode(first), decode(second)
@@ -103,22 +103,22 @@ def _raw(
         start, root = 1 - b1**steps, jnp.sqrt(1 - b2**steps)
         update = (root / start * m / (jnp.sqrt(v) + eps)).astype(g.dtype)
         parts.append((update, stored_as(stored, m, before[0].dtype), stored_as(stored, v, before[1].dtype, False)))
-    return k, *([part[i] for part in parts] for i in range(3))
+    return k, [part[0] for part in parts], [part[1] for part in parts], [part[2] for part in parts]
 
 
 def _corrected(
     b1: Any, b2: Any, eps: Any, stored: str, leaves: list[Array], mu: list[Any], nu: list[Any], count: Array
-) -> tuple[Array, list, list, list]:
+) -> tuple[Array, list[Array], list[Any], list[Any]]:
     """The same by optax's own step, with epsilon added to the corrected root."""
     wide = [g.astype(jnp.promote_types(g.dtype, jnp.float32)) for g in leaves]
     before = [[decode(x) for x in moments] for moments in (mu, nu)]
     now = [[x.astype(r.dtype) for x, r in zip(moments, wide, strict=True)] for moments in before]
     updates, new = optax.scale_by_adam(b1, b2, eps).update(wide, optax.ScaleByAdamState(count, *now))
-    kept = [
+    first, second = (
         [stored_as(stored, x, old.dtype, signed) for x, old in zip(moments, olds, strict=True)]
         for moments, olds, signed in zip((new.mu, new.nu), before, (True, False), strict=True)
-    ]
-    return new.count, [n.astype(g.dtype) for n, g in zip(updates, leaves, strict=True)], *kept
+    )
+    return new.count, [n.astype(g.dtype) for n, g in zip(updates, leaves, strict=True)], first, second
 
 
 def moments_of(state: PyTree, names: tuple[str, ...]) -> dict[str, PyTree]:

@@ -10,7 +10,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ HEADS_IN, HEADS_OUT = Matrix((-3,), (-2, -1)), Matrix((-3, -2), (-1,))
 
 SPLIT = re.compile(r"(?:^|/)(?:MultiHeadDotProduct|MultiHead|Self)Attention_\d+/(query|key|value|out)/kernel$")
 
-Dims = Callable[[PyTree], PyTree] | PyTree
+Dims: TypeAlias = Callable[[PyTree], PyTree] | PyTree
 """A tree like the parameters with :class:`Matrix` or None at its leaves, or a function of the parameters that returns one."""
 
 
@@ -109,7 +109,7 @@ def matching(choices: Mapping[str, Matrix | None], *, otherwise: Dims = None) ->
             for name, plain in zip(names, rest, strict=True)
         ]
         chosen = [None if x.ndim < 2 else c for c, (_, x) in zip(fitting, named, strict=True)]
-        return treedef.unflatten(chosen)
+        return jax.tree.unflatten(treedef, chosen)
 
     return dims
 
@@ -143,6 +143,7 @@ def specs(dims: Dims, params: PyTree) -> list[Matrix | None]:
         UsageError: for a tree that is not like the parameters, for axes that a parameter does not have, or that are named twice.
     """
     tree = dims(params) if callable(dims) else dims
+    treedef: Any  # mypy does not know the class
     leaves, treedef = jax.tree.flatten(params)
     try:
         given = [tree] * len(leaves) if isinstance(tree, Matrix) else treedef.flatten_up_to(tree)

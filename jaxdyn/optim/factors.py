@@ -41,7 +41,7 @@ class Factors(NamedTuple):
 class FactorState(NamedTuple):
     """Steps made, factors (None for plain leaves), and the state of the optimizer of factors and plain leaves."""
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     factors: PyTree
     inner: PyTree
 
@@ -201,7 +201,7 @@ def _step(
         return 1.0 if alpha is None else alpha / f.a.shape[-2]
 
     def low(spec: Matrix | None, g: Array, f: Factors | None) -> Any:
-        if spec is None:
+        if spec is None or f is None:
             return g
         full, s = as_matrices(spec, g), scale(f)
         check_shape((*f.b.shape[:-1], f.a.shape[-1]), full.shape)
@@ -213,13 +213,17 @@ def _step(
     if params is not None:
         weights = treedef.unflatten([x if f is None else f for f, x in zip(factors, jax.tree.leaves(params), strict=True)])
     updates, inner = tx.update(gradients, state.inner, weights)
-    out, moved = [], []
+    out: list[Any] = []
+    moved: list[Factors | None] = []
     for spec, g, f, change in zip(given, leaves, factors, treedef.flatten_up_to(updates), strict=True):
-        new = None if spec is None else optax.apply_updates(f, change)
-        full = change if spec is None else as_parameter(spec, (scale(f) * (_product(new) - _product(f))).astype(g.dtype), g.shape)
-        out.append(full)
+        if spec is None:
+            out.append(change)
+            moved.append(None)
+            continue
+        new = optax.apply_updates(f, change)
+        out.append(as_parameter(spec, (scale(f) * (_product(new) - _product(f))).astype(g.dtype), g.shape))
         moved.append(new)
-    return treedef.unflatten(out), FactorState(following(state.count, every), treedef.unflatten(moved), inner)
+    return treedef.unflatten(out), FactorState(following(state.steps, every), treedef.unflatten(moved), inner)
 
 
 def _product(f: Factors) -> Float[Array, "*batch m n"]:
@@ -255,13 +259,13 @@ def _factored(
         ]
         return _state(tx, treedef, factors, leaves)
 
-    def merged(state: FactorState, treedef: Any) -> FactorState:
-        due = (state.count > 0) & (state.count % every == 0)
+    def merged(state: FactorState, treedef: Any, every: int | Array) -> FactorState:
+        due = (state.steps > 0) & (state.steps % every == 0)
         factors = []
         for i, f in enumerate(treedef.flatten_up_to(state.factors)):
             if f is not None:
                 again = functools.partial(_random_start, (*f.b.shape[:-1], f.a.shape[-1]), f.a.dtype, rank)
-                f = when(due, again, f, _draw(key, i, state.count))
+                f = when(due, again, f, _draw(key, i, state.steps))
             factors.append(f)
         inner, named = state.inner, moments_of(state.inner, ("mu", "nu"))
         if len(named) == 2:
@@ -271,11 +275,11 @@ def _factored(
                 for m, v in zip(treedef.flatten_up_to(mu), treedef.flatten_up_to(nu), strict=True)
             ]
             inner = optax.tree.set(inner, **{k: treedef.unflatten([p[i] for p in pairs]) for i, k in enumerate(("mu", "nu"))})
-        return FactorState(state.count, treedef.unflatten(factors), inner)
+        return FactorState(state.steps, treedef.unflatten(factors), inner)
 
     def update(gradient: PyTree, state: FactorState, params: PyTree | None = None) -> tuple[PyTree, FactorState]:
         if every is not None:
-            state = merged(state, flat(gradient, state.factors)[1])
+            state = merged(state, flat(gradient, state.factors)[1], every)
         return _step(tx, gradient, state, params, dims, alpha=alpha, every=every)
 
     return optax.GradientTransformation(init, update)
@@ -287,4 +291,5 @@ def _pruned(mu: Factors, nu: Factors, share: Array) -> tuple[Factors, Factors]:
         raise UsageError("ReLoRA does not prune moments in blocks: store them as numbers")
     # all stay where one is NaN: no quantile says which are small
     small = [jnp.abs(m) <= jnp.quantile(jnp.abs(m).astype(jnp.float32), share) for m in mu]
-    return tuple(Factors(*(jnp.where(k, 0, x) for k, x in zip(small, both, strict=True))) for both in (mu, nu))
+    first, second = (Factors(*(jnp.where(k, 0, x) for k, x in zip(small, both, strict=True))) for both in (mu, nu))
+    return first, second

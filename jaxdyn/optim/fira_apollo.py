@@ -12,7 +12,7 @@ and algorithm 1 (APOLLO-Mini: rank 1, one factor for the whole matrix).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ Direction = Callable[[Projected, Array], Array]
 class LimitedState(NamedTuple):
     """Steps made, bases, the inner state, and the norms of the last limited parts (one for each matrix)."""
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     bases: PyTree
     inner: PyTree
     norms: PyTree
@@ -129,6 +129,7 @@ def _scaled(
 
     def init(params: PyTree) -> LimitedState:
         bases, _, low = start(params)
+        treedef: Any  # mypy does not know the class
         leaves, treedef = jax.tree.flatten(low)
         norms = [
             None if b is None else jnp.zeros(x.shape[:-2], jnp.promote_types(x.dtype, jnp.float32))
@@ -140,10 +141,11 @@ def _scaled(
         del params
         leaves, treedef, last_norms = flat(gradient, state.norms)
         clocks = treedef.unflatten([None] * len(leaves))
-        bases, _, projected, _ = step(gradient, state.count, state.bases, clocks)
+        bases, _, projected, _ = step(gradient, state.steps, state.bases, clocks)
         parts = treedef.flatten_up_to(projected)
         low, inner_state = inner.update(treedef.unflatten([p.low for p in parts]), state.inner, None)
-        out, norms = [], []
+        out: list[Array] = []
+        norms: list[Array | None] = []
         columns = zip(specs(dims, gradient), leaves, parts, treedef.flatten_up_to(low), last_norms, strict=True)
         for spec, g, part, n, last in columns:
             if spec is None:
@@ -154,6 +156,6 @@ def _scaled(
             change = change + lift(part.basis, n) if inside else change
             out.append(as_parameter(spec, (scale * change).astype(g.dtype), g.shape))
             norms.append(size)
-        return treedef.unflatten(out), LimitedState(following(state.count, every), bases, inner_state, treedef.unflatten(norms))
+        return treedef.unflatten(out), LimitedState(following(state.steps, every), bases, inner_state, treedef.unflatten(norms))
 
     return optax.GradientTransformation(init, update)

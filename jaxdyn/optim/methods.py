@@ -38,7 +38,7 @@ from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.factors import lora, low_rank, relora, spectral_start
 from jaxdyn.optim.fira_apollo import apollo, fira
 from jaxdyn.optim.momentum import gradient_direction, momentum_direction, sign_direction
-from jaxdyn.optim.muon import TURNS, muon_direction
+from jaxdyn.optim.muon import TURNS, Orthogonal, muon_direction
 from jaxdyn.optim.projection import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.sizes import tree_norm
 from jaxdyn.optim.subspace import Subspace
@@ -96,7 +96,7 @@ class Options:
     eps: float | Array | None = None
     epsilon: str | None = None
     momentum: float | Array | None = None
-    orthogonal: str = "newton_schulz"
+    orthogonal: Orthogonal = "newton_schulz"
     rms: float | Array | None = 0.2
     clip: float | Array | None = None
     weight_decay: float | Array = 0.0
@@ -231,6 +231,7 @@ def _apollo(o: Options, places: dict[str, Any], rank: int, scale: float | Array,
 
 def _relora(o: Options, lr: Any, places: dict[str, Any]) -> optax.GradientTransformation:
     require(o, o.every is not None, "ReLoRA needs a number of steps between merges", "every")
+    assert o.every is not None
     return relora(_factors(o, lr), o.rank, every=o.every, alpha=o.alpha, **places)
 
 

@@ -161,15 +161,17 @@ def muon_direction(
         chosen = specs(dims, gradient)
         weights = None if params is None else treedef.flatten_up_to(params)
         plain, rest_state = rest.update(others(chosen, leaves), state.rest, others(chosen, weights))
-        momenta, updates, remaining = [], [], iter(plain)
+        momenta: list[Array | None] = []
+        updates, remaining = [], iter(plain)
         for spec, g, m in zip(chosen, leaves, old, strict=True):
             if spec is None:
                 momenta.append(None)
                 updates.append(next(remaining))
                 continue
             check_shape(m.shape, g.shape)
-            momenta.append((beta * m + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
-            ahead = as_matrices(spec, (beta * momenta[-1] + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
+            new = (beta * m + (1 - beta) * g.astype(m.dtype)).astype(m.dtype)
+            momenta.append(new)
+            ahead = as_matrices(spec, (beta * new + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
             rows, cols = ahead.shape[-2:]
             factor = max(1.0, cols / rows) ** 0.5 if rms is None else rms * max(rows, cols) ** 0.5
             updates.append(as_parameter(spec, (factor * _each(turn, ahead)).astype(g.dtype), g.shape))

@@ -55,7 +55,7 @@ class Clock(NamedTuple):
 class GaloreState(NamedTuple):
     """Steps made, bases (None where nothing is projected), clocks (None unless lazy) and the state of the inner transformation."""
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     bases: PyTree
     clocks: PyTree
     inner: PyTree
@@ -133,7 +133,7 @@ def project(
     def step(gradient: PyTree, count: Array, bases: PyTree, clocks: PyTree) -> tuple[PyTree, PyTree, PyTree, PyTree]:
         leaves, treedef, *old_states = flat(gradient, bases, clocks)
         root = jax.random.key(0) if key is None else key
-        parts = []
+        parts: list[tuple[Basis | None, Clock | None, Projected, Array | None]] = []
         for i, (spec, g, old, clock) in enumerate(zip(specs(dims, gradient), leaves, *old_states, strict=True)):
             if spec is None:
                 parts.append((None, None, Projected(g, g, None), None))
@@ -221,7 +221,7 @@ def galore(
     def update(gradient: PyTree, state: GaloreState, params: PyTree | None = None) -> tuple[PyTree, GaloreState]:
         del params
         leaves, treedef = flat(gradient)
-        bases, clocks, projected, due = step(gradient, state.count, state.bases, state.clocks)
+        bases, clocks, projected, due = step(gradient, state.steps, state.bases, state.clocks)
         parts, inner_state = treedef.flatten_up_to(projected), state.inner
         if moments != "keep":
             inner_state = _carried(moments, inner_state, treedef, state.bases, bases, due)
@@ -229,7 +229,7 @@ def galore(
         out = []
         for spec, g, part, n in zip(specs(dims, gradient), leaves, parts, treedef.flatten_up_to(low), strict=True):
             out.append(n if spec is None else as_parameter(spec, (scale * lift(part.basis, n)).astype(g.dtype), g.shape))
-        return treedef.unflatten(out), GaloreState(following(state.count, every), bases, clocks, inner_state)
+        return treedef.unflatten(out), GaloreState(following(state.steps, every), bases, clocks, inner_state)
 
     return optax.GradientTransformation(init, update)
 
@@ -257,7 +257,8 @@ def _move(how: str, squared: bool) -> Callable[..., Any]:
         if how == "reset":
             x = jnp.zeros_like(x)
         else:
-            turns = [None if n is None else (jnp.swapaxes(n, -1, -2) @ o).astype(x.dtype) for o, n in zip(old, new, strict=True)]
+            pairs = zip(old, new, strict=True)
+            turns = [None if n is None or o is None else (jnp.swapaxes(n, -1, -2) @ o).astype(x.dtype) for o, n in pairs]
             left, right = (None if t is None else jnp.square(t) if squared else t for t in turns)
             x = x if left is None else left @ x
             x = x if right is None else x @ jnp.swapaxes(right, -1, -2)

@@ -18,7 +18,7 @@ __all__ = ["restarting"]
 class Restarting(NamedTuple):
     """Steps made, and the state of the optimizer inside."""
 
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     inner: PyTree
 
 
@@ -38,10 +38,10 @@ def restarting(tx: optax.GradientTransformation, every: int | Int[Array, ""]) ->
     def update(gradient: PyTree, state: Restarting, params: PyTree | None = None) -> tuple[PyTree, Restarting]:
         if params is None:
             raise UsageError("a step without the parameters is not allowed: restarting makes its fresh state from them")
-        fresh = (every > 0) & (state.count % jnp.maximum(every, 1) == 0)
+        fresh = (every > 0) & (state.steps % jnp.maximum(every, 1) == 0)
         # a choice, entry by entry, which the compiler joins with the update: no pass over memory of its own
         inner = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), tx.init(params), state.inner)
         updates, inner = tx.update(gradient, inner, params)
-        return updates, Restarting(following(state.count, every), inner)
+        return updates, Restarting(following(state.steps, every), inner)
 
     return optax.GradientTransformation(init, update)

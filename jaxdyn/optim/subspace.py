@@ -109,7 +109,8 @@ def lift(basis: Basis, r: Float[Array, "*batch a b"]) -> Float[Array, "*batch m 
 def overlap(a: Basis, b: Basis) -> Float[Array, ""]:
     r"""Mean over sides and matrices of :math:`\|P_a^\top P_b\|_F^2 / r`: 1 for one subspace, 0 for orthogonal ones."""
     pairs = [(x.astype(jnp.float32), y.astype(jnp.float32)) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-    return sum(jnp.mean(jnp.sum(jnp.square(jnp.swapaxes(x, -1, -2) @ y), (-2, -1)) / x.shape[-1]) for x, y in pairs) / len(pairs)
+    shared = (jnp.mean(jnp.sum(jnp.square(jnp.swapaxes(x, -1, -2) @ y), (-2, -1)) / x.shape[-1]) for x, y in pairs)
+    return jnp.asarray(sum(shared) / len(pairs))
 
 
 def signed(p: Float[Array, "m r"]) -> Float[Array, "m r"]:
@@ -137,7 +138,7 @@ def _find(s: Subspace, g: Float[Array, "m n"], old: Basis, key: PRNGKeyArray) ->
     keys = jax.random.split(key)
     if s.finder == "svd":
         u, _, vt = linalg.svd(g)
-        exact = Basis(u, vt.T)
+        exact = u, vt.T
 
     def side(i: int, a: Array) -> Array | None:
         before = old[i]
@@ -156,7 +157,7 @@ def _find(s: Subspace, g: Float[Array, "m n"], old: Basis, key: PRNGKeyArray) ->
             new = exact[i][:, :r] if s.finder == "svd" else _randomized(a, r, s, keys[i])
             new = signed(new) if s.signs else new
         # a QR of random columns here would be half the cost
-        other = jnp.where(has_basis, last, jnp.eye(*before.shape, dtype=a.dtype))
+        other = jnp.where(has_basis, last, jnp.eye(before.shape[0], r, dtype=a.dtype))
         return jnp.where(usable, new, other).astype(before.dtype)
 
     return Basis(side(0, g), side(1, g.T))

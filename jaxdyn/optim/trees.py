@@ -58,6 +58,7 @@ def flat(tree: PyTree, *others: PyTree) -> tuple[Any, ...]:
     Raises:
         UsageError: for leaves that are no arrays of real floating-point numbers of 16 bits or more, or if the structures differ.
     """
+    treedef: Any  # mypy does not know the class
     named, treedef = jax.tree_util.tree_flatten_with_path(tree)
     for path, x in named:
         dtype = getattr(x, "dtype", None)
@@ -93,7 +94,7 @@ def on_arrays(tx: optax.GradientTransformation) -> optax.GradientTransformation:
     def update(gradient: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
         arrays = plain(gradient)
         updates, state = tx.update(arrays, state, plain(params))
-        same = jax.tree.structure(arrays) == jax.tree.structure(gradient)
-        return updates if same else jax.tree.unflatten(jax.tree.structure(gradient), jax.tree.leaves(updates)), state
+        own: Any = jax.tree.structure(gradient)
+        return updates if jax.tree.structure(arrays) == own else jax.tree.unflatten(own, jax.tree.leaves(updates)), state
 
     return optax.GradientTransformation(lambda params: tx.init(plain(params)), update)

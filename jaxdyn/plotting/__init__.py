@@ -3,7 +3,7 @@
 from jaxdyn.plotting.caption import describe
 from jaxdyn.plotting.finish import finish
 from jaxdyn.plotting.helpers import COLORS, CYCLE, RAMP, STYLE, band, default_plot, first_run, lines, order, scatter
-from jaxdyn.plotting.pointer import of_runs
+from jaxdyn.plotting.pointer import named, of_runs
 from jaxdyn.plotting.render import Drawn, render
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "finish",
     "first_run",
     "lines",
+    "named",
     "of_runs",
     "order",
     "render",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SERIES", "about_points", "of_runs", "summary_of_runs", "without_mathematics"]
+__all__ = ["SERIES", "about_points", "named", "of_runs", "summary_of_runs", "without_mathematics"]
 
 SERIES = "series-"  # of the name (gid) of what is drawn point by point or as a line
 SAMPLES = 65  # values of an axis that is neither linear nor logarithmic
@@ -46,6 +46,7 @@ FAR = 72.0  # times the size of the drawing, from its lower left: matplotlib wri
 PARSER = MathTextParser("path")
 OWNERS: weakref.WeakKeyDictionary[Any, tuple[xr.DataArray, np.ndarray]] = weakref.WeakKeyDictionary()
 SUMMARIES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+NAMES: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def of_runs(drawn: Any, values: Any, chosen: Any = None) -> None:
@@ -75,6 +76,12 @@ def summary_of_runs(drawn: Any, what: str, counts: np.ndarray) -> None:
     counts = counts[counts > 0]
     if counts.size:
         SUMMARIES[drawn] = f"{what} of {'at least ' if np.ptp(counts) else ''}{plural(int(counts.min()), 'run')}"
+
+
+def named(drawn: Any, name: str) -> None:
+    """Say what a line or a scatter is whose name stands in no legend of its panel; ``drawn`` as for :func:`of_runs`."""
+    for artist in drawn if isinstance(drawn, list | tuple) else [drawn]:
+        NAMES[artist] = name
 
 
 def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
@@ -109,12 +116,21 @@ def _panel(ax: Axes) -> dict[str, Any]:
     assert figure is not None, "axes belong to a figure"
     scale, height = 72 / figure.dpi, figure.bbox.height
     x0, x1, y0, y1 = ax.bbox.x0, ax.bbox.x1, height - ax.bbox.y1, height - ax.bbox.y0
-    return {"box": [round(v * scale, 1) for v in (x0, y0, x1, y1)], "x": _axis(ax.xaxis), "y": _axis(ax.yaxis)}
+    sides = (ax.xaxis, ax.get_shared_x_axes()), (ax.yaxis, ax.get_shared_y_axes())
+    box = [round(v * scale, 2) for v in (x0, y0, x1, y1)]
+    return {"box": box} | {axis.axis_name: _axis(axis, _label(axis, shared.get_siblings(ax))) for axis, shared in sides}
 
 
-def _axis(axis: Any) -> dict[str, Any]:
+def _label(axis: Any, sharing: Sequence[Axes]) -> str:
+    """The label of an axis, or the one that stands at the panels that share its ends."""
+    labels = {getattr(ax, f"{axis.axis_name}axis").label.get_text(): None for ax in sharing}
+    own, others = axis.label.get_text(), [label for label in labels if label]
+    return without_mathematics(own or (others[0] if len(others) == 1 else ""))
+
+
+def _axis(axis: Any, label: str) -> dict[str, Any]:
     ends = [float(v) for v in axis.get_view_interval()]
-    found: dict[str, Any] = {"ends": [float(f"{v:.7g}") for v in ends], "label": without_mathematics(axis.label.get_text())}
+    found: dict[str, Any] = {"ends": [float(f"{v:.7g}") for v in ends], "label": label}
     if axis.get_scale() == "log" and min(ends) > 0:
         found["log"] = 1
     elif axis.get_scale() != "linear":
@@ -174,7 +190,7 @@ def _drawn(ax: Axes) -> list[tuple[Any, str]]:
     parts = {part for c in bars for part in c.lines[1]}
     artists = [*(a for a in ax.lines if a not in parts), *(a for a in ax.collections if isinstance(a, PathCollection))]
     shown = [a for a in artists if not a.get_rasterized() and a.get_visible() and len(_xy(a))]
-    return [(a, "" if (name := names.get(a, str(a.get_label()))).startswith("_") else name) for a in shown]
+    return [(a, NAMES.get(a, "") if (name := names.get(a, str(a.get_label()))).startswith("_") else name) for a in shown]
 
 
 def _xy(artist: Any) -> np.ndarray:

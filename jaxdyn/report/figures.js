@@ -82,8 +82,9 @@ function watchFigures(root) {
     if (named) return named[1];
     const step = Math.abs(next - here);
     if (Math.abs(here) < step) return "0";
-    const digits = Math.min(Math.max(Math.floor(Math.log10(Math.abs(here))) - Math.ceil(Math.log10(step / 2)) + 1, 1), 12); // all are right
-    return written(Number(here.toPrecision(digits)));
+    const digits = Math.min(Math.max(Math.floor(Math.log10(Math.abs(here))) - Math.ceil(Math.log10(step * 1.2)) + 1, 1), 12); // the last is right to one
+    const rounded = here.toPrecision(digits); // 8e+5 where zeros would stand for digits that are not known
+    return written(Math.abs(here) >= 1e5 && rounded.includes("e") ? rounded.replace(/\.?0*e/, "e") : Number(rounded));
   }
 
   function written(number) { // 3×10⁻⁷

@@ -155,7 +155,7 @@ def _entries(parsed: Any) -> dict[str, Any]:
 
 
 def _check(file: Path, whole: dict[str, Any]) -> None:
-    """Refuse results in the format of a newer version, and such as are not what was written; what ``--json`` printed has no hash."""
+    """Refuse results of a newer version, and such as are not what was written; what ``--json`` printed has no hash."""
     written = whole.get("format", FORMAT)
     if written != FORMAT:
         raise UsageError(f"{file} was written in format {shown(written)}, this version reads format {FORMAT}; use a newer jaxdyn")

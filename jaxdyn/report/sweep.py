@@ -261,16 +261,33 @@ def _literal(words: str) -> str:
     return words.replace("$", r"\$")
 
 
-def _series(found: Table, labelled: bool, colour: str | None) -> list[tuple[dict[str, Any], Any, str]]:
-    """What a panel draws: values of the field that is told apart by colour, the colour, and a label in the first panel."""
+def _series(found: Table, colour: str | None) -> list[tuple[dict[str, Any], Any, str]]:
+    """What a panel draws: values of the field that is told apart by colour, the colour, and both in words."""
     if colour is None:
         return [({}, COLORS["measured"], "")]
     values = _some(_distinct(found, colour), COLOURED)
     labels = dict(zip(found.fields[colour], found.texts[colour], strict=True))
-    return [
-        ({colour: v}, c, _literal(f"{colour} = {labels[v]}") if labelled else "")
-        for v, c in zip(values, _palette(values), strict=True)
-    ]
+    return [({colour: v}, c, _literal(f"{colour} = {labels[v]}")) for v, c in zip(values, _palette(values), strict=True)]
+
+
+def _summary(
+    ax: Axes, x: Sequence[Any] | Numbers, runs: Any, names: Sequence[str], which: int, own: str, color: Any, **line: Any
+) -> None:
+    """One variable of one colour: a band of its runs, a dashed line where it is predicted. The first panel has the legend.
+
+    Under the pointer every line has its name, which a legend leaves out where a colour says it for both variables.
+    """
+    first, several, name = ax is ax.figure.axes[0], len(names) > 1, names[which]
+    if several and name.startswith("predicted_"):
+        label = "" if own else name
+        drawn = ax.plot(x, finite(quantiles(runs, 0)[:, 1]), "--", color=color if own else COLORS["theory"])
+    else:
+        label = own or (name if several else "")
+        plotting.band(ax, x, runs, "", color, **line)
+        drawn = [ax.lines[-1]]
+    if first and label:
+        drawn[0].set_label(label)
+    plotting.named(drawn, ", ".join(filter(None, (name if several else "", own))))
 
 
 def draw_scalars(found: Table, names: Sequence[str], fig: Figure) -> None:
@@ -280,16 +297,11 @@ def draw_scalars(found: Table, names: Sequence[str], fig: Figure) -> None:
     positions = _distinct(found, x)
     numeric = all(map(_is_number, positions))
     for ax, at in zip(_panels(fig, _titles(found, combinations)), combinations, strict=True):
-        for own, color, label in _series(found, at is combinations[0], rest[0] if rest else None):
+        for own, color, words in _series(found, rest[0] if rest else None):
             cells = sorted(_cells(found, at | own), key=lambda i: positions.index(found.fields[x][i]))
             places = [found.fields[x][i] if numeric else positions.index(found.fields[x][i]) for i in cells]
-            for name in names:
-                runs = found.ok(found.scalars[name])[cells].T
-                if name.startswith("predicted_") and len(names) > 1:
-                    dashed = color if rest else COLORS["theory"]
-                    ax.plot(places, finite(quantiles(runs, 0)[:, 1]), "--", color=dashed, label=None if rest else name)
-                else:
-                    plotting.band(ax, places, runs, label or (name if len(names) > 1 and not rest else ""), color, marker="o")
+            for i, name in enumerate(names):
+                _summary(ax, places, found.ok(found.scalars[name])[cells].T, names, i, words, color, marker="o")
         if not numeric:
             ax.set_xticks(range(len(positions)), [_literal(str(value)) for value in positions])
         elif _is_logarithmic(positions):
@@ -325,18 +337,10 @@ def draw_curves(found: Table, names: Sequence[str], fig: Figure) -> None:
         return
     combinations = _some(_combinations(found, varied[1:]), PANELS)
     for ax, at in zip(_panels(fig, _titles(found, combinations)), combinations, strict=True):
-        for own, color, label in _series(found, at is combinations[0], varied[0] if varied else None):
+        for own, color, words in _series(found, varied[0] if varied else None):
             (cell,) = _cells(found, at | own)
-            for name, median in zip(names, medians, strict=True):
-                curve = curves[name]
-                if name.startswith("predicted_") and len(names) > 1:
-                    ax.plot(
-                        curve.at, median[cell], "--", color=color if varied else COLORS["theory"], label=None if varied else name
-                    )
-                else:
-                    plotting.band(
-                        ax, curve.at, found.ok(curve.values)[cell], label or (name if len(names) > 1 and not varied else ""), color
-                    )
+            for i, curve in enumerate(curves.values()):
+                _summary(ax, curve.at, found.ok(curve.values)[cell], names, i, words, color)
         ax.set_xlabel(first.axis)
     _finish(found, names, fig, np.concatenate([median.ravel() for median in medians]))
 

@@ -1,8 +1,10 @@
 """``jaxdyn sweep`` as a user types it: ranges and values, numbers by hand, resuming, the page and the table, wrong commands."""
 
 import csv
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -127,6 +129,22 @@ def test_the_page_holds_figures_and_numbers(mine, tmp_path, jaxdyn):
     assert not (tmp_path / "out" / "runs.csv").exists()
     code, _, err = jaxdyn(*"sweep mine.py:descend --grid lr=.01 --out out".split())
     assert code == 0 and "out holds the page of another sweep (3 lr × 2 width × 2 start, seeds 0:3), which is replaced" in err
+
+
+def test_every_panel_says_what_its_curves_and_its_axes_are(mine, tmp_path, jaxdyn):
+    """The legend and the label stand at the first panel only; what is under the pointer is told in all of them."""
+    assert jaxdyn(*"sweep mine.py:descend --grid lr=.01,.1,.3 width=2,4 start=1,2 --seeds 3 --out out".split())[0] == 0
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    first, last, _, w = (json.loads(html.unescape(text)) for text in re.findall("<metadata>(.*?)</metadata>", page))
+    for about, label, names in (
+        (first, "first", ["width = 2", "width = 4"]),
+        (last, "last", ["width = 2", "width = 4"]),
+        (w, "w", [f"{name}_w, lr = {lr}" for lr in ("0.01", "0.1", "0.3") for name in ("measured", "predicted")]),
+    ):
+        assert {axes["y"]["label"] for axes in about["axes"]} == {label}
+        for panel in range(len(about["axes"])):
+            found = [one["name"] for one in about["series"] if one["ax"] == panel]
+            assert found == names or (panel == 0 and len(found) == len(names)), "the first panel's have the legend's"
 
 
 @pytest.mark.parametrize("method", ["random", "sobol"])

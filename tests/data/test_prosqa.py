@@ -1,16 +1,24 @@
-"""ProsQA: graphs of all variants, the released files (where they are), shortcuts, and what is refused."""
+"""ProsQA: problems, their words and their tokens."""
 
 import json
+import re
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxdyn as jd
 from jaxdyn.data import digraphs, prosqa, prosqa_tokens
+from jaxdyn.data.prosqa_tokens import NAMES
+from jaxdyn.data.reachability import token
 from jaxdyn.errors import UsageError
 from tests.data.limits import within
+
+# ProsQA: graphs of all variants, the released files (where they are), shortcuts, and what is refused.
+
 
 RELEASED = Path(__file__).resolve().parents[3] / "shared" / "data" / "prosqa"
 needs_files = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released files are not in ../shared/data/prosqa")
@@ -320,3 +328,127 @@ def test_a_refused_problem_has_its_number():
 def test_no_problems_have_no_statistics(of):
     with pytest.raises(UsageError, match=r"problems=\[\] is not allowed"):
         of([])
+
+
+# Prompts of ProsQA: graph, candidates and path can be read back from the tokens; padding; what is refused.
+
+
+EOS, BAR, ASK, ROOT = (token(NAMES, name) for name in ("<eos>", "|", "[Q]", "[R]"))
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return [p for p in prosqa.draw(5, 12) if len(p.edges) <= 40]
+
+
+@pytest.fixture(scope="module")
+def prompts(problems):
+    packed = prosqa_tokens.pack(problems, edges=40)
+    return jax.device_get(jax.jit(jax.vmap(prosqa_tokens.render))(jax.random.split(jax.random.key(0), len(problems)), packed))
+
+
+def test_a_prompt_holds_the_graph_under_other_names(problems, prompts):
+    assert prompts.tokens.shape == (len(problems), prosqa_tokens.prompt_length(40))
+    for p, tokens, path in zip(problems, prompts.tokens.tolist(), prompts.path.tolist(), strict=True):
+        missing = 40 - len(p.edges)
+        assert tokens[: 1 + 3 * missing] == [EOS] * (1 + 3 * missing)
+        body = tokens[1 + 3 * missing : -5]
+        assert body[2::3] == [BAR] * (len(p.edges) - 1) and tokens[-5] == ASK and tokens[-2] == ROOT
+        edges = np.array([body[0::3], body[1::3]]).T
+        for end in (0, 1):  # renaming keeps degrees
+            degrees = [np.sort(np.bincount(e[:, end], minlength=NAMES)) for e in (edges, p.edges)]
+            np.testing.assert_array_equal(*degrees)
+        away = digraphs.distances(edges, tokens[-1])
+        other = next(c for c in tokens[-4:-2] if c != path[-1])
+        assert path[0] == tokens[-1] and path[-1] in tokens[-4:-2] and other not in away
+        length = away[path[-1]]
+        assert [away[v] for v in path] == [min(i, length) for i in range(7)]
+        assert {tuple(e) for e in zip(path[:length], path[1 : length + 1], strict=True)} <= {tuple(e) for e in edges.tolist()}
+
+
+def test_names_orders_and_candidates_change_with_the_key(problems):
+    one = jax.tree.map(lambda x: x[0], jax.device_get(prosqa_tokens.pack(problems)))
+    many = jax.device_get(jax.jit(jax.vmap(prosqa_tokens.render, (0, None)))(jax.random.split(jax.random.key(1), 40), one))
+    assert len({tuple(row) for row in many.tokens.tolist()}) == 40
+    first = np.mean(many.tokens[:, -4] == many.path[:, -1])
+    assert 0.2 < first < 0.8
+
+
+def test_what_has_no_room_is_refused(problems):
+    with pytest.raises(UsageError, match="there is room for 28 and 5"):
+        prosqa_tokens.pack(problems, edges=5)
+    with pytest.raises(UsageError, match="not within 2 steps"):
+        prosqa_tokens.pack(problems, hops=2)
+
+
+def test_what_is_no_sound_problem_is_refused(problems):
+    p = problems[0]
+    for wrong, message in (
+        (p._replace(edges=np.array([[0, 99]])), r"it has the edge \[0, 99\]"),
+        (p._replace(edges=np.array([[-1, -1]])), r"it has the edge \[-1, -1\]"),
+        (p._replace(target=p.negative), "its target .* is not below"),
+        (p._replace(root=-1), "its root is -1"),
+    ):
+        with pytest.raises(UsageError, match=f"a problem is not sound: {message}"):
+            prosqa_tokens.pack([*problems, wrong])
+    with pytest.raises(UsageError, match=r"problems=\[\] is not allowed"):
+        prosqa_tokens.pack([])
+    for wrong in (0, -1, True, 6.0, "6"):
+        for name in ("edges", "hops"):
+            with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+                prosqa_tokens.pack(problems, **{name: wrong})
+
+
+# ProsQA in sentences: every edge once, and the released texts are those of their graphs.
+
+
+words = jd.data.prosqa_words
+
+
+def parsed(question):
+    """Facts as pairs of names, who is asked for, and the two candidates."""
+    *facts, asked = re.split(r"(?<=[.])\s", question)
+    pairs = [re.fullmatch(r"(?:Every )?(\w+) is a (\w+)\.", fact).groups() for fact in facts]
+    return pairs, re.fullmatch(r"Is (\w+) a (\w+) or (\w+)\?", asked).groups()
+
+
+def test_drawn_problems_are_read_back_from_their_sentences():
+    for i, problem in enumerate(jd.data.prosqa.draw(seed=3, count=20)):
+        names = words.symbols(problem, seed=i)
+        assert len(set(names)) == problem.nodes
+        text = words.worded(problem, names, seed=i)
+        pairs, (who, *candidates) = parsed(text.question)
+        assert sorted(pairs) == sorted((names[a], names[b]) for a, b in problem.edges)
+        assert who == names[problem.root] and set(candidates) == {names[problem.target], names[problem.negative]}
+        assert text.answer == f"{who} is a {names[problem.target]}." and set(text.steps) <= set(
+            re.split(r"(?<=[.])\s", text.question)
+        )
+        assert words.worded(problem, names, seed=i) == text
+
+
+@needs_files
+def test_released_texts_say_what_their_graphs_are():
+    """Sentences, question and answer of each record, up to the orders that are drawn; steps are a path of the same length."""
+    file = RELEASED / "valid.json"
+    problems, texts, records = jd.data.prosqa.load(file), words.load(file), json.loads(file.read_text(encoding="utf-8"))
+    assert len(texts) == 300
+    for problem, text, record in zip(problems, texts, records, strict=True):
+        ours = words.worded(problem, record["idx_to_symbol"], seed=0)
+        (facts, asked), (theirs, their_question) = parsed(ours.question), parsed(text.question)
+        assert sorted(facts) == sorted(theirs) and asked[0] == their_question[0] and set(asked) == set(their_question)
+        assert text.answer == ours.answer and len(text.steps) == len(ours.steps) and text.steps[0].startswith(asked[0])
+        every = [re.split(r"(?<=[.])\s", question)[:-1] for question in (ours.question, text.question)]
+        assert sorted(every[0]) == sorted(every[1])
+
+
+def test_what_is_not_allowed(tmp_path):
+    (problem,) = jd.data.prosqa.draw(seed=0, count=1)
+    with pytest.raises(UsageError, match="2 names are not allowed"):
+        words.worded(problem, ["a", "b"], seed=0)
+    with pytest.raises(UsageError, match="the problem is not allowed"):
+        words.symbols(problem._replace(target=problem.negative), seed=0)
+    (tmp_path / "some.json").write_text('[{"question": "Is a b?", "answer": 3, "steps": ["x"]}]', encoding="utf-8")
+    with pytest.raises(UsageError, match="record 1 lacks question, steps or answer"):
+        words.load(tmp_path / "some.json")
+    with pytest.raises(AttributeError, match="has no attribute 'prosqb'"):
+        _ = jd.data.prosqb

@@ -86,11 +86,12 @@ def test_a_gradient_that_is_not_finite_stays_as_in_optax(stored, bad):
 def test_the_count_stays_at_its_last_number_as_optaxs_does():
     given = gradients(jnp.float32, count=3)
     ours, theirs = adam_direction(epsilon="corrected"), optax.scale_by_adam(eps=1e-6)
-    late = [tx.init(given[0])._replace(count=jnp.int32(2**31 - 3)) for tx in (ours, theirs)]
+    start, last = jnp.int32(2**31 - 3), 2**31 - 1
+    late = [ours.init(given[0])._replace(steps=start), theirs.init(given[0])._replace(count=start)]
     for g in given:
         (mine, late[0]), (other, late[1]) = (tx.update(g, s) for tx, s in zip((ours, theirs), late, strict=True))
         np.testing.assert_allclose(mine["w"], other["w"], rtol=1e-6)
-    assert late[0].count == late[1].count == 2**31 - 1
+    assert late[0].steps == late[1].count == last
 
 
 @pytest.mark.parametrize(("weights", "gradient"), [("float32", "bfloat16"), ("bfloat16", "float32"), ("float16", "float32")])

@@ -94,7 +94,7 @@ def test_relora_merges_restarts_and_prunes(x64):
     assert np.sum(mu.b != 0) <= 1 + 0.01 * mu.b.size and np.sum(mu.a != 0) <= 1 + 0.01 * mu.a.size
     nu = jax.device_get(optax.tree.get(after, "nu")["w"])
     assert not (mu.b[nu.b == 0]).any() and not (mu.a[nu.a == 0]).any()
-    assert state.count == 12
+    assert state.steps == 12
 
 
 def test_the_spectral_start_has_the_rank_the_size_and_the_directions(x64):

@@ -281,12 +281,12 @@ def test_numpys_and_jaxs_whole_numbers_are_periods_and_a_traced_one_below_1_is_1
 def test_refreshes_go_on_after_the_last_number_of_the_count(lazy):
     tx = galore(optax.identity(), Subspace(rank=2), every=3, lazy=lazy)
     g = [weights(4, 6, dtype=np.float32, seed=k) for k in range(8)]
-    state, update, made = tx.init({"w": g[0]})._replace(count=jnp.int32(2**31 - 5)), jax.jit(tx.update), []
+    state, update, made = tx.init({"w": g[0]})._replace(steps=jnp.int32(2**31 - 5)), jax.jit(tx.update), []
     for k in range(8):  # steps 2^31 - 5, ...; 2^31 is 2 more than a multiple of 3
         before = state.bases["w"].left
         _, state = update({"w": g[k]}, state)
         made.append(bool(jnp.any(state.bases["w"].left != before)))
-        assert state.count > 2**30 - 3
+        assert state.steps > 2**30 - 3
     assert made == [
         lazy is not None or (2**31 - 5 + k) % 3 == 0 if k == 0 else (k if lazy else 2**31 - 5 + k) % 3 == 0 for k in range(8)
     ]

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from jaxdyn.report import page as report
 from jaxdyn.errors import UsageError
+from jaxdyn.report import page as report
 from jaxdyn.report.earlier import add_earlier, read_earlier
 from jaxdyn.report.results import read_results, write_results
 from tests.report.handmade import DRAWING, check, claim, reading

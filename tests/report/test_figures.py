@@ -1,5 +1,6 @@
 """Figures in a browser: what is under the pointer, and the large view, with mouse, keyboard and fingers."""
 
+import re
 import time
 
 import numpy as np
@@ -18,6 +19,7 @@ SAID = "[...document.querySelectorAll('.pointed p')].map(p => p.textContent)"
 WORDS = f"document.querySelector('.pointed')?.hidden === false ? {SAID} : []"
 OPEN = "document.querySelector('dialog.large')?.open === true"
 WIDTH = "Number(document.querySelector('dialog svg').getAttribute('viewBox').split(' ')[2])"
+RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 CODES = {"Escape": 27, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39}
 
 
@@ -99,6 +101,38 @@ def check_words(words, ds):
     assert float(x.removeprefix("predicted = ")) == pytest.approx(float(one.predicted_z), abs=0.07)
     assert float(y.removeprefix("measured = ")) == pytest.approx(float(one.measured_z), abs=0.07)
     return run
+
+
+def test_the_last_digit_said_is_right_to_one(hand, tmp_path):
+    """Along both kinds of axes and whatever the ends: a number that is said is at most one of its last digits away."""
+    rng, at = np.random.default_rng(3), {}
+
+    def draw(_, fig):
+        for i, ax in enumerate(np.ravel(fig.subplots(2, 2))):
+            x, y = np.exp(rng.normal(size=(2, 12)) * (0.05, 1, 6, 0.002)[i]) * (1e-7, 1.0, 1e3, 40.0)[i]
+            ax.plot(x, y, "o", label=f"panel {i}")
+            ax.set(xscale="log" if i != 1 else "linear", yscale="log" if i > 1 else "linear", xlabel="x", ylabel="y")
+            at[f"panel {i}"] = x, y
+
+    file = tmp_path / "index.html"
+    report.write(
+        file,
+        {"claims": [claim("joma.scatter"), claim("joma.bare")]},
+        {"joma.scatter": plotting.render(draw, xr.Dataset(), "t"), "joma.bare": DRAWING},
+    )
+    visit(hand, file.as_uri())
+    count = 0
+    for place in hand.js(SYMBOLS.format(".canvas")):
+        name, *said = hand.point(place)
+        for values, word in zip(at[name], said, strict=True):
+            number, _, power = (
+                re.sub("= 10(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])", "= 1×10", word).partition(" = ")[2].translate(RAISED).partition("×10")
+            )
+            places = -len(number.partition(".")[2]) or len(number) - len(number.rstrip("0"))
+            value, unit = float(f"{number}e{power or 0}"), 10.0 ** (int(power or 0) + places)
+            assert np.abs(values - value).min() <= 1.001 * unit, (name, word)
+            count += 1
+    assert count == 96
 
 
 def test_each_point_says_its_cell_its_seed_and_its_coordinates(hand, url, ds):

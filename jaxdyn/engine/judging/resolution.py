@@ -193,11 +193,16 @@ def _with(ds: xr.Dataset, **arrays: Any) -> xr.Dataset:
 
 
 def blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
-    """``(1 − share)·main + share·control``, run by run, in every floating-point variable."""
+    """``(1 − share)·main + share·control``, run by run, in every floating-point variable.
+
+    A share of 0 or 1 is the one or the other, infinite numbers included; opposite infinities have no number between them.
+    """
     mixed: dict[str, Any] = {}
     for name, values in main.data_vars.items():
         if name != "status" and name in control and np.issubdtype(values.dtype, np.floating):
-            mixed[str(name)] = (1 - share) * values.values + share * control[name].values
+            own, other = values.values, control[name].values
+            with np.errstate(invalid="ignore"):
+                mixed[str(name)] = own if share == 0 else other if share == 1 else (1 - share) * own + share * other
     return _with(main, **mixed)
 
 

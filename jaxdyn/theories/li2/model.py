@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.data.cayley import Group
@@ -38,7 +38,7 @@ AnyActivation = str | Callable[[Array], Array] | jd.Code
 STUDIED = ("square", "relu", "silu")  # the switch of the claims on random features
 
 
-def activate(x: Float[Array, "*n"], activation: AnyActivation) -> Float[Array, "*n"]:
+def activate(x: Inexact[Array, "*n"], activation: AnyActivation) -> Inexact[Array, "*n"]:
     """sigma(x), entry by entry.
 
     Args:
@@ -87,12 +87,12 @@ def products(group: Group, samples: Int[Array, "n 2"]) -> Int[Array, " n"]:
     return jnp.asarray(group.table)[samples[:, 0], samples[:, 1]]
 
 
-def preactivations(w: Float[Array, "D K"], samples: Int[Array, "n 2"]) -> Float[Array, "n K"]:
+def preactivations(w: Inexact[Array, "D K"], samples: Int[Array, "n 2"]) -> Inexact[Array, "n K"]:
     """XW: two rows of W for each sample."""
     return w[samples[:, 0]] + w[w.shape[0] // 2 + samples[:, 1]]
 
 
-def features(w: Float[Array, "D K"], samples: Int[Array, "n 2"], activation: AnyActivation = "square") -> Float[Array, "n K"]:
+def features(w: Inexact[Array, "D K"], samples: Int[Array, "n 2"], activation: AnyActivation = "square") -> Inexact[Array, "n K"]:
     """F = sigma(XW); the activation as in :func:`activate`."""
     return activate(preactivations(w, samples), activation)
 

@@ -48,7 +48,9 @@ def stays(others: Curves) -> Float[Array, "time direction"]:
     return jnp.stack([jnp.full_like(others["both"], 0.5), others["both"]], -1)
 
 
-def reversed_too(predicted: Float[Array, "time direction"], measured: Float[Array, "time direction"]) -> Float[Array, "..."]:
+def reversed_too(
+    predicted: Float[Array, "*time direction"], measured: Float[Array, "*time direction"]
+) -> Float[Array, "*time direction"]:
     """The unseen direction is learned as the trained one is."""
     return jnp.broadcast_to(predicted[..., 1:], measured.shape)
 

@@ -75,7 +75,7 @@ def heights(power: Float[np.ndarray, " f"], count: int) -> Float[np.ndarray, " p
     return np.asarray(found)
 
 
-def measure(model: Model, tokens: Int[np.ndarray, "piece n"], tick: Tick) -> xr.Dataset:
+def measure(model: Model, tokens: Int[np.ndarray, "piece n"] | None, tick: Tick) -> xr.Dataset:
     """Spectrum and heights of its peaks, and the heights when numbers are shuffled.
 
     Raises:

@@ -7,7 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.judging import resolution
-from jaxdyn.engine.judging.resolution import FLOOR, HALVINGS, smallest
+from jaxdyn.engine.judging.resolution import FLOOR, HALVINGS, blend, smallest
 from jaxdyn.engine.judging.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
 from tests.engine.handmade import data, doubled, failing, judge
@@ -153,6 +153,19 @@ def test_a_control_with_fewer_seeds_is_blended_into_the_runs_with_these(claim):
     found = decide(fields, data(), {"adam": some}).resolution["mix"]["adam"]
     assert 0.02 * (1 - 1e-9) <= found <= 0.02 * STEP
     assert decide(fields, data(), {"adam": some.assign_coords(seed=[7, 8])}).resolution["mix"]["adam"] is None
+
+
+def test_infinite_numbers_are_blended_without_a_word():
+    infinite = np.array([np.inf, -np.inf, np.inf, 1.0])
+    main, control = (
+        data(0.5).isel(lr=[0], entry=[0]).assign(measured_z=(("lr", "seed", "entry"), e[None, :, None]))
+        for e in (infinite, -infinite)
+    )
+    with np.errstate(all="raise"):
+        ends = [blend(main, control, share).measured_z.values.ravel().tolist() for share in (0, 1)]
+        between = blend(main, control, 0.25).measured_z.values.ravel()
+    assert ends == [infinite.tolist(), (-infinite).tolist()]
+    assert np.isnan(between[:3]).all() and between[3] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def slowest(eigenvalues: Float[Array, " d"], length: Scalar) -> Float[Array, ""]
     return jnp.min(((1 + 1 / length) * eigenvalues + jnp.sum(eigenvalues) / length) * eigenvalues**2)
 
 
-def field(t: Any, y: Blocks, args: tuple[Array, Array]) -> Blocks:
+def field(t: Any, y: Blocks, args: tuple[Float[Array, "D D"], Scalar]) -> Blocks:
     """The rates of both blocks."""
     del t
     lam, length = args

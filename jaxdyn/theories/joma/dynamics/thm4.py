@@ -123,8 +123,8 @@ def linear_slope_ratio(mu: Float[Array, " d"], c: Float[Array, ""], reference: i
 
 
 def separate_rate(
-    kappa: Float[Array, " d"], kappa_start: Float[Array, " d"], share: float | Float[Array, ""], nodes: int
-) -> Float[Array, " d"]:
+    kappa: Float[Array, "*d"], kappa_start: Float[Array, "*d"], share: float | Float[Array, ""], nodes: int
+) -> Float[Array, "*d"]:
     r"""Rate at which a token's weights approach their limit mu when a block is trained on squared error, one token per sample.
 
     .. math:: \dot v = p\, e^{z} (y - e^{z} v), \quad z = \tfrac12 (\|v\|^2 - \|v(0)\|^2): \qquad

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
@@ -70,7 +70,9 @@ def _sample_tree(s: Tokens, key: PRNGKeyArray) -> trees.Tree:
     return trees.Tree(prior / jnp.sum(prior), s.bias + (1 - jnp.abs(s.bias)) * spread, flip)
 
 
-def _group(values: Float[Array, "*n token"], height: Int[Array, " token"], count: int) -> Float[Array, "*n height"]:
+def _group(
+    values: Float[Array, "*n token"] | Bool[Array, "*n token"], height: Int[Array, " token"], count: int
+) -> Float[Array, "*n height"]:
     """Means over the tokens of each height 1..count (last axis)."""
     member = height[:, None] == jnp.arange(1, count + 1)
     return values.astype(jnp.float64) @ (member / jnp.sum(member, 0))

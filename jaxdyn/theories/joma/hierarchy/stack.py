@@ -183,7 +183,7 @@ def apply(params: Params, present: Bool[Array, "B M"]) -> Float[Array, "S M B K"
     x = present.T.astype(params.z.dtype)
     e, total, _ = _shares(params.z, x)
 
-    def attend(s: int, below: Float[Array, "M B K"]) -> Float[Array, "M B K"]:
+    def attend(s: int, below: Float[Array, "M *#B K"]) -> Float[Array, "M B K"]:
         return jnp.einsum("ml,lbk->mbk", e[s], x[..., None] * below) / total[s][..., None]
 
     h = [jax.nn.relu(attend(0, params.v[:, None]) + params.xi[:, None])]
@@ -200,7 +200,7 @@ def entropy(z: Float[Array, "S M M"], present: Bool[Array, "B M"]) -> Float[Arra
     return jnp.sum(x * each, (1, 2)) / jnp.sum(x)
 
 
-def loss(params: Params, data: Sequences, upper: Float[Array, "K O"], blocks: Float[Array, ""]) -> Float[Array, ""]:
+def loss(params: Params, data: Sequences, upper: Float[Array, "K O"], blocks: float | Float[Array, ""]) -> Float[Array, ""]:
     """Mean cross-entropy of the class, read at the queries of the top block in use."""
     h = apply(params, data.present)
     used = (jnp.arange(1, MOST + 1) == blocks).astype(h.dtype)

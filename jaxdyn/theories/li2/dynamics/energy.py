@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Inexact, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Inexact, PRNGKeyArray
 
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.cayley import Group
@@ -123,7 +123,7 @@ def energy(
     w: Float[Array, "D K"],
     group: Group,
     activation: AnyActivation = "square",
-    mask: Float[Array, "M M"] | None = None,
+    mask: Bool[Array, "M M"] | Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> Float[Array, " K"]:
     """E of each node; arguments as in :func:`value_and_gradient`."""
@@ -134,7 +134,7 @@ def gradient(
     w: Float[Array, "D K"],
     group: Group,
     activation: AnyActivation = "square",
-    mask: Float[Array, "M M"] | None = None,
+    mask: Bool[Array, "M M"] | Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> Float[Array, "D K"]:
     """The gradient of E of each node; arguments as in :func:`value_and_gradient`."""
@@ -145,7 +145,7 @@ def value_and_gradient(
     w: Float[Array, "D K"],
     group: Group,
     activation: AnyActivation = "square",
-    mask: Float[Array, "M M"] | None = None,
+    mask: Bool[Array, "M M"] | Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> tuple[Float[Array, " K"], Float[Array, "D K"]]:
     r"""E and its gradient for many nodes at once: two gathers of rows by the Cayley table, no scatter.
@@ -172,7 +172,7 @@ def _response(
     w: Float[Array, "D K"],
     group: Group,
     activation: AnyActivation,
-    mask: Float[Array, "M M"] | None,
+    mask: Bool[Array, "M M"] | Float[Array, "M M"] | None,
     residual: Float[Array, "M M"] | None,
 ) -> Float[Array, "M K"]:
     r""":math:`\tilde Y^\top\sigma(Xw)`. Rows are pairs (a, a^{-1} h) by product h."""
@@ -187,7 +187,10 @@ def _response(
 
 
 def _received(
-    r: Float[Array, "M K"], group: Group, mask: Float[Array, "M M"] | None, residual: Float[Array, "M M"] | None
+    r: Float[Array, "M K"],
+    group: Group,
+    mask: Bool[Array, "M M"] | Float[Array, "M M"] | None,
+    residual: Float[Array, "M M"] | None,
 ) -> Float[Array, "M K"]:
     r"""The row :math:`\tilde Y r` of a pair of product h."""
     if residual is not None:
@@ -195,7 +198,7 @@ def _received(
     return r - jnp.sum(_shares(group, mask, r.dtype)[:, None] * r, 0)
 
 
-def _shares(group: Group, mask: Float[Array, "M M"] | None, dtype: np.dtype) -> Float[Array, " M"]:
+def _shares(group: Group, mask: Bool[Array, "M M"] | Float[Array, "M M"] | None, dtype: np.dtype) -> Float[Array, " M"]:
     """How much of the data each class holds."""
     if mask is None:
         return jnp.full(group.order, 1 / group.order, dtype)

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+Scalar = float | Float[Array, ""]
+
 HALVINGS = 60  # of the time at which the ball's surface is reached: below the spacing of floats
 STRIDE = 0.5  # step of the sphere's flow, in units of one over the leader's rate
 
@@ -108,12 +110,12 @@ def run(
     return jax.lax.fori_loop(0, steps, step, surface(alpha, mu))
 
 
-def frechet(key: PRNGKeyArray, shape: Sequence[int], a: Float[Array, ""]) -> Float[Array, "*shape"]:
+def frechet(key: PRNGKeyArray, shape: Sequence[int], a: Scalar) -> Float[Array, "*shape"]:
     r"""Draws with :math:`\Pr[\alpha \leq x] = e^{-x^{-a}}`, float64."""
     return jax.random.exponential(key, tuple(shape), jnp.float64) ** (-1 / a)
 
 
-def selection(mu: Float[Array, " L"], a: Float[Array, ""]) -> Float[Array, " L"]:
+def selection(mu: Float[Array, " L"], a: Scalar) -> Float[Array, " L"]:
     r"""Theorem 8: feature l wins with probability :math:`\mu_l^a / \sum_k \mu_k^a`."""
     weight = mu**a
     return weight / jnp.sum(weight)
@@ -129,7 +131,7 @@ def collect(p: Float[Array, " L"]) -> Float[Array, ""]:
     return jnp.sum(signs / (jnp.asarray(members, p.dtype) @ p))
 
 
-def guided(t0: Float[Array, ""], features: int, a: Float[Array, ""], suppression: float = 0.5) -> Float[Array, ""]:
+def guided(t0: Scalar, features: int, a: Scalar, suppression: Scalar = 0.5) -> Scalar:
     r"""Mean number of nodes with Muon, :math:`T_a = 2^{-a} T_0 + (1 - 2^{-a}) L`.
 
     Features that other nodes have learned are slower by the factor ``suppression``, so that they win with :math:`2^{-a}` of
@@ -169,9 +171,7 @@ def needed(winners: Int[Array, " N"], features: int, rounds: int) -> Float[Array
     return jnp.where(done >= rounds, used / jnp.asarray(rounds, jnp.float64), jnp.inf)
 
 
-def needed_guided(
-    starts: Float[Array, "N L"], mu: Float[Array, " L"], suppression: Float[Array, ""], steps: int = 60
-) -> Float[Array, ""]:
+def needed_guided(starts: Float[Array, "N L"], mu: Float[Array, " L"], suppression: Scalar, steps: int = 60) -> Float[Array, ""]:
     """Number of successive nodes until every feature is learned, if learned features are suppressed; inf if there are too few."""
 
     def add(carry: tuple[Array, Array], alpha: Float[Array, " L"]) -> tuple[tuple[Array, Array], None]:

@@ -18,8 +18,10 @@ from jaxtyping import Array, Float, Int
 from jaxdyn.theories.li2.dynamics.ridge import residual_operator
 from jaxdyn.theories.li2.model import centred
 
+Scalar = float | Float[Array, ""]
 
-def overlap(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Float[Array, ""]) -> Float[Array, "2 2"]:
+
+def overlap(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Scalar) -> Float[Array, "2 2"]:
     r"""The matrix of :math:`f_j^\top P f_l` over both nodes of a pair."""
     f = centred(f)
     others = jnp.all(jnp.arange(f.shape[1])[:, None] != pair, 1)
@@ -27,7 +29,7 @@ def overlap(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Float[Array, ""
     return both.T @ (residual_operator(f * others, eta) @ both)
 
 
-def coefficient(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Float[Array, ""]) -> Float[Array, ""]:
+def coefficient(f: Float[Array, "n K"], pair: Int[Array, " 2"], eta: Scalar) -> Float[Array, ""]:
     r"""Theorem 6's :math:`B_{jl}` for two different nodes j, l: off the diagonal of :math:`(\eta I_2 + [f^\top P f])^{-1}`."""
     m = overlap(f, pair, eta)
     return -m[0, 1] / ((eta + m[0, 0]) * (eta + m[1, 1]) - jnp.square(m[0, 1]))

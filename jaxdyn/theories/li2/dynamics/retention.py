@@ -35,6 +35,7 @@ from jaxdyn.data.cayley import Group
 
 Object = Literal["cross", "plain", "whitened"]
 OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
+Subsets = Bool[Array, "M M S"] | Float[Array, "M M S"]
 
 
 class Tables(NamedTuple):
@@ -56,10 +57,10 @@ class Data(NamedTuple):
         squares: the factor of :math:`u^2 + v^2` in f, for each subset: 0 for the cross term alone.
     """
 
-    mask: Bool[Array, "M M S"]
-    by_product: Bool[Array, "M M S"]
+    mask: Subsets
+    by_product: Subsets
     shares: Float[Array, "M S"]
-    effects: Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
+    effects: Callable[[Subsets], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
     scale: float | Float[Array, ""] = 1.0
     squares: float | Float[Array, " S"] = 1.0
 
@@ -83,7 +84,7 @@ def tables(group: Group) -> Tables:
     return Tables(group.table, group.table[group.inverse].T)
 
 
-def make_data(mask: Bool[Array, "M M S"], group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
+def make_data(mask: Subsets, group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
     """Subsets, and B on them.
 
     Args:
@@ -97,22 +98,20 @@ def make_data(mask: Bool[Array, "M M S"], group: Tables, kind: Object, ridge: fl
     return unwhitened(mask, group, 1.0)._replace(effects=_whitening(mask, 4 + ridge), scale=4 + ridge)
 
 
-def unwhitened(mask: Bool[Array, "M M S"], group: Tables, squares: float | Float[Array, " S"]) -> Data:
+def unwhitened(mask: Subsets, group: Tables, squares: float | Float[Array, " S"]) -> Data:
     """The subsets for the energies without whitening; ``squares`` as in :class:`Data`."""
     by_product = mask[np.arange(len(mask)), group.partner]
     return Data(mask, by_product, jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1)), squares=squares)
 
 
-def _whitening(
-    mask: Bool[Array, "M M S"], c: float | Float[Array, ""]
-) -> Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]]:
+def _whitening(mask: Subsets, c: float | Float[Array, ""]) -> Callable[[Subsets], tuple[Float[Array, "M S"], Float[Array, "M S"]]]:
     """The fitted effects of rows and columns, with the constant for which the residual has mean zero."""
     rows, columns = jnp.sum(mask, 1), jnp.sum(mask, 0)
     below = c / 2 + columns
     schur = -jnp.einsum("abs,cbs->sac", mask / below, mask, precision=jax.lax.Precision.HIGHEST)
     inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=schur.dtype)), 0, 2)
 
-    def fitted(f: Float[Array, "M M S"]) -> tuple[Float[Array, "M S"], Float[Array, "M S"], Float[Array, " S"]]:
+    def fitted(f: Subsets) -> tuple[Float[Array, "M S"], Float[Array, "M S"], Float[Array, " S"]]:
         over_rows, over_columns = jnp.sum(f, 1), jnp.sum(f, 0)
         left = over_rows - jnp.sum(mask * (over_columns / below), 1)
         a = jnp.sum(inverse * left[:, None], 0)

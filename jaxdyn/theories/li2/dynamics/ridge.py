@@ -28,19 +28,21 @@ from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.li2.model import activate, centred
 
+Scalar = float | Float[Array, ""]
+
 KINKS = 0.5  # kinks of activations are at multiples of this
 POINTS = 12  # Gauss-Legendre nodes of a panel
 TAIL = 10.0  # standard deviations: beyond, the normal law has 1e-23 of its mass
 TERMS = 60  # of Mehler's series: 2^-60 is below rounding
 
 
-def gram(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "K K"]:
+def gram(f: Float[Array, "n K"], eta: Scalar) -> Float[Array, "K K"]:
     r""":math:`A = \tilde F^\top \tilde F + \eta I`."""
     f = centred(f)
     return f.T @ f + eta * jnp.eye(f.shape[1], dtype=f.dtype)
 
 
-def gram_inverse(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "K K"]:
+def gram_inverse(f: Float[Array, "n K"], eta: Scalar) -> Float[Array, "K K"]:
     r""":math:`B = A^{-1}`; for K > n through the n by n matrix, :math:`\eta B = I - \tilde F^\top S^{-1} \tilde F`."""
     f = centred(f)
     n, hidden = f.shape
@@ -50,17 +52,17 @@ def gram_inverse(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, 
     return (one - f.T @ linalg.solve(_outer(f, eta), f)) / eta
 
 
-def residual_operator(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
+def residual_operator(f: Float[Array, "n K"], eta: Scalar) -> Float[Array, "n n"]:
     r""":math:`P_\eta`: takes targets to their residuals under ridge regression on these features. No projection for eta > 0."""
     f = centred(f)
     return eta * linalg.solve(_outer(f, eta), jnp.eye(f.shape[0], dtype=f.dtype))
 
 
-def _outer(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
+def _outer(f: Float[Array, "n K"], eta: Scalar) -> Float[Array, "n n"]:
     return f @ f.T + eta * jnp.eye(f.shape[0], dtype=f.dtype)
 
 
-def solution(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, ""]) -> Float[Array, "K M"]:
+def solution(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Scalar) -> Float[Array, "K M"]:
     r"""The ridge solution :math:`V = A^{-1} \tilde F^\top \tilde Y`, through the smaller of the two Gram matrices."""
     f, y = centred(f), centred(y)
     if f.shape[1] <= f.shape[0]:
@@ -73,7 +75,7 @@ def backward(f: Float[Array, "n K"], y: Float[Array, "n M"], v: Float[Array, "K 
     return (centred(y) - centred(f) @ v) @ v.T
 
 
-def fixed(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, ""]) -> Float[Array, "n K"]:
+def fixed(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Scalar) -> Float[Array, "n K"]:
     r""":math:`G_F = \eta S^{-1} \tilde Y \tilde Y^\top S^{-1} \tilde F`: at the ridge solution.
 
     A network with output scale beta, trained with the same ridge, has this at :math:`\eta / \beta^2`: its loss is J of beta V.
@@ -91,7 +93,7 @@ def early(f: Float[Array, "n K"], y: Float[Array, "n M"]) -> Float[Array, "n K"]
 
 
 def path(
-    f: Float[Array, "n K"], y: Float[Array, "n M"], v0: Float[Array, "K M"], eta: Float[Array, ""], ts: Float[Array, " T"]
+    f: Float[Array, "n K"], y: Float[Array, "n M"], v0: Float[Array, "K M"], eta: Scalar, ts: Float[Array, " T"]
 ) -> Float[Array, "T K M"]:
     r""":math:`V(t) = e^{-At}(V_0 - V^*) + V^*` at the given times, by the eigenvectors of A.
 
@@ -224,14 +226,12 @@ def contrast(activation: str | Callable[[Array], Array], scale: float = 1.0) -> 
     return kernel(activation, 2, scale) - 2 * kernel(activation, 1, scale) + kernel(activation, 0, scale)
 
 
-def wide(hidden: Float[Array, "*k"], eta: Float[Array, ""], c: Float[Array, ""]) -> Float[Array, "*k"]:
+def wide(hidden: Float[Array, "*k"], eta: Scalar, c: Scalar) -> Float[Array, "*k"]:
     r"""The factor of :math:`\tilde Y \tilde Y^\top \tilde F` in :math:`G_F` for K >> n: :math:`\eta / (K c + \eta)^2`."""
     return eta / jnp.square(hidden * c + eta)
 
 
-def wide_as_printed(
-    hidden: Float[Array, "*k"], samples: int, eta: Float[Array, ""], c1: Float[Array, ""], c2: Float[Array, ""]
-) -> Float[Array, "*k"]:
+def wide_as_printed(hidden: Float[Array, "*k"], samples: int, eta: Scalar, c1: Scalar, c2: Scalar) -> Float[Array, "*k"]:
     r"""Lemma 1's factor as printed, :math:`\eta / ((K c_1 + \eta)(n c_2 + \eta))`, with :math:`c_1 = c_2 = k(2) - k(0)`.
 
     It takes the K by K matrix :math:`\tilde F^\top \tilde F`, of rank n - 1 at most, for a multiple of the identity.

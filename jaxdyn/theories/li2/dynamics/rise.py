@@ -76,7 +76,9 @@ def rise(
     return flow.solve(field, start, epochs, (targets, trainer), rtol=tolerance, atol=tolerance / 100, event=full)
 
 
-def force(p: model.Params, targets: Float[Array, "n M"], decay: Float[Array, ""], activation: model.Activation) -> model.Params:
+def force(
+    p: model.Params, targets: Float[Array, "n M"], decay: float | Float[Array, ""], activation: model.Activation
+) -> model.Params:
     """Minus the gradient of the training loss where outputs vanish, and decay."""
     pull, count = nodes.pulls(p, targets, activation), jnp.sum(jnp.any(targets != 0, 1))
     return jax.tree.map(lambda g, a: 2 / count * g - decay * a, pull, p)

@@ -46,9 +46,9 @@ class OneTarget:
         jd.require(self, self.p.count(max(self.p)) == 1, "one pair is the most probable", "p")
 
 
-def probabilities(s: OneTarget, key: PRNGKeyArray) -> Float[Array, " M"]:
+def probabilities(s: OneTarget, keys: tuple[PRNGKeyArray, PRNGKeyArray]) -> Float[Array, " M"]:
     """The pairs' probabilities: given, or drawn."""
-    k_p, k_order = key
+    k_p, k_order = keys
     if s.p is not None:
         return jnp.asarray(s.p, jnp.float64) / sum(s.p)
     m = parse(s.group).order

@@ -17,14 +17,15 @@ from jaxtyping import Array, Float
 from jaxdyn.nn.observe import random_cosine
 
 Scalar = float | Float[Array, ""]
+Numbers = float | Float[Array, "*d"]
 
 
-def mean_absolute_cosine(d: Scalar) -> Float[Array, ""]:
+def mean_absolute_cosine(d: Numbers) -> Float[Array, "*d"]:
     r""":math:`\Gamma(d/2) / (\sqrt\pi\,\Gamma((d+1)/2))`: .0353 for d = 512."""
     return random_cosine(d)
 
 
-def approximate_mean(d: Scalar) -> Scalar:
+def approximate_mean(d: Numbers) -> Numbers:
     r""":math:`\sqrt{2/(\pi d)}`, the form that papers print; too small by the factor 1 - 1/(4d) and so on."""
     return (2 / (np.pi * d)) ** 0.5
 
@@ -34,7 +35,7 @@ def cosine_quantile(d: float, level: float) -> float:
     return float(scipy.special.betaincinv(0.5, (d - 1) / 2, level) ** 0.5)
 
 
-def gram_error(n: Scalar, d: Scalar) -> Scalar:
+def gram_error(n: Numbers, d: Numbers) -> Numbers:
     r"""Root mean square of :math:`\|\hat U^\top \hat U - I\|_F` for n random columns of length one: :math:`\sqrt{n(n-1)/d}`.
 
     No n columns in d < n dimensions come below :math:`\sqrt{n(n-d)/d}`, since the Gram matrix has trace n and rank d: the

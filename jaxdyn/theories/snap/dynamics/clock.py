@@ -9,10 +9,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import binom
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 NEWTON = 12  # 9 are enough for M up to 1e12 and s up to 1e280
-Scalar = int | float | Float[Array, "*#n"]
+Scalar = int | float | Float[Array, "*#n"] | Int[Array, "*#n"]
 
 
 @jax.custom_jvp
@@ -35,7 +35,7 @@ def clock(s: Scalar, size: Scalar) -> Float[Array, "*n"]:
 
 
 @clock.defjvp
-def _clock_jvp(primals: tuple, tangents: tuple) -> tuple:
+def _clock_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (s, size), (ds, dsize) = primals, tangents
     u = clock(s, size)
     return u, (ds - u * dsize) / (size - 1 + jnp.exp(u))

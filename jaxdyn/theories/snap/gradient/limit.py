@@ -42,7 +42,7 @@ class Context:
 
 
 def prefix_counts(
-    key: PRNGKeyArray, p: Float[Array, " M"], memory: Float[Array, ""], sequences: int, lengths: tuple[int, ...]
+    key: PRNGKeyArray, p: Float[Array, " M"], memory: float | Float[Array, ""], sequences: int, lengths: tuple[int, ...]
 ) -> Float[Array, "T n M"]:
     """Counts of the tokens among the first 1 .. T of each sequence, at each of the lengths (rising)."""
     edges = jnp.cumsum(p)[:-1]
