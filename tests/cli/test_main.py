@@ -288,7 +288,7 @@ def mistakes(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "words", "place"),
     [
-        ("tracer", "TracerBoolConversionError: Attempted boolean conversion", "own.py:10 in tracer"),
+        ("tracer", "TracerBoolConversionError: a traced number", "own.py:10 in tracer"),
         ("unnamed", "predicted 'z' has shape (3, 4): name its axes, jd.named(z, \"axis axis\")", "own.py:15 in unnamed"),
         ("nothing", "own:nothing must return jd.observables(...), it returned NoneType", "own.py:17 in nothing"),
         ("bare", "the judge returned one Check; it must return a list", "own.py:26 in bare"),

@@ -29,7 +29,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.base.failure import BEGAN, PACKAGE, installed, let_through
+from jaxdyn.engine.base.failure import BEGAN, PACKAGE, installed, let_through, unimportable
 from jaxdyn.errors import UsageError, shown
 
 __all__ = [
@@ -136,7 +136,7 @@ def _executed(spec: Any, content: bytes, path: str | Path) -> Any:
     except BaseException as error:
         let_through(error)
         del sys.modules[spec.name]
-        raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise unimportable(path, error) from error
     finally:
         sys.path.remove(str(folder))
         _executed_now.remove((spec.name, spec.origin))

@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.failure import let_through, unimportable
 from jaxdyn.engine.base.parsing import from_home
 from jaxdyn.engine.catalogue.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
@@ -156,7 +156,7 @@ def _imported(name: str, shown: str) -> Any:
         raise UsageError(f"{error.filename or shown}, line {error.lineno}: {error.msg}") from None
     except BaseException as error:
         let_through(error)
-        raise UsageError(f"{shown} cannot be imported: {type(error).__name__}: {error}") from error
+        raise unimportable(shown, error) from error
 
 
 def topics(package: ClaimPackage) -> Iterator[Topic]:

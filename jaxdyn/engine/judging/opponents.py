@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
+from jaxdyn.engine.base.failure import PACKAGE, source_file, written
 from jaxdyn.engine.claims.claim import Claim, Control
 from jaxdyn.engine.judging.check import Check
 from jaxdyn.engine.judging.decision import Outcome
@@ -16,9 +19,27 @@ from jaxdyn.engine.judging.resolution import guarded
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["answers_on_edit", "control_runs", "edited_runs", "failed_control", "rival_numbers", "rival_runs"]
+__all__ = ["about", "answers_on_edit", "control_runs", "edited_runs", "failed_control", "rival_numbers", "rival_runs"]
 
 T = TypeVar("T")
+
+
+@contextlib.contextmanager
+def about(claim: Claim, part: str, name: str) -> Iterator[None]:
+    """Inside the ``with`` block, an exception is of this ``part`` (a control or rival) of the claim.
+
+    Where no function of the author's raised it or is to blame, its place is where the part is written.
+    """
+    try:
+        yield
+    except Inconclusive:
+        raise
+    except Exception as error:
+        author = getattr(error, "author", None)
+        file = source_file(author)
+        if author is None or file is None or Path(file).is_relative_to(PACKAGE / "engine"):  # jd.swap and the like
+            error.author = written((claim.judge, claim.trial), claim.id, part, name)  # type: ignore[attr-defined]
+        raise
 
 
 def control_runs(name: str, control: Control, claim: Claim, main: xr.Dataset, control_data: dict[str, xr.Dataset]) -> xr.Dataset:

@@ -15,7 +15,7 @@ from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, unmet
 from jaxdyn.engine.judging.doubts import settled
 from jaxdyn.engine.judging.judged_runs import ok_runs
-from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
+from jaxdyn.engine.judging.opponents import about, answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
 from jaxdyn.engine.judging.resolution import read
 from jaxdyn.errors import Inconclusive, UsageError
 
@@ -34,11 +34,10 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
     known = claim.recorded or {}
     controls = []
     for name, control in claim.controls.items():
-        ds = control_runs(name, control, claim, main, control_data)
-        if (ended := failed_control(name, control, ds)) is not None:
-            controls.append(ended)
-            continue
-        controls.append(_read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
+        with about(claim, "control", name):
+            ds = control_runs(name, control, claim, main, control_data)
+            ended = failed_control(name, control, ds)
+            controls.append(ended or _read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
     rivals = [_read_rival(name, rival, claim, main, readings, terms.narrowed) for name, rival in claim.rivals.items()]
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
     # agreement with the record, then rejection of all opponents
@@ -96,6 +95,11 @@ def _told_apart(name: str, claim: Claim, readings: Sequence[Reading], own: Seque
 
 
 def _read_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, readings: Sequence[Reading], narrowed: bool) -> Outcome:
+    with about(claim, "rival", name):
+        return _rival_read(name, rival, claim, main, readings, narrowed)
+
+
+def _rival_read(name: str, rival: Rival, claim: Claim, main: xr.Dataset, readings: Sequence[Reading], narrowed: bool) -> Outcome:
     theory = rival.rival if isinstance(rival, Off) else rival
     if isinstance(theory, Mapping):
         try:

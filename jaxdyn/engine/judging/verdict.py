@@ -21,7 +21,7 @@ from jaxdyn.engine.judging.decision import Decision, Outcome, Terms, error_decis
 from jaxdyn.engine.judging.doubts import counting_unjudged, located, settled
 from jaxdyn.engine.judging.estimate import Look, python_value, spent
 from jaxdyn.engine.judging.judged_runs import ok_runs, outside, select_form, why_not_judged
-from jaxdyn.engine.judging.opponents import answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
+from jaxdyn.engine.judging.opponents import about, answers_on_edit, control_runs, failed_control, rival_numbers, rival_runs
 from jaxdyn.engine.judging.readings import decide_measured, settled_readings
 from jaxdyn.engine.judging.resolution import (
     blend,
@@ -108,8 +108,9 @@ def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: di
     controls, mixes = [], {}
     distorted = seeds_distorted(claim.judge, main) if passed else None
     for name, control in claim.controls.items():
-        runs = control_runs(name, control, claim, main, control_data)
-        outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True, distorted)
+        with about(claim, "control", name):
+            runs = control_runs(name, control, claim, main, control_data)
+            outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True, distorted)
         controls.append(outcome)
     rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, first_seeds(main, distorted)) if passed else {}
@@ -180,6 +181,11 @@ def _opponents_checks(claim: Claim, ds: xr.Dataset) -> list[Check]:
 
 
 def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: Sequence[Check], narrowed: bool = False) -> Outcome:
+    with about(claim, "rival", name):
+        return _rival_outcome(name, rival, claim, main, own, narrowed)
+
+
+def _rival_outcome(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: Sequence[Check], narrowed: bool) -> Outcome:
     theory = rival.rival if isinstance(rival, Off) else rival
     if isinstance(theory, Mapping):
         try:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import xarray as xr
 
-from jaxdyn.engine.base.failure import Failure, let_through
+from jaxdyn.engine.base.failure import Failure, let_through, shown_path, written
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.catalogue import library, registry
 from jaxdyn.engine.claims.claim import Claim
@@ -440,7 +440,9 @@ def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) ->
     try:
         return grid.replace(**breach)
     except UsageError as error:
-        raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
+        place = written((claim.judge, claim.trial), claim.id, "control", name)
+        where = f" ({shown_path(place.file)}:{place.line})" if place else ""
+        raise UsageError(f"{claim.id}, control {name!r}: {error}{where}") from None
 
 
 def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:

@@ -147,7 +147,7 @@ def test_a_rival_that_needs_another_cell_is_not_asked_there(claim, rival):
 @pytest.mark.parametrize(
     ("rival", "words"),
     [
-        (lambda ds: ds.assign(predicted_z=ds.strat), "AttributeError: 'Dataset' object has no attribute 'strat'"),
+        (lambda ds: ds.assign(predicted_z=ds.strat), "AttributeError: the runs have no variable 'strat'"),
         (lambda ds: undefined(ds), "NameError: "),  # noqa: F821
         (lambda ds: ds.assign(predicted_z=ds.predicted_z + "a" * len(ds.lr) + 1), "Error: "),
         ({"relative error": lambda ds: 1 / 0}, "ZeroDivisionError: division by zero"),
