@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
-import contextlib
 import functools
 import json
 import math
@@ -31,7 +30,7 @@ from jaxdyn.engine.verification.verify import make_tasks, task_costs
 from jaxdyn.errors import Absent
 from jaxdyn.wording import plural
 
-__all__ = ["referee_command", "ask_groups"]
+__all__ = ["ask_groups", "keep", "referee_command"]
 
 SIGNS = {"finding": "✗", "excused": "–", "noticed": "✓"}
 
@@ -66,7 +65,7 @@ def referee_command(
                             progress.say(line)
                         progress.part("refereeing", "claims", len(entries), len(claims))
             finally:  # those asked before it was stopped, too
-                _write(folder, list(entries.values()))
+                keep(folder, list(entries.values()))
     ordered = [entries[claim.id] for claim in claims if claim.id in entries]
     left = [claim.id for claim in claims if claim.id not in entries]
     whole = {"claims": ordered, "outcomes": counted(ordered), "not_asked": left, "seconds": time.monotonic() - began}
@@ -76,13 +75,27 @@ def referee_command(
     return whole, int(findings > 0)
 
 
-def _write(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Write the answers, next to those on other claims that earlier calls left."""
+def keep(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write the answers, next to those on other claims that earlier calls left; what is lost of these is said."""
+    file = folder / ANSWERS
     before: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        before = {entry["id"]: entry for entry in parse_json((folder / ANSWERS).read_text(encoding="utf-8"))["claims"]}
+    try:
+        before = {entry["id"]: entry for entry in parse_json(file.read_text(encoding="utf-8"))["claims"]}
+        fewer = [one["id"] for one in entries if _asked(before.get(one["id"], {})) - _asked(one)]
+    except FileNotFoundError:
+        fewer = []
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        before, fewer = {}, []
+        print(f"{file} is damaged: the answers of earlier calls are left out", file=sys.stderr)
+    if fewer:
+        print(f"{file}: more had been asked of {', '.join(fewer)}; those answers are replaced", file=sys.stderr)
     whole = before | {entry["id"]: entry for entry in entries}
-    atomic_write(folder / ANSWERS, json.dumps({"claims": [whole[name] for name in sorted(whole)]}))
+    atomic_write(file, json.dumps({"claims": [whole[name] for name in sorted(whole)]}))
+
+
+def _asked(entry: Mapping[str, Any]) -> set[str]:
+    """The attacks of an entry that were asked."""
+    return {attack["name"] for attack in entry.get("attacks", ()) if attack["outcome"] != "not asked"}
 
 
 def _groups(claims: Sequence[Claim], load: Sequence[str]) -> list[list[Claim]]:

@@ -138,7 +138,18 @@ def _runs(data: xr.Dataset, long: bool, taken: Collection[str] = ()) -> pd.DataF
     data = data.assign({ENDED: (dims, words)}) if ENDED not in dims else data
     axes = dict.fromkeys(more for more in own.values() if more) if long else {}
     frames = [_flat(data[[*once, *(n for n, more in own.items() if more == axis)]], [*dims, *axis]) for axis in axes or [()]]
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    if len(frames) == 1:
+        return frames[0]
+    everywhere = set.intersection(*(set(frame.columns) for frame in frames))
+    gaps = [
+        frame.astype({k: GAPS[t.kind] for k, t in frame.dtypes.items() if k not in everywhere and t.kind in GAPS})
+        for frame in frames
+    ]
+    return pd.concat(gaps, ignore_index=True)
+
+
+# of columns that have gaps: floats would round what is above 2^53
+GAPS = {"i": "Int64", "u": "UInt64", "b": "boolean"}
 
 
 def _flat(data: xr.Dataset, dims: Sequence[Hashable]) -> pd.DataFrame:

@@ -181,12 +181,14 @@ def table(ds: xr.Dataset) -> Table:
 
 
 def _variables(ds: xr.Dataset, run_dims: Sequence[str]) -> Iterator[tuple[str, xr.DataArray]]:
-    """All variables but the status; one of several forms is taken apart."""
+    """All variables but the status; one of several forms is taken apart, and a complex one into its two parts."""
     for name, variable in ds.data_vars.items():
-        if "form" in variable.dims:
-            yield from ((f"{name}.{form}", variable.sel(form=form)) for form in variable.form.values.tolist())
-        elif name != "status":
-            yield str(name), variable
+        forms = variable.form.values.tolist() if "form" in variable.dims else []
+        for own, part in [(f"{name}.{form}", variable.sel(form=form)) for form in forms] or [(str(name), variable)]:
+            if part.dtype.kind == "c":
+                yield from ((f"{own}.real", part.real), (f"{own}.imag", part.imag))
+            elif name != "status":
+                yield own, part
 
 
 def _is_rising(ds: xr.Dataset, own: Sequence[str]) -> bool:

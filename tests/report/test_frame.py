@@ -42,6 +42,22 @@ def test_a_folder(tmp_path):
     assert jd.to_frame(tmp_path).empty and (jd.to_frame(tmp_path).dtypes == frame.dtypes).all()
 
 
+def test_integers_and_truth_values_stay_what_they_are_beside_gaps():
+    """Variables along different axes leave gaps in each other's rows; NaN there would make floats, which end at 2^53."""
+    big, wide = 2**53 + 1 + np.arange(3), np.array([2**64 - 1, 2**63 + 1], np.uint64)
+    data = {
+        "status": (("lr", "seed"), np.zeros((1, 1), int)),
+        "big": (("lr", "seed", "step"), big[None, None]),
+        "wide": (("lr", "seed", "layer"), wide[None, None]),
+        "flag": (("lr", "seed", "layer"), np.array([[[True, False]]])),
+        "x": (("lr", "seed", "layer"), np.array([[[0.5, np.nan]]])),
+    }
+    frame = jd.to_frame(xr.Dataset(data, {"lr": [0.1], "seed": [3], "step": [10, 20, 30]}), long=True)
+    assert frame.big.dropna().tolist() == big.tolist() and frame.wide.dropna().tolist() == wide.tolist()
+    assert frame.flag.dropna().tolist() == [True, False] and frame.step.dropna().tolist() == [10, 20, 30]
+    assert frame.x.dtype == float and len(frame) == 5 and frame.seed.dtype == int
+
+
 @pytest.fixture(scope="module")
 def result():
     return jd.verify("toy.decay", load=[TOYS])

@@ -26,3 +26,16 @@ def test_infinite_results_count_and_missing_ones_are_said():
     html = page(found, "trial", [], "")
     assert "∞ (3 to ∞)" in html and "3 (3 to 3); 3 of 16 have no number" in html
     assert '<td class="num">1.00001</td>' in html and found.words(0) == "a = 1" and found.words(1) == "a = 1.00001"
+
+
+def test_complex_numbers_are_two_columns():
+    z = np.array([[1 + 2j, 3 - 4j]])
+    data = {
+        "status": (("lr", "seed"), np.zeros((1, 2), int)),
+        "z": (("lr", "seed"), z),
+        "c": (("lr", "seed", "step"), z[..., None] * [1, 2]),
+    }
+    found = table(xr.Dataset(data, {"lr": [0.1], "seed": [0, 1]}))
+    assert {k: v.tolist() for k, v in found.scalars.items()} == {"z.real": [[1, 3]], "z.imag": [[2, -4]]}
+    assert set(found.curves) == {"c.real", "c.imag"} and not found.others
+    assert found.to_csv({}).splitlines() == ["lr,seed,status,z.real,z.imag", "0.1,0,ok,1.0,2.0", "0.1,1,ok,3.0,-4.0"]
