@@ -59,7 +59,7 @@ $(READY): pyproject.toml constraints.txt $(PINS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jaxdyn needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "installing into $(VENV): two to six minutes"
 	@$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix -c ,$(PINS)) -e '.[dev$(addprefix $(comma),$(EXTRA))]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt $(addprefix -c ,$(PINS)) -e '.[dev$(addprefix $(comma),$(EXTRA))]'
 	@touch $@
 
 clean:

@@ -95,7 +95,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=filled,
         metavar="FILE",
-        help="Add the claims in this Python file, or in this folder of a theory.",
+        help="Add the claims in this Python file, or in this folder of a theory; without a CLAIM, verify takes these alone.",
     )
 
 

@@ -40,7 +40,9 @@ def list_command(patterns: Sequence[str], load: Sequence[str], by_resolution: bo
     # prints of a user's file must not end up in the JSON
     with streams.telling("reading the claims"), streams.to_standard_error():
         entries = registry.catalogue(load)
-    chosen = set(registry.select_ids([e["id"] for e in entries], patterns))
+    chosen = set(
+        registry.select_ids([e["id"] for e in entries], patterns, [c.id for c in registry.select([], load)] if load else ())
+    )
     entries = [e | {"referee": brief_of(e["id"])} for e in entries if e["id"] in chosen]
     if by_resolution:
         return _list_by_resolution(entries, as_json)

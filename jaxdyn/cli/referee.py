@@ -55,7 +55,8 @@ def referee_command(
         count = worker_count(workers, len(groups))
         entries: dict[str, dict[str, Any]] = {}
         with Progress("refereeing") as progress, executor(count, None) as (pool, _):
-            progress.say(f"{plural(len(claims), 'claim')} in {plural(len(groups), 'group')} on the same runs")
+            own = "; the claims' own runs are made where they are not stored, and no others" if quick else ""
+            progress.say(f"{plural(len(claims), 'claim')} in {plural(len(groups), 'group')} on the same runs{own}")
             try:
                 progress.part("refereeing", "claims", 0, len(claims))
                 for found in ask_groups(pool, groups, folder, quick, tuple(load), load and claims, until):

@@ -260,6 +260,8 @@ def verify_command(
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
+                if minutes is not None and time.monotonic() > until and plan.done < plan.runs:
+                    progress.say(terminal.too_late(time.monotonic() - began, minutes))
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
                 versions = {t.claim.id: version_of_claim(t.claim) for t in chosen}  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
@@ -268,7 +270,7 @@ def verify_command(
             whole = page.write()
             if csv is not None:
                 write_csv(csv, page.outcomes)
-    _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, limited=limited))
+    _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, minutes=minutes))
     return whole, int(any(map(_bad, page.outcomes)))
 
 

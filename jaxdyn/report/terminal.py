@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxdyn.engine.base.devices import devices
 from jaxdyn.engine.claims.description import outside
+from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.judging.check import Check, Reading
 from jaxdyn.engine.judging.decision import Outcome
 from jaxdyn.engine.verification.payload import by_chance
@@ -19,7 +20,7 @@ from jaxdyn.report import studies
 from jaxdyn.report.drawing import UNDRAWN
 from jaxdyn.wording import duration, left_out, place, plural
 
-__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary"]
+__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary", "too_late"]
 
 MANY = 1000  # runs from which it is said what makes them
 LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted, and that a time is a guess
@@ -98,16 +99,24 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     for kind, outcomes in (("control", result.controls), ("rival", result.rivals)):
         for outcome in outcomes:
             if not outcome.rejected:
-                yield f"      {kind} {outcome.name!r} {_alike(outcome)}"
+                own = result.task.controls.get(outcome.name) if kind == "control" else None
+                same = own is not None and field_table(own.grid) == field_table(result.task.main.grid)
+                yield f"      {kind} {outcome.name!r} {_alike(outcome, same)}"
     traceback = " --debug" if result.failure is not None and not debug else ""
     yield f"      repeat: {_repeat(result, failed)}{traceback}"
 
 
-def _alike(outcome: Outcome) -> str:
-    """Says that a control or rival passes like the claim's own runs, and with which numbers."""
+def _alike(outcome: Outcome, same: bool) -> str:
+    """Says that a control or rival is not rejected, and with which numbers; ``same``: its settings are the claim's own."""
+    if same:
+        return "has the settings of the claim's own runs, so that no check can tell them apart: let it break an assumption"
     if outcome.readings:
         return f"is not told apart: {'; '.join(map(str, outcome.readings))}"
-    return f"is not rejected: {outcome.reason or 'the checks also pass with ' + '; '.join(map(str, outcome.checks))}"
+    if outcome.reason:
+        return f"is not rejected: {outcome.reason}"
+    passed, undecided = ("; ".join(str(c) for c in outcome.checks if c.passed is wanted) for wanted in (True, None))
+    words = ([f"the checks also pass with {passed}"] if passed else []) + ([f"undecided is {undecided}"] if undecided else [])
+    return f"is not rejected: {'; '.join(words)}"
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
@@ -135,12 +144,15 @@ def _repeat(result: Result, failed: Sequence[Check]) -> str:
     return command if seed is None or chosen else f"{command} --seeds {seed}:{seed + 1}"
 
 
-def summary(results: Sequence[Result], planned: int, seconds: float, target: Any, limited: bool = False) -> str:
+def summary(results: Sequence[Result], planned: int, seconds: float, target: Any, minutes: float | None = None) -> str:
     """The last line: how many verdicts are as expected, or, with ``--by``, how many cells have each verdict.
 
-    Of a single claim that is upheld as expected it says this in other words, since it is what newcomers run first.
+    Of a single claim that is upheld as expected it says this in other words, since it is what newcomers run first. With ``minutes``
+    it says by how much they were exceeded, and why.
     """
-    end = f"{seconds:.0f} s; report: {_near(target)}"
+    over = 0.0 if minutes is None else seconds - 60 * minutes
+    beyond = f" ({over:.0f} s more than given: a program that has begun is finished, its compilation included)"
+    end = f"{seconds:.0f} s{beyond if over >= 10 else ''}; report: {_near(target)}"
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
         return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
@@ -149,7 +161,7 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     good, skipped = sum(v.as_expected for v in results), sum(v.skipped for v in results)
     left = planned - len(results)
     stopped = ""
-    if left and limited:
+    if left and minutes is not None:
         stopped = f", {plural(left, 'claim')} not run in the minutes given (the same command resumes with them)"
     elif left:
         stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)"
@@ -157,6 +169,14 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     if not results:
         return f"nothing judged{stopped}, {end}"
     return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
+
+
+def too_late(seconds: float, minutes: float) -> str:
+    """Why no program is run although minutes were given: planning alone took them."""
+    return (
+        f"importing and tracing took {seconds:.0f} s of the {minutes * 60:.0f} s given, so that only what is stored is judged; "
+        "the same command goes on from here, since what was traced is kept"
+    )
 
 
 def _near(path: Any) -> str:

@@ -292,7 +292,7 @@ def mistakes(tmp_path_factory):
         ("unnamed", "predicted 'z' has shape (3, 4): name its axes, jd.named(z, \"axis axis\")", "own.py:15 in unnamed"),
         ("nothing", "own:nothing must return jd.observables(...), it returned NoneType", "own.py:17 in nothing"),
         ("bare", "the judge returned one Check; it must return a list", "own.py:26 in bare"),
-        ("lost", "AttributeError: 'Dataset' object has no attribute 'z'", "own.py:30 in lost"),
+        ("lost", "AttributeError: the runs have no variable 'z' (there are", "own.py:30 in lost"),
     ],
 )
 def test_mistakes_in_a_claim_are_named_with_their_place(mistakes, name, words, place):
@@ -356,7 +356,10 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--set", "optimizer=adam"], ["one of gd, sign"]),
         (["verify", "toy.decay", "--set", "size=2.5"], ["size='2.5'", "a whole number"]),
         (["verify", "toy.decay", "--scale", "huge"], ["quick or paper"]),
-        (["verify", "toy.decay", "--by", "size"], ["does not sweep size", "rate, lr, seed"]),
+        (
+            ["verify", "toy.decay", "--by", "size"],
+            ["does not sweep size: --by takes what is swept, rate, lr, seed; add --set size=v1,v2,…"],
+        ),
         (["verify", "toy.decay", "--by", "nothing"], ["nothing"]),
         *(
             (["verify", "toy.decay", "--by", by], [f"--by {word} is not allowed: write FIELD"])

@@ -84,6 +84,7 @@ def test_what_does_not_fit_into_the_minutes_is_named(capsys, monkeypatch, tmp_pa
         capsys, "--quick", "--minutes", "4", "power.steep", "sup.steps", "snap.limit", "--out", str(tmp_path / "a")
     )
     assert code == 0 and len(whole["claims"]) == 2 and len(whole["not_asked"]) == 1, whole
+    assert "3 claims in 3 groups on the same runs; the claims' own runs are made where they are not stored, and no others" in said
     assert "2 claims: 0 open findings; 1 claim not asked yet: the same command goes on" in said
 
 

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine.base import progress as module
-from jaxdyn.engine.base import watch
+from jaxdyn.engine.base import streams, watch
 from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.base.progress import Progress
 from jaxdyn.engine.base.watch import Watch
@@ -126,6 +127,30 @@ def test_runs_are_counted_on_a_terminal(terminal, capsys):
 def test_silent_where_there_is_no_terminal(capsys):
     with Progress("a sweep") as progress:
         count(progress)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("first", "said"), [(0.05, ["a sweep: 3 of 8 runs, 0 s so far"]), (60.0, [])])
+def test_the_first_line_comes_soon_where_there_is_no_terminal(capsys, monkeypatch, first, said):
+    monkeypatch.setattr(module, "FIRST", first)
+    with Progress("a sweep") as progress:
+        progress.part("a sweep", "runs", 3, 8)
+        time.sleep(1.3)
+    assert [re.sub(r"\d s so", "0 s so", line) for line in capsys.readouterr().err.splitlines()] == said
+
+
+def test_what_takes_long_counts_its_seconds_on_a_terminal_and_is_said_once_elsewhere(capsys, monkeypatch):
+    monkeypatch.setattr(streams, "SILENT", 0.05)
+    terminal = Terminal()
+    with contextlib.redirect_stderr(terminal), streams.telling("loading"):
+        time.sleep(1.3)
+    assert terminal.getvalue().startswith("loading …\rloading … 1 s") and terminal.getvalue().endswith("\r\x1b[K")
+    with streams.telling("loading"):
+        time.sleep(0.3)
+    assert capsys.readouterr() == ("", "loading …\n")
+    monkeypatch.setattr(streams, "SILENT", 5.0)
+    with streams.telling("loading"):
+        pass
     assert capsys.readouterr() == ("", "")
 
 

@@ -97,6 +97,35 @@ def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):
     assert repeat.strip() == "repeat: jaxdyn verify toy.decay --seeds 2", "seeds that were asked for stay"
 
 
+def test_an_undecided_check_of_an_opponent_is_not_called_passed(toys):
+    passed, undecided = Check("share", 0.5, (-math.inf, 1.0), True), Check("mean", 0.9, (0.8, 1.0), None, {}, (0.7, 1.1))
+    for checks, said in (
+        ([undecided], "undecided is mean: 0.9 [0.7, 1.1], bound 0.8 to 1"),
+        (
+            [passed, undecided],
+            "the checks also pass with share: 0.5, bound at most 1; undecided is mean: 0.9 [0.7, 1.1], bound 0.8 to 1",
+        ),
+    ):
+        told = lines(outcome(toys.CLAIMS[0], Decision("toothless", rivals=[Outcome("still", False, checks)])))
+        assert f"      rival 'still' is not rejected: {said}" in [*told]
+
+
+def test_a_control_with_the_claims_own_settings_is_named(toys):
+    claim = dataclasses.replace(toys.CLAIMS[0], controls={"same": {"size": toys.CLAIMS[0].quick.base.size}, "other": {"rate": 9.0}})
+    passed = [Check("share", 0.5, (-math.inf, 1.0), True)]
+    told = [*lines(outcome(claim, Decision("toothless", controls=[Outcome(name, False, passed) for name in claim.controls])))]
+    same = "      control 'same' has the settings of the claim's own runs, so that no check can tell them apart: let it break"
+    assert f"{same} an assumption" in told and any("'other' is not rejected: the checks also pass" in line for line in told)
+
+
+def test_minutes_that_were_exceeded_are_said_with_the_reason(toys):
+    results = [outcome(toys.CLAIMS[0], Decision("upheld"))]
+    assert "more than given" not in summary(results, 2, 62.0, "a.html", minutes=1) + summary(results, 2, 162.0, "a.html")
+    said = summary(results, 2, 117.0, "a.html", minutes=1)
+    assert "117 s (57 s more than given: a program that has begun is finished, its compilation included)" in said
+    assert terminal.too_late(95.0, 1).startswith("importing and tracing took 95 s of the 60 s given, so that only what is stored")
+
+
 def test_an_errors_traceback_is_shown_when_asked_for(toys):
     decision = error_decision(ValueError("no\nnumber"))
     short, long = (list(lines(outcome(toys.CLAIMS[0], decision), debug=debug)) for debug in (False, True))

@@ -15,6 +15,7 @@ __all__ = ["Delayed", "Progress", "in_notebook"]
 
 SOON = 2.0  # seconds
 EVERY = 60.0  # seconds between two lines if there is no bar
+FIRST = 10.0  # seconds of silence before its first line
 
 
 class Progress:
@@ -54,7 +55,7 @@ class Progress:
         """Say how far work has come after a silent minute, whatever it is that takes long."""
         while not self._ended.wait(min(1.0, EVERY)):
             now = time.monotonic()
-            if now - self._said >= EVERY:
+            if now - self._said >= (min(FIRST, EVERY) if self._said == self._opened else EVERY):
                 bar = self._bar.tasks[self._task]
                 of = "" if bar.total is None else f"{bar.completed:,.0f} of {bar.total:,.0f} {bar.fields['unit']}, "
                 self.say(f"{bar.description}: {of}{now - self._opened:.0f} s so far")

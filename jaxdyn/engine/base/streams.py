@@ -13,12 +13,14 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 __all__ = ["INTERRUPTED", "closed", "obey", "prepare", "telling", "to_standard_error"]
 
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume"
+SILENT = 5.0  # seconds of silence after which it is said, outside a terminal, what takes long
 RESTORED = "\r\x1b[K\x1b[?25h"  # clears the line of the progress bar and shows the cursor
 
 
@@ -65,15 +67,37 @@ def to_standard_error() -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling(what: str) -> Iterator[None]:
-    """Show what is done meanwhile, on a terminal, in a line that is cleared at the end."""
-    shown = sys.stderr is not None and sys.stderr.isatty()
+    """Show what is done meanwhile, and for how many seconds; without a terminal, say so once it has taken :data:`SILENT` seconds.
+
+    On a terminal it is a line that is cleared at the end.
+    """
+    if sys.stderr is None:
+        yield
+        return
+    shown, ended = sys.stderr.isatty(), threading.Event()
     if shown:
         print(f"{what} …", end="", file=sys.stderr, flush=True)
+    counting = threading.Thread(target=_count, args=(what, sys.stderr, shown, ended), daemon=True)
+    counting.start()
     try:
         yield
     finally:
+        ended.set()
+        counting.join()  # what it writes now would stay
         if shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _count(what: str, stream: TextIO, shown: bool, ended: threading.Event) -> None:
+    """Count the seconds on a terminal; elsewhere say once that something takes long."""
+    with contextlib.suppress(OSError, ValueError):  # the stream may be closed
+        if not shown:
+            if not ended.wait(SILENT):
+                print(f"{what} …", file=stream, flush=True)
+            return
+        began = time.monotonic()
+        while not ended.wait(1.0):
+            print(f"\r{what} … {time.monotonic() - began:.0f} s", end="", file=stream, flush=True)
 
 
 def closed(error: OSError) -> str:

@@ -142,8 +142,8 @@ def check_claim(claim: Any) -> None:
         raise UsageError(f"claim={claim!r:.60} is not allowed: it is an id, or a jd.Claim")
 
 
-def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """The ids that match any of the shell-style patterns, or all ids without patterns.
+def select_ids(ids: Iterable[str], patterns: Sequence[str], own: Sequence[str] = ()) -> list[str]:
+    """The ids that match any of the shell-style patterns, or all ids without patterns; ``own`` are those of the user's files.
 
     Raises:
         UsageError: a pattern that matches nothing.
@@ -159,7 +159,10 @@ def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
                 if near
                 else f"theories are: {', '.join(sorted({i.split('.')[0] for i in known}))}"
             )
-            raise UsageError(f"no claim matches {pattern!r}; {hint} (`jaxdyn list` shows all)")
+            yours = (
+                f"your own are {', '.join(own[:3])}{' …' * (len(own) > 3)}" if own else "those of your own file need --load FILE"
+            )
+            raise UsageError(f"no claim matches {pattern!r}; {hint} (`jaxdyn list` shows all; {yours})")
         chosen |= dict.fromkeys(hits)
     return list(chosen)
 
@@ -167,16 +170,24 @@ def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
 def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Claim]:
     """The claims that match any of the patterns; only their theories are imported.
 
+    Without patterns they are those of the files in ``load``, or, without files, all.
+
     Raises:
         UsageError: a pattern that matches nothing, or a file that cannot be used.
     """
     theories = {pattern.split(".")[0] for pattern in patterns}
+    check_load(load)
+    if load and not patterns:
+        own = _collect(map(library.load, load))
+        claims = all_claims(load, set(filter(library.is_shipped, {i.split(".")[0] for i in own})))  # refuses an id of another claim
+        return [claims[i] for i in own]
     if patterns and all(map(library.is_shipped, theories)):
         claims = all_claims(load, theories)
         if all(pattern in claims for pattern in patterns):  # ids: without a catalogue, which takes a checkout seconds to make
             return [claims[i] for i in dict.fromkeys(patterns)]
     homes = {entry["id"]: Path(entry["home"]).parts for entry in _of_theories()}
-    ids = select_ids([*homes, *_collect(_others(load))], patterns)
+    others = _collect(_others(load))
+    ids = select_ids([*homes, *others], patterns, list(others) if load else ())
     root = THEORIES.relative_to(PACKAGE.parent).parts
     shipped = {homes[i][len(root)] for i in ids if i in homes and homes[i][: len(root)] == root}
     claims = all_claims(load, shipped if all(homes[i][: len(root)] == root for i in ids if i in homes) else None)

@@ -186,7 +186,9 @@ def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[
     numbers = values.variable  # without coordinates, which only name the worst entry and take most of the time
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
-        raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
+        given, have = math.prod(numbers.sizes[axis] for axis in over), int(runs.min()) if values.size else 0
+        without = f" with a number, here {have} of {given}; the others are NaN, not judged or without a value (as 0/0)"
+        raise Inconclusive(f"{name}: the interval of a mean needs at least two runs{without if given > 1 else ''}")
     numbers, unit = _scaled(numbers, over)
     mean, deviation = numbers.mean(over) * unit, numbers.std(over, ddof=1) * unit
     labelled = _labelled(mean, values)

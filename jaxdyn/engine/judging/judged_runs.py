@@ -23,7 +23,7 @@ import numpy as np
 from jaxdyn.engine.judging.estimate import coordinates
 from jaxdyn.errors import UsageError
 from jaxdyn.status import NAMES, OK
-from jaxdyn.wording import plural
+from jaxdyn.wording import place, plural
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,10 +77,30 @@ def why_not_judged(claim: Claim, data: xr.Dataset) -> str | None:
         bad = data.status.values[data.status.values != OK]
         kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
         needed = f"{100 * claim.min_ok:g}% are needed" if bool(ok.any()) else "none is left to judge"
-        return f"{len(bad)} of {plural(data.status.size, 'run')} {'is' if len(bad) == 1 else 'are'} not ok ({kinds}); {needed}"
+        count = f"{len(bad)} of {plural(data.status.size, 'run')} {'is' if len(bad) == 1 else 'are'} not ok"
+        return f"{count} ({kinds}){_first_not_ok(data)}; {needed}{' (min_ok)' if bool(ok.any()) else ''}"
     if not bool((ok & ~outside(claim, data)).any()):
         return f"no run lies inside the assumptions ({', '.join(map(str, claim.assumes))})"
     return None
+
+
+def _first_not_ok(data: xr.Dataset) -> str:
+    """Which run is not ok, or the first of several; and that its prediction is to blame, if what was measured is finite."""
+    at = first_place(data.status != OK)
+    if not at:
+        return ""
+    run = data.sel({axis: value for axis, value in at.items() if axis in data.indexes})
+    odd = {
+        side: [n for n in map(str, run.data_vars) if n.startswith(side) and _odd(run[n])] for side in ("predicted_", "measured_")
+    }
+    blame = f", where the theory's own {odd['predicted_'][0]} is not finite" if odd["predicted_"] and not odd["measured_"] else ""
+    several = "" if int((data.status != OK).sum()) == 1 else "the first "
+    return f", {several}at {place(at)}{blame}"
+
+
+def _odd(values: xr.DataArray) -> bool:
+    """Whether numbers are infinite, or all NaN: a single NaN may be padding."""
+    return values.dtype.kind in "fc" and (bool(np.isinf(values.values).any()) or bool(np.isnan(values.values).all()))
 
 
 def select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:

@@ -425,7 +425,9 @@ def _task(
     for name in by:
         if name != "seed" and name not in grid.axes:
             axes = ", ".join([*grid.axes, "seed"])
-            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}; it sweeps {axes} (add --set {name}=v1,v2,…)")
+            known = name in grid.setting.hints
+            cure = f"; add --set {name}=v1,v2,…" if known else f"; {grid.setting.__name__} has no field of that name"
+            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}: --by takes what is swept, {axes}{cure}")
     controls = {}
     for name, control in claim.controls.items():
         if not callable(control.breach):

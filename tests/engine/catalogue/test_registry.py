@@ -113,3 +113,10 @@ def test_files_to_load_are_a_list_of_paths(load):
     for call in (lambda: registry.catalogue(load), lambda: registry.select(["cal.*"], load), lambda: registry.all_claims(load)):
         with pytest.raises(jd.UsageError, match="load=.* is not allowed: it is a list of the paths"):
             call()
+
+
+def test_the_files_claims_may_not_be_called_as_a_theorys(tmp_path):
+    twin = TOYS.read_text(encoding="utf-8").replace('id="toy.decay"', 'id="power.steep"')
+    (tmp_path / "twin.py").write_text(twin, encoding="utf-8")
+    with pytest.raises(jd.UsageError, match="two claims are called power.steep"):
+        registry.select([], [tmp_path / "twin.py"])

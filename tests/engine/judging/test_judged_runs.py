@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -44,12 +45,22 @@ def test_runs_outside_the_assumptions_are_left_out(claim):
 
 
 def test_too_few_runs_are_said(claim):
-    assert "3 of 8 runs are not ok (diverged); 100% are needed" in why_not_judged(claim(), data(status=failing(3)))
+    why = why_not_judged(claim(), data(status=failing(3)))
+    assert re.fullmatch(r"3 of 8 runs are not ok \(diverged\), the first at .*seed \d+; 100% are needed \(min_ok\)", why), why
     assert why_not_judged(claim(min_ok=0.5), data(status=failing(3))) is None
     for least in (0.0, 0.001, 1.0):
         why = why_not_judged(claim(min_ok=least), data(status=failing(8)))
-        assert why == "8 of 8 runs are not ok (diverged); none is left to judge"
+        assert re.fullmatch(r"8 of 8 runs are not ok \(diverged\), the first at .*seed \d+; none is left to judge", why), why
     assert "; 99.5% are needed" in why_not_judged(claim(min_ok=0.995), data(status=failing(3)))
+
+
+def test_an_infinite_prediction_is_not_blamed_on_the_network(claim):
+    main = data(status=failing(1))
+    at = main.status != OK
+    assert "own predicted_z is not finite" in why_not_judged(claim(), main.assign(predicted_z=main.predicted_z.where(~at, np.inf)))
+    for lost in ({"measured_z": main.measured_z.where(~at, np.inf)}, {}):
+        why = why_not_judged(claim(), main.assign(**lost, **({"predicted_z": main.predicted_z.where(~at, np.inf)} if lost else {})))
+        assert "theory's own" not in why and "1 of 8 runs is not ok (diverged), at " in why
 
 
 def test_a_form_is_chosen_by_name():

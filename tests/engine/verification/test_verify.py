@@ -181,8 +181,8 @@ def test_paper_scale_is_a_grid_of_its_own(toys):
         ({"seeds": [1, 1]}, "different whole numbers"),
         ({"seeds": 2**60}, "seeds="),
         ({"seeds": "many"}, "seeds="),
-        ({"by": ["size"]}, "does not sweep size; it sweeps rate, lr, seed"),
-        ({"by": ["nothing"]}, "does not sweep nothing"),
+        ({"by": ["size"]}, "does not sweep size: --by takes what is swept, rate, lr, seed; add --set size=v1,v2,…"),
+        ({"by": ["nothing"]}, "does not sweep nothing: --by takes what is swept, rate, lr, seed; Toy has no field of that name"),
     ],
 )
 def test_wrong_use_is_one_sentence(toys, options, message):
@@ -312,6 +312,18 @@ def test_a_pattern_that_matches_nothing_gets_a_hint():
         registry.select_ids(IDS, ["joma", "joma.erg"])
     with pytest.raises(jd.UsageError, match="theories are: cogo, joma"):
         registry.select_ids(IDS, ["zzz"])
+    with pytest.raises(jd.UsageError, match="those of your own file need --load FILE"):
+        registry.select_ids(IDS, ["zzz"])
+    with pytest.raises(jd.UsageError, match="; your own are mine.a, mine.b, mine.c …\\)"):
+        registry.select_ids(
+            [*IDS, "mine.a", "mine.b", "mine.c", "mine.d"], ["joma.erg"], own=["mine.a", "mine.b", "mine.c", "mine.d"]
+        )
+
+
+def test_files_without_a_pattern_are_the_files_claims():
+    assert [claim.id for claim in registry.select([], [TOYS])] == [claim.id for claim in load_file(TOYS).CLAIMS]
+    with pytest.raises(jd.UsageError, match="two claims are called toy.decay"):
+        registry.select([], [TOYS, TOYS])
 
 
 def test_files_without_claims_and_with_twins_are_refused(tmp_path):
