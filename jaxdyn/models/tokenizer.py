@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Integer, Shaped
 
 from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import LARGEST, UsageError, one_line, shown
@@ -120,7 +120,7 @@ class Tokenizer:
         """One more than the largest token number."""
         return 1 + max(self.inner.get_vocab(with_added_tokens=True).values(), default=-1)
 
-    def encode(self, text: str, *, special: bool = True) -> Int[np.ndarray, " n"]:
+    def encode(self, text: str, *, special: bool = True) -> Integer[np.ndarray, " n"]:
         """Token numbers of a text, with the tokens that the model's authors put around one if ``special``.
 
         Raises:
@@ -141,7 +141,7 @@ class Tokenizer:
             raise UsageError(f"the text {one_line(text)} cannot be written in the tokenizer's tokens: {reason}") from None
         return self._embedded("the text has", numbers)
 
-    def before(self) -> Int[np.ndarray, " b"]:
+    def before(self) -> Integer[np.ndarray, " b"]:
         """The tokens that the model's authors put before every text.
 
         Raises:
@@ -179,7 +179,7 @@ class Tokenizer:
         place = around.special_tokens_mask.index(0)  # what the library has added has a 1
         return around.ids[:place], around.ids[place + 1 :]
 
-    def _embedded(self, where: str, numbers: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    def _embedded(self, where: str, numbers: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, " n"]:
         """The numbers, if the model has embeddings of all."""
         if numbers.size and numbers.max() >= self.rows:
             number = int(numbers[numbers >= self.rows][0])
@@ -220,7 +220,7 @@ class Tokenizer:
         pairs = ((self._alone(one), self._alone(other)) for one, other in ("\ue000\ue001", "\u16a0\u16a2"))
         return next((one for one, other in pairs if one == other is not None), None)
 
-    def decode(self, tokens: Sequence[int] | Int[np.ndarray, " n"], *, special: bool = True) -> str:
+    def decode(self, tokens: Sequence[int] | Integer[np.ndarray, " n"], *, special: bool = True) -> str:
         """The text of token numbers; without ``special``, control tokens are left out.
 
         Invalid bytes, such as part of a character, become U+FFFD.

@@ -23,7 +23,8 @@ INWARDS = {"above": 1, "at_least": 1, "below": -1, "at_most": -1}
 
 def sides(cls, name, word, bound):
     """The first numbers outside and inside a bound; an integer's neighbours, or a small distance from the bound."""
-    whole = re.search(r"\bint\b", str(cls.hints[name]))
+    kinds = set(re.findall(r"\b(int|float)\b", str(cls.hints[name])))
+    whole = kinds == {"int"}
     step = 1 if whole else 1e-9 * max(1.0, abs(bound))
     inside, outside = bound + INWARDS[word] * step, bound - INWARDS[word] * step
     return (bound, inside) if word in ("above", "below") else (outside, bound)
