@@ -193,7 +193,7 @@ def _parts(w: Inexact[Array, "m n"]) -> int:
     return next((parts for parts in (PARTS, 2) if w.shape[0] % parts == 0), 1) if w.size >= LARGE else 1
 
 
-def dense(x: Inexact[Array, "*batch m"], w: Inexact[Array, "m n"]) -> Inexact[Array, "*batch n"]:
+def dense(x: Num[Array, "*batch m"], w: Num[Array, "m n"]) -> Inexact[Array, "*batch n"]:
     r"""The product :math:`x w` of a layer, for training on CPUs: its gradient by w is made as :math:`x^\top g`.
 
     Automatic differentiation makes :math:`(g^\top x)^\top`, for which XLA (JAX 0.10) rearranges both factors number by number: a

@@ -30,7 +30,7 @@ from jaxdyn.engine.verification.verify import make_tasks, task_costs
 from jaxdyn.errors import Absent
 from jaxdyn.wording import plural
 
-__all__ = ["ask_groups", "keep", "referee_command"]
+__all__ = ["ask_groups", "referee_command", "write_answers"]
 
 SIGNS = {"finding": "✗", "excused": "–", "noticed": "✓"}
 
@@ -66,7 +66,7 @@ def referee_command(
                             progress.say(line)
                         progress.part("refereeing", "claims", len(entries), len(claims))
             finally:  # those asked before it was stopped, too
-                keep(folder, list(entries.values()))
+                write_answers(folder, list(entries.values()))
     ordered = [entries[claim.id] for claim in claims if claim.id in entries]
     left = [claim.id for claim in claims if claim.id not in entries]
     whole = {"claims": ordered, "outcomes": counted(ordered), "not_asked": left, "seconds": time.monotonic() - began}
@@ -76,7 +76,7 @@ def referee_command(
     return whole, int(findings > 0)
 
 
-def keep(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+def write_answers(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
     """Write the answers, next to those on other claims that earlier calls left; what is lost of these is said."""
     file = folder / ANSWERS
     before: dict[str, Any] = {}

@@ -35,7 +35,13 @@ class Digraph(NamedTuple):
 
 
 def draw(
-    key: PRNGKeyArray, kind: Int[Array, ""] | int, nodes: Int[Array, ""] | int, *, names: int, edges: int, steps: int
+    key: PRNGKeyArray,
+    kind: Int[Array, ""] | int,
+    nodes: Int[Array, ""] | Float[Array, ""] | float,
+    *,
+    names: int,
+    edges: int,
+    steps: int,
 ) -> Digraph:
     r"""One digraph of a kind.
 

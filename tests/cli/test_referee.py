@@ -56,11 +56,11 @@ def test_quick_answers_in_json(folder, capsys):
 def test_what_is_lost_of_earlier_answers_is_said(tmp_path, capsys):
     attacks = [{"name": "law", "outcome": "noticed"}, {"name": "luck", "outcome": "finding"}]
     both = [{"id": name, "attacks": attacks} for name in ("mine.a", "mine.b")]
-    referee.keep(tmp_path, both)
-    referee.keep(tmp_path, both[:1])
+    referee.write_answers(tmp_path, both)
+    referee.write_answers(tmp_path, both[:1])
     assert capsys.readouterr().err == ""
     quick = {"id": "mine.a", "attacks": [attacks[0], {"name": "luck", "outcome": "not asked"}]}
-    referee.keep(tmp_path, [quick])
+    referee.write_answers(tmp_path, [quick])
     assert "more had been asked of mine.a; those answers are replaced" in capsys.readouterr().err
     file = tmp_path / "referee.json"
     assert json.loads(file.read_text(encoding="utf-8"))["claims"] == [quick, both[1]]
@@ -71,7 +71,7 @@ def test_what_is_lost_of_earlier_answers_is_said(tmp_path, capsys):
         '{"claims": [{"id": "mine.a", "attacks": [3]}]}',
     ):
         file.write_text(damage, encoding="utf-8")
-        referee.keep(tmp_path, [quick])
+        referee.write_answers(tmp_path, [quick])
         assert "is damaged: the answers of earlier calls are left out" in capsys.readouterr().err
         assert json.loads(file.read_text(encoding="utf-8"))["claims"] == [quick]
 

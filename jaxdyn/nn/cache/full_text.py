@@ -123,7 +123,7 @@ def recompute(shape: Transformer, params: PyTree, size: int, tokens: Integer[Arr
     return jax.lax.map(one, jnp.arange(length, dtype=jnp.int32))
 
 
-def global_scores(shape: Transformer, params: PyTree, tokens: Integer[Array, " T"]) -> Float[Array, "layers g T"]:
+def global_scores(shape: Transformer, params: PyTree, tokens: Integer[Array, " T"]) -> Float[Array, "layers g N"]:
     """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal.
 
     The first is the sink token, if there is one.

@@ -65,7 +65,7 @@ class Training:
             jd.require(self, self.objective == "mse", "a ridge solution needs the objective mse", "objective", "ridge")
 
     @property
-    def pairs(self) -> float:
+    def pairs(self) -> jd.Swept:
         """The share of all pairs that is trained on."""
         return self.share * critical_share(parse(self.group)) if self.critical else self.share
 

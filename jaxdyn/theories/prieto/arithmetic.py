@@ -53,7 +53,7 @@ class Arithmetic:
         jd.require(self, 1 <= round(self.share * self.modulus**2) < self.modulus**2, "share leaves pairs for both sides", "share")
 
 
-Batch = tuple[Int[Array, " n"], Int[Array, " n"], Int[Array, " n"]]
+Batch = tuple[Int[Array, "..."], Int[Array, "..."], Int[Array, "..."]]
 
 
 def make_step(s: Arithmetic, seen: Batch, key: PRNGKeyArray) -> tuple[Callable[[train.State], train.State], train.State]:

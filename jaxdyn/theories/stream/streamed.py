@@ -72,7 +72,9 @@ class Streamed:
         return Transformer(heads=1, std=0.2, **sizes)
 
 
-def sample_texts(law: backcopy.Law, cut: int | Int[Array, ""], key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:
+def sample_texts(
+    law: backcopy.Law, cut: jd.Swept | Int[Array, ""], key: PRNGKeyArray, count: int, length: int
+) -> Int[Array, "b n"]:
     """Sequences of the task, without their first tokens."""
 
     def one(key: PRNGKeyArray) -> Int[Array, " n"]:

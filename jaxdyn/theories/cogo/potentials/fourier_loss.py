@@ -104,7 +104,7 @@ def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _widened(x: Shaped[Array, "*k n"], entries: int, longest: int) -> Shaped[Array, "*k m"]:
+def _widened(x: Shaped[Array, "..."], entries: int, longest: int) -> Shaped[Array, "..."]:
     """Rows of that many entries with zeros at their ends; other arrays as they are."""
     return jnp.pad(x, ((0, 0), (0, longest - entries))) if x.ndim == 2 else x
 

@@ -40,7 +40,7 @@ def _predicted(
     v0, z0, b_bar = model.projected(params, block), params.z[0], batch.weight @ batch.x
     delta = (batch.weight[:, None] * batch.x).T @ model.node_gradients(params, block, batch)
 
-    def field(_t: Array, v: Float[Array, "m k"], _args: None) -> Float[Array, "m k"]:
+    def field(_t: float | Array, v: Float[Array, "m k"], _args: None) -> Float[Array, "m k"]:
         z = invariants.softmax_law(v[None], v0, z0, b_bar, s.ratio, s.tau)[0]
         return theory.softmax_velocity(delta, z, b_bar, s.tau)
 

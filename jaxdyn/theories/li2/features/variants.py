@@ -82,7 +82,7 @@ class Variant:
         jd.require(self, self.blocks in range(MOST + 1), f"blocks is a whole number from 0 to {MOST}", "blocks")
 
     @property
-    def pairs(self) -> float:
+    def pairs(self) -> jd.Swept:
         """The share of all pairs that is trained on."""
         return self.share
 

@@ -58,7 +58,7 @@ class Stages:
         jd.require(self, self.records % COARSE == 0, f"records is a multiple of {COARSE}", "records")
 
 
-def settled(curve: Float[Array, " t"], level: Float[Array, ""], ts: Float[Array, " t"]) -> Float[Array, ""]:
+def settled(curve: Float[Array, " t"], level: float | Float[Array, ""], ts: Float[Array, " t"]) -> Float[Array, ""]:
     """The time from which on a curve is below a level, between two records by a line; 0 if it ends above or always is below."""
     above = curve > level
     last = jnp.max(jnp.where(above, jnp.arange(len(ts)), 0))

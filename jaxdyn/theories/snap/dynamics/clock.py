@@ -6,6 +6,8 @@ advantage of the target's logit. M is the number of tokens. Source: arXiv:2305.1
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import binom
@@ -35,7 +37,7 @@ def clock(s: Scalar, size: Scalar) -> Float[Array, "*n"]:
 
 
 @clock.defjvp
-def _clock_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+def _clock_jvp(primals: tuple[float | Array, float | Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
     (s, size), (ds, dsize) = primals, tangents
     u = clock(s, size)
     return u, (ds - u * dsize) / (size - 1 + jnp.exp(u))
