@@ -55,7 +55,7 @@ def rows(runs: Runs) -> list[dict]:
         row |= {"end": float(curve[:, -1].mean()), "return": float(back.mean()), "relu - linear": None, "+-": None}
         if kind == "relu" and ("linear", lr) in runs and len(group) > 1:
             other = top(runs["linear", lr])
-            mean, low, high = mean_interval(back - (other[:, -1] - other.min(1)), 0)
+            mean, low, high = mean_interval(back - (other[:, -1] - other.min(1)), "seed")
             row |= {"relu - linear": float(mean), "+-": float(high - low) / 2}
         found.append(row)
     return found

@@ -70,7 +70,7 @@ def rows(runs: dict[tuple[int, str], list[longrun.Run]]) -> list[dict]:
             values = np.array([e[name] for e in each])
             row[name] = float(values.mean())
             if name in fig7.MARKS and len(values) > 1:
-                _, low, high = mean_interval(values, 0)
+                _, low, high = mean_interval(values, "seed")
                 row["+- " + name] = float(high - low) / 2
         row |= {f"{name} < {mark}": str(row[name] < mark) for name, mark in fig7.MARKS.items()}
         table.append(row)

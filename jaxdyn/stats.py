@@ -8,7 +8,6 @@ sums are those of the numbers over a power of two (:func:`binade`). What cannot 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -331,7 +330,7 @@ def _unit(values: xr.DataArray, dim: str) -> xr.DataArray:
     return unit
 
 
-def _labelled(x: Any, dim: Hashable) -> xr.DataArray:
+def _labelled(x: Any, dim: str) -> xr.DataArray:
     if isinstance(x, xr.DataArray):
         return x.copy(data=_real(x))
     x = _real(x)

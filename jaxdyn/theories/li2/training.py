@@ -13,7 +13,7 @@ Source: arXiv:2509.21519, section 3 and the settings of its code. Letters: M ele
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +70,18 @@ class Training:
         return self.share * critical_share(parse(self.group)) if self.critical else self.share
 
 
+@runtime_checkable
+class Divided(Protocol):
+    """A setting whose pairs are trained on in part."""
+
+    group: str
+    hidden: int
+
+    @property
+    def pairs(self) -> jd.Swept:
+        """The share of all pairs that is trained on."""
+
+
 class Data(NamedTuple):
     """All pairs in a random order, in blocks; the first ``count`` are trained on, those from ``order``^2 on are padding."""
 
@@ -86,7 +98,7 @@ class Run(NamedTuple):
     curves: dict[str, Float[Array, "t ..."]]
 
 
-def data(s: Training, key: PRNGKeyArray) -> Data:
+def data(s: Divided, key: PRNGKeyArray) -> Data:
     """The pairs of a run."""
     group = parse(s.group)
     every = group.order**2

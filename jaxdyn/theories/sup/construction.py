@@ -103,7 +103,7 @@ def orthogonal(key: PRNGKeyArray, size: int, dtype: str = "float64") -> Float[Ar
     return q * jnp.sign(jnp.diag(r))
 
 
-def narrow(x: Float[Array, "V V"], rows: Float[Array, ""]) -> Float[Array, "V V"]:
+def narrow(x: Float[Array, "V V"], rows: float | Float[Array, ""]) -> Float[Array, "V V"]:
     """Columns of size one of which only the first ``rows`` numbers are not zero: as good as a matrix of that many rows."""
     first = x * (jnp.arange(x.shape[0])[:, None] < rows)
     return first / jnp.linalg.norm(first, axis=0)
