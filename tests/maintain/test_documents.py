@@ -43,7 +43,8 @@ def checkout(tmp_path):
 
 def stale(root):
     """The stale documents, as a process finds them whose functions are not held to their types: digests see the difference."""
-    code = f"import json, pathlib; from jaxdyn.maintain import documents; print(json.dumps(documents.stale(pathlib.Path({str(root)!r}))))"
+    code = "import json; from pathlib import Path; from jaxdyn.maintain import documents; "
+    code += f"print(json.dumps(documents.stale(Path({str(root)!r}))))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -277,12 +277,6 @@ def test_the_table_of_all_studies(tmp_path, stored):
         with_table("no marks", [])
 
 
-@pytest.mark.slow
-def test_the_page_of_studies_is_current():
-    written = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
-    assert with_table(written, list(all_claims().values())) == written, "run `make docs`"
-
-
 def test_every_study_belongs_to_a_claim_of_its_theory():
     """It was made at paper scale, and all of them are small."""
     files = sorted(registry.THEORIES.glob("*/recorded/studies/*.json"))
