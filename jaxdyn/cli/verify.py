@@ -231,7 +231,6 @@ def verify_command(
     began: float,
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that fit into ``minutes`` from ``began`` on; returns the JSON and the exit code."""
-    limited = minutes is not None
     until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
     cards = _checked(patterns, load, report, workers, cluster, csv)
@@ -259,7 +258,7 @@ def verify_command(
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
-                plan = _planned(chosen, progress, len(tasks), count, limited, scale=scale, store=folder, pool=pool)
+                plan = _planned(chosen, progress, len(tasks), count, minutes is not None, scale=scale, store=folder, pool=pool)
                 if minutes is not None and time.monotonic() > until and plan.done < plan.runs:
                     progress.say(terminal.too_late(time.monotonic() - began, minutes))
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process

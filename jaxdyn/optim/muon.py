@@ -172,12 +172,16 @@ def muon_direction(
             new = (beta * m + (1 - beta) * g.astype(m.dtype)).astype(m.dtype)
             momenta.append(new)
             ahead = as_matrices(spec, (beta * new + (1 - beta) * g.astype(m.dtype)).astype(m.dtype))
-            rows, cols = ahead.shape[-2:]
-            factor = max(1.0, cols / rows) ** 0.5 if rms is None else rms * max(rows, cols) ** 0.5
-            updates.append(as_parameter(spec, (factor * _each(turn, ahead)).astype(g.dtype), g.shape))
+            updates.append(as_parameter(spec, (_scale(ahead, rms) * _each(turn, ahead)).astype(g.dtype), g.shape))
         return treedef.unflatten(updates), MuonState(treedef.unflatten(momenta), rest_state)
 
     return optax.GradientTransformation(start, update)
+
+
+def _scale(matrices: Array, rms: float | Array | None) -> float | Array:
+    """The factor c of orthogonal matrices [..., m, n]."""
+    rows, cols = matrices.shape[-2:]
+    return max(1.0, cols / rows) ** 0.5 if rms is None else rms * max(rows, cols) ** 0.5
 
 
 def _turn(orthogonal: str) -> Callable[..., Array]:

@@ -79,7 +79,7 @@ def summary_of_runs(drawn: Any, what: str, counts: np.ndarray) -> None:
 
 
 def named(drawn: Any, name: str) -> None:
-    """Say what a line or a scatter is whose name stands in no legend of its panel; ``drawn`` as for :func:`of_runs`."""
+    """Say what a line or a scatter is where the legend of its panel does not, or says less; ``drawn`` as for :func:`of_runs`."""
     for artist in drawn if isinstance(drawn, list | tuple) else [drawn]:
         NAMES[artist] = name
 
@@ -190,7 +190,8 @@ def _drawn(ax: Axes) -> list[tuple[Any, str]]:
     parts = {part for c in bars for part in c.lines[1]}
     artists = [*(a for a in ax.lines if a not in parts), *(a for a in ax.collections if isinstance(a, PathCollection))]
     shown = [a for a in artists if not a.get_rasterized() and a.get_visible() and len(_xy(a))]
-    return [(a, NAMES.get(a, "") if (name := names.get(a, str(a.get_label()))).startswith("_") else name) for a in shown]
+    labels = {a: "" if (name := names.get(a, str(a.get_label()))).startswith("_") else name for a in shown}
+    return [(a, NAMES.get(a, label)) for a, label in labels.items()]
 
 
 def _xy(artist: Any) -> np.ndarray:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import xarray as xr
 
-from jaxdyn import theories
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
 from jaxdyn.engine.base.reference import packaged
 from jaxdyn.engine.catalogue import library
@@ -324,7 +323,7 @@ def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) 
 
 def known_claim(claim_id: str) -> Claim | None:
     """A claim of the package; None for any other."""
-    return _claims_of(claim_id.split(".")[0], *theories.__path__).get(claim_id)
+    return _claims_of(claim_id.split(".")[0], *library.homes()).get(claim_id)
 
 
 @functools.cache

@@ -285,7 +285,9 @@ def test_every_study_belongs_to_a_claim_of_its_theory():
         study = read_study(file.stem)
         assert study and study["claim"]["id"] == file.stem and study["claim"]["scale"] == "paper" and provenance(study)
         assert study["environment"]["commit"] and (figure(study) or "<svg").startswith("<svg")
-    assert sum(f.stat().st_size for f in files) <= 7000 * len(files)  # bytes, most of them the figure's
+    assert sum(f.stat().st_size for f in files) <= 7000 * len(
+        files
+    )  # bytes, most of them the figure's, which says what its points are
 
 
 def test_an_installed_package_has_them():

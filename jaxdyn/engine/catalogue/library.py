@@ -25,6 +25,7 @@ __all__ = [
     "HOME",
     "ClaimPackage",
     "Topic",
+    "homes",
     "folder",
     "flagship",
     "installed",
@@ -208,7 +209,12 @@ def _module_of(topic: str) -> str | None:
 
 def is_shipped(prefix: str) -> bool:
     """Whether a theory below ``jaxdyn.theories`` has this prefix."""
-    return any(Path(place, prefix, "__init__.py").is_file() for place in importlib.import_module(HOME).__path__)
+    return any(Path(place, prefix, "__init__.py").is_file() for place in homes())
+
+
+def homes() -> list[str]:
+    """The folders with the theories of the package."""
+    return list(importlib.import_module(HOME).__path__)
 
 
 def _named(prefix: str) -> ClaimPackage | None:

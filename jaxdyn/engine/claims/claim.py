@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from jaxdyn.engine.judging.check import Check, Reading
-
 __all__ = ["Breach", "Claim", "Control", "Judge", "Plot", "Rival", "Shared"]
 
-Judge: TypeAlias = "Callable[[xr.Dataset], Sequence[Check | Reading]]"
+Judge: TypeAlias = "Callable[[xr.Dataset], Sequence[Any]]"  # of checks, or of readings and gates
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
 Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset] | Mapping[str, float | Callable[[xr.Dataset], float]] | Off"
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
