@@ -62,7 +62,8 @@ __all__ = ["rebuild", "verify_command", "claims_here", "conclude_by_id", "versio
 OFTEN, SELDOM = 10.0, 20.0  # least time between two writings of the page: in seconds, and in multiples of what one takes
 SOON = 5.0  # work below this many expected seconds is run in this process, since workers take time to start
 MANY = 20  # number of programs from which on tracing is announced
-LAST, TAIL = 45.0, 0.1  # with --minutes, nothing new begins in the last seconds, or in this last share if that is shorter
+LAST, TAIL = 45.0, 0.1  # with --minutes, programs are to end before the last seconds, or before this last share if it is shorter
+TRACED = 0.5  # with --minutes, share of the time before these that tracing may take
 
 
 def draw(claim: Claim, data: xr.Dataset, narrowed: bool = False) -> str:
@@ -137,14 +138,23 @@ def _conclude_task(
     return here()
 
 
-def _fitting(tasks: list[Task], folder: Path, minutes: float | None, workers: int) -> list[Task]:
-    """The tasks that fit into the given minutes on all workers (None: all); stored conclusions cost only the time to read them."""
-    if minutes is None:
+def _limits(began: float, minutes: float | None) -> tuple[float, float]:
+    """When the minutes given are over, and when the last programs are to end before; never without minutes."""
+    seconds = math.inf if minutes is None else 60 * minutes
+    return began + seconds, began + seconds - min(LAST, TAIL * seconds)
+
+
+def _fitting(tasks: list[Task], folder: Path, end: float, workers: int) -> list[Task]:
+    """The tasks that fit into the time left on all workers, the most important first; all if ``end`` is infinite.
+
+    Stored conclusions cost only the time to read them.
+    """
+    if end == math.inf:
         return tasks
-    seconds = workers * 60 * minutes
+    left = terminal.FITTING * (end - time.monotonic()) - (terminal.STARTING if workers > 1 else 0)
     done = {task.claim.id for task in tasks if is_concluded(folder, task.claim)}
     each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
-    return tasks_within(tasks, terminal.FITTING * seconds - terminal.STARTING * (workers if workers > 1 else 0), each, done)
+    return tasks_within(tasks, workers * left, each, done, longest=left)
 
 
 def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Result], None]) -> None:
@@ -175,16 +185,22 @@ def _device_of_workers(count: int, cluster: str | None) -> str:
     return f"{where.kind} ({where.count} for JAX in {workers})"
 
 
-def _planned(chosen: list[Task], progress: Progress, asked: int, workers: int, limited: bool, **options: Any) -> Plan:
+def _planned(chosen: list[Task], progress: Progress, asked: int, workers: int, until: float, **options: Any) -> Plan:
     """The plan of some tasks, announced; what it takes, and what will not be stored, is said before anything is run.
 
-    If minutes are limited, the shortest jobs come first: even if costs were underestimated, most claims are reached.
+    If time is limited, only a share of it is used for tracing, and the shortest jobs come first: even if costs were underestimated,
+    most claims are reached.
     """
-    if (unknown := untraced(p for task in chosen for r in task.requests for p in r.programs.values())) >= MANY:
+    unknown = len(untraced(p for task in chosen for r in task.requests for p in r.programs.values()))
+    if unknown >= MANY:
         progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
-    plan = plan_tasks(chosen, tell=functools.partial(progress.part, "tracing", "programs"), **options)
-    if limited:
+    now = time.monotonic()
+    traced_by = now + TRACED * (until - now)
+    plan = plan_tasks(chosen, tell=functools.partial(progress.part, "tracing", "programs"), until=traced_by, **options)
+    if until < math.inf:
         plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
+    if left := len(chosen) - len(plan.tasks):
+        progress.say(terminal.untraced(left, time.monotonic() - now))
     progress.say(terminal.announcement(plan, workers, asked))
     if (warning := plan.warning()) is not None:
         progress.say(warning)
@@ -231,7 +247,7 @@ def verify_command(
     began: float,
 ) -> tuple[dict[str, Any], int]:
     """Verify the selected claims, or those that fit into ``minutes`` from ``began`` on; returns the JSON and the exit code."""
-    until = math.inf if minutes is None else began + 60 * minutes - min(LAST, TAIL * 60 * minutes)
+    end, until = _limits(began, minutes)
     options = {"scale": scale, "seeds": seeds, "fresh": fresh, "overrides": sets, "by": by}
     cards = _checked(patterns, load, report, workers, cluster, csv)
     with open_folder(out, "verify") as folder:
@@ -247,18 +263,19 @@ def verify_command(
             page.same = same = _same_figures(page.claims)
             tasks = make_tasks(page.claims, load=load, **options)
             count = worker_count(workers, program_count(tasks))
-            chosen = _fitting(tasks, folder, minutes, count)
+            chosen = _fitting(tasks, folder, end, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
                 count = 1  # they end before a worker would have imported everything
             # run and judge
             with executor(count, cluster, cards) as (pool, count):
                 if cluster or cards:
                     page.device = _device_of_workers(count, cluster)
-                    chosen = _fitting(tasks, folder, minutes, count)  # again, by the costs on those devices
+                    chosen = _fitting(tasks, folder, end, count)  # again, by the costs on those devices
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
-                plan = _planned(chosen, progress, len(tasks), count, minutes is not None, scale=scale, store=folder, pool=pool)
+                plan = _planned(chosen, progress, len(tasks), count, until, scale=scale, store=folder, pool=pool)
+                page.chosen = len(plan.tasks)
                 if minutes is not None and time.monotonic() > until and plan.done < plan.runs:
                     progress.say(terminal.too_late(time.monotonic() - began, minutes))
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process

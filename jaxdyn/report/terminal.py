@@ -20,7 +20,7 @@ from jaxdyn.report import studies
 from jaxdyn.report.drawing import UNDRAWN
 from jaxdyn.wording import duration, left_out, place, plural
 
-__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary", "too_late"]
+__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary", "too_late", "untraced"]
 
 MANY = 1000  # runs from which it is said what makes them
 LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted, and that a time is a guess
@@ -169,6 +169,15 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     if not results:
         return f"nothing judged{stopped}, {end}"
     return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
+
+
+def untraced(claims: int, seconds: float) -> str:
+    """Why some of the claims that were expected to fit into the minutes given are not run: tracing took its share of these."""
+    verb = "was" if claims == 1 else "were"
+    return (
+        f"{plural(claims, 'claim')} {verb} left for the next call: tracing, without which no runs are planned, "
+        f"took {seconds:.0f} s, its share of the minutes given; what was traced is kept"
+    )
 
 
 def too_late(seconds: float, minutes: float) -> str:

@@ -339,6 +339,18 @@ def test_many_programs_are_not_traced_without_a_word(tmp_path, capsys, monkeypat
     assert capsys.readouterr().err.count("tracing 1 program once, to plan the runs") == 2
 
 
+def test_claims_whose_tracing_would_take_too_long_are_left_for_the_next_call(tmp_path, capsys, monkeypatch):
+    """Tracing has half of the time; here none of it is left, so that nothing is traced, run or judged."""
+    monkeypatch.setattr(verify, "TRACED", 0.0)
+    command = ["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out", "--json"]
+    assert cli([*command, "--minutes", "5"]) == 0
+    said = capsys.readouterr()
+    assert "2 claims were left for the next call: tracing, without which no runs are planned, took 0 s" in said.err
+    assert "0 of 2 claims: 0 programs, 0 runs" in said.err and "nothing judged, 2 claims not run" in said.err
+    whole = json.loads(said.out)
+    assert whole["claims"] == [] and {entry["id"] for entry in whole["not_run"]} == CLAIMS
+
+
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon", "nan", "inf", ""])
 def test_minutes_that_are_none_are_refused(minutes, capsys):
     assert cli(["verify", "toy.decay", "--load", str(TOYS), f"--minutes={minutes}"]) == 2

@@ -293,6 +293,15 @@ def test_a_program_is_paid_once():
     assert affordable(some, {"p": 4.0, "q": 1.0, "r": 5.0}, [0.5] * 3, 6.0) == [0, 1]
 
 
+def test_a_program_is_not_divided_among_workers():
+    """Four workers have 40 seconds in 10, and none of them has 11; a program that is paid for is there."""
+    some = [candidate("a", "p"), candidate("b", "q"), candidate("b", "pr")]
+    cost = {"p": 1.0, "q": 11.0, "r": 9.0}
+    assert affordable(some, cost, [0.0] * 3, 40.0, longest=10.0) == [0, 2]
+    assert affordable(some, cost, [0.0] * 3, 40.0) == [0, 2, 1]
+    assert affordable(some, cost, [0.0] * 3, 40.0, longest=0.5) == [0], "something is always run"
+
+
 def test_something_is_always_run():
     assert affordable([candidate("a", "p"), candidate("b", "q")], {"p": 9.0, "q": 5.0}, [0.0, 0.0], 1.0) == [1]
     assert affordable([], {}, [], 1.0) == []

@@ -9,16 +9,19 @@ another program's results.
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures as cf
 import functools
 import hashlib
 import importlib.util
 import json
+import math
+import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ from jaxdyn.engine.base.syntax import code_hash, imports_of
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.claims.resource import identity_of, why_unknown
 from jaxdyn.engine.programs import tracing
-from jaxdyn.engine.programs.chunk import Program, switches
+from jaxdyn.engine.programs.chunk import Program, program_name, switches
 from jaxdyn.engine.programs.fingerprint import CALLS_BACK
 from jaxdyn.engine.programs.suiting import needs
 from jaxdyn.engine.storage.cache import read_cached, write_cached
@@ -45,6 +48,7 @@ __all__ = [
     "modules_behind",
     "shipped_programs",
     "traced_facts",
+    "tracing_times",
     "untraced",
     "versions_of",
     "manual_hash",
@@ -52,6 +56,7 @@ __all__ = [
 ]
 
 PROGRAMS, MODULES = "programs.jsonl", "modules.jsonl"  # in the cache folder
+TIMES = "tracing.jsonl"  # next to them: seconds that tracing a program took last, by name, since its key changes with its code
 SHIPPED = Path(__file__).parents[1] / "programs.json"  # the same file, shipped in a wheel for the package's own programs
 FACTS = {"fingerprint": str, "bytes": int, "executor": str, "group": int, "heavy": bool}
 UNTRACED = {"fingerprint": "", "bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
@@ -98,43 +103,86 @@ def _foreign(file: str) -> bool:
 
 
 def facts_of(
-    programs: Iterable[Program], pool: cf.Executor | None = None, tell: Callable[[int, int], None] | None = None
+    programs: Iterable[Program],
+    pool: cf.Executor | None = None,
+    tell: Callable[[int, int], None] | None = None,
+    until: float = math.inf,
 ) -> dict[Program, dict[str, Any]]:
     """``{"fingerprint", "bytes", "executor", "group", "heavy"}`` for each program, by its direct key or else traced.
 
     A trial that raises while it is traced has an empty fingerprint; it raises again, and is reported, when it is run.
 
     Args:
-        programs: the programs.
+        programs: the programs, in the order in which they are traced.
         pool: executor that traces the package's own programs; None: all are traced in this process.
         tell: called with the number of programs that are traced, and of those to trace, after each.
+        until: the time (:func:`time.monotonic`) after which no program is traced; those that were not reached are left out.
     """
     programs = list(dict.fromkeys(programs))
     keys = _direct_keys(programs)
     known = _known() if keys else {}
     found = {p: known[key] for p, key in keys.items() if key in known}
     unknown = [p for p in programs if p not in found]
-    elsewhere = [p for p in unknown if packaged(p.trial)] if pool is not None else []
-    here = [p for p in unknown if p not in elsewhere]
-    facts = chain(pool.map(traced_facts, elsewhere) if pool is not None and elsewhere else (), map(traced_facts, here))
-    for i, (program, one) in enumerate(zip([*elsewhere, *here], facts, strict=True)):
-        if one is not None:
-            found[program] = one
+    seconds = dict[str, float]()
+    for i, (program, (one, took)) in enumerate(_traced_until(unknown, pool, until)):
+        found[program] = UNTRACED if one is None else one
+        seconds[program_name(program)] = took
         if tell is not None:
             tell(i + 1, len(unknown))
-    if new := {
-        keys[p]: found[p] for p in unknown if p in keys and p in found and not found[p]["fingerprint"].startswith(CALLS_BACK)
-    }:
+    if seconds:
+        write_cached(TIMES, tracing_times() | seconds)
+    if new := {keys[p]: found[p] for p in unknown if p in keys and p in found and _is_lasting(found[p]["fingerprint"])}:
         write_cached(PROGRAMS, _checked(read_cached(PROGRAMS)) | new)
-    return {p: found.get(p, UNTRACED) for p in programs}
+    return {p: found[p] for p in programs if p in found}
 
 
-def untraced(programs: Iterable[Program]) -> int:
-    """Number of programs that must be traced before runs can be planned."""
+def _is_lasting(fingerprint: str) -> bool:
+    """Whether a program has the same fingerprint when it is traced again: not if it calls back, nor if its trial raised."""
+    return bool(fingerprint) and not fingerprint.startswith(CALLS_BACK)
+
+
+def _traced_until(
+    programs: Sequence[Program], pool: cf.Executor | None, until: float
+) -> Iterator[tuple[Program, tuple[dict[str, Any] | None, float]]]:
+    """Each program with its facts and the seconds that they took; without those that would have been begun too late.
+
+    With a time limit a pool has no more programs than cores at once, since what an executor was given cannot be taken back.
+    """
+    elsewhere = [p for p in programs if packaged(p.trial)] if pool is not None else []
+    queue, waiting = collections.deque(elsewhere), dict[Any, Program]()
+    most = len(elsewhere) if until == math.inf else os.cpu_count() or 1
+    while queue or waiting:
+        while pool is not None and queue and len(waiting) < most and time.monotonic() < until:
+            program = queue.popleft()
+            waiting[pool.submit(_timed_facts, program)] = program
+        if not waiting:
+            break
+        for future in cf.wait(waiting, return_when=cf.FIRST_COMPLETED).done:
+            yield waiting.pop(future), future.result()
+    for program in (p for p in programs if p not in elsewhere):
+        if time.monotonic() >= until:
+            return
+        yield program, _timed_facts(program)
+
+
+def _timed_facts(program: Program) -> tuple[dict[str, Any] | None, float]:
+    """The facts of a program by tracing it, and how many seconds that took."""
+    start = time.perf_counter()
+    return traced_facts(program), time.perf_counter() - start
+
+
+def tracing_times() -> dict[str, float]:
+    """Seconds that tracing took on this machine, by the names of programs."""
+    read = read_cached(TIMES)
+    return {name: took for name, took in read.items() if isinstance(took, float)} if isinstance(read, dict) else {}
+
+
+def untraced(programs: Iterable[Program]) -> set[Program]:
+    """The programs that must be traced before runs can be planned."""
     programs = set(programs)
     keys = _direct_keys(programs)
     known = _known() if keys else {}
-    return len(programs) - sum(key in known for key in keys.values())
+    return {p for p in programs if keys.get(p) not in known}
 
 
 def _direct_keys(programs: Iterable[Program]) -> dict[Program, str]:

@@ -31,6 +31,7 @@ __all__ = [
     "reference_times",
     "remember",
     "runs_within",
+    "tracing_seconds",
 ]
 
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program and to make a run, for programs that were never timed
@@ -182,6 +183,11 @@ def program_times(program: Program) -> Times:
         return times.compile_seconds, times.run_seconds
     costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _met().items()}}
     return reference_costs().get(name) or cost_alike(program, costs) or (COMPILE, RUN)
+
+
+def tracing_seconds(program: Program, times: Mapping[str, float]) -> float:
+    """Expected seconds of tracing a program: as long as its last tracing of ``times``, or else a share of its compilation."""
+    return times.get(program_name(program), TRACING * program_times(program)[0])
 
 
 def guessed(job: Job) -> bool:

@@ -36,7 +36,7 @@ def plan(
     pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
     by_seed: bool = False,
-    tell: Callable[[int, int], None] | None = None,
+    facts: Mapping[Program, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
 
@@ -50,7 +50,7 @@ def plan(
         pool: processes that trace programs; None: this process does.
         lengths: the lengths of lists for which programs are compiled already.
         by_seed: cut rectangles along seeds rather than along cells.
-        tell: as for :func:`jaxdyn.engine.programs.direct.facts_of`.
+        facts: of all their programs, from :func:`jaxdyn.engine.programs.direct.facts_of`; None: they are made here.
 
     Raises:
         UsageError: two different trials, or two different settings, have one name.
@@ -71,7 +71,8 @@ def plan(
             wanted.setdefault((program, request.seeds), {})[swept] = None
             shared[program] = shared.get(program, set(request.grid.names)) & set(request.grid.names)
     # traced once, cut as often as is asked for
-    facts_by_program = {program: facts_here(f, where) for program, f in facts_of([p for p, _ in wanted], pool, tell).items()}
+    known = facts_of([program for program, _ in wanted], pool) if facts is None else facts
+    facts_by_program = {program: facts_here(known[program], where) for program, _ in wanted}
 
     def cut(most: int | None) -> list[Job]:
         return _cut(wanted, shared, facts_by_program, where, store, quick, room, most, lengths or {}, by_seed)

@@ -292,7 +292,8 @@ def execute(
         meanwhile: called after each chunk, and regularly while none finishes.
         at_once: upper limit on chunks in the pool at a time, so that other work is not queued behind all of them; None: no limit.
         compiled: programs in the compilation cache, whose chunks need not wait for the first.
-        until: the time (:func:`time.monotonic`) after which no chunk is begun; jobs with chunks left stay unfinished.
+        until: the time (:func:`time.monotonic`) by which chunks are to end: after the first one, none is begun that is expected to
+            take longer. Jobs with chunks left stay unfinished.
 
     Returns:
         The cost of each program (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended it.
@@ -433,12 +434,12 @@ def _outcomes(
     """
     queue: collections.deque[Todo] = collections.deque(todo)
     waiting: dict[Any, Todo] = {}
-    changed, preparing = True, Preparing(prepare)
+    changed, begun, preparing = True, False, Preparing(prepare)
     while queue or waiting:
-        if time.monotonic() > until:
-            queue.clear()
-            if not waiting:
-                break
+        _drop_late(queue, until, begun)
+        if not (queue or waiting):
+            break
+        begun = True
         if pool is None:  # one chunk in this process, compiling the next program meanwhile
             job, chunk, rest = queue.popleft()
             running([job])
@@ -450,6 +451,7 @@ def _outcomes(
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()
                 waiting[pool.submit(_attempt_elsewhere, item[1])] = item
+                _drop_late(queue, until, begun)
             if changed:
                 running([job for job, *_ in waiting.values()])
             done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
@@ -464,6 +466,16 @@ def _outcomes(
                 queue.extendleft((job, c, ()) for c in reversed(rest))
         if meanwhile is not None:
             meanwhile()
+
+
+def _drop_late(queue: collections.deque[Todo], until: float, begun: bool) -> None:
+    """Drop chunks from the head of a queue until one is expected to end in time, or is the first that is ``begun`` at all."""
+    while queue and until < math.inf:
+        job, chunk, _ = queue[0]
+        left = until - time.monotonic()
+        if left > 0 and (not begun or expected(Job(job.program, [chunk])) <= left):
+            return
+        queue.popleft()
 
 
 def _outcome_of(future: Any) -> Any:

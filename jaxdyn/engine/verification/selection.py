@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,13 @@ class Candidate(NamedTuple):
     flagship: bool = False
 
 
-def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], each: Sequence[float], budget: float) -> list[int]:
+def affordable(
+    candidates: Sequence[Candidate],
+    cost: Mapping[Hashable, float],
+    each: Sequence[float],
+    budget: float,
+    longest: float = math.inf,
+) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
     First README's; then one claim of each theory, a headline if the theory has one; then the other headlines; then all others.
@@ -29,6 +36,7 @@ def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], 
         cost: seconds of each program.
         each: seconds of each claim in addition to those of its programs.
         budget: total seconds.
+        longest: seconds that one program may take, since it is not divided among workers.
     """
     # ranks: the stage at which a candidate is chosen, then its price
     chosen: list[int] = []
@@ -45,7 +53,8 @@ def affordable(candidates: Sequence[Candidate], cost: Mapping[Hashable, float], 
     while left:
         _, price, best = min(map(ranks.__getitem__, left))
         left.discard(best)
-        if spent + price <= budget or not chosen:
+        fits = spent + price <= budget and all(cost.get(p, 0.0) <= longest for p in candidates[best].programs - paid)
+        if fits or not chosen:
             spent += price
             chosen.append(best)
             theory, programs, *_ = candidates[best]

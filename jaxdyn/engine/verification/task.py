@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import concurrent.futures as cf
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,12 +171,11 @@ def planned(
     requests: Sequence[Request],
     store: Path | None,
     scale: str,
-    pool: cf.Executor | None = None,
     lengths: Mapping[Program, int] | None = None,
-    tell: Callable[[int, int], None] | None = None,
+    facts: Mapping[Program, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
     """The jobs of some requests, longest first; the other arguments as in :func:`jaxdyn.engine.runs.planning.plan`."""
-    jobs = plan(requests, store=store, quick=scale == "quick", pool=pool, lengths=lengths, tell=tell)
+    jobs = plan(requests, store=store, quick=scale == "quick", lengths=lengths, facts=facts)
     return sorted(jobs, key=timings.expected, reverse=True)
 
 

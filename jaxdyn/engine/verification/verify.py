@@ -23,6 +23,7 @@ from jaxdyn.engine.claims.resource import absence
 from jaxdyn.engine.judging.decision import Decision, Terms, error_decision
 from jaxdyn.engine.judging.verdict import by_cells, decide
 from jaxdyn.engine.programs.chunk import Job, Program
+from jaxdyn.engine.programs.direct import facts_of, tracing_times, untraced
 from jaxdyn.engine.runs import costs as timings
 from jaxdyn.engine.runs.blocks import Request, Runs, distinct_runs
 from jaxdyn.engine.runs.sweep import check_cluster, chosen_seeds, execute, load_stored, wait_for_first
@@ -190,29 +191,41 @@ def task_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
     return {key: times[key][0] + times[key][1] * count for key, count in distinct_runs(requests).items()}
 
 
-def tasks_within(tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = ()) -> list[Task]:
-    """The tasks that fit into a time, as chosen by :func:`jaxdyn.engine.verification.selection.affordable`.
+def tracing_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
+    """Expected seconds of tracing each program of some tasks that must be traced before runs can be planned."""
+    programs = {key: program for task in tasks for request in task.requests for key, program in request.programs.items()}
+    unknown, times = untraced(programs.values()), tracing_times()
+    return {key: timings.tracing_seconds(program, times) for key, program in programs.items() if program in unknown}
+
+
+def tasks_within(
+    tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = (), longest: float = math.inf
+) -> list[Task]:
+    """The tasks that fit into a time, in the order of :func:`jaxdyn.engine.verification.selection.affordable`.
 
     Args:
         tasks: all tasks.
-        seconds: the time.
-        each: seconds of each task besides its runs.
+        seconds: the time, summed over processes.
+        each: seconds of each task besides its programs, which are traced, compiled and run.
         done: ids of claims whose runs are stored.
+        longest: seconds that one program may take.
     """
-    cost = task_costs(tasks) | {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
+    cost, tracing = task_costs(tasks), tracing_costs(tasks)
+    cost = {key: seconds_ + tracing.get(key, 0.0) for key, seconds_ in cost.items()}
+    cost |= {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
     shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
     first = library.flagship()
     candidates = [
         Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory], t.claim.id == first)
         for t in tasks
     ]
-    return [tasks[i] for i in sorted(affordable(candidates, cost, each, seconds))]
+    return [tasks[i] for i in affordable(candidates, cost, each, seconds, longest)]
 
 
 def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
-    """The task with the fewest expected seconds, and these seconds."""
-    cost = task_costs(tasks)
-    seconds = [sum(cost[key] for key in _keys(task.requests)) for task in tasks]
+    """The task with the fewest expected seconds, tracing included, and these seconds."""
+    cost, tracing = task_costs(tasks), tracing_costs(tasks)
+    seconds = [sum(cost[key] + tracing.get(key, 0.0) for key in _keys(task.requests)) for task in tasks]
     best = min(range(len(tasks)), key=seconds.__getitem__)
     return tasks[best], seconds[best]
 
@@ -230,10 +243,16 @@ def plan_tasks(
     store: Path | None,
     pool: cf.Executor | None = None,
     tell: Callable[[int, int], None] | None = None,
+    until: float = math.inf,
 ) -> Plan:
-    """The plan of some tasks at one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.runs.planning.plan`."""
-    jobs = planned([r for task in tasks for r in task.requests], store, scale, pool, tell=tell)
-    return Plan(tasks, jobs, load_stored(jobs), store, scale)
+    """The plan of some tasks at one scale; without those whose programs were not all traced in time.
+
+    Arguments as for :func:`make_plan` and :func:`jaxdyn.engine.programs.direct.facts_of`.
+    """
+    facts = facts_of([p for task in tasks for r in task.requests for p in r.programs.values()], pool, tell, until)
+    ready = [task for task in tasks if all(p in facts for request in task.requests for p in request.programs.values())]
+    jobs = planned([request for task in ready for request in task.requests], store, scale, facts=facts)
+    return Plan(ready, jobs, load_stored(jobs), store, scale)
 
 
 def program_count(tasks: Sequence[Task]) -> int:

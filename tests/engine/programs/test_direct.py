@@ -17,7 +17,8 @@ from jaxdyn.engine.base.devices import Devices, elsewhere
 from jaxdyn.engine.base.reference import ref_to
 from jaxdyn.engine.claims.setting import split
 from jaxdyn.engine.programs import chunk, direct
-from jaxdyn.engine.programs.chunk import Program
+from jaxdyn.engine.programs.chunk import Program, program_name
+from jaxdyn.engine.runs import costs
 from jaxdyn.engine.storage.cache import read_cached, write_cached
 from jaxdyn.maintain.shipped import theory_programs
 
@@ -44,12 +45,12 @@ def programs(toys):
 
 
 def test_known_programs_of_the_package_are_not_traced_again(alone, own, programs):
-    assert direct.untraced([*own, *programs]) == 4
+    assert direct.untraced([*own, *programs]) == {*own, *programs}
     first = direct.facts_of([*own, *programs])
     assert set(alone) == {*own, *programs} and [f["executor"] for f in first.values()][2:] == ["vmap", "map"]
     assert len({f["fingerprint"] for f in first.values()}) == 4
     del alone[:]
-    assert direct.untraced([*own, *programs]) == 2
+    assert direct.untraced([*own, *programs]) == set(programs)
     assert direct.facts_of([*own, *programs]) == first and alone == programs, "what is anybody's own is traced every time"
 
 
@@ -63,7 +64,7 @@ def test_elsewhere_everything_is_traced(alone, own, monkeypatch):
 def test_each_platform_has_fingerprints_of_its_own(alone, own):
     here = direct.facts_of(own)
     with elsewhere(Devices("gpu", 8)):
-        assert direct.untraced(own) == 2
+        assert direct.untraced(own) == set(own)
         there = direct.facts_of(own)
     assert all(here[p]["fingerprint"] != there[p]["fingerprint"] for p in own)
     assert all(here[p]["bytes"] == there[p]["bytes"] for p in own)
@@ -95,9 +96,40 @@ def test_a_pool_traces_what_belongs_to_the_package(alone, own, programs, monkeyp
     write_cached(direct.PROGRAMS, {})
     sent = []
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(pool, "map", lambda f, some: sent.extend(some) or ThreadPoolExecutor.map(pool, f, some))
+        monkeypatch.setattr(pool, "submit", lambda f, one: sent.append(one) or ThreadPoolExecutor.submit(pool, f, one))
         found = direct.facts_of([*programs, *own], pool)
     assert sent == own and {p: found[p] for p in own} == here
+
+
+def test_tracing_ends_when_its_time_is_over_and_what_was_traced_is_kept(alone, own, programs, monkeypatch):
+    """The clock is at the number of programs whose tracing was begun."""
+    monkeypatch.setattr(direct, "time", types.SimpleNamespace(monotonic=lambda: len(alone), perf_counter=time.perf_counter))
+    first = direct.facts_of([*own, *programs], until=1)
+    assert [*first] == own[:1] == alone, "a program that was begun is finished, and no other one is"
+    assert direct.facts_of([*own, *programs], until=1) == first, "what is known needs no time"
+    assert [*direct.facts_of([*own, *programs], until=3)] == [*own, programs[0]]
+
+
+def test_a_pool_is_given_no_program_when_the_time_is_over(alone, own, monkeypatch):
+    monkeypatch.setattr(direct, "time", types.SimpleNamespace(monotonic=lambda: len(alone), perf_counter=time.perf_counter))
+    monkeypatch.setattr(direct.os, "cpu_count", lambda: 1)  # so that one program is traced at a time
+    with ThreadPoolExecutor(1) as pool:
+        assert [*direct.facts_of(own, pool, until=1)] == own[:1] == alone
+        assert [*direct.facts_of(own, pool)] == own == alone
+
+
+def test_the_seconds_of_tracing_are_remembered_by_name(alone, own, monkeypatch):
+    """They outlive the key, which changes with the code; a program without them is taken for a share of its compilation."""
+    monkeypatch.setattr(direct, "traced_facts", lambda program: time.sleep(0.05))
+    assert direct.tracing_times() == {}
+    direct.facts_of(own[:1])
+    times = direct.tracing_times()
+    assert times.keys() == {program_name(own[0])} and 0.05 <= times[program_name(own[0])] < 5
+    assert costs.tracing_seconds(own[0], times) == times[program_name(own[0])]
+    monkeypatch.setattr(costs, "program_times", lambda program: (7.0, 100.0))
+    assert costs.tracing_seconds(own[1], times) == 7.0 * costs.TRACING
+    write_cached(direct.TIMES, ["of another version"])
+    assert direct.tracing_times() == {}
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def test_a_chunk_in_a_larger_room_gives_its_own_runs(toys):
 
 def test_a_plan_hands_groups_to_chunks_under_vmap(toys, monkeypatch):
     facts = {"fingerprint": "", "bytes": 100, "executor": "vmap", "group": 12, "heavy": False}
-    monkeypatch.setattr(planning, "facts_of", lambda programs, pool, tell: dict.fromkeys(programs, facts))
+    monkeypatch.setattr(planning, "facts_of", lambda programs, pool: dict.fromkeys(programs, facts))
     request = Request(toys.decay, jd.grid(toys.Toy), (0, 1))
     for executor, group in (("auto", 12), ("vmap", 12), ("map", 0)):
         (job,) = planning.plan([request], store=None, executor=executor)

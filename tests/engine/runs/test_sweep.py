@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 import functools
+import time
 
 import jax
 import numpy as np
@@ -15,6 +16,8 @@ from jaxdyn.engine.base.reference import ref_to
 from jaxdyn.engine.claims.setting import columns, join, split
 from jaxdyn.engine.programs import program as program_module
 from jaxdyn.engine.runs import sweep as sweep_module
+from jaxdyn.engine.runs.blocks import Request, Runs
+from jaxdyn.engine.runs.planning import plan
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, FAILED, OK
 
@@ -458,3 +461,21 @@ def test_a_sweep_shows_a_bar_of_its_own_unless_it_is_told_not_to(toys, monkeypat
     for wrong in (3, "bar", progress.Progress):
         with pytest.raises(UsageError, match=r"progress=.* is not allowed: progress is True, False, None, or a bar with start"):
             jd.sweep(toys.decay, jd.grid(toys.Toy), 2, progress=wrong)
+
+
+def test_after_the_first_chunk_none_is_begun_that_is_expected_to_end_too_late(toys, monkeypatch):
+    """Of programs of 5, 60 and 20 seconds with 30 to go, the second is left; the first one that begins need not fit."""
+    requests = [Request(toys.decay, jd.grid(toys.Toy, size=size), range(2)) for size in (1, 2, 3)]
+    jobs = [plan([request], store=None)[0] for request in requests]
+    seconds = dict(zip((job.program for job in jobs), (5.0, 60.0, 20.0), strict=True))
+    monkeypatch.setattr(sweep_module, "expected", lambda job: seconds[job.program])
+
+    def ran(order, until):
+        return [*sweep_module.execute([jobs[i] for i in order], Runs(), None, until=time.monotonic() + until)]
+
+    one, two, three = seconds
+    assert ran((0, 1, 2), 30) == [one, three]
+    assert ran((1, 0), 30) == [two, one] and ran((1, 0), -1) == []
+    assert ran((0, 1, 2), float("inf")) == [one, two, three]
+    with cf.ThreadPoolExecutor(2) as pool:
+        assert set(sweep_module.execute(jobs, Runs(), pool, until=time.monotonic() + 30)) == {one, three}
