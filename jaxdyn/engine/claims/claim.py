@@ -22,6 +22,7 @@ from jaxdyn.engine.claims.contract import (
     Assumption,
     Bounds,
     Evidence,
+    contradiction,
     counted_as,
     is_provenance,
 )
@@ -286,6 +287,8 @@ class Claim(Shared):
             )
         self._check_opponents()
         object.__setattr__(self, "assumes", (self.assumes,) if isinstance(self.assumes, Assumption) else tuple(self.assumes))
+        if (pair := contradiction(self.assumes)) is not None:
+            raise UsageError(f"{self.id}: assumes {pair}, which is not allowed: no run can meet both")
         if self.recorded is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: recorded= is of claims that are expected to be measured")
         self._check_domain()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from jaxdyn.errors import UsageError, number, shown
@@ -21,6 +22,7 @@ __all__ = [
     "TunedBounds",
     "above",
     "below",
+    "contradiction",
     "counted_as",
     "is_provenance",
     "provenance",
@@ -57,6 +59,16 @@ class Assumption:
 
     def __str__(self) -> str:
         return f"{self.name} > {self.low:g}" if math.isinf(self.high) else f"{self.name} < {self.high:g}"
+
+
+def contradiction(assumptions: Sequence[Assumption]) -> str | None:
+    """Two assumptions that no number meets together, in words; None if each scalar has numbers between its bounds."""
+    for name in dict.fromkeys(one.name for one in assumptions):
+        own = [one for one in assumptions if one.name == name]
+        lowest, highest = max(own, key=lambda one: one.low), min(own, key=lambda one: one.high)
+        if lowest.low >= highest.high:
+            return f"{lowest} and {highest}"
+    return None
 
 
 def below(name: str, bound: float) -> Assumption:

@@ -41,6 +41,19 @@ def test_claims_that_nothing_could_decide_are_refused(claim, fields, message):
         claim(**fields)
 
 
+@pytest.mark.parametrize(
+    ("assumptions", "words"),
+    [
+        ((jd.above("a", 2), jd.below("a", 1)), "a > 2 and a < 1"),
+        ((jd.below("a", 1), jd.below("b", 5), jd.above("a", 1)), "a > 1 and a < 1"),  # bounds are strict: no number is between
+        ((jd.above("a", 0), jd.above("a", 3), jd.below("a", 4), jd.below("a", 2)), "a > 3 and a < 2"),
+    ],
+)
+def test_assumptions_that_no_run_can_meet_are_refused(claim, assumptions, words):
+    with pytest.raises(jd.UsageError, match=f"^toy.made: assumes {words}, which is not allowed: no run can meet both$"):
+        claim(assumes=assumptions)
+
+
 @pytest.mark.parametrize("value", [np.zeros((2, 2)), {1: np.eye(3)}, object(), 10**5000, "two\nlines" * 99], ids=type)
 @pytest.mark.parametrize("field", ["id", "title", "quick", "trial", "plot", "assumes", "min_ok", "expected", "bounds", "evidence"])
 def test_a_refusal_is_one_short_line(claim, field, value):
@@ -52,6 +65,7 @@ def test_a_refusal_is_one_short_line(claim, field, value):
 
 def test_assumptions_are_a_tuple(claim):
     one, other = jd.below("step", 1.0), jd.above("step", 0.1)
+    assert claim(assumes=[jd.below("step", 1.0), jd.above("size", 2.0)]).assumes, "bounds of different numbers"
     assert claim(assumes=one).assumes == (one,) and claim(assumes=[one, other]).assumes == (one, other)
     with pytest.raises(jd.UsageError, match="name=3 is not allowed"):
         jd.below(3, 1.0)
