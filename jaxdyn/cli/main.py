@@ -1,7 +1,8 @@
 """The command line: ``jaxdyn list``, ``show``, ``verify``, ``diff``, ``map``, ``referee``, ``lab``, ``sweep`` and others.
 
 Nothing heavy is imported before the arguments are parsed. With ``--json``, all text for people goes to standard error.
-Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted (143: asked to end).
+Exit codes: 0 every verdict as expected, 1 some verdict differs, 2 wrong use or a mistake in a claim, 130 interrupted (143: asked
+to end).
 """
 
 from __future__ import annotations

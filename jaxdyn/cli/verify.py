@@ -287,7 +287,7 @@ def verify_command(
             if csv is not None:
                 write_csv(csv, page.outcomes)
     _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, minutes=minutes))
-    return whole, int(any(map(_bad, page.outcomes)))
+    return whole, _exit_code(page.outcomes)
 
 
 @dataclasses.dataclass
@@ -407,8 +407,13 @@ class _Page:
             self.results[own] = dataclasses.replace(verified, figure=figure)
 
 
+def _exit_code(results: Sequence[Result]) -> int:
+    """2 if a claim ends in an error, which is a mistake in it and no verdict; 1 if a verdict differs; else 0."""
+    return 2 if any(result.verdict == "error" for result in results) else int(any(map(_bad, results)))
+
+
 def _bad(verified: Result) -> bool:
-    """Whether a claim makes the exit code 1: its verdict differs, or, with ``--by``, is an error; never if it is skipped."""
+    """Whether a claim ends otherwise than expected or, with ``--by``, in an error; never if it is skipped."""
     return verified.verdict == "error" if verified.by is not None else not (verified.as_expected or verified.skipped)
 
 

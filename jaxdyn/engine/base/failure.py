@@ -22,7 +22,10 @@ from typing import Any, NamedTuple
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Failure", "Written", "installed", "let_through", "shown_path", "source_file", "unimportable", "written"]
+__all__ = [
+    *("Failure", "Written", "installed", "is_of_code", "let_mistakes_through", "let_through", "missing_word", "shown_path"),
+    *("source_file", "unimportable", "written"),
+]
 
 PACKAGE = Path(__file__).parents[2]
 BEGAN = time.time_ns()  # before this process has loaded trials, judges, and what they consist of
@@ -39,6 +42,9 @@ CURES = {  # of JAX's errors in a trial
 }
 COUNTED = "Only integer scalar arrays can be converted to a scalar index"  # of range(x) and the like, a TypeError
 TRACERS = re.compile(r"\b\w*Tracer\b")  # classes of traced arrays, in messages
+OF_CODE = re.compile(  # names that an object has, or has not, whatever numbers it holds
+    r"No variable named|is not a valid dimension or coordinate|'(?:Dataset|DataArray)' object has no attribute|^module '.*' has no"
+)
 ABSENT = re.compile(r"No variable named '([^']*)'|'Dataset' object has no attribute '([^']*)'")
 
 
@@ -95,6 +101,31 @@ class Failure:
 def let_through(error: BaseException) -> None:
     """Raise an interruption by the user again; every other exception from a claim's code is an error of that claim."""
     if isinstance(error, KeyboardInterrupt):
+        raise error
+
+
+def is_of_code(error: BaseException) -> bool:
+    """Whether an exception comes from a name in the code that nothing has: no other numbers, and no more of them, could cure it."""
+    if isinstance(error, NameError | ImportError | SyntaxError):
+        return True
+    return isinstance(error, KeyError | AttributeError) and OF_CODE.search(_first_argument(error)) is not None
+
+
+def missing_word(error: BaseException) -> str | None:
+    """The text that an author's own code did not find as a key, say in a dict of theirs; None for any other exception."""
+    frames = tracebacks.extract_tb(error.__traceback__)
+    own = bool(frames) and _library(Path(frames[-1].filename)) is None
+    return error.args[0] if own and isinstance(error, KeyError) and error.args and isinstance(error.args[0], str) else None
+
+
+def _first_argument(error: BaseException) -> str:
+    return error.args[0] if error.args and isinstance(error.args[0], str) else ""
+
+
+def let_mistakes_through(error: BaseException) -> None:
+    """Raise an interruption again, and what :func:`is_of_code`: of runs that the engine has changed all else is an answer."""
+    let_through(error)
+    if is_of_code(error):
         raise error
 
 

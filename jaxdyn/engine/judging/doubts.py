@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.failure import let_mistakes_through
 from jaxdyn.engine.judging.check import VALUE_DIGITS, Check, Reading
 from jaxdyn.engine.judging.estimate import excess, python_value, worst_entry
 from jaxdyn.engine.judging.judged_runs import axes_of_settings, first_place, run_numbers, which_judged
@@ -249,5 +249,5 @@ def _answers(ask: Ask, ds: xr.Dataset) -> dict[str, Answer] | None:
     try:
         return {one.name: one for one in ask(ds)}
     except BaseException as error:
-        let_through(error)
+        let_mistakes_through(error)
         return None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.failure import is_of_code, let_mistakes_through, missing_word
 from jaxdyn.engine.claims.claim import Judge
 from jaxdyn.engine.judging.check import Check, Reading, all_passed
 from jaxdyn.engine.judging.estimate import Estimated
@@ -41,7 +41,9 @@ STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: ε = 1 leaves no predicti
 
 
 def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False, opponent: bool = False) -> list[Check]:
-    """The judge's checks. A missing entry is inconclusive, rather than an error, if the caller narrowed the axes.
+    """The judge's checks. A missing entry of an axis is inconclusive, rather than an error, if the caller narrowed the axes.
+
+    A variable that the runs do not have is an error all the same: narrowed runs have the same variables and axes.
 
     Args:
         judge: of a claim.
@@ -87,7 +89,7 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
         try:
             answers = judge(asked)
         except (IndexError, KeyError) as error:
-            if narrowed:
+            if narrowed and not is_of_code(error) and _may_be_cut_off(missing_word(error), asked):
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
             raise
     if answers is None or (isinstance(answers, list | tuple) and not answers):
@@ -103,6 +105,11 @@ def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> li
     return [c.at(1.0) if isinstance(c, Estimated) else c for c in answers]
 
 
+def _may_be_cut_off(word: str | None, ds: xr.Dataset) -> bool:
+    """Whether a key that was not found may be a value of an axis, or the name of one; any key that is no text may be."""
+    return word is None or word in ds.coords or any(axis.dtype.kind in "UO" for axis in ds.coords.values())
+
+
 def guarded(ds: xr.Dataset) -> xr.Dataset:
     """A shallow copy with read-only arrays: a judge may add variables but not change numbers, which are judged again."""
     copy = ds.copy()
@@ -115,13 +122,16 @@ def guarded(ds: xr.Dataset) -> xr.Dataset:
 
 
 def rejects(judge: Judge, ds: xr.Dataset) -> bool:
-    """Whether the judge rejects distorted data; an exception (a fit of zeros, say) counts as rejection, indecision does not."""
+    """Whether the judge rejects distorted data; an exception (a fit of zeros, say) counts as rejection, indecision does not.
+
+    Not so an exception that no data could cure: it is the author's mistake.
+    """
     try:
         return all_passed(judged(judge, ds)) is False
     except Inconclusive:
         return False
     except BaseException as error:
-        let_through(error)
+        let_mistakes_through(error)
         return True
 
 
@@ -149,7 +159,7 @@ def seeds_distorted(judge: Judge, ds: xr.Dataset) -> int | None:
     try:
         return SEEDS if all_passed(judged(judge, first_seeds(ds, SEEDS))) else None
     except BaseException as error:
-        let_through(error)
+        let_mistakes_through(error)
         return None
 
 
@@ -180,7 +190,7 @@ def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
     try:
         return all_passed(judged(judge, _with(ds, **{name: ds[name].values * np.nan}))) is not True
     except BaseException as error:
-        let_through(error)
+        let_mistakes_through(error)
         return True
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.base.failure import let_through
+from jaxdyn.engine.base.failure import let_mistakes_through, let_through
 from jaxdyn.engine.claims.claim import Claim, Control, Rival
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.check import Check, all_passed, holds
@@ -291,6 +291,7 @@ def _why_unasked(name: str, rival: Rival, cell: xr.Dataset, checks: Sequence[Che
     except Inconclusive as reason:
         return str(reason)
     except (LookupError, ValueError) as error:  # anything else is a fault of the rival's code
+        let_mistakes_through(error)
         return error_decision(error, getattr(error, "author", None) or (theory if callable(theory) else None)).message
     return None
 

@@ -110,6 +110,45 @@ def test_a_missing_entry_is_inconclusive_only_where_somebody_cut_the_data(claim,
     assert decide(claim(judge=missing), data(), {}, Terms(narrowed=True)).verdict == "inconclusive"
 
 
+MISTAKES = {  # what a judge does -> what the sentence begins with
+    "a variable that the runs do not have": (
+        lambda ds: ds["meaured_z"],
+        "KeyError: the runs have no variable 'meaured_z'; did you",
+    ),
+    "the same as an attribute": (lambda ds: ds.meaured_z, "AttributeError: the runs have no variable 'meaured_z'; did you mean"),
+    "an axis of another name": (lambda ds: ds.measured_z.sel(lrr=0.1), "KeyError: "),
+    "a method of another name": (lambda ds: ds.measured_z.maen(), "AttributeError: 'DataArray' object has no attribute 'maen'"),
+    "a function of another name": (lambda ds: np.maen(ds.measured_z), "AttributeError: module 'numpy' has no attribute 'maen'"),
+    "a name of another spelling": (lambda ds: meaured, "NameError: name 'meaured' is not defined"),  # noqa: F821
+    "a key of another spelling": (lambda ds: {"large": 1.0}["lrage"], "KeyError: 'lrage'"),
+}
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_an_authors_mistake_is_no_verdict_whatever_seeds_are_run(claim, mistake, narrowed):
+    wrong, begins = MISTAKES[mistake]
+    decision = decide(claim(judge=lambda ds: [jd.at_most("a", wrong(ds), 1.0)]), data(), {}, Terms(narrowed=narrowed))
+    assert decision.verdict == "error" and decision.message.startswith(begins)
+    assert "test_verdict.py:" in decision.message and "\n" not in decision.message
+
+
+@pytest.mark.parametrize("mistake", [name for name in MISTAKES if "key" not in name])
+@pytest.mark.parametrize("reached", ["resolution", "control"])
+def test_a_mistake_that_only_changed_runs_reach_is_no_rejection(claim, mistake, reached):
+    """On the runs themselves the judge is right: its wrong line is reached by what the engine asks of them besides."""
+    wrong, begins = MISTAKES[mistake]
+
+    def judged(ds):
+        error = jd.relative_error(ds, "z", "entry")
+        if "opponent" in ds.attrs if reached == "control" else float(np.nanmax(error)) > 0.5:
+            wrong(ds)
+        return [jd.at_most("relative error", error, 0.01)]
+
+    decision = decide(claim(judge=judged), data(), {})
+    assert decision.verdict == "error" and decision.message.startswith(begins)
+
+
 def test_a_bare_check_is_an_error_that_says_what_to_return(claim):
     decision = decide(claim(judge=lambda ds: jd.at_most("a", 1.0, 2.0)), data(), {})
     assert decision.verdict == "error" and "returned one Check; it must return a list" in decision.message
