@@ -8,6 +8,7 @@ Of very many runs a fixed number is drawn point by point or line by line, which 
 
 The helpers take arrays or DataArrays; where ``x`` is a one-dimensional DataArray, its dimension is found in the runs by
 name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over; infinite numbers count in quantiles.
+Numbers beyond :data:`LARGEST` are not drawn, as infinite ones.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ __all__ = [
     "COLORS",
     "CYCLE",
     "INK",
+    "LARGEST",
     "RAMP",
     "STYLE",
     "band",
     "default_plot",
+    "drawable",
     "finite",
     "first_run",
     "lines",
@@ -92,6 +95,7 @@ STYLE = {
 }
 
 
+LARGEST = 1e250  # of what is drawn, in absolute value: beyond it floats have no room for the margins and ticks of an axis
 POINTS, LINES = 20_000, 200  # that are drawn at most, of entries and of runs
 NAMED = "<named>"  # label of axes whose title is the name of a variable
 PANELS, ACROSS = 9, 3  # of a claim without a plot: variables that are drawn at most, and side by side
@@ -125,9 +129,15 @@ def quantiles(runs: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     return found
 
 
+def drawable(values: Any) -> np.ndarray:
+    """Which values can be drawn: numbers up to :data:`LARGEST`."""
+    found: np.ndarray = np.abs(np.asarray(values, float)) <= LARGEST
+    return found
+
+
 def finite(values: np.ndarray) -> np.ndarray:
     """Values that can be drawn; NaN, a gap, for the others."""
-    return np.where(np.isfinite(values), values, np.nan)
+    return np.where(drawable(values), values, np.nan)
 
 
 def _numbers(runs: np.ndarray) -> np.ndarray:
@@ -137,7 +147,7 @@ def _numbers(runs: np.ndarray) -> np.ndarray:
 
 
 def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None, level: float = 0.9, **line: Any) -> None:
-    """Median over runs as a line, the central ``level`` quantile range as a band; a gap where they are infinite.
+    """Median over runs as a line, the central ``level`` quantile range as a band; a gap where they are infinite or too large to draw.
 
     Args:
         ax: where to draw.
@@ -188,7 +198,7 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
         predicted, measured = xr.broadcast(predicted, measured)
     of = measured
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
-    keep = np.isfinite(p) & np.isfinite(m)
+    keep = drawable(p) & drawable(m)
     positive = (p > 0) & (m > 0)
     left_out = bool(log) and bool((keep & ~positive).any())  # which have no place on logarithmic axes
     keep = keep & positive if left_out else keep
@@ -329,7 +339,7 @@ def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for name in _first([n for n in ds.data_vars if str(n).startswith("measured_")], len(CYCLE), fig):
         values = np.sort(np.ravel(np.asarray(ds[name], float)))
-        values = values[np.isfinite(values)] if np.isfinite(values).any() else values[:1]
+        values = values[drawable(values)] if drawable(values).any() else values[:1] * np.nan
         ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))
     ax.set_xlabel("share of runs and entries below")
     ax.set_ylabel("measured value")

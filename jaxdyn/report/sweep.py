@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from markupsafe import Markup
 from jaxdyn import plotting, status
 from jaxdyn.engine.claims.description import field_texts, texts
 from jaxdyn.plotting import COLORS, CYCLE, RAMP
-from jaxdyn.plotting.helpers import finite
+from jaxdyn.plotting.helpers import LARGEST, drawable, finite
 from jaxdyn.report.page import POLICY, asset, environment
 from jaxdyn.report.sweep_table import Numbers, Table, quantiles
 from jaxdyn.version import installed_version
@@ -122,13 +122,22 @@ def _sections(found: Table) -> list[dict[str, Any]]:
             figures.append(_render(draw_scalars, found, names, f"{base} over {varied[0]}", _caption(found, names, True)))
         if (found.listed or len(varied) >= MANY_FIELDS) and len(varied) > 1:
             figures.append(_render(draw_parallel, found, names, f"{base}: parallel coordinates", PARALLEL))
-        sections.append({"name": base, "figures": figures})
+        gaps = _gaps(found.ok(found.scalars[name]) for name in names)
+        sections.append({"name": base, "figures": [(figure, f"{caption}{gaps}") for figure, caption in figures]})
     for base, names in _pairs(found.curves).items():
         axis = found.curves[names[0]].axis
         caption = LINES_CAPTION if found.listed else _caption(found, names, False)
+        caption += _gaps(found.ok(found.curves[name].values) for name in names)
         figure = _render(draw_curves, found, names, f"{base} along {axis}", caption)
         sections.append({"name": base, "figures": [figure]})
     return sections
+
+
+def _gaps(drawn: Iterable[Numbers]) -> str:
+    """What a caption says of numbers that have no place on an axis; empty without any."""
+    if all(bool((np.isnan(values) | drawable(values)).all()) for values in drawn):
+        return ""
+    return f" Not drawn, a gap: what is infinite, or beyond {LARGEST:.0e}, which no axis holds.".replace("e+", "e")
 
 
 BAND = "Median (line) and central 90% (band) of the seeds that are ok."
@@ -139,7 +148,7 @@ POINTS_CAPTION = (
 LINES_CAPTION = "One line per point: median of its ok seeds."
 PARALLEL = (
     "One line per cell or point, through its value on each axis, from the smallest (below) to the largest; the last axis, and the "
-    "colour, is the median over seeds. Dashed red: no run is ok, or the median is infinite."
+    "colour, is the median over seeds. Dashed red: no run is ok, or the median is infinite or too large to draw."
 )
 
 
@@ -229,7 +238,7 @@ def _palette(values: Sequence[Any]) -> list[Any]:
 def _wide(values: Sequence[Any] | Numbers, ratio: float) -> bool:
     """Whether numbers are positive and span so large a ratio that their axis is logarithmic."""
     numbers = np.asarray(values, float).ravel()
-    numbers = numbers[np.isfinite(numbers)]
+    numbers = numbers[drawable(numbers)]
     return bool(numbers.size and numbers.min() > 0 and numbers.max() >= ratio * numbers.min())
 
 
@@ -401,7 +410,7 @@ def _heights(values: Sequence[Any]) -> Numbers:
     if not all(map(_is_number, values)):
         order = list(dict.fromkeys(values))
         values = [order.index(value) for value in values]
-    numbers = np.where(np.isfinite(one := np.asarray(values, float)), one, np.nan)
+    numbers = finite(np.asarray(values, float))
     numbers = np.log(numbers) if _is_logarithmic(numbers[np.isfinite(numbers)].tolist()) else numbers
     known = numbers[np.isfinite(numbers)]
     if not known.size or known.max() == known.min():

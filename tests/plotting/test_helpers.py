@@ -62,6 +62,18 @@ def test_infinite_runs_count_in_quantiles():
             np.testing.assert_allclose(helpers.quantiles(with_nan[:, None], [level])[0, 0], expected)
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_is_beyond_all_axes_is_left_out_of_every_figure(ds):
+    """Drawn to the end, so that ticks and margins are laid out."""
+    huge = ds.copy(deep=True)
+    huge.measured_z[0, 0, 0], huge.predicted_z[0, 1, 0] = 1e308, -np.inf
+    assert "<svg" in plotting.render(None, huge) and "<svg" in plotting.render(None, huge.drop_vars("predicted_z"))
+    values = np.array([[1.0, 1e308, 2.0], [1.0, -1e300, -np.inf]])
+    for draw in (plotting.band, plotting.lines, plotting.order):
+        assert "<svg" in plotting.render(lambda _, fig, draw=draw: draw(fig.subplots(), np.arange(1.0, 4.0), values), ds)
+    np.testing.assert_array_equal(helpers.finite(values), [[1.0, np.nan, 2.0], [1.0, np.nan, np.nan]])
+
+
 def test_a_median_says_how_many_runs_it_rests_on(ds):
     values = np.array([[1.5, 2.5, np.inf], [1.0, np.nan, np.inf], [1.2, np.nan, 3.0]])
     svg = plotting.render(lambda _, fig: plotting.band(fig.subplots(), np.arange(3), values), ds)

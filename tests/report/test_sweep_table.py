@@ -1,9 +1,11 @@
 """The table of a sweep: infinite results count, those that are no number are said, and different fields look different."""
 
 import numpy as np
+import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
-from jaxdyn.report.sweep import page
+from jaxdyn.report.sweep import draw_parallel, page
 from jaxdyn.report.sweep_table import table
 
 
@@ -39,3 +41,21 @@ def test_complex_numbers_are_two_columns():
     assert {k: v.tolist() for k, v in found.scalars.items()} == {"z.real": [[1, 3]], "z.imag": [[2, -4]]}
     assert set(found.curves) == {"c.real", "c.imag"} and not found.others
     assert found.to_csv({}).splitlines() == ["lr,seed,status,z.real,z.imag", "0.1,0,ok,1.0,2.0", "0.1,1,ok,3.0,-4.0"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("exponents", [(1.0, 308.0), (308.0, 308.2), (-320.0, 308.0), (-308.0, -300.0), (249.0, 250.0)])
+@pytest.mark.parametrize("sign", [1.0, -1.0, "both"])
+def test_numbers_at_the_end_of_floats_are_drawn_or_said_to_be_missing(exponents, sign):
+    """No axis can be laid out beyond about 1e300: matplotlib would warn, or raise."""
+    values = np.repeat(10.0 ** np.linspace(*exponents, 4)[:, None], 8, 1)
+    values = values * np.resize([1.0, -1.0], 8) if sign == "both" else sign * values
+    data = {"x": (("a", "seed"), values), "c": (("a", "seed", "time"), values[..., None] * [0.5, 1.0])}
+    axes = {"a": [1.0, 2.0, 3.0, 4.0], "seed": range(8)}
+    found = table(xr.Dataset({**data, "status": (("a", "seed"), np.zeros((4, 8), int))}, axes))
+    html = page(found, "trial", [], "")
+    said = "Not drawn, a gap: what is infinite, or beyond 1e250, which no axis holds."
+    assert html.count(said) == (2 if exponents[1] > 250 else 0) and html.count("<svg") == 2
+    fig = Figure()
+    draw_parallel(found, ["x"], fig)
+    assert all(np.isfinite(line.get_ydata()).all() for line in fig.axes[0].lines)
