@@ -357,7 +357,7 @@ class _Page:
         if verified.claim.id in self.results:
             return
         self.results[verified.claim.id] = verified = with_looks(verified)
-        for line in terminal.lines(verified, debug=self.debug):
+        for line in terminal.lines(verified, debug=self.debug, alone=len(self.claims) == 1):
             self.progress.say(line)
         if self.fail_fast and _bad(verified):
             raise _Stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,14 @@ from jaxdyn.engine.verification.payload import by_chance
 from jaxdyn.engine.verification.result import Result
 from jaxdyn.engine.verification.task import Plan
 from jaxdyn.report import studies
+from jaxdyn.report.claim import finite
 from jaxdyn.report.drawing import UNDRAWN
+from jaxdyn.report.plain import plain
 from jaxdyn.wording import duration, left_out, place, plural
 
 __all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary", "too_late", "untraced"]
 
+NOTICED = 3  # errors that are named, of predictions and of controls
 MANY = 1000  # runs from which it is said what makes them
 LONG, SAFE = 120.0, "; Ctrl-C is safe"  # seconds from which it is said that a run may be interrupted, and that a time is a guess
 JUDGING, READING = 1.2, 0.2  # seconds to judge and draw a claim, or to read a stored conclusion
@@ -60,9 +63,10 @@ def _product(plan: Plan) -> str:
     return f" ({plural(settings, 'setting')} × {plural(seeds, 'seed')}{more})"
 
 
-def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
+def lines(result: Result, *, debug: bool = False, alone: bool = False) -> Iterator[str]:
     """One line per claim; if the verdict differs, also what failed, its worst run, and the command that repeats it.
 
+    Of a claim that was asked for ``alone``, also its resolution.
     With ``--by``, one line per cell with its checks instead: cells have no expected verdict.
     """
     # the verdict
@@ -76,6 +80,8 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
     differing = study is not None and studies.differs(study["claim"])
     differs = f"  ({studies.where_run(claim.id)}: {study['claim']['verdict']})" if study is not None and differing else ""
     yield f" {sign} {claim.id:<34} {result.verdict}{expected}{differs}"
+    if alone and not exploring and (noticed := _resolution(result)):
+        yield f"      {noticed}"
     if beyond := outside(claim, result.task.main.grid):
         yield f"      at {beyond}"
     if result.looks:
@@ -104,6 +110,25 @@ def lines(result: Result, *, debug: bool = False) -> Iterator[str]:
                 yield f"      {kind} {outcome.name!r} {_alike(outcome, same)}"
     traceback = " --debug" if result.failure is not None and not debug else ""
     yield f"      repeat: {_repeat(result, failed)}{traceback}"
+
+
+def _resolution(result: Result) -> str:
+    """The smallest errors that the checks would reject, in words; empty unless all pass on the runs as they are."""
+    if any(not check.passed for check in result.checks):
+        return ""
+    scale, mix = (finite(result.resolution.get(part)) for part in ("scale", "mix"))
+    parts = [f"a prediction off by {_each(scale)}"] if scale else []
+    parts += [f"data with a share of {_each(mix)}"] if mix else []
+    return f"would also be noticed: {'; '.join(parts)}" if parts else ""
+
+
+def _each(shares: Mapping[str, float]) -> str:
+    """Shares with their names, the smallest first; of many the first ones, since the page has all."""
+    first = sorted(shares.items(), key=lambda item: item[1])
+    named = [f"{100 * share:.2g}% ({plain(name)})" for name, share in first[:NOTICED]]
+    more = [f"{len(first) - NOTICED} more"] if len(first) > NOTICED else []
+    *before, last = [*named, *more]
+    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _alike(outcome: Outcome, same: bool) -> str:

@@ -63,6 +63,19 @@ def test_a_verdict_as_expected_is_one_line(toys):
     assert [line.split() for line in lines(outcome(toys.CLAIMS[0], Decision("upheld")))] == [["✓", "toy.decay", "upheld"]]
 
 
+def test_a_claim_asked_for_alone_says_which_errors_would_be_noticed(toys):
+    found = {"scale": {"$z_1$": 0.12, "y": 0.0031, "n": None}, "mix": {name: i / 100 for i, name in enumerate("abcde", 1)}}
+    result = outcome(toys.CLAIMS[0], Decision("upheld", [Check("c", 0.0, (0.0, 1.0), True)], resolution=found))
+    assert len(list(lines(result))) == 1, "among others a claim has one line"
+    assert list(lines(result, alone=True))[1:] == [
+        "      would also be noticed: a prediction off by 0.31% (y) or 12% (z₁); data with a share of 1% (a), 2% (b), 3% (c) or 2 more"
+    ]
+    none = Decision("upheld", [Check("c", 0.0, (0.0, 1.0), True)], resolution={"scale": {"y": None}, "mix": {}})
+    failed = Decision("refuted", [Check("c", 2.0, (0.0, 1.0), False)], resolution=found)
+    for decision in (none, failed):
+        assert not any("noticed" in line for line in lines(outcome(toys.CLAIMS[0], decision), alone=True))
+
+
 def test_a_figure_that_could_not_be_drawn_is_named_with_its_verdict(toys):
     figure = draw(dataclasses.replace(toys.CLAIMS[0], plot=lambda ds, fig: ds["no <such> value"]), xr.Dataset())
     first, second = lines(outcome(toys.CLAIMS[0], Decision("upheld", figure=figure)))
