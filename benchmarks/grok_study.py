@@ -52,7 +52,7 @@ def epochs_needed(seeds: int) -> tuple[float, np.ndarray]:
 def share(order: int) -> float:
     """Of all pairs."""
     from jaxdyn.data.groups import parse
-    from jaxdyn.theories.li2.dynamics.critical import critical_share
+    from jaxdyn.theories.li2.dynamics.retention import critical_share
 
     return SHARE * critical_share(parse(str(order)))
 

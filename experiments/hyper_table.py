@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
+from jaxdyn.theories.hyper import dynamics as theory
 from jaxdyn.theories.hyper import published, tie_codes, training
-from jaxdyn.theories.hyper.dynamics import codes as theory
 
 TALKS = ("training:hyper-table", "attention:hyper-figure")
 

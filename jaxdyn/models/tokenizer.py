@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Int, Integer, Shaped
 
 from jaxdyn.engine.base.parsing import plain_file
 from jaxdyn.errors import LARGEST, UsageError, one_line, shown
@@ -220,7 +220,7 @@ class Tokenizer:
         pairs = ((self._alone(one), self._alone(other)) for one, other in ("\ue000\ue001", "\u16a0\u16a2"))
         return next((one for one, other in pairs if one == other is not None), None)
 
-    def decode(self, tokens: Sequence[int] | Int[np.ndarray, " n"], *, special: bool = True) -> str:
+    def decode(self, tokens: Sequence[int] | Integer[np.ndarray, " n"], *, special: bool = True) -> str:
         """The text of token numbers; without ``special``, control tokens are left out.
 
         Invalid bytes, such as part of a character, become U+FFFD.

@@ -18,9 +18,8 @@ from jaxdyn.theories.mobile import depth, model, variants
 from jaxdyn.theories.mobile.counts import formula
 from jaxdyn.theories.mobile.depth import PAPER, QUICK, Depth
 from jaxdyn.theories.mobile.depth import trial as depth_trial
-from jaxdyn.theories.mobile.model import VARIANTS
+from jaxdyn.theories.mobile.model import VARIANTS, Training, learned, trained, tuned
 from jaxdyn.theories.mobile.published import MODELS
-from jaxdyn.theories.mobile.training import Training, learned, trained, tuned
 from jaxdyn.theories.mobile.variants import Variants
 from jaxdyn.theories.mobile.variants import trial as variants_trial
 

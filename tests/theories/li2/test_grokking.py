@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model, training
-from jaxdyn.theories.li2.dynamics.critical import order_share
+from jaxdyn.theories.li2.dynamics.retention import order_share
 from jaxdyn.theories.li2.grokking import phase, stages, zero_init
 from jaxdyn.theories.li2.training import Run, Training
 from tests.theories.li2.helpers import opponents, passes, read, refused, refuses_opponents
