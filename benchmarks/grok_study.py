@@ -32,7 +32,7 @@ TORCH = str(Path(__file__).with_name("li2_torch.py"))
 def epochs_needed(seeds: int) -> tuple[float, np.ndarray]:
     """Seconds of the sweep, and the epochs of each network, [order, seed]."""
     import jaxdyn as jd
-    from jaxdyn.theories.li2.grokking.phase import trial
+    from jaxdyn.theories.li2.grokking.phase_decay import trial
     from jaxdyn.theories.li2.training import Training
 
     sizes = {"group": [str(m) for m in ORDERS], "hidden": HIDDEN, "share": SHARE, "critical": True}

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.hyper import drawings, dynamics, model, tie_codes, training
+from jaxdyn.theories.hyper import drawings, dynamics, linear_mlp, model, tie_codes
+from jaxdyn.theories.hyper.linear_mlp import Contrastive
+from jaxdyn.theories.hyper.linear_mlp import trial as training_trial
 from jaxdyn.theories.hyper.spectral import Spectral, loss
 from jaxdyn.theories.hyper.table_losses import Constants, trial
 from jaxdyn.theories.hyper.tie_codes import Codes
-from jaxdyn.theories.hyper.training import Contrastive
-from jaxdyn.theories.hyper.training import trial as training_trial
 from tests.theories.galore.helpers import passed
 from tests.theories.joma.helpers import refutes
 
@@ -280,7 +280,7 @@ def test_wrong_settings_are_refused(wrong):
         Contrastive(**wrong)
 
 
-CLAIMS = {c.id: c for c in training.CLAIMS}
+CLAIMS = {c.id: c for c in linear_mlp.CLAIMS}
 
 
 def rivals_fail(claim, ds):
@@ -311,38 +311,38 @@ def made():
 
 def test_linear():
     ds = made().sel(encoder="linear")
-    assert passed(training.judge_linear(ds)) == [True, True]
+    assert passed(linear_mlp.judge_linear(ds)) == [True, True]
     rivals_fail("hyper.table_linear", ds)
-    assert passed(training.judge_linear(made().sel(encoder="mlp"))) == [False, False]
+    assert passed(linear_mlp.judge_linear(made().sel(encoder="mlp"))) == [False, False]
 
 
 def test_mlp_against_linear():
     ds = made()
-    assert passed(training.judge_mlp(ds)) == passed(training.judge_share(ds)) == [True, True]
+    assert passed(linear_mlp.judge_mlp(ds)) == passed(linear_mlp.judge_share(ds)) == [True, True]
     rivals_fail("hyper.mlp_adam", ds)
     rivals_fail("hyper.mlp_relevant", ds)
     swapped = ds.roll(encoder=1, roll_coords=False)
-    assert passed(training.judge_mlp(swapped)) == passed(training.judge_share(swapped)) == [False, False]
+    assert passed(linear_mlp.judge_mlp(swapped)) == passed(linear_mlp.judge_share(swapped)) == [False, False]
 
 
 def test_late_fall():
     ds = made().sel(encoder="mlp")
-    assert passed(training.judge_late(ds)) == [True, True]
-    assert passed(training.judge_late(made().sel(encoder="linear")))[0] is False
+    assert passed(linear_mlp.judge_late(ds)) == [True, True]
+    assert passed(linear_mlp.judge_late(made().sel(encoder="linear")))[0] is False
     rivals_fail("hyper.mlp_late", ds)
-    shown = training.early(ds)
-    assert passed(training.judge_late(shown)) == [False, False]
+    shown = linear_mlp.early(ds)
+    assert passed(linear_mlp.judge_late(shown)) == [False, False]
 
 
 def test_bound():
     ds = made().sel(encoder="mlp")
-    assert passed(training.judge_bound(ds)) == [True, True]
-    assert passed(training.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False, False]
+    assert passed(linear_mlp.judge_bound(ds)) == [True, True]
+    assert passed(linear_mlp.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False, False]
     rivals_fail("hyper.sphere_bound", ds)
     noisy = ds.assign(error=10 * ds.error)
-    assert passed(training.judge_bound(noisy)) == [None, True]  # batches that do not tell one run from the bound
+    assert passed(linear_mlp.judge_bound(noisy)) == [None, True]  # batches that do not tell one run from the bound
     spread = ds.measured_least + xr.DataArray(np.linspace(-0.1, 0.1, 8), dims="seed")
-    assert passed(training.judge_bound(ds.assign(measured_least=spread))) == [False, None]
+    assert passed(linear_mlp.judge_bound(ds.assign(measured_least=spread))) == [False, None]
 
 
 def test_weight_decay():
@@ -352,13 +352,13 @@ def test_weight_decay():
     ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
     end = ds.measured_loss.isel(step=-1)
     ds = ds.assign(measured_final=end, measured_least=end)
-    readings = {reading.name: reading.value for reading in training.judge_decay(ds)}
-    assert readings == pytest.approx({training.LITTLE: 0.0, training.MUCH: 0.12, training.RISE: 0.036}, abs=1e-9)
+    readings = {reading.name: reading.value for reading in linear_mlp.judge_decay(ds)}
+    assert readings == pytest.approx({linear_mlp.LITTLE: 0.0, linear_mlp.MUCH: 0.12, linear_mlp.RISE: 0.036}, abs=1e-9)
 
 
 def test_threshold():
-    runs = made().isel(encoder=[0, 0, 1, 1]).rename(encoder="temperature").assign_coords(temperature=list(training.TEMPERATURES))
+    runs = made().isel(encoder=[0, 0, 1, 1]).rename(encoder="temperature").assign_coords(temperature=list(linear_mlp.TEMPERATURES))
     reads = xr.DataArray([1.0, 1.0, 0.0, 0.0], dims="temperature", coords={"temperature": runs.temperature})
     ds = runs.assign(predicted_reads=reads.broadcast_like(runs.status), measured_reads=runs.irrelevant.isel(step=-1))
-    assert passed(training.judge_threshold(ds)) == [True] * 4
+    assert passed(linear_mlp.judge_threshold(ds)) == [True] * 4
     rivals_fail("hyper.linear_threshold", ds)
