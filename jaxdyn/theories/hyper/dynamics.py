@@ -1,4 +1,4 @@
-r"""Equations of the Boolean hypercube.
+r"""Contrastive losses of codes and of linear encoders on the hypercube: closed forms, minima and gradient flow.
 
 Contrastive losses of codes that map both views of a point to one unit vector, in closed form.
 

@@ -1,4 +1,4 @@
-r"""Equations of in-context learning by linear attention.
+r"""Linear attention in context: the flow with merged or separate keys and queries, its limit, plateaus, errors on other prompts.
 
 Merged keys and queries: the gradient flow of two blocks, its limit, and errors on prompts of another kind.
 

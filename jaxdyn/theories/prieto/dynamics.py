@@ -1,4 +1,4 @@
-r"""Equations of softmax collapse and of naive loss minimisation.
+r"""Softmax collapse: the precision at which it sets in, the derivative of the loss in the scale of the weights, StableMax.
 
 When the cross-entropy of a sample is exactly zero in floating-point numbers of t significant bits.
 

@@ -1,4 +1,4 @@
-r"""Equations of the reversal curse.
+r"""The reversal curse: closed forms of the bilinear model, and the reduced dynamics of the one-layer transformer.
 
 What is known of the bilinear model: exact losses for orthonormal tokens, and the theorems' lower bounds of the reverse loss.
 

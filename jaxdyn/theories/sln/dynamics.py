@@ -1,4 +1,4 @@
-r"""Equations of walks on graphs.
+r"""Line graphs and their spectrum, effective resistances, and navigation by distances between edges.
 
 The line graph of a graph, the spectrum of its Laplacian, and embeddings of edges by it.
 
