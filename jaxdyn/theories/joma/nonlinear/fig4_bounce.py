@@ -4,8 +4,8 @@ Gradient ascent near a critical point, under attention normalised over all token
 are the theory's reduced dynamics, not a network in training. The logits are prescribed by Theorem 1's law for exp attention
 (``law``: ``z = v^2/T``, the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t)
 as given (``trained``), or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution
-of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/nonlinear.py``. Steps and
-the exact solution differ by the step size, so the judge tests the order in the step size and the limit.
+of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/nonlinear.py``. Steps
+and the exact solution differ by the step size, so the judge tests the order in the step size and the limit.
 """
 
 from __future__ import annotations
