@@ -14,7 +14,7 @@ MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if p.name
 EVERY = {  # modules of this name share a test file
     "maps.py": "theories/test_maps.py",
     "published.py": "theories/test_published.py",
-    "pretrained.py": "theories/test_pretrained.py",
+    "pretrained_model.py": "theories/test_pretrained.py",
 }
 
 

@@ -19,8 +19,8 @@ from jaxdyn.theories.h2o.dynamics import greedy
 from jaxdyn.theories.h2o.dynamics.greedy import guarantee
 from jaxdyn.theories.h2o.error_bound import Eviction
 from jaxdyn.theories.h2o.frozen_cache import Stream, trial
-from jaxdyn.theories.h2o.greedy import Sets, hardest
-from jaxdyn.theories.h2o.greedy import trial as greedy_trial
+from jaxdyn.theories.h2o.greedy_submodular import Sets, hardest
+from jaxdyn.theories.h2o.greedy_submodular import trial as greedy_trial
 from jaxdyn.theories.h2o.instrument import BUDGETS as INSTRUMENT_BUDGETS
 from jaxdyn.theories.h2o.instrument import HEAVY, measure, uniform
 from jaxdyn.theories.h2o.ppl_budget import claims

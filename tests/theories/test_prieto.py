@@ -10,9 +10,8 @@ import jaxdyn as jd
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.plotting import render
 from jaxdyn.theories.prieto import collapse as collapse_topic
-from jaxdyn.theories.prieto import model, orthogonal_stablemax
+from jaxdyn.theories.prieto import dynamics, model, orthogonal_stablemax
 from jaxdyn.theories.prieto.arithmetic import SAMPLES, Arithmetic, trial
-from jaxdyn.theories.prieto.dynamics import collapse, scale
 from jaxdyn.theories.prieto.scale import Identities, judge
 from jaxdyn.theories.prieto.scale import trial as scale_trial
 
@@ -24,11 +23,11 @@ from jaxdyn.theories.prieto.scale import trial as scale_trial
 @pytest.mark.parametrize("kind", ["float16", "float32"])
 def test_numpys_sums_round_to_one_between_the_bounds(x64, kind):
     rng = np.random.default_rng(0)
-    top = collapse.SIGNIFICANT[kind] * np.log(2)
+    top = dynamics.SIGNIFICANT[kind] * np.log(2)
     z = np.zeros((400, 5))
     z[:, 1:] = -(top + rng.uniform(-3, 3, (400, 1)) + rng.uniform(0, 2, (400, 4)))
     answers = jnp.zeros(400, jnp.int32)
-    low, high = (np.asarray(f(jnp.asarray(z), answers, kind)) for f in (collapse.certain, collapse.possible))
+    low, high = (np.asarray(f(jnp.asarray(z), answers, kind)) for f in (dynamics.certain, dynamics.possible))
     assert (low <= high).all() and 0.1 < low.mean() < high.mean() < 0.9
     parts = np.exp(z).astype(kind)
     for order in ([0, 1, 2, 3, 4], [1, 2, 3, 4, 0], [3, 0, 1, 4, 2]):
@@ -41,16 +40,16 @@ def test_numpys_sums_round_to_one_between_the_bounds(x64, kind):
 
 
 def test_significands_and_smallest_numbers_are_numpys():
-    for kind, bits in collapse.SIGNIFICANT.items():
+    for kind, bits in dynamics.SIGNIFICANT.items():
         info = np.finfo(kind)
-        assert bits == info.nmant + 1 and 2.0 ** collapse.SMALLEST[kind] == float(info.smallest_subnormal)
+        assert bits == info.nmant + 1 and 2.0 ** dynamics.SMALLEST[kind] == float(info.smallest_subnormal)
 
 
 def test_underflow_needs_all_wrong_classes_below_the_smallest_number(x64):
     z = jnp.array([[0.0, -17.0, -17.0], [0.0, -16.0, -17.0], [0.0, -200.0, -200.0]])
     answers = jnp.zeros(3, jnp.int32)
-    assert np.asarray(collapse.underflow(z, answers, "float16")).tolist() == [True, False, True]
-    assert np.asarray(collapse.underflow(z, answers, "float32")).tolist() == [False, False, True]
+    assert np.asarray(dynamics.underflow(z, answers, "float16")).tolist() == [True, False, True]
+    assert np.asarray(dynamics.underflow(z, answers, "float32")).tolist() == [False, False, True]
 
 
 # Closed forms of StableMax against finite differences.
@@ -60,18 +59,18 @@ def test_underflow_needs_all_wrong_classes_below_the_smallest_number(x64):
 def test_derivatives_and_scale_are_finite_differences(x64, stable):
     z = np.asarray(2 * jax.random.normal(jax.random.key(3), (6, 4), jnp.float64))
     answers = np.array([0, 1, 2, 3, 1, 0])
-    each = np.asarray(scale.derivative(jnp.asarray(z), jnp.asarray(answers), stable))
+    each = np.asarray(dynamics.derivative(jnp.asarray(z), jnp.asarray(answers), stable))
 
     def loss(x):
-        return -np.log(np.asarray(scale.probabilities(jnp.asarray(x), stable))[np.arange(6), answers])
+        return -np.log(np.asarray(dynamics.probabilities(jnp.asarray(x), stable))[np.arange(6), answers])
 
-    np.testing.assert_allclose(np.asarray(scale.probabilities(jnp.asarray(z), stable)).sum(1), 1, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(dynamics.probabilities(jnp.asarray(z), stable)).sum(1), 1, rtol=1e-12)
     for c in range(4):
         step = np.zeros((1, 4))
         step[0, c] = 1e-6
         np.testing.assert_allclose((loss(z + step) - loss(z - step)) / 2e-6, each[:, c], atol=1e-8)
     along = (loss(z * (1 + 1e-6)) - loss(z * (1 - 1e-6))).mean() / 2e-6
-    assert float(scale.along_weights(jnp.asarray(z), jnp.asarray(answers), stable)) == pytest.approx(along, abs=1e-8)
+    assert float(dynamics.along_weights(jnp.asarray(z), jnp.asarray(answers), stable)) == pytest.approx(along, abs=1e-8)
 
 
 # The network, StableMax and the orthogonal gradient against NumPy.

@@ -18,8 +18,8 @@ from jaxdyn.theories.coc.published import ATTENTION, PRODUCTS, PROSQA
 from jaxdyn.theories.cogo import published as cogo
 from jaxdyn.theories.emer import published as emer
 from jaxdyn.theories.galore import published as galore
+from jaxdyn.theories.hyper import dynamics as hypercube
 from jaxdyn.theories.hyper import published as hyper
-from jaxdyn.theories.hyper.dynamics import codes
 from jaxdyn.theories.ih import sampled as ih
 from jaxdyn.theories.li2 import published as li2
 from jaxdyn.theories.li2.interaction import diversity
@@ -106,9 +106,9 @@ def test_the_constants_reproduce_the_linear_loss():
     c = hyper.CONSTANTS
     negatives, t = 2.0 * c["batch"] - 2, c["temperature"]
     with jax.enable_x64(True):
-        linear = float(codes.loss(negatives, codes.bit_moment(c["relevant"], t), t))
-        least = float(codes.loss(negatives, codes.sphere_moment(c["dim"], t), t))
-        simplex = float(codes.loss(negatives, codes.simplex_moment(2.0 ** c["relevant"], t), t))
+        linear = float(hypercube.loss(negatives, hypercube.bit_moment(c["relevant"], t), t))
+        least = float(hypercube.loss(negatives, hypercube.sphere_moment(c["dim"], t), t))
+        simplex = float(hypercube.loss(negatives, hypercube.simplex_moment(2.0 ** c["relevant"], t), t))
     table = {name: loss for name, ((loss, _), _) in hyper.TABLE.items()}
     assert linear == pytest.approx(table["linear"], abs=0.002)
     assert least < table["MLP, Adam"] < table["MLP, Adam with weight decay"] < linear

@@ -19,11 +19,11 @@ from jaxdyn import flow, plotting
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.code_field import Code
 from jaxdyn.theories.rev import asym, bounds, clock, data, model, one_layer, query_context, thm3, thm4
+from jaxdyn.theories.rev import dynamics as bilinear_theory
+from jaxdyn.theories.rev import dynamics as one_layer_theory
 from jaxdyn.theories.rev.bilinear import claims as bilinear_claims
 from jaxdyn.theories.rev.bilinear import model as bilinear_model
 from jaxdyn.theories.rev.bilinear import trial
-from jaxdyn.theories.rev.dynamics import bilinear as bilinear_theory
-from jaxdyn.theories.rev.dynamics import one_layer as one_layer_theory
 from jaxdyn.theories.rev.mlt import claims
 from jaxdyn.theories.rev.one_layer import EXPONENT
 from jaxdyn.theories.snap import model as snap

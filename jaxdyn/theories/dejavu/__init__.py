@@ -27,7 +27,7 @@ THEORY = jd.Theory(
         "relu_zeros",
         "mean_shift",
         "contextual",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("dejavu.contextual_gt_static",),
     instruments=("instrument",),

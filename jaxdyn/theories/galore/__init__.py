@@ -40,7 +40,7 @@ THEORY = jd.Theory(
         "memory_formulas",
         "memory_table",
         "text",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("galore.ppl_order",),
     instruments=("instrument",),

@@ -25,10 +25,10 @@ THEORY = jd.Theory(
     ),
     topics=(
         "error_bound",
-        "greedy",
+        "greedy_submodular",
         "frozen_cache",
         "ppl_budget",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("h2o.ppl_budget",),
     instruments=("instrument",),

@@ -25,7 +25,7 @@ THEORY = jd.Theory(
     topics=(
         "table_losses",
         "tie_codes",
-        "training",
+        "linear_mlp",
         "spectral",
     ),
     shown=("hyper.linear_threshold",),

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.hyper import published
-from jaxdyn.theories.hyper.dynamics import codes
+from jaxdyn.theories.hyper import dynamics, published
 
 
 @jd.setting
@@ -33,13 +32,13 @@ def trial(s: Constants, key: PRNGKeyArray) -> jd.Observables:
     """Losses of the code of the relevant bits, of one codeword for each of their patterns, and of the uniform law on the sphere."""
     del key
     others, words = 2 * s.batch - 2, 2.0**s.relevant
-    of = lambda moment: codes.loss(others, moment, s.temperature).astype(jnp.float64)  # noqa: E731
+    of = lambda moment: dynamics.loss(others, moment, s.temperature).astype(jnp.float64)  # noqa: E731
     number = lambda x: jnp.asarray(x, jnp.float64)  # noqa: E731
     return jd.observables(
         predicted={
-            "linear": of(codes.bit_moment(s.relevant, s.temperature)),
-            "codes": of(codes.simplex_moment(words, s.temperature)),
-            "mlp": of(codes.sphere_moment(s.dim, s.temperature)),
+            "linear": of(dynamics.bit_moment(s.relevant, s.temperature)),
+            "codes": of(dynamics.simplex_moment(words, s.temperature)),
+            "mlp": of(dynamics.sphere_moment(s.dim, s.temperature)),
         },
         measured={
             "linear": number(printed("linear")),

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data import hypercube
-from jaxdyn.theories.hyper import model
-from jaxdyn.theories.hyper.dynamics import codes
+from jaxdyn.theories.hyper import dynamics, model
 
 
 @jd.setting
@@ -87,10 +86,10 @@ def trial(s: Codes, key: PRNGKeyArray) -> jd.Observables:
     half = s.inputs // 2  # both codes in an array of their own, of which the first k columns are used
     first, second = read(views, zero, s.first)[:, :half], read(exchanged(views, k), zero, k)[:, :half]
     # the closed form
-    moment, negatives = codes.bit_moment(k, temperature), jnp.float64(2 * s.batch - 2)
-    low = codes.jensen(negatives, moment, codes.bit_variance(k, temperature), temperature)
+    moment, negatives = dynamics.bit_moment(k, temperature), jnp.float64(2 * s.batch - 2)
+    low = dynamics.jensen(negatives, moment, dynamics.bit_variance(k, temperature), temperature)
     return jd.observables(
-        predicted={"tie": jd.named(f, "part"), "mean": codes.loss(negatives, moment, temperature) - low},
+        predicted={"tie": jd.named(f, "part"), "mean": dynamics.loss(negatives, moment, temperature) - low},
         measured={
             "tie": jd.named(g, "part"),
             "mean": jnp.mean(f),
@@ -98,7 +97,7 @@ def trial(s: Codes, key: PRNGKeyArray) -> jd.Observables:
             "relevant": accuracy(first),
             "irrelevant": accuracy(second),
         },
-        recorded={"without": codes.loss(negatives, moment, temperature)},
+        recorded={"without": dynamics.loss(negatives, moment, temperature)},
     )
 
 

@@ -27,7 +27,7 @@ from jaxdyn import train as training_loop
 from jaxdyn.data.groups import parse
 from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.dynamics.critical import critical_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share
 
 MOMENTUM = 0.9  # of gradient descent
 BLOCK = 2**19  # largest number of entries of a block of features: 2 MB

@@ -12,7 +12,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
 from jaxdyn.theories.prieto.arithmetic import Arithmetic, trial
-from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
+from jaxdyn.theories.prieto.dynamics import SIGNIFICANT
 
 HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 

@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
 from jaxdyn.theories.prieto.arithmetic import Arithmetic, trial
-from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
+from jaxdyn.theories.prieto.dynamics import SIGNIFICANT
 
 OTHERS = ("none", "random")
 SINGLE = SIGNIFICANT["float32"]

@@ -2,7 +2,7 @@ r"""Training of the one-layer transformer: batch-1 SGD on short sequences, compa
 
 A run samples its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At fifteen
 times, most of them late, the probabilities of all targets are read from the network. The theory is given the number of visits of
-each row (for single runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
+each row (for single runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.rev import data, model
-from jaxdyn.theories.rev.dynamics import one_layer as theory
+from jaxdyn.theories.rev import dynamics as theory
 from jaxdyn.theories.snap.dynamics import clock
 
 EXPONENT = 0.85  # the bound's c, fixed once

@@ -36,7 +36,7 @@ THEORY = jd.Theory(
         "bb_growth",
         "reduced_log",
         "lm_emerge",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("sink.bb_forms",),
     instruments=("instrument",),

@@ -14,7 +14,7 @@ import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.theories.snap import model, published
-from jaxdyn.theories.snap.synthetic import fig5_not_wta, fig6_lr_effect, optimizers, sampled, syn, tfidf
+from jaxdyn.theories.snap.synthetic import adam_sgd, fig5_not_wta, fig6_lr_effect, sampled, syn, tf_idf
 from tests.theories.snap.helpers import full_counts, passes
 
 # The synthetic runs of Scan & Snap against NumPy, through the engine, and compared with their references.
@@ -365,36 +365,34 @@ def test_judges_of_optimizers():
         },
         coords={"record": record, "quantity": quantity},
     )
-    assert all(c.passed for c in optimizers.judge_adam(ds))
-    assert not optimizers.judge_adam(optimizers.LIKE_DESCENT(ds))[0].passed
-    assert not any(
-        c.passed for c in optimizers.judge_adam(ds.isel(record=[1, 0]).assign(measured_numbers=ds.measured_numbers + 0.3))
-    )
+    assert all(c.passed for c in adam_sgd.judge_adam(ds))
+    assert not adam_sgd.judge_adam(adam_sgd.LIKE_DESCENT(ds))[0].passed
+    assert not any(c.passed for c in adam_sgd.judge_adam(ds.isel(record=[1, 0]).assign(measured_numbers=ds.measured_numbers + 0.3)))
     sums = xr.Dataset({k: (("seed", "row"), np.full((2, 3), v)) for k, v in (("predicted_sums", 1.0), ("moved", 5.0))})
     sums["measured_sums"] = sums.predicted_sums + 1e-6
-    assert all(c.passed for c in optimizers.judge_sums(sums))
-    assert not any(c.passed for c in optimizers.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
-    assert not any(c.passed for c in optimizers.judge_sums(optimizers.UNCONSTRAINED(sums)))
+    assert all(c.passed for c in adam_sgd.judge_sums(sums))
+    assert not any(c.passed for c in adam_sgd.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
+    assert not any(c.passed for c in adam_sgd.judge_sums(adam_sgd.UNCONSTRAINED(sums)))
 
 
 # Learned TF-IDF.
 
 
 def test_tokens_are_shown_by_as_many_classes_as_their_idf_says():
-    s = tfidf.TfIdf(classes=4, each=3)
-    p = np.asarray(tfidf.laws(s, jax.random.key(1)))
+    s = tf_idf.TfIdf(classes=4, each=3)
+    p = np.asarray(tf_idf.laws(s, jax.random.key(1)))
     np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
     counts = (p > 0).sum(0)
-    np.testing.assert_array_equal(counts, tfidf.documents(s))
+    np.testing.assert_array_equal(counts, tf_idf.documents(s))
     np.testing.assert_array_equal(np.bincount(counts), [0, 12, 3, 3, 3])
     np.testing.assert_array_equal((p[:, :12] > 0).sum(1), 3)  # own tokens: as many in each class
 
 
 def test_a_run_holds_tf_idf_and_the_gain_of_attention():
-    s = tfidf.TfIdf(classes=3, each=2, steps=3, batch=8, length=20)
-    run = jd.sweep(tfidf.trial, jd.grid(tfidf.TfIdf, classes=3, each=2, steps=3, batch=8, length=20), 1).isel(seed=0)
+    s = tf_idf.TfIdf(classes=3, each=2, steps=3, batch=8, length=20)
+    run = jd.sweep(tf_idf.trial, jd.grid(tf_idf.TfIdf, classes=3, each=2, steps=3, batch=8, length=20), 1).isel(seed=0)
     p = run.tf.values
-    np.testing.assert_allclose(run.idf, np.log(3 / tfidf.documents(s)), rtol=1e-6)
+    np.testing.assert_allclose(run.idf, np.log(3 / tf_idf.documents(s)), rtol=1e-6)
     np.testing.assert_allclose(run.predicted_gain, p * run.idf.values, rtol=1e-6)
     np.testing.assert_allclose(run.attention.sum("token"), 1, rtol=1e-5)
     np.testing.assert_allclose(p * np.exp(run.measured_gain), run.attention, rtol=1e-4)
@@ -415,11 +413,11 @@ def planted_gains(gain, attention):
 
 def test_judge_of_the_learned_tf_idf():
     good = planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf)
-    assert passes(tfidf.judge, good)
+    assert passes(tf_idf.judge, good)
     kinds = [lambda tf, idf: 0 * tf, lambda tf, idf: tf, lambda tf, idf: idf + 0 * tf, lambda tf, idf: -tf * idf]
     for kind in kinds:
-        assert not passes(tfidf.judge, planted_gains(kind, lambda tf, idf: tf))
-    assert not passes(tfidf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))
+        assert not passes(tf_idf.judge, planted_gains(kind, lambda tf, idf: tf))
+    assert not passes(tf_idf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))
 
 
 def planted_rows(rows, gain=0.9):
@@ -436,7 +434,7 @@ def planted_rows(rows, gain=0.9):
 
 def test_rows_are_compared_on_the_same_contexts():
     ds = planted_rows(lambda distinct: distinct).isel(seed=[0, 1])
-    found = [c.value for c in tfidf.judge_contextual(ds)]
+    found = [c.value for c in tf_idf.judge_contextual(ds)]
     tf, row, first = ds.tf.values, ds.row.values, lambda x: set(np.argsort(-x)[:6])
     shares, rises, kept, same = [], [], [], []
     for p, z in zip(tf, row, strict=True):
@@ -454,7 +452,7 @@ def test_rows_are_compared_on_the_same_contexts():
 
 def test_judge_of_rows_that_differ_between_queries():
     good = planted_rows(lambda distinct: distinct)
-    assert passes(tfidf.judge_contextual, good)
+    assert passes(tf_idf.judge_contextual, good)
     rng = np.random.default_rng(2)
     dull = [
         lambda z: 0 * z,
@@ -463,11 +461,11 @@ def test_judge_of_rows_that_differ_between_queries():
         lambda z: rng.permuted(z, axis=-1),
     ]
     for rows in dull:
-        assert not passes(tfidf.judge_contextual, planted_rows(rows))
+        assert not passes(tf_idf.judge_contextual, planted_rows(rows))
 
 
 def test_logits_are_dealt_anew_within_what_a_class_shows():
     ds = planted_rows(lambda distinct: distinct + 0.01 * np.arange(50) * (distinct != 0))
-    dealt, seen = tfidf.shuffled(ds), ds.tf.values > 0
+    dealt, seen = tf_idf.shuffled(ds), ds.tf.values > 0
     np.testing.assert_array_equal(np.sort(dealt.row.values, -1), np.sort(ds.row.values, -1))
     assert (dealt.row.values[~seen] == 0).all() and (dealt.row.values != ds.row.values).mean() > 0.2

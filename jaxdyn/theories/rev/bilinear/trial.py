@@ -11,8 +11,8 @@ from jaxtyping import Array, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow
+from jaxdyn.theories.rev import dynamics as theory
 from jaxdyn.theories.rev.bilinear import model
-from jaxdyn.theories.rev.dynamics import bilinear as theory
 
 FRACTIONS = (0.0, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, *(i / 10 for i in range(2, 11)))  # of the horizon: when losses are read
 EXPONENT = 0.05  # of the floor of Theorem 1

@@ -21,7 +21,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
-from jaxdyn.theories.li2.dynamics.critical import critical_share, order_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share, order_share
 from jaxdyn.theories.li2.training import Training, train
 
 

@@ -17,9 +17,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import stats, train
 from jaxdyn.data import hypercube
-from jaxdyn.theories.hyper import model, published
+from jaxdyn.theories.hyper import dynamics, model, published
 from jaxdyn.theories.hyper.drawings import plot
-from jaxdyn.theories.hyper.dynamics import codes
 
 BATCHES = 64  # new ones for every record of the loss
 
@@ -118,15 +117,15 @@ def trial(s: Contrastive, key: PRNGKeyArray) -> jd.Observables:
     # losses of the code and of the uniform law
     negatives = jnp.float64(2 * s.batch - 2)
     temperature, bits = jnp.asarray(s.temperature, jnp.float64), jnp.asarray(s.relevant, jnp.float64)
-    moment = codes.bit_moment(bits, temperature)
-    code = codes.loss(negatives, moment, temperature)
-    code -= codes.jensen(negatives, moment, codes.bit_variance(bits, temperature), temperature)
-    critical = codes.critical(bits, temperature)
+    moment = dynamics.bit_moment(bits, temperature)
+    code = dynamics.loss(negatives, moment, temperature)
+    code -= dynamics.jensen(negatives, moment, dynamics.bit_variance(bits, temperature), temperature)
+    critical = dynamics.critical(bits, temperature)
     names = {name: jd.named(curve, "step") for name, curve in curves.items()}
     return jd.observables(
         predicted={
             "final": code,
-            "least": codes.loss(negatives, codes.sphere_moment(s.dim, temperature), temperature),
+            "least": dynamics.loss(negatives, dynamics.sphere_moment(s.dim, temperature), temperature),
             "reads": jnp.where(critical > 0, 1.0, 0.0),
         },
         measured={

@@ -16,7 +16,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, sampling
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
-from jaxdyn.theories.li2.dynamics import ascent, energy, shapes
+from jaxdyn.theories.li2.dynamics import ascent, energy
 from jaxdyn.theories.li2.model import Activation
 
 
@@ -78,11 +78,11 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
     w = ascent.climb(ways, group, s.activation, s.steps)
     end = ascent.top(w, group, s.activation)
     u, v = energy.split(w, group)
-    share = shapes.shares(u, irreps), shapes.shares(v, irreps)
-    start = shapes.shares(energy.split(ways[0], group)[0], irreps)
+    share = energy.shares(u, irreps), energy.shares(v, irreps)
+    start = energy.shares(energy.split(ways[0], group)[0], irreps)
     place = jnp.argmax(share[0] + share[1], 1)
-    values, aligned, normal = shapes.shapes(u, v, irreps, place)
-    member, mixture, formula = shapes.members(ways[0], irreps)
+    values, aligned, normal = energy.shapes(u, v, irreps, place)
+    member, mixture, formula = energy.members(ways[0], irreps)
 
     def at(numbers: list) -> Float[Array, " K"]:
         return jnp.asarray(numbers, jnp.float64)[place]
@@ -95,7 +95,7 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
     predictions = {
         "energy": jnp.stack([exact, printed]),
         "zeros": jnp.stack([zeros, jnp.maximum(zeros, 1.0)]),
-        "mixture": jnp.stack([formula, jnp.full_like(formula, shapes.largest(peaks).energy)]),
+        "mixture": jnp.stack([formula, jnp.full_like(formula, energy.largest(peaks).energy)]),
         "values": normal,
         "aligned": at([0.5**0.5 if p.kind == "quaternionic" else 1.0 for p in peaks]),
         "balance": one / 2,
