@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.emer import direction, published, search_flow, search_sgd
+from jaxdyn.theories.emer import direction, published, search
 from jaxdyn.theories.emer.dynamics import answer as theory
 
 SCALES = {"quick": {"vertices": 11, "inside": 4.0}, "paper": {"vertices": 23, "inside": 9.0}}
@@ -105,13 +105,11 @@ def run(scale: str, out: Path) -> None:
         out, "answer", direction.trial, jd.grid(direction.Reply, rate_a=RATES, rate_r=RATES, **SCALES[scale]), seeds
     )
     flows = {
-        name: experiment.sweep(
-            out, f"flow{i}", search_flow.trial, jd.grid(search_flow.SearchFlow, train="diagonal", **fields), seeds
-        )
+        name: experiment.sweep(out, f"flow{i}", search.flow_trial, jd.grid(search.SearchFlow, train="diagonal", **fields), seeds)
         for i, (name, fields) in enumerate(REGIMES.items())
     }
     sgd = {
-        name: experiment.sweep(out, f"sgd{i}", search_sgd.trial, jd.grid(search_sgd.SearchSgd, records=8, span=20.0, **fields), 1)
+        name: experiment.sweep(out, f"sgd{i}", search.sgd_trial, jd.grid(search.SearchSgd, records=8, span=20.0, **fields), 1)
         for i, (name, fields) in enumerate((name, fields) for name, fields in REGIMES.items() if "loss" not in fields)
     }
     experiment.table(out, "ratios", ratios(), "mu_A/mu_R at unit rates, K = 9 of 23 vertices; the limit is the root of K")

@@ -15,11 +15,10 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import bias, blocks, classify, gram, model, pairs
-from jaxdyn.theories.cogo.dynamics import semiring, solutions, spectrum
+from jaxdyn.theories.cogo import blocks, classify, model
+from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.figures import log_orders, ticks
-from tests.theories.cogo.loops import GROUPS, by_loops, weights
-from tests.theories.cogo.oracle import composed
+from tests.theories.cogo.oracle import GROUPS, by_loops, composed, weights_of_loops
 
 # CoGO's network and its losses against plain loops.
 
@@ -32,8 +31,8 @@ output, correct = jax.jit(model.output), jax.jit(model.correct, static_argnums=1
 @pytest.mark.parametrize("name", GROUPS)
 def test_loss_is_that_of_the_loops(x64, name):
     group = parse(name)
-    w = weights(group, 4)
-    forms = [(f, scale) for scale in ("paper", "code") for f in (model.loss, gram.loss)]
+    w = weights_of_loops(group, 4)
+    forms = [(f, scale) for scale in ("paper", "code") for f in (model.loss, model.loss_by_gram)]
     *ours, rectified = jax.jit(
         lambda w: [*(f(w, group, scale) for f, scale in forms), model.loss(w, group, "code", activation="relu")]
     )(w)
@@ -46,13 +45,13 @@ def test_zero_weights_lose_one_less_one_over_d(x64):
     group = parse("7")
     zero = jnp.zeros((3, 7, 2))
     np.testing.assert_allclose(
-        [jax.jit(lambda w, f=f: f(w, group, "paper"))(zero) for f in (model.loss, gram.loss)], 6 / 7, rtol=1e-15
+        [jax.jit(lambda w, f=f: f(w, group, "paper"))(zero) for f in (model.loss, model.loss_by_gram)], 6 / 7, rtol=1e-15
     )
 
 
 def test_scales_are_related_by_one_factor(x64):
     group = parse("2x4")
-    w = jnp.asarray(weights(group, 3))
+    w = jnp.asarray(weights_of_loops(group, 3))
     code = model.to_scale(w, group, "code")
     np.testing.assert_allclose(loss(code, group, "code"), loss(w, group, "paper"), rtol=1e-13)
     np.testing.assert_allclose(model.to_scale(code, group, "paper"), w, rtol=1e-15)
@@ -61,7 +60,7 @@ def test_scales_are_related_by_one_factor(x64):
 def test_a_node_of_other_sign_and_other_place_changes_nothing(x64):
     """(a, b, c) -> (-a, -b, c), and any permutation of the nodes."""
     group = parse("5")
-    w = weights(group, 4)
+    w = weights_of_loops(group, 4)
     other = w.copy()
     other[:2, :, 1] *= -1
     np.testing.assert_allclose(output(jnp.asarray(other[:, :, [2, 0, 3, 1]])), output(jnp.asarray(w)), rtol=1e-12)
@@ -97,7 +96,7 @@ def test_a_start_of_some_width_holds_the_network_of_that_size(x64, width):
 
 def test_the_activation_may_be_a_traced_switch(x64):
     group = parse("5")
-    w = jnp.asarray(weights(group, 3))
+    w = jnp.asarray(weights_of_loops(group, 3))
     switched = jax.jit(lambda i: model.loss(w, group, "code", None, jd.Code(i, ("quadratic", "relu"))))
     for i, name in enumerate(("quadratic", "relu")):
         np.testing.assert_allclose(switched(i), loss(w, group, "code", None, name), rtol=1e-14)
@@ -113,10 +112,10 @@ def test_means_of_all_nodes_are_those_of_the_loss(x64, name):
 
     @jax.jit
     def both(w):
-        z = spectrum.transform(model.to_scale(w, group, "paper"), group)
-        s = spectrum.sums(spectrum.autopotentials(z), group)
-        whole = spectrum.potentials(z)[0, 0] + (s[0, 0] + s[1, 0]) / 2
-        return bias.means(classify.nodes(w, group, 0.6), group), whole
+        z = semiring.transform(model.to_scale(w, group, "paper"), group)
+        s = semiring.sums(semiring.autopotentials(z), group)
+        whole = semiring.potentials(z)[0, 0] + (s[0, 0] + s[1, 0]) / 2
+        return classify.means(classify.nodes(w, group, 0.6), group), whole
 
     parts, whole = both(w)
     np.testing.assert_allclose(parts.sum(0), whole[group.pairs], rtol=1e-10)
@@ -129,7 +128,7 @@ def test_without_carriers_the_loss_is_that_of_blocks_of_order_4(x64):
     @jax.jit
     def cut(w):
         nodes = classify.nodes(w, group)
-        bare = bias.ablated(nodes, group, bias.node_orders(nodes) == 6)
+        bare = classify.ablated(nodes, group, classify.node_orders(nodes) == 6)
         return bare, model.loss(bare, group, "code")
 
     bare, loss = cut(w)
@@ -158,7 +157,7 @@ def test_empty_places_change_no_potential(x64):
     x = semiring.random(jax.random.key(1), parse("5"), 3)
     wide = blocks.widened(x, 5)
     assert wide.z.shape == (3, 5, 5) and int(semiring.order(wide)) == 3
-    np.testing.assert_allclose(spectrum.potentials(wide.z), spectrum.potentials(x.z), atol=1e-14)
+    np.testing.assert_allclose(semiring.potentials(wide.z), semiring.potentials(x.z), atol=1e-14)
 
 
 def test_one_net_takes_the_place_of_another():
@@ -198,13 +197,13 @@ def test_ticks_stand_at_the_values():
 @pytest.mark.parametrize("name", GROUPS)
 def test_subset_by_pairs_and_by_what_is_left_out(x64, name):
     group = parse(name)
-    w = weights(group, 3)
+    w = weights_of_loops(group, 3)
     every = list(itertools.product(range(group.order), repeat=2))
     np.random.default_rng(1).shuffle(every)
     held, kept = every[:3], every[3:]
     pairs = np.array(held), np.array(kept)
     (full_less_held, out), at_kept = jax.jit(
-        lambda w, out, kept: (gram.loss_without(w, group, "code", out), model.loss_at(w, group, "code", kept))
+        lambda w, out, kept: (model.loss_without(w, group, "code", out), model.loss_at(w, group, "code", kept))
     )(w, *pairs)
     np.testing.assert_allclose(out, by_loops(w, group, 1.0, held), rtol=1e-12)
     np.testing.assert_allclose(full_less_held, by_loops(w, group, 1.0, kept), rtol=1e-12)
@@ -215,7 +214,7 @@ def test_subset_by_pairs_and_by_what_is_left_out(x64, name):
 def compiled(name):
     """The losses of one group on the paper's scale and their gradients, each one program."""
     group = parse(name)
-    return [jax.jit(jax.value_and_grad(lambda w, f=f: f(w, group, "paper"))) for f in (gram.loss, model.loss)]
+    return [jax.jit(jax.value_and_grad(lambda w, f=f: f(w, group, "paper"))) for f in (model.loss_by_gram, model.loss)]
 
 
 @pytest.mark.slow
@@ -225,7 +224,7 @@ def test_gradient_of_the_gram_form(shape, seed):
     name, q = shape
     with jax.enable_x64(True):
         gram_loss, model_loss = compiled(name)
-        w = weights(parse(name), q, seed)
+        w = weights_of_loops(parse(name), q, seed)
         ours, theirs = np.asarray(gram_loss(w)[1]), np.asarray(model_loss(w)[1])
         np.testing.assert_allclose(ours, theirs, atol=1e-12 * np.abs(theirs).max())
         step = 1e-5 * np.random.default_rng(seed).normal(size=w.shape)
@@ -241,7 +240,7 @@ def test_value_and_gradient_are_those_of_the_plain_loss(x64, name):
     group = parse(name)
     w = jax.random.normal(jax.random.key(0), (3, group.order, 4), jnp.float64)
     used = jax.random.bernoulli(jax.random.key(1), 0.7, (group.order,) * 2)
-    value, slope = jax.jit(jax.value_and_grad(lambda w: pairs.loss(w, group, used)))(w)
+    value, slope = jax.jit(jax.value_and_grad(lambda w: model.loss_of_pairs(w, group, used)))(w)
     plain, expected = jax.jit(jax.value_and_grad(lambda w: model.loss(w, group, "code", used)))(w)
     assert float(value) == pytest.approx(float(plain), rel=1e-12)
     np.testing.assert_allclose(slope, expected, rtol=1e-10, atol=1e-12)
@@ -252,5 +251,5 @@ def test_other_pairs_play_no_part(x64):
     group = parse("5")
     w = jax.random.normal(jax.random.key(0), (3, 5, 2), jnp.float64)
     used = jnp.zeros((5, 5), bool).at[0].set(True)
-    slope = pairs.gradient(w, group, used)
+    slope = model.gradient(w, group, used)
     assert np.all(np.asarray(slope[0, 1:]) == 0) and np.any(np.asarray(slope[0, 0]) != 0)

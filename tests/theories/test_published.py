@@ -40,9 +40,9 @@ from jaxdyn.theories.sln import published as sln
 from jaxdyn.theories.sln.exact import Atlas, shares, trial
 from jaxdyn.theories.snap import published as snap
 from jaxdyn.theories.stream import published as stream
-from jaxdyn.theories.varma.published import PAPER as published_paper
-from jaxdyn.theories.xu.published import FIRED, FIRES_AT, LATE, MIDDLE
-from jaxdyn.theories.xu.published import PAPER as xu_paper
+from jaxdyn.theories.varma.ungrok_efficiency import PAPER as published_paper
+from jaxdyn.theories.xu.spectral import FIRED_IN_PRINT, FIRES_AT, LATE, MIDDLE
+from jaxdyn.theories.xu.spectral import PAPER as xu_paper
 
 
 def claims_of(theory):
@@ -255,7 +255,7 @@ def test_every_claim_names_what_was_published():
 
 
 def test_published_numbers():
-    assert FIRED == (15, 0) and f"{FIRES_AT}" in xu_paper
+    assert FIRED_IN_PRINT == (15, 0) and f"{FIRES_AT}" in xu_paper
     assert MIDDLE[0] <= FIRES_AT <= MIDDLE[1]
     assert 228 < LATE[0] / LATE[1] < 230
     assert all(xu_paper in claim.source for claim in claims_of("xu"))

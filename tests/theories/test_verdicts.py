@@ -9,15 +9,13 @@ import jaxdyn as jd
 from jaxdyn.engine.catalogue import registry
 
 TOPICS = {  # theory.topic -> options of jd.verify_many
-    "assort.autoencoder": {},
-    "assort.capacity": {},
+    "assort.autoencoder_capacity": {},
     "assort.hybrid": {},
     "assort.quantiser": {},
-    "collapse.flow_free": {},
-    "emer.bounded": {},
+    "collapse.flow_descent": {},
+    "emer.bounded_growth": {},
     "emer.direction": {},
     "emer.expansion": {},
-    "emer.log_growth": {},
     "emer.reduction": {},
     "hyper.spectral": {},
     "icl.gf_limit": {},
@@ -26,7 +24,7 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "ih.baselines": {},
     "ih.phases": {},
     "margin.factored": {},
-    "margin.select": {},
+    "margin.vector_matrix": {},
     "memo.finite_sample": {},
     "sink.reduced_log": {"seeds": 2},
     "sln.exact": {},

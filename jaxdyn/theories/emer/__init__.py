@@ -26,8 +26,7 @@ THEORY = jd.Theory(
     ),
     topics=(
         "reduction",
-        "bounded",
-        "log_growth",
+        "bounded_growth",
         "expansion",
         "direction",
     ),

@@ -21,7 +21,7 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.theories.emer import model
 from jaxdyn.theories.emer.dynamics import answer as theory
-from jaxdyn.theories.emer.search_flow import off_structure
+from jaxdyn.theories.emer.search import off_structure
 
 DECADES, EACH = 12, 2
 TIMES = (0.0, *(10.0 ** (i / EACH) for i in range(DECADES * EACH + 1)))

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.emer.search_sgd import SearchSgd, trial
+from jaxdyn.theories.emer.search import SearchSgd, sgd_trial
 
 EVERY, SHARE = (
     "share of 128 new graphs with exactly the right vertices, every run",
@@ -42,7 +42,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 STUDY = jd.Study(
-    trial=trial,
+    trial=sgd_trial,
     quick=jd.grid(SearchSgd, target="middle", train="diagonal", density=0.2),
     seeds=16,
     paper_seeds=64,

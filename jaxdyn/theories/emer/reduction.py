@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
-from jaxdyn.theories.emer import search_flow, search_sgd
-from jaxdyn.theories.emer.search_flow import SearchFlow
-from jaxdyn.theories.emer.search_sgd import SearchSgd
+from jaxdyn.theories.emer import search
+from jaxdyn.theories.emer.search import SearchFlow, SearchSgd
 
 NEAR = 5e-4  # of the largest mu and nu of SGD: 16 runs leave 1e-4
 FLOW = jd.grid(SearchFlow, loss=["coconut", "bfs"], target=["middle", "top"], train="full", density=0.2)
@@ -98,7 +97,7 @@ def plot_sgd(ds: xr.Dataset, fig: Figure) -> None:
 
 
 FLOWS = jd.Study(
-    trial=search_flow.trial,
+    trial=search.flow_trial,
     quick=FLOW,
     seeds=4,
     paper_seeds=16,
@@ -114,7 +113,7 @@ FLOWS = jd.Study(
     caption=r"$\mu$ and $\nu$ of the full matrix along its gradient flow and by the two equations; one line per run.",
 )
 SGD = jd.Study(
-    trial=search_sgd.trial,
+    trial=search.sgd_trial,
     quick=jd.grid(SearchSgd, target="top", train="full", lr=[1.0, 0.5, 0.25], density=0.2),
     seeds=16,
     paper_seeds=64,

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, metrics, train
-from jaxdyn.theories.galore import model
-from jaxdyn.theories.galore.dynamics import decay
+from jaxdyn.theories.galore import dynamics, model
 
 SAMPLES = 40  # of the curves
 READ = slice(None, None, 4)  # those of which the whole gradient is stored
@@ -65,7 +64,7 @@ def _pair(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
     part = 0.3 * jax.random.uniform(k_part, (), jnp.float64, 0.8, 1.2)
     same = jnp.stack([jnp.stack([numbers[0], numbers[1]]), jnp.stack([numbers[1], numbers[2]])])
     both = jnp.stack([same, same * jnp.asarray([[1.0, -1.0], [-1.0, 1.0]])])
-    lowest = decay.modes(both, both).matrices[0]
+    lowest = dynamics.modes(both, both).matrices[0]
     lowest = lowest / lowest[0, 0]  # diag(1, -x), and next to it diag(-x, -1), of a larger eigenvalue
     higher = jnp.diag(jnp.stack([lowest[1, 1], -jnp.ones((), jnp.float64)]))
     g = lowest + part * jnp.where(s.flip > 0.5, -1.0, 1.0) * higher
@@ -103,7 +102,7 @@ def problem(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
 class Descent(NamedTuple):
     """A run: its modes, the start and its lowest part, the step size, both lowest eigenvalues, and the gradients at the samples."""
 
-    modes: decay.Modes
+    modes: dynamics.Modes
     start: Float[Array, "m n"]
     kept: Float[Array, "m n"]
     eta: Float[Array, ""]
@@ -116,9 +115,9 @@ class Descent(NamedTuple):
 def descend(s: Quadratic, key: PRNGKeyArray) -> Descent:
     """Gradient descent from zero weights, its gradients by differentiation."""
     b, c, g = problem(s, key)
-    modes = decay.modes(b, c)
-    kept, first, second = decay.lowest(modes, g)
-    eta = s.step * decay.largest_step(modes, second)[0]
+    modes = dynamics.modes(b, c)
+    kept, first, second = dynamics.lowest(modes, g)
+    eta = s.step * dynamics.largest_step(modes, second)[0]
 
     def negative(w: Array) -> Array:  # W starts at zero, so that A is the gradient there
         return -jax.grad(model.linear_loss)(w, g + s.bend * jnp.tanh(w), b, c)
@@ -141,7 +140,7 @@ def ranks(run: Descent) -> Float[Array, " t"]:
 def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     """Stable ranks along descent, and both bounds."""
     run = descend(s, key)
-    bounds = decay.bounds(run.modes, run.start, run.eta, run.steps)
+    bounds = dynamics.bounds(run.modes, run.start, run.eta, run.steps)
     # the gradient and its part outside the lowest eigenspace, relative to the part inside, which falls by a known factor
     fall = ((1 - run.eta * run.first) ** run.steps)[:, None, None] * linalg.singular_values(run.kept)[0]
     whole = run.path / fall
@@ -179,14 +178,14 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     # the eigenvalue of the rest that decays last: the second one, or a later one of which the start has nothing before it
     rest, total = jnp.abs(jnp.einsum("kmn,mn->k", run.modes.matrices, run.start - run.kept)), jnp.linalg.norm(run.start)
     slowest = jnp.argmax(jnp.where(rest > 1e-9 * total, 1 - run.eta * run.modes.values, -jnp.inf))
-    order = jnp.log(jnp.abs(decay.ratio(run.eta, run.first, run.modes.values[slowest])))
+    order = jnp.log(jnp.abs(dynamics.ratio(run.eta, run.first, run.modes.values[slowest])))
     excess = ranks(run) - metrics.stable_rank(run.kept)
     late = _late(excess, _norms(run))
     rate = _rate(excess, late, run.steps)
     axes = "time row col"
     return jd.observables(
         predicted={
-            "gradient": jd.named(decay.gradients(run.modes, run.start, run.eta, run.steps[READ]), axes),
+            "gradient": jd.named(dynamics.gradients(run.modes, run.start, run.eta, run.steps[READ]), axes),
             "first_order": order,
             "second_order": 2 * order,
         },

@@ -11,8 +11,7 @@ import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
-from jaxdyn.theories.galore import model
-from jaxdyn.theories.galore.dynamics import decay, projected
+from jaxdyn.theories.galore import dynamics, model
 
 NEVER = 2**30
 
@@ -78,7 +77,7 @@ def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
     b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
     p, q = (linalg.qr(jax.random.normal(k, (s.size, s.rank), jnp.float64))[0] for k in (k_p, k_q))
-    theory = projected.within(b, c, g, p, q)
+    theory = dynamics.within(b, c, g, p, q)
     eta = s.step * 2 / (theory.kappa + theory.fastest)
 
     def step(w: Array) -> Array:
@@ -121,7 +120,7 @@ def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
     k_b, k_c, k_g = jax.random.split(key, 3)
     b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
-    eta = s.step / decay.modes(b, c).values[-1]
+    eta = s.step / dynamics.modes(b, c).values[-1]
     every = jnp.where(s.every > 0, jnp.round(s.every), NEVER).astype(jnp.int32)
     tx = galore(optax.sgd(eta), Subspace(rank=s.rank), every=every, scale=1.0)
 
@@ -161,7 +160,7 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     b, c = positive(k_b, count, s.rows), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
     g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.rows, s.size), jnp.float64)
     # the null space of S
-    modes = decay.modes(b, c)
+    modes = dynamics.modes(b, c)
     null = modes.values < 1e-9 * modes.values[-1]
     eta = 1 / modes.values[-1]
 
