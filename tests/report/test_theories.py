@@ -61,7 +61,7 @@ def test_a_checkout_without_figures_and_experiments_has_fewer_sections(tmp_path)
 
 def test_equations_come_from_docstrings():
     lines = theories.equations("lyu")
-    assert len(lines) == 3 and r"w = 2\varepsilon^2\sinh(X^\top q)." in lines[0] and ":math:" not in "".join(lines)
+    assert len(lines) == 2 and r"w = 2\varepsilon^2\sinh(X^\top q)." in lines[0] and ":math:" not in "".join(lines)
     assert theories.equations("nowhere") == []
 
 

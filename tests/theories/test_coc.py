@@ -24,9 +24,9 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn import Transformer, thoughts
 from jaxdyn.nn.transformer import apply as transformer_apply
 from jaxdyn.nn.transformer import init
-from jaxdyn.theories.coc import curriculum, latent_thoughts, model, outcomes, published, readings, released, training
+from jaxdyn.theories.coc import curriculum, latent_thoughts, model, outcomes, published, released, training
+from jaxdyn.theories.coc.model import Posed
 from jaxdyn.theories.coc.prosqa_graphs import FORMS, STATISTICS, TOLERANCE, Graphs, Rule, described, grow, judge, searched
-from jaxdyn.theories.coc.readings import Posed
 from jaxdyn.theories.coc.training import AMONG, EDITS, WAYS, Training, marks, sample_problems, shape, trial
 from tests.data.test_prosqa import RELEASED, needs_files
 from tests.nn.drawn import weights
@@ -66,7 +66,7 @@ def test_gaps_by_hand():
     s = Training(graphs=3)
     posed = jax.device_get(jax.jit(lambda key: training.sample_problems(s, key, 3))(jax.random.key(0)))
     products = np.random.default_rng(0).normal(size=(2, 3, training.sizes(s).nodes)).astype(np.float32)
-    got = np.asarray(jax.jit(readings.gaps)(products, posed))
+    got = np.asarray(jax.jit(model.gaps)(products, posed))
     for i in (1, 2):
         for g in range(3):
             away, best = posed.away[g], posed.problem.path[g, i]
@@ -400,7 +400,7 @@ COUNT = 12
 
 def sampled(sizes, seed=0):
     keys = jax.random.split(jax.random.key(seed), COUNT)
-    return jax.device_get(jax.jit(lambda k: readings.pose(jax.vmap(lambda one: reachability.draw(one, sizes))(k), sizes))(keys))
+    return jax.device_get(jax.jit(lambda k: model.pose(jax.vmap(lambda one: reachability.draw(one, sizes))(k), sizes))(keys))
 
 
 def one(problem, g):
@@ -423,11 +423,11 @@ def ends(edges, root, steps):
 @pytest.mark.parametrize("sizes", [*SIZES[:1], *(pytest.param(s, marks=pytest.mark.slow) for s in SIZES[1:])])
 def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
     of = sampled(sizes)
-    cut, nodes = jax.device_get(readings.shortcut(of))
+    cut, nodes = jax.device_get(model.shortcut(of))
     for g in range(COUNT):
         for problem, parted in ((one(of.problem, g), False), (one(cut, g), True)):
             root, node = int(problem.roots[0]), int(nodes[g])
-            found = np.asarray(readings.walks(problem, sizes, sizes.hops))
+            found = np.asarray(model.walks(problem, sizes, sizes.hops))
             away = np.asarray(reachability.levels(problem, sizes))
             assert [set(np.flatnonzero(at)) for at in found] == ends(problem.edges, root, sizes.hops)
             by_distance = [set(np.flatnonzero(away == i)) for i in range(sizes.hops + 1)]
@@ -441,7 +441,7 @@ def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
     of = sampled(sizes, 1)
-    cut, nodes = jax.device_get(readings.shortcut(of))
+    cut, nodes = jax.device_get(model.shortcut(of))
     for g in range(COUNT):
         old, new = (set(map(tuple, p.edges[g].tolist())) for p in (of.problem, cut))
         (gone,), (added,) = old - new, new - old
@@ -455,9 +455,9 @@ def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
 def test_groups_of_edges_by_hand():
     sizes = reachability.Sizes(3, 2)
     of = sampled(sizes)
-    groups = np.asarray(jnp.stack(readings.edge_groups(of, 3)))
+    groups = np.asarray(jnp.stack(model.edge_groups(of, 3)))
     values = np.random.default_rng(0).normal(size=(3, COUNT, sizes.edges))
-    differences = np.asarray(readings.between(jnp.asarray(values, jnp.float32), tuple(jnp.asarray(x) for x in groups)))
+    differences = np.asarray(model.between(jnp.asarray(values, jnp.float32), tuple(jnp.asarray(x) for x in groups)))
     for i in (1, 2, 3):
         for g in range(COUNT):
             edges, path = of.problem.edges[g].tolist(), of.problem.path[g].tolist()
@@ -483,9 +483,9 @@ def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edg
     params, of = init(shape, jax.random.key(3)), sampled(sizes)
     hidden = thoughts.think(shape, params, of.tokens, 2)
     x = jnp.concatenate([params["embed"][of.tokens], jnp.moveaxis(hidden[:2], 0, 1)], 1)
-    out, maps = readings.passed(shape, params, x)
+    out, maps = model.passed(shape, params, x)
     np.testing.assert_allclose(out[:, -3:], jnp.moveaxis(hidden, 0, 1), atol=1e-5)
-    seen = readings.edges_seen(maps[-1], sizes.edges, 2)
+    seen = model.edges_seen(maps[-1], sizes.edges, 2)
     last = sizes.prompt - 1
     assert int(of.tokens[0, last]) == int(of.problem.roots[0, 0])
     for i in (0, 1):
@@ -498,7 +498,7 @@ def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edg
 def test_open_children_is_the_entropy_among_the_nodes_at_a_distance():
     of = sampled(reachability.Sizes(2, 2))
     products = np.random.default_rng(1).normal(size=(2, COUNT, 10)).astype(np.float32)
-    found = np.asarray(readings.open_children(products, of))
+    found = np.asarray(model.open_children(products, of))
     for i in (1, 2):
         for g in range(COUNT):
             p = np.exp(products[i - 1, g][of.away[g] == i])

@@ -13,9 +13,8 @@ from scipy.optimize import brentq, linprog, minimize
 
 import jaxdyn as jd
 from jaxdyn.status import OK
-from jaxdyn.theories.emer import model, published
+from jaxdyn.theories.emer import direction, dynamics, model
 from jaxdyn.theories.emer.direction import Reply
-from jaxdyn.theories.emer.dynamics import answer, search
 from jaxdyn.theories.emer.search import SearchFlow, SearchSgd, off_structure, sgd_trial
 
 # The searching and the answering layer against loops over edges and tokens; relabellings against all permutations.
@@ -110,11 +109,11 @@ def test_growth_and_limit(x64):
     def field(t, y, rate):
         return {"grows": rate * jnp.exp(-y["grows"]), "settles": rate * (1 - jnp.exp(y["settles"] - 2))}
 
-    ys, status = search.solve_in_log_time(field, {"grows": jnp.zeros(3), "settles": jnp.float64(0)}, jnp.float64(0.5))
-    assert int(status) == OK and ys["grows"].shape == (13, 3) and search.TIMES[-1] == 1e12
-    np.testing.assert_allclose(ys["grows"][:, 1], np.log1p(0.5 * np.asarray(search.TIMES)), atol=2e-4)
+    ys, status = dynamics.solve_in_log_time(field, {"grows": jnp.zeros(3), "settles": jnp.float64(0)}, jnp.float64(0.5))
+    assert int(status) == OK and ys["grows"].shape == (13, 3) and dynamics.TIMES[-1] == 1e12
+    np.testing.assert_allclose(ys["grows"][:, 1], np.log1p(0.5 * np.asarray(dynamics.TIMES)), atol=2e-4)
     np.testing.assert_allclose(ys["settles"][4:], 2.0, atol=1e-10)
-    assert search.DECADE == np.log(10)
+    assert dynamics.DECADE == np.log(10)
 
 
 # What is left of a matrix outside of the structure, and settings that are refused.
@@ -165,27 +164,27 @@ def loss(mu_a, mu_r, n, k, reachable):
 
 @pytest.mark.parametrize("reachable", [True, False])
 def test_rates_descend_the_loss(reachable, x64):
-    law, h, (a, r) = answer.Law(7.0, 4.0, 0.3, 2.0, float(reachable)), 1e-6, (0.8, -0.4)
+    law, h, (a, r) = dynamics.AnswerLaw(7.0, 4.0, 0.3, 2.0, float(reachable)), 1e-6, (0.8, -0.4)
     slope_a = (loss(a + h, r, 7, 4, reachable) - loss(a - h, r, 7, 4, reachable)) / 2 / h
     slope_r = (loss(a, r + h, 7, 4, reachable) - loss(a, r - h, 7, 4, reachable)) / 2 / h
-    np.testing.assert_allclose(answer.field(0.0, jnp.asarray([a, r]), law), [-0.3 * slope_a, -2.0 * slope_r], rtol=1e-6)
+    np.testing.assert_allclose(dynamics.answer_field(0.0, jnp.asarray([a, r]), law), [-0.3 * slope_a, -2.0 * slope_r], rtol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.1, 1.0])
 def test_leading_terms_and_direction(rate, x64):
-    law = answer.Law(7.0, 4.0, rate, 1.0, True)
+    law = dynamics.AnswerLaw(7.0, 4.0, rate, 1.0, True)
     ts = jnp.asarray([0.0, 1e11, 1e12])
-    ys = answer.solve(law, ts).ys
-    np.testing.assert_allclose(ys[-1], answer.asymptote(law, ts)[:, -1], rtol=1e-6)
+    ys = dynamics.solve_answer(law, ts).ys
+    np.testing.assert_allclose(ys[-1], dynamics.asymptote(law, ts)[:, -1], rtol=1e-6)
     np.testing.assert_allclose((ys[-1] - ys[-2])[0] / (ys[-1] - ys[-2])[1], 2.0, rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_the_ratio_is_late(x64):
-    ts = jnp.asarray([0.0, *published.RATIOS])
-    ys = answer.solve(answer.Law(23.0, 9.0, 1.0, 1.0, True), ts).ys
-    np.testing.assert_allclose((ys[1:, 0] / ys[1:, 1]), list(published.RATIOS.values()), atol=0.006)
+    ts = jnp.asarray([0.0, *direction.RATIOS])
+    ys = dynamics.solve_answer(dynamics.AnswerLaw(23.0, 9.0, 1.0, 1.0, True), ts).ys
+    np.testing.assert_allclose((ys[1:, 0] / ys[1:, 1]), list(direction.RATIOS.values()), atol=0.006)
 
 
 THOUGHT = np.array([1, 1, 1, 0, 0, 0, 0]) / 3**0.5
@@ -197,7 +196,7 @@ def made(seed=0, target=4, bfs=False, free=1.0):
     edges = (rng.uniform(size=(7, 7)) < 0.3).astype(float) * (1 - np.eye(7))
     edges[:3, 3:] = [[1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]]
     reached = (THOUGHT > 0) | (THOUGHT @ edges > 0)
-    return search.law(jnp.asarray(THOUGHT), jnp.asarray(edges), jnp.eye(7)[target], jnp.asarray(reached), bfs, free)
+    return dynamics.law(jnp.asarray(THOUGHT), jnp.asarray(edges), jnp.eye(7)[target], jnp.asarray(reached), bfs, free)
 
 
 def softmax(x):
@@ -215,23 +214,23 @@ def test_rates_descend_the_loss_of_search(bfs, x64):
 
     h, (mu, nu) = 1e-6, (0.7, -0.2)
     slopes = [(loss(mu + h, nu) - loss(mu - h, nu)) / 2 / h / 7, (loss(mu, nu + h) - loss(mu, nu - h)) / 2 / h / 42]
-    np.testing.assert_allclose(search.field(0.0, jnp.asarray([mu, nu]), law), -np.array(slopes), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(dynamics.field(0.0, jnp.asarray([mu, nu]), law), -np.array(slopes), rtol=1e-6, atol=1e-9)
 
 
 def test_root_is_where_the_mean_degree_is_the_targets(x64):
     law = made(target=4)
     f = lambda mu: softmax(np.asarray(law.prior) + mu * np.asarray(law.a)) @ np.asarray(law.a) - float(law.target @ law.a)  # noqa: E731
-    np.testing.assert_allclose(search.root(law), brentq(f, -50, 50, xtol=1e-14), atol=1e-12)
-    np.testing.assert_allclose(search.mean_degree(law, search.root(law)), law.target @ law.a, rtol=1e-12)
-    assert float(search.root(made(target=5))) > 30, "no root: the end of the interval, or where both sides round alike"
+    np.testing.assert_allclose(dynamics.root(law), brentq(f, -50, 50, xtol=1e-14), atol=1e-12)
+    np.testing.assert_allclose(dynamics.mean_degree(law, dynamics.root(law)), law.target @ law.a, rtol=1e-12)
+    assert float(dynamics.root(made(target=5))) > 30, "no root: the end of the interval, or where both sides round alike"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "bfs"), [pytest.param(5, False, marks=pytest.mark.slow), (4, True)])
 def test_growth_of_the_solution(target, bfs, x64):
     law = made(target=target, bfs=bfs, free=0.0)
-    path, _ = search.solve(law)
-    slope, factor = search.growth(law)
+    path, _ = dynamics.solve(law)
+    slope, factor = dynamics.growth(law)
     np.testing.assert_allclose((path[-1, 0] - path[-2, 0]) / np.log(10), slope, rtol=1e-3)
     np.testing.assert_allclose(path[-1, 0], slope * np.log(factor * 1e12), rtol=1e-3)
     np.testing.assert_allclose(slope, 3**0.5 / 3 if bfs else 3**0.5 / (3 - 2), rtol=1e-12)
@@ -241,9 +240,9 @@ def test_growth_of_the_solution(target, bfs, x64):
 @pytest.mark.slow
 def test_bounded_solution(x64):
     law = made(target=4, free=0.0)
-    path, _ = search.solve(law)
-    np.testing.assert_allclose(path[-1, 0], search.root(law), atol=1e-12)
-    short = search.solve_short(law, jnp.asarray([0.0, 10.0, 100.0])).ys
+    path, _ = dynamics.solve(law)
+    np.testing.assert_allclose(path[-1, 0], dynamics.root(law), atol=1e-12)
+    short = dynamics.solve_short(law, jnp.asarray([0.0, 10.0, 100.0])).ys
     np.testing.assert_allclose(short, path[:3], atol=1e-6)
 
 
@@ -258,7 +257,7 @@ def test_hull_by_linear_programming(x64):
             margin = linprog(
                 [0, 0, -1], np.c_[-difference, np.ones(len(difference))], np.zeros(len(difference)), bounds=[(-1, 1)] * 3
             )
-            gap = float(search.hull_gap(law))
+            gap = float(dynamics.hull_gap(law))
             assert (gap > 1e-9) == (-margin.fun > 1e-9)
             signs.add(gap > 1e-9)
     assert signs == {True, False}
@@ -267,9 +266,9 @@ def test_hull_by_linear_programming(x64):
 @pytest.mark.slow
 def test_slope_of_the_largest_margin(x64):
     law = made(target=5)
-    assert float(search.hull_gap(law)) > 0
+    assert float(dynamics.hull_gap(law)) > 0
     x = np.stack([law.a, law.b], -1)
     difference = x[5] - np.delete(x, 5, 0)
     norm = lambda y: 7 * y[0] ** 2 + 42 * y[1] ** 2  # noqa: E731
     best = minimize(norm, [5.0, 0.0], constraints={"type": "ineq", "fun": lambda y: difference @ y - 1}, options={"ftol": 1e-14})
-    np.testing.assert_allclose(search.margin_slope(law), best.x[0], rtol=1e-5)
+    np.testing.assert_allclose(dynamics.margin_slope(law), best.x[0], rtol=1e-5)

@@ -16,14 +16,14 @@ from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
 from jaxdyn.theories.coc import model
 from jaxdyn.theories.coc.published import ATTENTION, PRODUCTS, PROSQA
 from jaxdyn.theories.cogo import published as cogo
-from jaxdyn.theories.emer import published as emer
+from jaxdyn.theories.emer import direction as emer
 from jaxdyn.theories.galore import published as galore
 from jaxdyn.theories.hyper import published as hyper
 from jaxdyn.theories.hyper.dynamics import codes
 from jaxdyn.theories.ih import sampled as ih
 from jaxdyn.theories.li2 import published as li2
 from jaxdyn.theories.li2.interaction import diversity
-from jaxdyn.theories.memo import published as memo
+from jaxdyn.theories.memo import parameters as memo
 from jaxdyn.theories.mobile.published import MODELS
 from jaxdyn.theories.nanda import progress
 from jaxdyn.theories.nanda.published import PHASES

@@ -25,9 +25,8 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "reduction",
+        "reduction_expansion",
         "bounded_growth",
-        "expansion",
         "direction",
     ),
     shown=("emer.bounded",),

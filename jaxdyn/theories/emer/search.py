@@ -24,9 +24,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, sampling, train
-from jaxdyn.theories.emer import model
-from jaxdyn.theories.emer.dynamics import search
-from jaxdyn.theories.emer.dynamics import search as theory
+from jaxdyn.theories.emer import dynamics, model
+from jaxdyn.theories.emer import dynamics as theory
 
 FORMS = ("alone", "joint")  # mu moves alone; mu and nu move
 
@@ -113,7 +112,7 @@ def flow_trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
 
     args = (named, weight, moves, bfs)
     start = s.spread * noise[2:].reshape(n, n) * moves
-    ws, status = search.solve_in_log_time(field, start, args)
+    ws, status = dynamics.solve_in_log_time(field, start, args)
     mu, nu, rest = jax.vmap(off_structure)(ws)
     at = noise[0] * eye + noise[1] * (1 - eye)
     rates = -jax.grad(average_loss)(at, named, weight, bfs)
@@ -122,14 +121,14 @@ def flow_trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
     formula = theory.field(0.0, noise[:2], law._replace(free=jnp.float64(1)))
     slope, factor = theory.growth(law)
     separable = theory.hull_gap(law) > 0
-    measured_slope = (mu[-1] - mu[-2]) / search.DECADE
+    measured_slope = (mu[-1] - mu[-2]) / dynamics.DECADE
     return jd.observables(
         predicted={
             "mu": jd.named(path[:, 0], "time"),
             "nu": jd.named(path[:, 1], "time"),
             "rate": jd.named(formula, "number"),
             "limit": jd.named(jnp.stack([theory.root(law), path[-1, 0]]), "form"),
-            "late": slope * jnp.log(factor * search.TIMES[-1]),
+            "late": slope * jnp.log(factor * dynamics.TIMES[-1]),
             "slope": slope,
             "joint_slope": jnp.where(separable, theory.margin_slope(law), 0.0),
         },
@@ -149,7 +148,7 @@ def flow_trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
         },
         assumed=assumptions(law, s.inside),
         status=jnp.maximum(status, solved),
-        coords={"form": FORMS, "number": ("mu", "nu"), "time": search.TIMES},
+        coords={"form": FORMS, "number": ("mu", "nu"), "time": dynamics.TIMES},
     )
 
 

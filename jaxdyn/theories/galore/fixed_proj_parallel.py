@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, train
 from jaxdyn.theories.galore import dynamics, model
-from jaxdyn.theories.galore.projection import Fixed, Span, Switching, fixed_trial, positive, span_trial, switching_trial
+from jaxdyn.theories.galore.descent import Fixed, Span, Switching, fixed_trial, positive, span_trial, switching_trial
 
 
 def judge_fixed(ds: xr.Dataset) -> list[jd.Check]:

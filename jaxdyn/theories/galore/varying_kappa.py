@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, train
 from jaxdyn.theories.galore import dynamics
-from jaxdyn.theories.galore.projection import positive
+from jaxdyn.theories.galore.descent import positive
 
 FORMS = ("printed", "corrected")
 WIDTH = 0.2  # of the slope of the "steep" coefficients, as a share of D

@@ -69,7 +69,7 @@ def test_more_nodes_never_leave_more_and_searches_only_go_down(searched):
 @pytest.mark.slow
 def test_judge_of_the_search_rejects_every_rival(searched):
     ds = searched
-    (claim,) = partial_minimal_order.CLAIMS
+    claim = partial_minimal_order.CLAIMS[-1]
     assert all(c.passed for c in claim.judge(ds))
     for rival in claim.rivals.values():
         assert rejects(claim.judge, ds, rival)
@@ -81,7 +81,7 @@ def test_judge_of_the_search_rejects_every_rival(searched):
 
 @pytest.mark.slow
 def test_judges_of_partial_solutions_reject_distortions():
-    table, star, poly = partial_minimal_order.CLAIMS
+    table, star, poly = partial_minimal_order.CLAIMS[:3]
     ds = jd.sweep(partial_minimal_order.partial_trial, jd.grid(partial_minimal_order.Node), seeds=4)
     printed, ds = ds.sel(form="printed"), ds.sel(form="derived")
     for claim, name in ((table, "table"), (poly, "poly")):
@@ -219,7 +219,7 @@ def test_zf_constructions_settings_refuse_in_one_sentence(make, message):
 
 
 def test_judge_rejects_distortions():
-    claim, printed = zm_memory.CLAIMS
+    claim, printed = zm_memory.CLAIMS[:2]
     ds = jd.sweep(zm_memory.zm_trial, jd.grid(zm_memory.Memory, groups=("5",)), seeds=2)
     derived = ds.sel(form="derived")
     assert not distorted(claim, derived)

@@ -261,8 +261,8 @@ Blocks = Complex[Array, "n 3 m"]
 class Numbers(NamedTuple):
     """The free numbers of a composed solution: one of modulus one for each pair of frequencies, and two angles of y."""
 
-    nu_nodes: Complex[Array, " n"]
-    xi_nodes: Complex[Array, " n"]
+    nu: Complex[Array, " n"]
+    xi: Complex[Array, " n"]
     alpha: Complex[Array, " n"]
     beta: Complex[Array, " n"]
     phases: Float[Array, "n 2"]

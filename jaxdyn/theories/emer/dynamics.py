@@ -1,4 +1,6 @@
-r"""Training of the searching layer, averaged over names of vertices: two numbers, their limits and their rates of growth.
+r"""Training averaged over names of the vertices: of the searching layer, and of the answering layer.
+
+Training of the searching layer, averaged over names of vertices: two numbers, their limits and their rates of growth.
 
 The average keeps :math:`W = \mu I + \nu(\mathbb 1\mathbb 1^\top - I)`. With :math:`a_v = \sum_{(u,v)} \lambda_u`,
 :math:`b_v = (\sum\lambda) D_v - a_v`, D_v the in-degree, and :math:`\xi = \lambda + \mu a + \nu b`, P its softmax:
@@ -25,6 +27,17 @@ In :math:`s = \ln(1 + t)` the field is t times the gradient, whose rounding erro
 equilibrium no solver can do better. The time is therefore solved in three parts, with absolute tolerances of 1e-8 until
 t = 1e4, 1e-5 until 1e8 and 1e-3 from there on, in one compiled loop. What converges is driven to its limit all the same: an
 implicit step divides the errors by t again.
+
+Training of the answering layer: how strongly it reads the thought, and how strongly the two candidates.
+
+With K vertices in the thought, weights :math:`\lambda = 1/\sqrt K`, the logits are :math:`\lambda\mu_A + \mu_R` for the reachable
+candidate, :math:`\mu_R` for the other one, :math:`\lambda\mu_A` for the thought's other vertices and 0 for the rest:
+
+.. math:: \dot\mu_A = k_A \lambda \bigl(y_C - P(V_C)\bigr), \qquad \dot\mu_R = k_R \bigl(1 - P(c_*) - P(c_\perp)\bigr)
+
+y_C = 1 if the label is reachable, 0 if not. Both grow without end, :math:`\mu_A \approx \sqrt K \ln(k_A t / K)` and
+:math:`\mu_R \approx \ln(k_R (K-1) t)`: their direction tends to that of the largest margin, :math:`d\mu_A/d\mu_R \to \sqrt K`,
+whatever the rates. Source: arXiv:2509.23365, Theorem 3 (equations); the offsets are derived. Letters: n vertices.
 """
 
 from __future__ import annotations
@@ -169,3 +182,40 @@ def solve_in_log_time(field: flow.Field, y0: PyTree, args: Any) -> tuple[PyTree,
         return jnp.concatenate([start[None], leaf.reshape(-1, *leaf.shape[2:])])
 
     return jax.tree.map(joined, y0, ys), jnp.max(status)
+
+
+class AnswerLaw(NamedTuple):
+    """Vertices n, those in the thought K, rates of both numbers, and y_C."""
+
+    n: Any
+    inside: Any
+    rate_a: Any
+    rate_r: Any
+    reachable: Any
+
+
+def answer_field(t: Any, y: Float[Array, " two"], law: AnswerLaw) -> Float[Array, " two"]:
+    """The rates of mu_A and mu_R."""
+    del t
+    lam = jnp.sqrt(1 / law.inside)
+    xi = jnp.stack([lam * y[0] + y[1], y[1], lam * y[0], 0.0 * y[0]])  # c*, the other candidate, others of the thought, the rest
+    count = jnp.stack([1.0, 1.0, law.inside - 1, law.n - law.inside - 1])
+    p = count * jnp.exp(xi - jnp.max(xi))
+    p = p / jnp.sum(p)
+    missing = law.reachable * (p[1] + p[3]) - (1 - law.reachable) * (p[0] + p[2])  # y_C - P(V_C), without cancellation
+    return jnp.stack([law.rate_a * lam * missing, law.rate_r * (p[2] + p[3])])
+
+
+def solve_answer(law: AnswerLaw, ts: Float[Array, " T"]) -> flow.Solution:
+    r"""mu_A and mu_R from zero at the times ``ts``, the first of them 0, in :math:`\ln(1+t)`."""
+    law = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), law)
+    return flow.solve(
+        flow.log_time(answer_field), jnp.zeros(2, jnp.float64), jnp.log1p(ts), law, rtol=1e-10, atol=1e-12, max_steps=20_000
+    )
+
+
+def asymptote(law: AnswerLaw, ts: Float[Array, " T"]) -> Float[Array, "two T"]:
+    """Leading terms of mu_A and mu_R at late times, where the label is reachable."""
+    late = jnp.log(jnp.maximum(ts, 1e-300))
+    mu_a = jnp.sqrt(law.inside) * (late + jnp.log(law.rate_a / law.inside))
+    return jnp.stack([mu_a, late + jnp.log(law.rate_r * (law.inside - 1))])
