@@ -37,7 +37,7 @@ class Select:
     spread: jd.Swept = jd.field(0.0, at_least=0)
     reversed: jd.Swept = 0.0
     blended: jd.Swept = 0.0
-    model: int = jd.field(4, at_least=1)
+    sequences: int = jd.field(4, at_least=1)
     shown: int = jd.field(5, at_least=3)
     inputs: int = jd.field(6, at_least=2)
     every: int = jd.field(320, at_least=1)
