@@ -56,7 +56,7 @@ class Sides(NamedTuple):
     imaginary: Float[Array, "2"]  # squared norm of the imaginary part of weights: from their spectrum, and synthesised
     decomposed: Float[Array, "3"]  # zero modes dropped, as printed; included; of centred weights
     direct: Float[Array, "2"]  # of the weights, of centred weights
-    model: Float[Array, ""]
+    gram: Float[Array, ""]
 
 
 def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
