@@ -18,7 +18,7 @@ from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.drawings import plot_changes, plot_noise, plot_rank
-from jaxdyn.theories.galore.dynamics.noise import distance_left
+from jaxdyn.theories.galore.dynamics import distance_left
 
 POINTS = 16
 NEVER = 2**30  # steps
