@@ -22,6 +22,7 @@ from jaxdyn.theories.galore.dynamics import distance_left
 
 POINTS = 16
 NEVER = 2**30  # steps
+INNER = {"adam": optax.scale_by_adam, "rms": optax.scale_by_rms}
 LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis
 
 
@@ -60,6 +61,7 @@ class Agreement:
     """A ReLU network of three shapes of matrices trained by two implementations, in float32."""
 
     lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
+    inner: str = "rms"  # transformation in the basis: Adam's direction, or RMSprop's, which has no first moment
     side: str = "long"  # dimension that ours projects, the shorter or the longer one
     rank: int = 2  # r, dimensions of the bases
     width: int = 6  # input dimension; the first hidden layer is twice as wide
@@ -68,6 +70,7 @@ class Agreement:
 
     def __post_init__(self) -> None:
         jd.require(self, self.side in ("short", "long"), "side is short or long", "side")
+        jd.require(self, self.inner in INNER, "inner is adam or rms", "inner")
 
 
 @jd.setting
@@ -166,7 +169,7 @@ def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
 
 
 def agreement_trial(s: Agreement, key: PRNGKeyArray) -> jd.Observables:
-    """Changes of the weights by our GaLore-Adam and by that of optax."""
+    """Changes of the weights by our GaLore and by that of optax, with one transformation inside."""
     k_w, k_data = jax.random.split(key)
     x, y = _data(k_data, s.width, "float32")
     shapes = {"tall": (2 * s.width, s.width), "wide": (s.width, 2 * s.width), "square": (s.width, s.width)}
@@ -182,13 +185,14 @@ def agreement_trial(s: Agreement, key: PRNGKeyArray) -> jd.Observables:
         end = _trained(optax.chain(tx, optax.scale(-s.lr.astype(jnp.float32))), loss, start, s.every * s.periods)
         return jnp.concatenate([(end[name] - start[name]).ravel() for name in shapes])
 
-    ours = galore(optax.scale_by_adam(), Subspace(rank=s.rank, side=s.side, signs=False), every=s.every)
-    theirs = optax.contrib.scale_by_galore(s.rank, s.every, 0.25, optax.scale_by_adam())
+    inner = INNER[s.inner]
+    ours = galore(inner(), Subspace(rank=s.rank, side=s.side, signs=False), every=s.every)
+    theirs = optax.contrib.scale_by_galore(s.rank, s.every, 0.25, inner())
     measured = moved(theirs)
     return jd.observables(
         predicted={"change": jd.named(moved(ours), "entry")},
         measured={"change": jd.named(measured, "entry")},
-        recorded={"adam": jd.named(moved(optax.scale_by_adam()), "entry")},
+        recorded={"plain": jd.named(moved(inner()), "entry")},
         status=train.finite_status(measured),
     )
 
@@ -227,6 +231,9 @@ def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
 
 ENTRIES = "place row col"
 ANEW, TURNS = "GaLore-Adam, bases found anew, against turned Adam: the same, mean over runs", 0.2
+ALIKE = 1e-4  # of the change: float32 rounding, amplified by the normalisation
+SAME = "share of runs that change alike, {} inside"
+SHARES = {"rms": ("RMSprop", 0.9), "adam": ("Adam", 0.75)}  # which share of runs at least
 NEAR = 0.003  # of the distance at the start; with singular vectors 0.026 to 0.031 of it are learned
 
 
@@ -248,8 +255,11 @@ def judge_sides(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_agreement(ds: xr.Dataset) -> list[jd.Check]:
-    """Changes of the weights by both implementations."""
-    return [jd.at_most("relative error of the change of the weights", jd.relative_error(ds, "change", "entry"), 1e-5)]
+    """The share of runs in which both implementations change the weights alike, for each transformation inside."""
+    jd.need(ds, inner=tuple(INNER))
+    alike = jd.relative_error(ds, "change", "entry") < ALIKE
+    runs = [d for d in ds.status.dims if d != "inner"]
+    return [jd.share_within(SAME.format(name), alike.sel(inner=key), over=runs, low=low) for key, (name, low) in SHARES.items()]
 
 
 def judge_noise(ds: xr.Dataset) -> list[jd.Check]:
@@ -337,25 +347,28 @@ CLAIMS = (
     ),
     jd.Study(
         trial=agreement_trial,
-        quick=jd.grid(Agreement),
-        paper=jd.grid(Agreement, rank=[1, 2, 4], periods=10),
+        quick=jd.grid(Agreement, inner=["rms", "adam"]),
+        paper=jd.grid(Agreement, inner=["rms", "adam"], rank=[1, 2, 4], periods=10),
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds="derived: float32 rounding, amplified by the normalisation of Adam",
-        source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507",
+        bounds=jd.tuned(on="0:128", confirmed_on="91000000:91000128"),
+        source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507; signs of singular vectors: derived",
     ).claim(
         id="galore.optax_agree",
-        title="Optax's GaLore is ours with the long side projected",
+        title="Optax's GaLore is ours with the long side projected, up to signs",
         tested="{periods} times {every} steps at rate {lr} on squared errors at 16 random points; ReLU layers of 12 by 6, 6 by 12 "
-        "and 6 by 6, bases of {rank} dimensions, Adam inside, float32; {seeds} seeds.",
-        statement="GaLore-Adam that projects the long side of every matrix (the rows of a square one) changes the weights, also "
-        "as bases are found anew, as the implementation in optax does, to $10^{-5}$ of the change.",
+        "and 6 by 6, bases of {rank} dimensions, {inner} inside, float32; {seeds} seeds.",
+        statement="GaLore that projects the long side of every matrix (the rows of a square one) changes the weights, also as "
+        "bases are found anew, as the implementation in optax does, to $10^{-4}$ of the change: in at least 90% of runs with "
+        "RMSprop inside, and in at least 75% with Adam, since Adam's first moments keep the signs of the old basis's singular "
+        "vectors, which rounding picks (over ten bases of rank 4 a start that differs in the last digit ends elsewhere in 12 of "
+        "128 runs by either implementation).",
         talks=("practical:galore-algorithm", "practical:galore-update"),
         judge=judge_agreement,
-        decides={"every matrix": ("relative error of the change of the weights", "the short side")},
+        decides={"every matrix": (SAME.format("RMSprop"), "the short side")},
         controls={"the short side": {"side": "short"}},
-        rivals={"nothing moves": jd.off(predicted_change=0.0), "Adam without projection": jd.swap(predicted_change="adam")},
+        rivals={"nothing moves": jd.off(predicted_change=0.0), "no projection": jd.swap(predicted_change="plain")},
         plot=plot_changes,
         caption="Entries of the change of all weights, our implementation against optax's; 8 runs.",
     ),

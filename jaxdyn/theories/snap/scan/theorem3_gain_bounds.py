@@ -367,6 +367,7 @@ CLAIMS = (
         r"ten times smaller ratio, for 10 to 100 and 100 to 1000, and 75 to 100% of $\frac16\frac{\eta_Z}{\eta_Y}u^2f_{l'}^2$ "
         "at either ($u$ the decoder's clock, $f_{l'}$ the other token's share of normalised attention).",
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
+        paper=PAPER.replace(ratio=[10.0, 100.0, 1000.0], common=[0.05, 0.1, 0.15]),
         holds={"classes": (4, 4), "per_query": (1.0, 2.0), "common": (0.05, 0.15), "distinct": (3, 3)},
         judge=judge_plateau,
         bounds=jd.tuned(on="0:4", confirmed_on="81000000:81000004"),
