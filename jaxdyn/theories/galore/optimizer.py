@@ -353,7 +353,7 @@ CLAIMS = (
         paper_seeds=128,
         evidence="network",
         bounds=jd.tuned(on="0:128", confirmed_on="91000000:91000128"),
-        source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507; signs of singular vectors: derived",
+        source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507; what signs do: derived",
     ).claim(
         id="galore.optax_agree",
         title="Optax's GaLore is ours with the long side projected, up to signs",
