@@ -78,7 +78,7 @@ def relora(
     *,
     every: int | Array,
     alpha: float | Array = 32.0,
-    prune: float = 0.99,
+    prune: float | Array = 0.99,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
@@ -245,7 +245,7 @@ def _factored(
     key: PRNGKeyArray | None,
     *,
     every: int | Array | None,
-    prune: float,
+    prune: float | Array,
 ) -> optax.GradientTransformation:
     """LoRA, merged every ``every`` steps; None: never."""
     rank = rank_known(rank)

@@ -19,6 +19,7 @@ from jaxdyn.theories.galore import (
     fixed_proj_parallel,
     grad_form,
     model,
+    optax_agree,
     optimizer,
     stable_rank_limits,
     table,
@@ -301,7 +302,7 @@ def test_optimizers():
     ds = jd.sweep(optimizer.sides_trial, jd.grid(optimizer.Sides, steps=10, depth=2, every=[1.0, 5.0]), 3)
     error = jd.relative_error(ds, "change", "place row col").max(("seed", "side"))
     assert error.sel(every=1.0) < 1e-9 < error.sel(every=5.0)
-    ds = jd.sweep(optimizer.agreement_trial, jd.grid(optimizer.Agreement, periods=2, every=3), 3)
+    ds = jd.sweep(optax_agree.agreement_trial, jd.grid(optax_agree.Agreement, periods=2, every=3), 3)
     assert float(jd.relative_error(ds, "change", "entry").max()) < 1e-5
 
 
@@ -316,7 +317,7 @@ def test_rows_without_noise_take_no_direction():
     ("setting", "wrong"),
     [
         (optimizer.FullRank, {"rank": 7}),
-        (optimizer.Agreement, {"side": "top"}),
+        (optax_agree.Agreement, {"side": "top"}),
         (optimizer.Noisy, {"finder": "guess"}),
         (optimizer.Noisy, {"rank": 3}),
         (optimizer.Noisy, {"noisy": 2.0}),

@@ -34,6 +34,7 @@ THEORY = jd.Theory(
         "fixed_proj_parallel",
         "varying_kappa",
         "optimizer",
+        "optax_agree",
         "memory",
         "text",
         "pretrained_model",

@@ -103,10 +103,8 @@ def judge_plateau(ds: xr.Dataset) -> list[jd.Check]:
 
     measured, predicted = at_same_logit("measured_shortfall"), at_same_logit("predicted_shortfall")
     over_law = xr.concat([m - p for m, p in zip(measured, predicted, strict=True)], "side")
-    return [
-        jd.within(KEPT, np.exp(measured[1] - measured[0]), 0.7, 1.0),
-        jd.within(OVER_LAW, np.exp(over_law), 0.75, 1.0),
-    ]
+    kept = np.exp(measured[1] - measured[0])
+    return [jd.within(KEPT, kept, 0.7, 1.0), jd.within(OVER_LAW, np.exp(over_law), 0.75, 1.0)]
 
 
 def judge_flow_bounds(ds: xr.Dataset) -> list[jd.Reading]:
