@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, train
@@ -18,8 +18,8 @@ from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.drawings import plot_changes, plot_noise, plot_rank
 from jaxdyn.theories.galore.dynamics import distance_left
+from jaxdyn.theories.galore.model import points, trained
 
-POINTS = 16
 NEVER = 2**30  # steps
 LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis
 
@@ -72,18 +72,6 @@ class Noisy:
         jd.require(self, self.finder in ("svd", "orthonormal"), "finder is svd or orthonormal", "finder")
         jd.require(self, self.rank <= self.rows, "rank is at most rows", "rank", "rows")
         jd.require(self, self.noisy < self.rows, "noisy is below rows", "noisy", "rows")
-
-
-def points(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
-    """Gaussian inputs and targets."""
-    k_x, k_y = jax.random.split(key)
-    return tuple(jax.random.normal(k, (POINTS, width), jnp.float64).astype(dtype) for k in (k_x, k_y))
-
-
-def trained(tx: optax.GradientTransformation, loss: object, start: PyTree, steps: int) -> PyTree:
-    """The parameters after training."""
-    step = train.make_step(loss, tx)
-    return jax.lax.fori_loop(0, steps, lambda _, state: step(state), train.init(tx, start)).params
 
 
 def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:

@@ -158,7 +158,7 @@ def test_a_degree_that_only_the_irreps_can_tell_is_refused_by_the_trial(x64):
         trial(s, jax.random.key(0))
 
 
-FOLDER = Path(__file__).parents[4] / "experiments"
+FOLDER = Path(__file__).parents[3] / "experiments"
 
 
 THM4, DELTA, WHITENED = thm4_retention.CLAIMS
