@@ -35,11 +35,8 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "sup.superposition": {"seeds": 1},
 }
 FAST = {
-    "dejavu.cos_bound": {"seeds": 16},
-    "dejavu.mean_shift": {},
-    "dejavu.relu_zeros": {"seeds": 16},
-    "h2o.error_bound": {"seeds": 8},
-    "h2o.frozen_cache": {"seeds": 256},
+    "dejavu.cos_shift_zeros": {},
+    "h2o.frozen_cache_error": {"seeds": 256},
     "h2o.greedy_submodular": {"seeds": 8},
     "mobile.counts": {},
     "sink.softmax_variants": {"seeds": 4},
