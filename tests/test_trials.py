@@ -75,7 +75,7 @@ NOT_RUN = set(  # yet: programs are checked, runs are not; a name goes when it p
         "snap.gradient.invariants:trial snap.gradient.original:trial snap.gradient.reparam:reparam_trial "
         "snap.gradient.reparam:xi_trial snap.random_laws:trial snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial "
         "snap.snapping.memory_rate:trial snap.synthetic.syn:medium_trial snap.synthetic.syn:small_trial "
-        "stream.window_equiv:trial stream.window_sinks:trial sup.graph_search:trial varma.ungrok_efficiency:trial "
+        "stream.window_lost_sink:window_trial stream.window_sinks:trial sup.graph_search:trial varma.ungrok_efficiency:trial "
     ).split()
 )
 

@@ -324,7 +324,7 @@ BY_ID = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ident", sorted(BY_ID.keys() - {c.id for c in claims.CLAIMS}))
+@pytest.mark.parametrize("ident", sorted(BY_ID.keys() - {c.id for c in claims.LEARNING_CLAIMS}))
 def test_plots_draw(ident, cot_runs, flow_runs):
     from jaxdyn import plotting
 

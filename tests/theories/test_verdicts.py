@@ -29,7 +29,7 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "sln.exact": {},
     "sln.linegraph": {},
     "sln.rates": {},
-    "stream.window_equiv": {"seeds": 3},
+    "stream.window_lost_sink": {"seeds": 3},
     "sup.layer1_chooser": {"seeds": 1},
     "sup.limits": {},
     "sup.superposition": {"seeds": 1},
@@ -41,7 +41,6 @@ FAST = {
     "mobile.counts": {},
     "sink.softmax_variants": {"seeds": 4},
     "stream.cost": {"seeds": 3},
-    "stream.lost_sink": {"seeds": 3},
 }
 
 
