@@ -18,7 +18,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.hyper import dynamics as theory
-from jaxdyn.theories.hyper import linear_mlp, published, tie_codes
+from jaxdyn.theories.hyper import linear_mlp, published, tie_table_losses
 
 TALKS = ("training:hyper-table", "attention:hyper-figure")
 
@@ -60,7 +60,11 @@ def written(out: Path, fields: dict) -> xr.Dataset:
     same = {name: fields[name] for name in ("relevant", "temperature", "inputs", "batch")}
     batches = max(4, 4096 // fields["batch"])
     return experiment.sweep(
-        out, "codes", tie_codes.trial, jd.grid(tie_codes.Codes, first=same["relevant"], batches=batches, **same), 4
+        out,
+        "codes",
+        tie_table_losses.tie_trial,
+        jd.grid(tie_table_losses.Codes, first=same["relevant"], batches=batches, **same),
+        4,
     )
 
 

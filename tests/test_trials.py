@@ -69,13 +69,13 @@ NOT_RUN = set(  # yet: programs are checked, runs are not; a name goes when it p
         "li2.interaction.stage3:trial li2.interaction.thm7_modulation:trial li2.interaction.thm8_collect:trial "
         "li2.lazy.gf_ridge:trial lyu.dichotomy_path:trial margin.factored:trial margin.vector_matrix:trial memo.training:trial "
         "mobile.depth:trial mobile.tie_gqa_ls:trial nanda.progress:trial omnigrok.shell_delay:trial orth.sensitivity:trial "
-        "orth.trained:trial power.transformer:trial prieto.arithmetic:trial rev.bilinear.trial:trial rev.mlt.trial:trial "
+        "orth.trained:trial power.transformer:trial prieto.arithmetic:trial rev.bil_ratio:trial rev.mlt.trial:trial "
         "scal.fitted:trial scal.trained:trial sink.backcopy:trial sink.language:trial sink.reduced_log:trial "
         "sln.model_paths:trial sln.rates:trial snap.gradient.clock:one_sample_trial snap.gradient.frozen_decoder:trial "
         "snap.gradient.invariants:trial snap.gradient.original:trial snap.gradient.reparam:reparam_trial "
         "snap.gradient.reparam:xi_trial snap.random_laws:trial snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial "
         "snap.snapping.memory_rate:trial snap.synthetic.syn:medium_trial snap.synthetic.syn:small_trial "
-        "stream.window_equiv:trial stream.window_sinks:trial sup.graph_search:trial varma.ungrok_efficiency:trial "
+        "stream.window_lost_sink:window_trial stream.window_sinks:trial sup.graph_search:trial varma.ungrok_efficiency:trial "
     ).split()
 )
 

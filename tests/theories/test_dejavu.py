@@ -10,14 +10,12 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.dejavu import model
 from jaxdyn.theories.dejavu.contextual import claims
-from jaxdyn.theories.dejavu.contextual.trial import HEAD_MODES, HEAD_SHARES, SHARES, Parts, sloped, trial
+from jaxdyn.theories.dejavu.contextual import trial as decoder
+from jaxdyn.theories.dejavu.contextual.trial import HEAD_MODES, HEAD_SHARES, MODES, SHARES, SOURCES, Parts, sloped, trial
+from jaxdyn.theories.dejavu.cos_shift_zeros import DRAWN, Clouds, Pruned
+from jaxdyn.theories.dejavu.cos_shift_zeros import shift_trial as mean_shift_trial
 from jaxdyn.theories.dejavu.instrument import IDLE, SPARSITY, carrying, measure, overlaps
-from jaxdyn.theories.dejavu.mean_shift import DRAWN, Clouds
-from jaxdyn.theories.dejavu.mean_shift import trial as mean_shift_trial
-from jaxdyn.theories.dejavu.model import MODES, SOURCES
-from jaxdyn.theories.dejavu.relu_zeros import Pruned
 from tests.instruments import plain
 from tests.nn.drawn import weights
 from tests.theories.galore.helpers import passed
@@ -27,22 +25,22 @@ WIDTH, HIDDEN, HEADS, LAYERS, LENGTH = 8, 12, 4, 2, 6
 
 @pytest.fixture(scope="module")
 def world():
-    params = model.init(jax.random.key(0), 9, LENGTH, LAYERS, WIDTH, HIDDEN)
+    params = decoder.init(jax.random.key(0), 9, LENGTH, LAYERS, WIDTH, HIDDEN)
     tokens = jax.random.randint(jax.random.key(1), (LENGTH,), 0, 9)
     keys = jax.random.split(jax.random.key(2), 6)
     shapes = ((HIDDEN,), (HIDDEN,), (HEADS,), (2, WIDTH, 2), (2, 2, HIDDEN), (2, HIDDEN))
-    signs = model.Signs(*(jax.random.normal(k, (LAYERS, *size)) for k, size in zip(keys, shapes, strict=True)))
-    logits, seen = model.forward(params, tokens, HEADS)
+    signs = decoder.Signs(*(jax.random.normal(k, (LAYERS, *size)) for k, size in zip(keys, shapes, strict=True)))
+    logits, seen = decoder.forward(params, tokens, HEADS)
 
     @jax.jit
     def run(mode, units, heads):
-        return model.forward(params, tokens, HEADS, (model.Part(mode, units, heads), signs, jax.random.key(3)))
+        return decoder.forward(params, tokens, HEADS, (decoder.Part(mode, units, heads), signs, jax.random.key(3)))
 
     return params, tokens, logits, seen, signs, run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", range(len(model.MODES)))
+@pytest.mark.parametrize("mode", range(len(decoder.MODES)))
 def test_everything_runs_is_the_whole(world, mode):
     logits, run = world[2], world[-1]
     np.testing.assert_allclose(run(mode, HIDDEN, HEADS)[0], logits, rtol=1e-5, atol=1e-5)
@@ -71,8 +69,8 @@ def test_foreseen_units_of_the_first_layer_by_hand(world):
     params, _, _, whole, signs, run = world
     for mode, source, stream in (("same", 0, whole.inputs[0]), ("previous", 1, whole.before[0])):
         scores = np.asarray(stream @ signs.low[0, source] @ signs.high[0, source] + signs.bias[0, source])
-        used = np.where(np.asarray(model.top(scores, 3)), whole.units[0], 0)
-        seen = run(model.MODES.index(mode), 3, HEADS)[1]
+        used = np.where(np.asarray(decoder.top(scores, 3)), whole.units[0], 0)
+        seen = run(decoder.MODES.index(mode), 3, HEADS)[1]
         np.testing.assert_allclose(seen.changes[0, 1], used @ np.asarray(params.layers.outer[0]), rtol=1e-4, atol=1e-5)
 
 
@@ -80,7 +78,7 @@ def test_heads_by_their_norms(world):
     whole, run = world[3], world[-1]
     seen = run(0, HIDDEN, 1)[1]
     np.testing.assert_allclose(jnp.linalg.norm(seen.changes[0, 0], axis=-1), jnp.max(whole.norms[0], -1), rtol=1e-4)
-    other = run(model.MODES.index("other"), HIDDEN, 1)[1]
+    other = run(decoder.MODES.index("other"), HIDDEN, 1)[1]
     chosen = np.argmax(np.roll(whole.norms[0], LENGTH // 2, 0), -1)
     expected = np.take_along_axis(np.asarray(whole.norms[0]), chosen[:, None], -1)[:, 0]
     np.testing.assert_allclose(jnp.linalg.norm(other.changes[0, 0], axis=-1), expected, rtol=1e-4)
@@ -90,16 +88,16 @@ def test_streams_add_up_and_are_causal(world):
     params, tokens, logits, seen, _, _ = world
     np.testing.assert_allclose(seen.streams[:, 0] + seen.changes[:, 0], seen.streams[:, 1], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(seen.streams[0, 1] + seen.changes[0, 1], seen.streams[1, 0], rtol=1e-5, atol=1e-6)
-    later = model.forward(params, tokens.at[-1].set((tokens[-1] + 1) % 9), HEADS)[0]
+    later = decoder.forward(params, tokens.at[-1].set((tokens[-1] + 1) % 9), HEADS)[0]
     np.testing.assert_allclose(later[:-1], logits[:-1], atol=1e-6)
 
 
 def test_top_breaks_ties():
     scores = jnp.asarray([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(model.top(scores, 3), [[1, 1, 0, 1], [1, 1, 1, 0]])
-    np.testing.assert_array_equal(model.top(scores, 4), np.ones((2, 4)))
+    np.testing.assert_array_equal(decoder.top(scores, 3), [[1, 1, 0, 1], [1, 1, 1, 0]])
+    np.testing.assert_array_equal(decoder.top(scores, 4), np.ones((2, 4)))
     counts = jnp.asarray([1, 4])
-    np.testing.assert_array_equal(jax.vmap(model.top)(scores, counts), [[0, 1, 0, 0], [1, 1, 1, 1]])
+    np.testing.assert_array_equal(jax.vmap(decoder.top)(scores, counts), [[0, 1, 0, 0], [1, 1, 1, 1]])
 
 
 # Short training on a text, then all parts.

@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.hyper import drawings, dynamics, linear_mlp, model, tie_codes
+from jaxdyn.theories.hyper import drawings, dynamics, linear_mlp, model, tie_table_losses
 from jaxdyn.theories.hyper.linear_mlp import Contrastive
 from jaxdyn.theories.hyper.linear_mlp import trial as training_trial
 from jaxdyn.theories.hyper.spectral import Spectral, loss
-from jaxdyn.theories.hyper.table_losses import Constants, trial
-from jaxdyn.theories.hyper.tie_codes import Codes
+from jaxdyn.theories.hyper.tie_table_losses import Codes, Constants, table_trial
 from tests.theories.galore.helpers import passed
 from tests.theories.joma.helpers import refutes
 
@@ -114,7 +113,7 @@ def moment_loss(moment):
 
 
 def test_losses_are_the_closed_forms():
-    ds = jd.sweep(trial, jd.grid(Constants), 1).squeeze()
+    ds = jd.sweep(table_trial, jd.grid(Constants), 1).squeeze()
     words = 1024
     simplex = (np.exp(2) + (words - 1) * np.exp(-2 / (words - 1))) / words
     sphere = scipy.special.gamma(10) * scipy.special.iv(9, 2.0)  # (2T)^(d/2-1) is 1
@@ -129,8 +128,10 @@ def test_losses_are_the_closed_forms():
 
 def test_blocks():
     x = jnp.array([[1.0, -1.0, 0.5, -0.2, 0.9]])
-    np.testing.assert_allclose(tie_codes.read(x, jnp.float32(2), jnp.float32(2)), [[0, 0, 0.5**0.5, -(0.5**0.5), 0]], rtol=1e-6)
-    np.testing.assert_allclose(tie_codes.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
+    np.testing.assert_allclose(
+        tie_table_losses.read(x, jnp.float32(2), jnp.float32(2)), [[0, 0, 0.5**0.5, -(0.5**0.5), 0]], rtol=1e-6
+    )
+    np.testing.assert_allclose(tie_table_losses.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
 
 
 @pytest.mark.parametrize("wrong", [{"first": 11.0}, {"inputs": 19}])
@@ -146,9 +147,9 @@ def test_ties():
     for name, value, noise in (("mean", 5.13, 1e-4), ("other", 5.13, 1e-4), ("relevant", 0.998, 1e-4), ("irrelevant", 0.5, 0.01)):
         ds[f"measured_{name}"] = ("seed", value + noise * rng.normal(size=8))
     ds = xr.Dataset(ds | {"predicted_mean": ("seed", np.full(8, 5.13))})
-    assert passed(tie_codes.judge(ds)) == [True] * 5
-    assert passed(tie_codes.judge(tie_codes.EXCHANGED(ds))) == [True] * 3 + [False] * 2
-    assert passed(tie_codes.judge(ds.assign(measured_other=ds.measured_other + 0.1)))[1] is False
+    assert passed(tie_table_losses.judge_tie(ds)) == [True] * 5
+    assert passed(tie_table_losses.judge_tie(tie_table_losses.EXCHANGED(ds))) == [True] * 3 + [False] * 2
+    assert passed(tie_table_losses.judge_tie(ds.assign(measured_other=ds.measured_other + 0.1)))[1] is False
 
 
 # Closed forms of losses against Bessel functions, sums over codewords, and the values of the theory.

@@ -9,8 +9,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.plotting import render
-from jaxdyn.theories.prieto import collapse as collapse_topic
-from jaxdyn.theories.prieto import dynamics, model, orthogonal_stablemax
+from jaxdyn.theories.prieto import collapse_stablemax, dynamics, model
 from jaxdyn.theories.prieto.arithmetic import SAMPLES, Arithmetic, trial
 from jaxdyn.theories.prieto.scale import Identities, judge
 from jaxdyn.theories.prieto.scale import trial as scale_trial
@@ -164,7 +163,7 @@ def test_settings_refuse(fields, words):
 
 # The judges of collapse, precision and direction on made-up runs.
 
-COLLAPSE, PRECISION, _ = collapse_topic.CLAIMS
+COLLAPSE, PRECISION, *_ = collapse_stablemax.CLAIMS
 
 
 @pytest.fixture
@@ -220,41 +219,41 @@ def readings(judge, ds):
 
 def test_collapse_holds_on_lawful_data_and_rejects_others(lawful):
     ds = lawful.sel(precision="float64", drop=True)
-    assert not failed(collapse_topic.judge_collapse, ds)
+    assert not failed(collapse_stablemax.judge_collapse, ds)
     wrong = {"share of zeros outside the bounds, largest", "|share of zeros - least share|, float16, mean over records"}
     loose = "largest share - share of zeros, mean over records"
-    bounds = {c.name: c.bound for c in collapse_topic.judge_collapse(ds)}
+    bounds = {c.name: c.bound for c in collapse_stablemax.judge_collapse(ds)}
     never, underflow, right = (rejected(rival, ds, bounds) for rival in COLLAPSE.rivals.values())
     stored = COLLAPSE.controls["without the bit that is not stored"].breach
-    assert wrong <= failed(collapse_topic.judge_collapse, stored(ds))
+    assert wrong <= failed(collapse_stablemax.judge_collapse, stored(ds))
     assert never == wrong | {"share of zeros at the end"}
     assert underflow == wrong
     assert right == wrong | {loose}
-    assert failed(collapse_topic.judge_collapse, ds.assign(most=0 * ds.most + 1)) == {loose}
-    assert failed(collapse_topic.judge_collapse, ds.assign(measured_zeros=0 * ds.measured_zeros, predicted_zeros=0 * ds.most))
+    assert failed(collapse_stablemax.judge_collapse, ds.assign(most=0 * ds.most + 1)) == {loose}
+    assert failed(collapse_stablemax.judge_collapse, ds.assign(measured_zeros=0 * ds.measured_zeros, predicted_zeros=0 * ds.most))
     with pytest.raises(jd.Inconclusive, match="at least 5 values of seed"):
-        collapse_topic.judge_collapse(ds.isel(seed=slice(3)))
+        collapse_stablemax.judge_collapse(ds.isel(seed=slice(3)))
 
 
 def test_precision_and_direction(lawful):
-    found = readings(collapse_topic.judge_precision, lawful)
-    assert found.keys() == {collapse_topic.TEST, *PRECISION.rivals["the precision plays no part"].rival}
-    assert found[collapse_topic.TEST].value == pytest.approx(0.01)
-    assert found[collapse_topic.WORSE.format("float32")].value == pytest.approx(5.0, abs=0.1)
-    assert min(r.interval[0] for name, r in found.items() if name != collapse_topic.TEST) > 0
+    found = readings(collapse_stablemax.judge_precision, lawful)
+    assert found.keys() == {collapse_stablemax.TEST, *PRECISION.rivals["the precision plays no part"].rival}
+    assert found[collapse_stablemax.TEST].value == pytest.approx(0.01)
+    assert found[collapse_stablemax.WORSE.format("float32")].value == pytest.approx(5.0, abs=0.1)
+    assert min(r.interval[0] for name, r in found.items() if name != collapse_stablemax.TEST) > 0
     ds = lawful.sel(precision="float64", drop=True)
-    found = readings(collapse_topic.judge_direction, ds)
-    assert found[collapse_topic.COSINE].value == pytest.approx(0.78, abs=2e-3)
-    assert found[collapse_topic.RISE].value == pytest.approx(0.013, abs=1e-6)
-    anywhere = readings(collapse_topic.judge_direction, jd.swap(predicted_cosine="any_direction")(ds))
-    assert anywhere[collapse_topic.COSINE].value == pytest.approx(78, abs=0.2)
+    found = readings(collapse_stablemax.judge_direction, ds)
+    assert found[collapse_stablemax.COSINE].value == pytest.approx(0.78, abs=2e-3)
+    assert found[collapse_stablemax.RISE].value == pytest.approx(0.013, abs=1e-6)
+    anywhere = readings(collapse_stablemax.judge_direction, jd.swap(predicted_cosine="any_direction")(ds))
+    assert anywhere[collapse_stablemax.COSINE].value == pytest.approx(78, abs=0.2)
 
 
 def test_figures_are_drawn(lawful):
     for plot, ds in (
-        (collapse_topic.plot_zeros, lawful),
-        (collapse_topic.plot_zeros, lawful.sel(precision="float64", drop=True)),
-        (collapse_topic.plot_cosine, lawful.sel(precision="float64", drop=True)),
+        (collapse_stablemax.plot_zeros, lawful),
+        (collapse_stablemax.plot_zeros, lawful.sel(precision="float64", drop=True)),
+        (collapse_stablemax.plot_cosine, lawful.sel(precision="float64", drop=True)),
     ):
         assert "<svg" in render(plot, ds)
 
@@ -288,20 +287,18 @@ def missed(judge, ds):
 
 def test_orthogonal_holds_on_lawful_data_and_rejects_others():
     ds = runs()
-    assert not missed(orthogonal_stablemax.judge_orthogonal, ds)
-    assert len(missed(orthogonal_stablemax.judge_orthogonal, jd.rolled(measured_test="projection")(ds))) == 2
-    assert missed(orthogonal_stablemax.judge_orthogonal, jd.swap(predicted_test="chance")(ds)) == {
-        "accuracy / predicted, orthogonal"
-    }
-    assert "<svg" in render(orthogonal_stablemax.plot, ds)
+    assert not missed(collapse_stablemax.judge_orthogonal, ds)
+    assert len(missed(collapse_stablemax.judge_orthogonal, jd.rolled(measured_test="projection")(ds))) == 2
+    assert missed(collapse_stablemax.judge_orthogonal, jd.swap(predicted_test="chance")(ds)) == {"accuracy / predicted, orthogonal"}
+    assert "<svg" in render(collapse_stablemax.plot, ds)
 
 
 def test_stablemax_counts_its_own_zeros():
     one = runs().sel(projection="none", drop=True)
     ds = xr.concat([one, one.assign(stable_zeros=0 * one.stable_zeros + 1)], xr.DataArray([1000, 6000], dims="steps", name="steps"))
-    early, late = readings(orthogonal_stablemax.judge_stable, ds).values()
-    assert early.value == 0 and late.value == 1 and orthogonal_stablemax.softmax_zeros(ds) == 1
-    assert "<svg" in render(orthogonal_stablemax.plot_stable, ds)
+    early, late = readings(collapse_stablemax.judge_stable, ds).values()
+    assert early.value == 0 and late.value == 1 and collapse_stablemax.softmax_zeros(ds) == 1
+    assert "<svg" in render(collapse_stablemax.plot_stable, ds)
 
 
 # Both sides of the identities, and the judge on made-up runs.

@@ -13,11 +13,11 @@ from jaxdyn.nn import Transformer
 from jaxdyn.nn.cache import Policy, losses
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, POLICIES, places
-from jaxdyn.theories.stream import cost, curves, pretraining, text, window_sinks
+from jaxdyn.theories.stream import cost, pretraining, streamed, text, window_sinks
 from jaxdyn.theories.stream.cost import Cost, bytes_of
 from jaxdyn.theories.stream.instrument import SINKS, STREAMING, measure
 from jaxdyn.theories.stream.streamed import SPARE, Streamed, lacking, sample_texts, started, trained
-from jaxdyn.theories.stream.window_equiv import Stream
+from jaxdyn.theories.stream.window_lost_sink import Stream
 from jaxdyn.theories.stream.window_sinks import POLICIES as WINDOW_POLICIES
 from jaxdyn.theories.stream.window_sinks import trial as window_trial
 from tests.instruments import plain
@@ -261,7 +261,7 @@ def test_the_token_and_its_place():
     ds = with_shares()
     assert decided(window_sinks.judge_token(ds)) == [True]
     assert decided(window_sinks.judge_token(with_shares(0.0))) == decided(window_sinks.judge_token(with_shares(0.5))) == [False]
-    dense = float((curves.SHARES * np.linspace(0.5, 1, 6)[1:]).sum()) / 0.7
+    dense = float((streamed.SHARES * np.linspace(0.5, 1, 6)[1:]).sum()) / 0.7
     np.testing.assert_allclose(window_sinks.dense_share(ds), dense, rtol=0.02)
     assert [c.passed for c in window_sinks.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
 

@@ -29,22 +29,18 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "sln.exact": {},
     "sln.linegraph": {},
     "sln.rates": {},
-    "stream.window_equiv": {"seeds": 3},
+    "stream.window_lost_sink": {"seeds": 3},
     "sup.layer1_chooser": {"seeds": 1},
     "sup.limits": {},
     "sup.superposition": {"seeds": 1},
 }
 FAST = {
-    "dejavu.cos_bound": {"seeds": 16},
-    "dejavu.mean_shift": {},
-    "dejavu.relu_zeros": {"seeds": 16},
-    "h2o.error_bound": {"seeds": 8},
-    "h2o.frozen_cache": {"seeds": 256},
+    "dejavu.cos_shift_zeros": {},
+    "h2o.frozen_cache_error": {"seeds": 256},
     "h2o.greedy_submodular": {"seeds": 8},
     "mobile.counts": {},
     "sink.softmax_variants": {"seeds": 4},
     "stream.cost": {"seeds": 3},
-    "stream.lost_sink": {"seeds": 3},
 }
 
 

@@ -23,9 +23,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "cos_bound",
-        "relu_zeros",
-        "mean_shift",
+        "cos_shift_zeros",
         "contextual",
         "pretrained_model",
     ),

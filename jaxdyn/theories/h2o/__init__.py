@@ -24,9 +24,8 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "error_bound",
+        "frozen_cache_error",
         "greedy_submodular",
-        "frozen_cache",
         "ppl_budget",
         "pretrained_model",
     ),

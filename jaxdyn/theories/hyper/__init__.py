@@ -23,8 +23,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "table_losses",
-        "tie_codes",
+        "tie_table_losses",
         "linear_mlp",
         "spectral",
     ),

@@ -31,9 +31,8 @@ THEORY = jd.Theory(
     ),
     topics=(
         "softmax_variants",
-        "bb_emerge",
+        "bb_emerge_growth",
         "visibility",
-        "bb_growth",
         "reduced_log",
         "lm_emerge",
         "pretrained_model",

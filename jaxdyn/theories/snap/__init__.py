@@ -45,8 +45,7 @@ THEORY = jd.Theory(
         ),
         "The paper's synthetic runs": (
             "synthetic.fig5_not_wta",
-            "synthetic.adam_sgd",
-            "synthetic.fig6_lr_effect",
+            "synthetic.fig6_adam_sgd",
             "synthetic.tf_idf",
         ),
     },

@@ -24,8 +24,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "window_equiv",
-        "lost_sink",
+        "window_lost_sink",
         "cost",
         "window_sinks",
         "pretraining",

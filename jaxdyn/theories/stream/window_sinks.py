@@ -27,9 +27,20 @@ from jaxdyn.data import backcopy
 from jaxdyn.nn import cache
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, places, stretches
-from jaxdyn.theories.stream.curves import LATE, SHARES, plot, ratio, slope
 from jaxdyn.theories.stream.published import PRETRAINED
-from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, lacking, sample_texts, trained
+from jaxdyn.theories.stream.streamed import (
+    FIRST,
+    HELD_OUT,
+    LATE,
+    SHARES,
+    Streamed,
+    lacking,
+    plot,
+    ratio,
+    sample_texts,
+    slope,
+    trained,
+)
 
 SINKS = {"window": 0, "1 sink": 1, "replaced": 1}  # by name of a policy
 POLICIES = (*SINKS, "dense")

@@ -1,4 +1,4 @@
-"""The scripts on training with continuous thoughts, at a tiny size."""
+"""The scripts on continuous thoughts, on graphs and on mixed traces, at a tiny size."""
 
 import csv
 import json
@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.data import prosqa
+from jaxdyn.theories.assort.order import KINDS, Assorted
 from jaxdyn.theories.coc import published
 from jaxdyn.theories.coc.outcomes import CLASSES
 from jaxdyn.theories.coc.released import Long
+
+# The scripts on training with continuous thoughts, at a tiny size.
+
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12, "seeds": 2}
 SCRIPTS = {
@@ -67,7 +72,7 @@ CHECKS |= {"products": check_range, "attention": check_range}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path, capsys):
+def test_continuous_thoughts_are_trained_tabulated_and_drawn(name, script, monkeypatch, tmp_path, capsys):
     module = script(name)
     monkeypatch.setattr(module, "SCALES", {"quick": TINY})
     monkeypatch.setattr(module, "GRAPHS", 20, raising=False)
@@ -165,4 +170,106 @@ def test_statistics_of_sets_of_graphs(script, monkeypatch, tmp_path, capsys):
     assert first["graphs"] == "valid.json" and float(first["edges"]) == pytest.approx(np.mean([len(p.edges) for p in problems]))
     assert len(rest) == 3 and (last["problems"], last["nodes"]) == ("18686", "23.0")
     assert (tmp_path / "coc_prosqa_graphs.png").stat().st_size > 8_000
+    capsys.readouterr()
+
+
+# The script of the superposition construction, with a small sweep.
+
+
+@pytest.mark.slow
+def test_constructions_are_tabulated_and_drawn(script, monkeypatch, tmp_path, capsys):
+    module = script("sup_construction")
+    small = {"nodes": [8.0], "names": 12, "edges": 14, "thoughts": 5, "graphs": 4, "rows": 17.0}
+    monkeypatch.setattr(module, "GRAPHS", {"quick": small})
+    monkeypatch.setattr(module, "PROBLEMS", {"quick": 12})
+    assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
+    with open(tmp_path / "supports.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6 and all(r["within reach"] == r["in the thought"] for r in rows)
+    for row in rows:
+        np.testing.assert_allclose([float(row["least weight"]), float(row["largest weight"])], float(row["by the theorem"]))
+    with open(tmp_path / "kinds.csv", newline="", encoding="utf-8") as file:
+        assert {r["digraphs"]: float(r["wrong sets"]) for r in csv.DictReader(file)} == dict.fromkeys(module.KINDS, 0.0)
+    with open(tmp_path / "prosqa.csv", newline="", encoding="utf-8") as file:
+        *rules, right, wrong = csv.DictReader(file)
+    assert len(rules) == len(module.RULES) and float(right["generated"]) == float(right["balanced"]) == 1
+    assert float(wrong["generated"]) == float(wrong["balanced"]) == 0
+    assert (tmp_path / "sup_construction.png").stat().st_size > 10_000
+    capsys.readouterr()
+
+
+# The phase portrait of the emergence of superposition, at a tiny size.
+
+
+@pytest.mark.slow
+def test_portrait_of_emergence(script, monkeypatch, tmp_path, capsys):
+    module = script("sup_phase_portrait")
+    monkeypatch.setattr(module, "SCALES", {"quick": {"vertices": 7, "inside": 4.0}})
+    monkeypatch.setattr(module, "SEEDS", {"quick": 1})
+    assert experiment.main(module.run, None, ["--out", str(tmp_path)]) == 0
+    with open(tmp_path / "ratios.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(r["mu_A/mu_R"]) for r in rows] == pytest.approx([float(r["independent"]) for r in rows], abs=0.006)
+    assert (tmp_path / "sup_phase_portrait.png").stat().st_size > 10_000
+    capsys.readouterr()
+
+
+# The scripts of the navigator, on few graphs and with a small network.
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_the_navigators_table_beside_an_earlier_one(script, monkeypatch, tmp_path, capsys):
+    module = script("sln_table")
+    monkeypatch.setattr(module, "GRAPHS", {"quick": 4})
+    monkeypatch.setattr(module, "LARGE", {"quick": {"nodes": [5.0, 6.0], "graphs": 3, "largest": 8, "most": 12}})
+    assert experiment.main(module.run, None, ["--out", str(tmp_path)]) == 0
+    table = read(tmp_path / "table.csv")
+    exact = [r for r in table if r["graphs"].startswith("n=") and r["earlier, every"]]
+    assert len(exact) == 14 * 4
+    np.testing.assert_allclose([float(r["every, %"]) for r in exact], [float(r["earlier, every"]) for r in exact], atol=0.051)
+    assert all((tmp_path / f"sln_{name}.png").stat().st_size > 10_000 for name in ("eigenvectors", "sizes", "walk"))
+    capsys.readouterr()
+
+
+def test_a_walk_is_a_shortest_path(script):
+    graph, x, ends, path = script("sln_table").walked()
+    assert all(graph[u, v] for u, v in zip(path, path[1:], strict=False)) and x.shape == (len(ends), 2)
+
+
+@pytest.mark.slow
+def test_a_network_resumes(script, monkeypatch, tmp_path, capsys):
+    module = script("sln_model")
+    small = {"largest": 5, "width": 8, "heads": 2, "batch": 2, "steps": 20, "problems": 12, "looked": 3, "orders": 2}
+    monkeypatch.setattr(module, "SCALES", {"quick": small})
+    for _ in range(2):
+        assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
+    found = read(tmp_path / "accuracy.csv")
+    assert {r["layers"] for r in found} == {"1", "2"} and all(0 <= float(r["low"]) <= float(r["high"]) <= 1 for r in found)
+    assert any(r["quantity"] == "matched correlation" for r in read(tmp_path / "embeddings.csv"))
+    capsys.readouterr()
+
+
+# The script of the table on mixed traces, with a small sweep.
+
+
+TRACES = {"height": 2, "codes": 8, "vq_steps": 2.0, "width": 8, "heads": 1, "hidden": 8, "batch": 4, "held_out": 8}
+
+
+@pytest.mark.slow
+def test_mixed_traces_are_tabulated_and_drawn(script, monkeypatch, tmp_path, capsys):
+    module = script("assort_table")
+    grid = jd.grid(Assorted, kind=list(KINDS), **TRACES)
+    monkeypatch.setattr(module, "SCALES", {"quick": (grid, 2)})
+    assert experiment.main(module.run, None, ["--out", str(tmp_path), "--steps", "10"], module.OPTIONS) == 0
+    with open(tmp_path / "table.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sequences"] for row in rows] == list(module.LABELS.values())
+    assert all(float(row["low"]) <= float(row["right, %"]) <= float(row["high"]) for row in rows)
+    assert [row["paper ProsQA, %"] for row in rows] == ["76.7", "77.5", "", "", "96.2", ""]
+    assert (tmp_path / "assort_table.png").stat().st_size > 10_000
     capsys.readouterr()

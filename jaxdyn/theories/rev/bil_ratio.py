@@ -1,16 +1,158 @@
-"""The bilinear model's reverse loss stays where it was while the loss falls, the more so the larger d."""
+r"""Gradient flow of the bilinear model: its reverse loss stays where it was while the loss falls, the more so the larger d.
+
+The bilinear model: tokens are vectors, and the logit of y after x is :math:`x^\top \Theta\, y`.
+
+.. math:: p(y|x) = \frac{e^{x^\top\Theta y}}{\sum_{y' \in V} e^{x^\top\Theta y'}}, \qquad
+          L = -\frac1n \sum_i \ln p(y_i|x_i), \qquad L_\text{rev} = -\frac1n \sum_i \ln p(x_i|y_i)
+
+Source: arXiv:2405.04669, section 3. Letters: V (m, d) tokens as rows, W = V Theta V^T (m, m) the effective weights, G = V V^T
+(m, m) their Gram matrix, n pairs. The tokens are exchangeable, so that the pairs are x_i = i, y_i = n + i. Losses depend on
+Theta through the rows x_i and y_i of W alone, the first r = 2n, and these obey a flow of their own (:func:`field`), with 2nm
+components where Theta has d^2.
+
+Gradient flow of the bilinear model from a small start, compared with closed forms and the theorems' lower bounds.
+
+The bilinear model's reverse loss stays where it was while the loss falls, the more so the larger d.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
-from jaxdyn.theories.rev.bilinear.trial import EXPONENT, Bilinear, trial
+from jaxdyn import flow, linalg, plotting, stats
+from jaxdyn.engine.claims.code_field import Code
+from jaxdyn.theories.rev import dynamics as theory
+
+KINDS = ("gaussian", "orthonormal")
+
+
+class Flow(NamedTuple):
+    """Parameters of the flow: Gram matrix, weight of the reverse loss, and whether Theta stays symmetric (0 or 1)."""
+
+    gram: Float[Array, "m m"]
+    reverse: Float[Array, ""]
+    symmetric: Float[Array, ""]
+
+
+def sample_tokens(key: PRNGKeyArray, kind: Code, m: int, d: Float[Array, ""], columns: int) -> Float[Array, "m columns"]:
+    r"""Tokens in d dimensions, padded with zeros to a number of columns, so that runs of any d share one program.
+
+    Gaussian: rows from :math:`N(0, I_d/d)`. Orthonormal: rows of a random orthogonal m by m matrix, cut to the first d columns,
+    hence orthonormal if and only if d >= m.
+    """
+    normal = jax.random.normal(key, (m, columns), jnp.float64)
+    frame = linalg.qr(normal[:, :m] if columns >= m else jnp.pad(normal, ((0, 0), (0, m - columns))))[0]
+    frame = jnp.pad(frame, ((0, 0), (0, max(0, columns - m))))[:, :columns]
+    return jnp.where(jnp.arange(columns) < d, jnp.where(kind == "gaussian", normal / jnp.sqrt(d), frame), 0.0)
+
+
+def effective(theta: Float[Array, "d d"], v: Float[Array, "m d"], n: int) -> Float[Array, "r m"]:
+    """Logits of every token after the tokens of the pairs, the first 2n rows of W = V Theta V^T."""
+    return v[: 2 * n] @ theta @ v.T
+
+
+def loss(w: Float[Array, "r m"], n: int) -> Float[Array, ""]:
+    """L: mean cross-entropy of y_i after x_i."""
+    place = jnp.arange(n)
+    return -jnp.mean(jax.nn.log_softmax(w[:n])[place, n + place])
+
+
+def reverse_loss(w: Float[Array, "r m"], n: int) -> Float[Array, ""]:
+    """L_rev: mean cross-entropy of x_i after y_i."""
+    place = jnp.arange(n)
+    return -jnp.mean(jax.nn.log_softmax(w[n : 2 * n])[place, place])
+
+
+def objective(w: Float[Array, "r m"], n: int, reverse: float | Float[Array, ""]) -> Float[Array, ""]:
+    """The training loss: L, plus the reverse loss where it has a weight."""
+    return loss(w, n) + reverse * reverse_loss(w, n)
+
+
+def field(w: Float[Array, "r m"], flow: Flow, n: int) -> Float[Array, "r m"]:
+    r"""Gradient flow of Theta in the rows of its effective weights that losses read, :math:`\dot W = -G\,\nabla_W L\,G`.
+
+    With a symmetric parametrisation :math:`\Theta = (A + A^\top)/2` the gradient of A is the symmetric part of that of Theta.
+    """
+    g, near = jax.grad(objective)(w, n, flow.reverse), flow.gram[: 2 * n]
+    there, back = near[:, : 2 * n] @ (g @ flow.gram), (near @ g.T) @ near
+    return -(there + flow.symmetric * (back - there) / 2)
+
+
+FRACTIONS = (0.0, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, *(i / 10 for i in range(2, 11)))  # of the horizon: when losses are read
+EXPONENT = 0.05  # of the floor of Theorem 1
+
+
+@jd.setting
+class Bilinear:
+    """Gradient flow from a small start."""
+
+    kind: jd.Code = jd.code(*KINDS)  # of the tokens' vectors: N(0, I/d), or rows of an orthogonal matrix
+    d: jd.Swept = jd.field(100.0, at_least=1)  # dimensions of a token's vector
+    sigma: jd.Swept = jd.field(0.01, at_least=0)  # standard deviation of an entry of Theta at the start
+    symmetric: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # 1: Theta stays symmetric
+    reverse: jd.Swept = 0.0  # weight of the reverse loss in training
+    stop: jd.Swept = jd.field(0.0, at_least=0)  # loss at which the flow stops; 0: never
+    horizon: jd.Swept = jd.field(200.0, above=0)  # in units of n, since the loss is about n / t
+    pairs: int = jd.field(5, at_least=1)  # n, facts to be learned
+    per_pair: int = jd.field(4, at_least=2)  # tokens for each pair, of which two are the pair's own: m = per_pair * n
+    max_d: int = 200  # the largest d that the arrays hold
+
+    def __post_init__(self) -> None:
+        """Refuse dimensions that the arrays cannot hold."""
+        jd.require(self, self.d <= self.max_d and self.d == round(self.d), "d is a whole number, at most max_d", "d", "max_d")
+
+
+def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
+    """Both losses along the flow (constant from where it was stopped), next to closed forms and lower bounds."""
+    k_tokens, k_start = jax.random.split(key)
+    n, m = s.pairs, s.per_pair * s.pairs
+    # tokens and the start
+    v = sample_tokens(k_tokens, s.kind, m, s.d, s.max_d)
+    w0 = effective(s.sigma * jax.random.normal(k_start, (s.max_d, s.max_d), jnp.float64), v, n)
+    args = Flow(v @ v.T, s.reverse, s.symmetric), s.stop
+
+    def move(t: Array, w: Array, packed: Any) -> Array:
+        return field(w, packed[0], n)
+
+    def above(t: Array, w: Array, packed: Any) -> Array:
+        return loss(w, n) - packed[1]
+
+    # the flow, until the loss is ``stop``
+    t = s.horizon * n * jnp.asarray(FRACTIONS, jnp.float64)
+    sol = flow.solve(move, w0, t, args, rtol=1e-10, atol=1e-12, event=above)
+    w = jnp.where(jnp.isfinite(sol.ys), sol.ys, sol.y_end)
+    # both losses
+    forward, reverse = (jax.vmap(lambda x, f=f: f(x, n))(w) for f in (loss, reverse_loss))
+    end, last = reverse_loss(sol.y_end, n), loss(sol.y_end, n)
+    return jd.observables(
+        predicted={
+            "forward": jd.named(theory.orthonormal_loss(t, m, n), "time"),
+            "reverse": math.log(m),
+            "floor": jd.named(theory.reverse_floor(reverse[0], forward / forward[0], EXPONENT), "time"),
+            "end": theory.half_guess(m),
+            "rise": theory.mean_rise(last, n, m, s.d),
+        },
+        measured={
+            "forward": jd.named(forward, "time"),
+            "reverse": jd.named(reverse, "time"),
+            "floor": jd.named(reverse, "time"),
+            "end": end,
+            "rise": end - math.log(m),
+        },
+        recorded={"t": jd.named(t, "time"), "stopped": sol.event, "tau": sol.t_end, "loss_at_end": last},
+        status=sol.status,
+    )
+
 
 SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
@@ -179,6 +321,7 @@ study = jd.Study(
     r"pairs, "
     "{per_pair} Gaussian tokens for each pair, of dimension d = {d}; {seeds} seeds.",
 )
+
 
 CLAIMS = (
     study.claim(
