@@ -4,7 +4,7 @@ A network is trained by gradient descent with momentum. Predicted from the start
 ``dynamics/nodes.py``: energy and purity of every node at the epochs at which the network is recorded. Energy is
 :math:`E(w/\|w\|)` over all pairs, in parts of the maximum of the irrep that is largest in the node; purity is the share of that
 irrep. ``outputs`` is the norm of the flow's outputs over that of the targets; from the epoch on at which it would exceed
-``rise.END`` it stays there, and so do the flow's nodes. The window is the theory's own: as long as the flow's outputs are below
+``nodes.END`` it stays there, and so do the flow's nodes. The window is the theory's own: as long as the flow's outputs are below
 half of the targets, which it takes for the residual. ``curve_right`` is the share of the network's nodes whose largest irrep is
 the one in which the flow, followed to its end, leaves them.
 
