@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from common import interleaved, publish
 
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import gram, model, training
+from jaxdyn.theories.cogo import model, training
 
 SIZES = {23: (64, 128, 256, 512), 71: (256, 512, 1024, 2048), 127: (512, 1024, 2048)}
 
@@ -27,9 +27,9 @@ def forms(d: int, held_out: float = 0.1) -> dict[str, Callable]:
     kept, held = training.split(jax.random.key(0), group, held_out)
     return {
         "pairs": lambda w: model.loss_at(w, group, "code", kept),
-        "Gram less held-out": lambda w: gram.loss_without(w, group, "code", held)[0],
+        "Gram less held-out": lambda w: model.loss_without(w, group, "code", held)[0],
         "all pairs": lambda w: model.loss(w, group, "code"),
-        "all by Gram": lambda w: gram.loss(w, group, "code"),
+        "all by Gram": lambda w: model.loss_by_gram(w, group, "code"),
     }
 
 

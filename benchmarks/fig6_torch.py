@@ -148,15 +148,15 @@ def same_gradient() -> dict[str, float]:
     from torch.nn.functional import cross_entropy
 
     from jaxdyn.data.classes import Vocabulary
-    from jaxdyn.theories.snap.synthetic import sampled
+    from jaxdyn.theories.snap.synthetic import syn
 
     data, v = Data(3), Vocabulary(3, NEXT)
     chosen, tokens = data.at_once()
     counts = (tokens[:, :, None] == data.tokens[chosen][:, None, :]).sum(1).float().numpy()
-    params = sampled.start(jax.random.key(0), v, 1.0, "float32")
-    full = sampled.expand(params, v)
-    ours = jax.grad(sampled.make_loss(v))(params, sampled.Batch(chosen.numpy().astype(np.int32), counts))
-    ours = sampled.expand(ours, v)
+    params = syn.start(jax.random.key(0), v, 1.0, "float32")
+    full = syn.expand(params, v)
+    ours = jax.grad(syn.make_loss(v))(params, syn.Batch(chosen.numpy().astype(np.int32), counts))
+    ours = syn.expand(ours, v)
     found = {}
     for forward in (written_out, tidied):
         z = np.zeros((v.size, v.size), np.float32)

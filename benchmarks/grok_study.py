@@ -32,7 +32,7 @@ TORCH = str(Path(__file__).with_name("li2_torch.py"))
 def epochs_needed(seeds: int) -> tuple[float, np.ndarray]:
     """Seconds of the sweep, and the epochs of each network, [order, seed]."""
     import jaxdyn as jd
-    from jaxdyn.theories.li2.grokking.phase import trial
+    from jaxdyn.theories.li2.grokking.phase_decay import trial
     from jaxdyn.theories.li2.training import Training
 
     sizes = {"group": [str(m) for m in ORDERS], "hidden": HIDDEN, "share": SHARE, "critical": True}
@@ -52,7 +52,7 @@ def epochs_needed(seeds: int) -> tuple[float, np.ndarray]:
 def share(order: int) -> float:
     """Of all pairs."""
     from jaxdyn.data.groups import parse
-    from jaxdyn.theories.li2.dynamics.critical import critical_share
+    from jaxdyn.theories.li2.dynamics.retention import critical_share
 
     return SHARE * critical_share(parse(str(order)))
 

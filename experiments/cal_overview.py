@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.cal import eos_mlp as edge_claims
-from jaxdyn.theories.cal import modified_flow, sgd_noise, uv_eos
+from jaxdyn.theories.cal import eos, modified_flow, sgd_noise
+from jaxdyn.theories.cal import eos as edge_claims
 from jaxdyn.theories.cal.orders import distance, error_curve
 
 REFERENCE = {  # step size -> distances at t = 1: to the flow, after the leading error, to the modified flow
@@ -76,7 +76,7 @@ def edge_rows(ds: xr.Dataset) -> list[dict]:
 
 def draw_edge(ds: xr.Dataset, fig: Figure) -> None:
     """The claim's figure, with its legend."""
-    edge_claims.plot(ds, fig)
+    edge_claims.plot_mlp(ds, fig)
     fig.axes[0].legend(loc="upper right")
 
 
@@ -85,12 +85,12 @@ def run(scale: str, out: Path) -> None:
     seeds, halvings = (64, 8) if scale == "paper" else (8, 5)
     fine = jd.grid(modified_flow.Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
     orders = experiment.sweep(out, "orders", modified_flow.trial, fine, seeds)
-    pairs = experiment.sweep(out, "pair", uv_eos.trial, jd.grid(uv_eos.Pair, eta=[0.0125, *SHARPNESS]), 1)
+    pairs = experiment.sweep(out, "pair", eos.uv_trial, jd.grid(eos.Pair, eta=[0.0125, *SHARPNESS]), 1)
     spread = experiment.sweep(out, "noise", sgd_noise.noise_trial, jd.grid(sgd_noise.Noise), seeds)
     edges = jd.grid(edge_claims.Network, eta=list(EDGE))
     if scale == "paper":
         edges = edges.replace(steps=20000, samples=100, iterations=40)
-    network = experiment.sweep(out, "edge", edge_claims.trial, edges, seeds)
+    network = experiment.sweep(out, "edge", edge_claims.mlp_trial, edges, seeds)
     experiment.table(out, "orders", order_rows(orders), "Distance of gradient descent at t = 1 from (1.5, 0.2)")
     experiment.table(out, "numbers", single_rows(pairs, spread), "Single numbers")
     experiment.table(out, "edge", edge_rows(network), f"Sharpness over 2 / step size, {network.sizes['seed']} seeds")

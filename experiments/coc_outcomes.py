@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS
 from jaxdyn.theories.coc.outcomes import CLASSES, trial
-from jaxdyn.theories.coc.training import Training
+from jaxdyn.theories.coc.training import LEARNED, THREE_HOPS, Training
 
 TALKS = (
     "practical:coc-hallucination",

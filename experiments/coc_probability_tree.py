@@ -17,8 +17,7 @@ from scipy.special import softmax
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.coc.learned import THREE_HOPS, shown
-from jaxdyn.theories.coc.training import Training, trial
+from jaxdyn.theories.coc.training import THREE_HOPS, Training, shown, trial
 
 TALKS = ("practical:coc-same-thought", "practical:coc-dead-end", "practical:coc-figure-inside")
 

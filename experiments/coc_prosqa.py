@@ -22,7 +22,7 @@ from jaxdyn import experiment
 from jaxdyn.data import prosqa
 from jaxdyn.errors import UsageError
 from jaxdyn.text import longrun
-from jaxdyn.theories.coc import drawing, model, published, released
+from jaxdyn.theories.coc import model, published, released
 
 TALKS = (
     "practical:coc-table",
@@ -120,7 +120,7 @@ def run(
     )
     title = f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
     experiment.table(out, "prosqa", rows(runs, rules, balanced), title)
-    experiment.figure(out, "coc_prosqa", lambda fig: drawing.along(fig.subplots(), courses, found), (7, 4))
+    experiment.figure(out, "coc_prosqa", lambda fig: released.along(fig.subplots(), courses, found), (7, 4))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.coc import drawing
+from jaxdyn.theories.coc import released
 
 TALKS = ("practical:coc-table",)
 
@@ -68,7 +68,7 @@ def draw(record: dict, fig: Figure) -> None:
     parts = panels(record)
     axes = fig.subplots(-(-len(parts) // 2), 2, sharey=True, squeeze=False).ravel()
     for ax, ((width, steps), courses) in zip(axes, parts.items(), strict=False):
-        drawing.along(ax, courses, record["rules"])
+        released.along(ax, courses, record["rules"])
         ax.set_title(f"width {width}, {steps} steps")
     for ax in axes[len(parts) :]:
         ax.remove()

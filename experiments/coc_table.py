@@ -18,8 +18,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.data import prosqa
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.coc import model, published
-from jaxdyn.theories.coc.learned import THREE_HOPS
-from jaxdyn.theories.coc.training import Training, trial
+from jaxdyn.theories.coc.training import THREE_HOPS, Training, trial
 
 TALKS = (
     "practical:coc-table",

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import bias, classify
-from jaxdyn.theories.cogo.dynamics import carriers, solutions
+from jaxdyn.theories.cogo import classify
+from jaxdyn.theories.cogo.dynamics import solutions
 
 
 def parts(ds: xr.Dataset, group: str) -> xr.Dataset:
@@ -27,14 +27,14 @@ def parts(ds: xr.Dataset, group: str) -> xr.Dataset:
 
     def one(w: jax.Array) -> dict[str, jax.Array]:
         nodes = classify.nodes(w, g)
-        mean = bias.means(nodes, g)
+        mean = classify.means(nodes, g)
         return {"re": mean.real, "im": mean.imag, "order": nodes.order, "norm": jnp.sum(jnp.square(w))}
 
     with jax.enable_x64(True):
         measured = jax.device_get(jax.jit(lambda w: jax.lax.map(one, w))(jnp.asarray(runs.values, jnp.float64)))
     dims = {"re": ("run", "part", "frequency"), "im": ("run", "part", "frequency"), "order": ("run", "frequency"), "norm": ("run",)}
     shaped = {name: (dims[name], np.asarray(value)) for name, value in measured.items()}
-    return xr.Dataset(shaped, coords={"run": runs.run, "part": list(bias.PARTS)}).unstack("run").isel(lr=0)
+    return xr.Dataset(shaped, coords={"run": runs.run, "part": list(classify.PARTS)}).unstack("run").isel(lr=0)
 
 
 def rows(measured: xr.Dataset, d: int) -> list[dict]:
@@ -48,10 +48,10 @@ def rows(measured: xr.Dataset, d: int) -> list[dict]:
         left = abs(own + mean.sel(part="order 6")) / abs(own)
         others = abs(mean.sel(part=["order 4", "rest"])).max("part") / abs(own)
         six = (one.order == 6).sum("frequency")
-        norm = carriers.trained_norm(group, solutions.energy(n, np.maximum(six.values, 1)))
+        norm = solutions.trained_norm(group, solutions.energy(n, np.maximum(six.values, 1)))
         line = {"d": d, "decay": float(decay), "order 4, mean": float((one.order == 4).sum("frequency").mean())}
         line |= {"order 6, mean": float(six.mean()), "n6* (least norm)": solutions.best_carriers(n)}
-        line |= {"|own mean|": float(abs(own).mean()), "exact": carriers.OWN}
+        line |= {"|own mean|": float(abs(own).mean()), "exact": solutions.OWN}
         line |= {"left, median": float(left.median()), "left, worst": float(left.max()), "others, worst": float(others.max())}
         lines.append(line | {"norm^2 / that of the composed solution": float((one.norm / norm).mean())})
     return lines
@@ -71,7 +71,7 @@ def draw(measured: xr.Dataset, d: int, fig: Figure) -> None:
     count = np.arange(1, n + 1)
     right.plot(count, solutions.energy(n, count), color=plotting.COLORS["theory"], label="composed solution")
     right.axvline(solutions.best_carriers(n), color=plotting.COLORS["theory"], linestyle="--", label="least norm")
-    scale = float(carriers.trained_norm(parse(str(d)), 1.0))
+    scale = float(solutions.trained_norm(parse(str(d)), 1.0))
     for decay, color in zip(DECAYS, plotting.CYCLE, strict=False):
         one = measured.sel(decay=decay)
         right.plot(

@@ -18,7 +18,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify, training
-from jaxdyn.theories.cogo.dynamics import spectrum
+from jaxdyn.theories.cogo.dynamics import semiring
 
 TALKS = ("training:cogo-figure-solution",)
 
@@ -38,7 +38,7 @@ PUBLISHED = "paper: train accuracy 1 at epoch 12-15 with test accuracy 0, losses
 def biases(w: jax.Array, s: training.Training) -> dict[str, jax.Array]:
     """|r_{a,k,-k,k}| and |r_{a,k,1-k,k}| of one k of each pair, paper scale."""
     group = parse(s.group)
-    z = spectrum.transform(w, group)
+    z = semiring.transform(w, group)
     k = group.pairs
     sizes = {}
     for name, m in (("still", 0), ("turning", 1)):

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.collapse import flow_free, network
+from jaxdyn.theories.collapse import flow_descent, network
 
 SCALES = {
     "quick": {"seeds": 4},
@@ -66,7 +66,7 @@ def run(scale: str, out: Path) -> None:
     fields = dict(SCALES[scale])
     seeds, lines = fields.pop("seeds"), []
     flows = {
-        name: experiment.sweep(out, "flow", flow_free.trial, jd.grid(flow_free.Unconstrained, **world), seeds)
+        name: experiment.sweep(out, "flow", flow_descent.trial, jd.grid(flow_descent.Unconstrained, **world), seeds)
         for name, world in (WORLDS | NARROW).items()
     }
     nets = {

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.galore.projection import Switching, switching_trial
+from jaxdyn.theories.galore.descent import Switching, switching_trial
 
 TALKS = ("practical:galore-period",)
 

@@ -15,7 +15,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.theories.kumar import lazy
 from jaxdyn.theories.prieto import arithmetic, published
-from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
+from jaxdyn.theories.prieto.dynamics import SIGNIFICANT
 
 SCALES = [0.5, 1.0, 2.0, 4.0]
 CASES = {

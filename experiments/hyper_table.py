@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.hyper import published, tie_codes, training
-from jaxdyn.theories.hyper.dynamics import codes as theory
+from jaxdyn.theories.hyper import dynamics as theory
+from jaxdyn.theories.hyper import linear_mlp, published, tie_table_losses
 
 TALKS = ("training:hyper-table", "attention:hyper-figure")
 
@@ -50,8 +50,8 @@ def train(scale: str, out: Path, fields: dict, only: str | None) -> dict[str, xr
     for place, (name, change) in enumerate(ROWS.items()):
         if only in (None, name):
             rate = RATES[scale][change.get("optimizer", "adam")]
-            grid = jd.grid(training.Contrastive, lr=rate, every=steps / fields["records"], **fields, **change)
-            runs[name] = experiment.sweep(out, f"row{place}", training.trial, grid, seeds, chunk=1 if scale == "paper" else 8)
+            grid = jd.grid(linear_mlp.Contrastive, lr=rate, every=steps / fields["records"], **fields, **change)
+            runs[name] = experiment.sweep(out, f"row{place}", linear_mlp.trial, grid, seeds, chunk=1 if scale == "paper" else 8)
     return runs
 
 
@@ -60,7 +60,11 @@ def written(out: Path, fields: dict) -> xr.Dataset:
     same = {name: fields[name] for name in ("relevant", "temperature", "inputs", "batch")}
     batches = max(4, 4096 // fields["batch"])
     return experiment.sweep(
-        out, "codes", tie_codes.trial, jd.grid(tie_codes.Codes, first=same["relevant"], batches=batches, **same), 4
+        out,
+        "codes",
+        tie_table_losses.tie_trial,
+        jd.grid(tie_table_losses.Codes, first=same["relevant"], batches=batches, **same),
+        4,
     )
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.grokking import phase
+from jaxdyn.theories.li2.grokking import phase_decay
 from jaxdyn.theories.li2.published import CRITICAL
 
 TALKS = ("grokking:li2-figure-boundary",)
@@ -37,8 +37,8 @@ def run(scale: str, out: Path) -> None:
     families = dict(zip(NAMES, map(str.split, GROUPS[scale]), strict=True))
     fields = dict(CASES[scale])
     seeds = fields.pop("seeds")
-    grid = phase.GRID.replace(group=sum(families.values(), []), **fields)
-    ds = experiment.sweep(out, "runs", phase.trial, grid, seeds, chunk=seeds * len(fields["share"]))
+    grid = phase_decay.GRID.replace(group=sum(families.values(), []), **fields)
+    ds = experiment.sweep(out, "runs", phase_decay.trial, grid, seeds, chunk=seeds * len(fields["share"]))
     lines = [row(ds.sel(group=[name]), family) for family, groups in families.items() for name in groups]
     experiment.table(out, "halves", lines, f"p_50 after {int(ds.epoch[-1])} epochs: mean of {seeds} seeds, least, most")
     lines = [power(ds.sel(group=groups), name) for name, groups in (families | {"all": list(ds.group.values)}).items()]
@@ -49,10 +49,13 @@ def run(scale: str, out: Path) -> None:
 
 def row(ds: xr.Dataset, family: str) -> dict:
     """The line of one group."""
-    name, found = str(ds.group.values[0]), phase.halves(ds)
+    name, found = str(ds.group.values[0]), phase_decay.halves(ds)
     m, p = parse(name).order, float(found.mean())
     line = {"family": family, "group": name, "M": m, "p_50": p, "low": float(found.min()), "high": float(found.max())}
-    line |= {"half way": float(phase.halves(ds, ds.sizes["epoch"] // 2).mean()), "paper p_c": float(ds.predicted_critical.mean())}
+    line |= {
+        "half way": float(phase_decay.halves(ds, ds.sizes["epoch"] // 2).mean()),
+        "paper p_c": float(ds.predicted_critical.mean()),
+    }
     scarce = float(ds.test_accuracy.isel(epoch=-1, share=0).mean())
     return line | {"c": p * m / np.log(m), "paper c": CRITICAL, f"accuracy at {float(ds.share[0]):g} p_c": scarce}
 
@@ -60,7 +63,7 @@ def row(ds: xr.Dataset, family: str) -> dict:
 def power(ds: xr.Dataset, family: str) -> dict:
     """The line of one family."""
     try:
-        numbers = stats.slope_interval(ds.predicted_critical.isel(share=0, seed=0, drop=True), phase.halves(ds), "group")
+        numbers = stats.slope_interval(ds.predicted_critical.isel(share=0, seed=0, drop=True), phase_decay.halves(ds), "group")
     except jd.Inconclusive:  # fewer than three groups whose p_50 is known
         numbers = (None, None, None)
     return {"family": family} | dict(zip(("power", "low", "high"), numbers, strict=True)) | {"paper": 1.0}
@@ -68,7 +71,7 @@ def power(ds: xr.Dataset, family: str) -> dict:
 
 def draw(ds: xr.Dataset, families: dict[str, list[str]], fig: Figure) -> None:
     """Accuracies as colours, a column for each group; the published share as a line, p_50 as dots."""
-    found, accuracy = phase.halves(ds).mean("seed"), ds.test_accuracy.isel(epoch=-1).mean("seed")
+    found, accuracy = phase_decay.halves(ds).mean("seed"), ds.test_accuracy.isel(epoch=-1).mean("seed")
     panels = fig.subplots(1, len(families), sharey=True, width_ratios=[len(groups) for groups in families.values()])
     for ax, (family, groups) in zip(panels, families.items(), strict=True):
         x, own = np.arange(len(groups)), ds.isel(seed=0).sel(group=groups)

@@ -21,7 +21,7 @@ from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics import energy
-from jaxdyn.theories.li2.dynamics.critical import order_share
+from jaxdyn.theories.li2.dynamics.retention import order_share
 from jaxdyn.theories.li2.interaction.trained_features import ALIVE
 from jaxdyn.theories.li2.published import FIGURE_7, PARTIAL
 from jaxdyn.theories.li2.training import Training, train

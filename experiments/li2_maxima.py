@@ -21,7 +21,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics import ascent, energy
-from jaxdyn.theories.li2.features.maxima import Maxima, trial
+from jaxdyn.theories.li2.features.maxima_flatness import Maxima, trial
 
 TALKS = ("grokking:li2-theorem-2-all",)
 

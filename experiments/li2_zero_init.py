@@ -16,7 +16,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import zero_start
-from jaxdyn.theories.li2.dynamics.critical import critical_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share
 from jaxdyn.theories.li2.training import Training
 
 PAPER = {"seeds": 15, "hidden": 1024, "epochs": 5000, "every": 10}

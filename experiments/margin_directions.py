@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.margin import factored
-from jaxdyn.theories.margin.select import Select, trial
+from jaxdyn.theories.margin.vector_matrix import Select, trial
 
 SEEDS = {"quick": 24, "paper": 128}
 PLANE = {"inputs": 2, "sequences": 2, "shown": 3, "every": 40, "records": 16}

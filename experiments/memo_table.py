@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.memo import published
+from jaxdyn.theories.memo import parameters
 from jaxdyn.theories.memo.training import Memory, trial
 
 TALKS = ("training:memo-table", "training:memo-figure-1")
@@ -42,7 +42,7 @@ OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "number of seeds (de
 def line(name: str, layers: int, ds: xr.Dataset) -> dict:
     """One row: accuracies in per cent, steps to fit, and the published numbers."""
     test, low, _ = (float(x) for x in mean_interval(100 * ds.measured_test, "seed"))
-    paper = published.TABLE[LAYERS[layers]].get(name, (None, None))
+    paper = parameters.TABLE[LAYERS[layers]].get(name, (None, None))
     return {
         "hidden layers": layers,
         "condition": name,

@@ -17,8 +17,8 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.mobile.depth import PAPER, Depth, optimum, trial
+from jaxdyn.theories.mobile.model import tuned
 from jaxdyn.theories.mobile.published import MODELS
-from jaxdyn.theories.mobile.training import tuned
 
 QUICK = jd.grid(Depth, shape=["1x48", "2x40", "3x32", "6x24", "12x16"], lr=[4e-3, 8e-3, 1.6e-2], steps=600)
 SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 4)}

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.bilinear.claims import largest, ratio_exponent
-from jaxdyn.theories.rev.bilinear.trial import Bilinear, trial
+from jaxdyn.theories.rev.bil_ratio import Bilinear, largest, ratio_exponent, trial
 
 SEEDS = {"quick": 40, "paper": 100}
 GRIDS = {

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.mlt import logits, sentences
+from jaxdyn.theories.rev.mlt import logits
 from jaxdyn.theories.rev.mlt.trial import PAPER, Deep, trial
 
 SEEDS = {"quick": (10, 3), "paper": (10, 10)}  # of the two tasks, and of each variant
@@ -55,7 +55,7 @@ def run(scale: str, out: Path) -> None:
     for read in logits.READS:
         experiment.figure(out, f"logits_{read}", lambda fig, read=read: draw_maps(fig, tasks, read), (10.0, 6.4))
     context = sweep("context", task="context", loss="sequence", vocabulary=400 if scale == "paper" else 80, **SHORT[scale])
-    size = sentences.sizes("relevant", base.base.vocabulary)
+    size = logits.sizes("relevant", base.base.vocabulary)
     shares = [n / size.train_facts for n in SHOWN[scale]]
     relevant = sweep("relevant", task="relevant", shown=shares, **SHORT[scale])
     relevant = relevant.assign_coords(shown=list(SHOWN[scale]))

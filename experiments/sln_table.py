@@ -19,8 +19,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data import graphs
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.sln import exact, model, published
-from jaxdyn.theories.sln.dynamics import line, navigate
+from jaxdyn.theories.sln import dynamics, exact, model, published
 from jaxdyn.theories.sln.exact import shares
 from jaxdyn.theories.sln.rates import BEST, Random, trial
 
@@ -82,7 +81,7 @@ def by_count(found: tuple[np.ndarray, ...], powers: tuple[float, ...] = (0.0, 0.
     counts = [*range(1, 11), 99]
     cells = [(w, p, k) for w in (0.0, 1.0) for p in powers for k in counts]
     with jax.enable_x64(True):
-        rows_ = line.Embedding(*jnp.asarray(cells, jnp.float64).T, jnp.ones(len(cells)))
+        rows_ = dynamics.Embedding(*jnp.asarray(cells, jnp.float64).T, jnp.ones(len(cells)))
         one = lambda g: model.share(model.routed(g, rows_, most).success, model.targets(g)[1])  # noqa: E731
         values = np.asarray(jax.jit(lambda t: jax.lax.map(one, t))(jnp.asarray(graphs.stacked(found, size))))
     shaped = values[:, : len(cells)].mean(0).reshape(2, len(powers), len(counts))
@@ -94,8 +93,8 @@ def walked(seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]
     with jax.enable_x64(True):
         graph = graphs.draw(jax.random.key(seed), 2, 12.0, 0.5, size=12)
         edges, away = graphs.edges_of(graph, 14), np.asarray(graphs.distances(graph))
-        s = line.spectrum(edges, 12)
-        choice = np.asarray(navigate.tied(navigate.costs(line.squared_distances(s, line.EMBEDDINGS[BEST]), edges, 12)))
+        s = dynamics.spectrum(edges, 12)
+        choice = np.asarray(dynamics.tied(dynamics.costs(dynamics.squared_distances(s, dynamics.EMBEDDINGS[BEST]), edges, 12)))
         x = np.asarray(s.vectors[:, 1:3] / s.values[1:3] / np.sqrt(s.degree)[:, None])
     at, target = (int(v) for v in np.unravel_index(np.argmax(away), away.shape))
     path = [at]

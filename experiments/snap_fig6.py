@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.theories.snap import published
-from jaxdyn.theories.snap.synthetic import fig6_lr_effect
+from jaxdyn.theories.snap.synthetic import fig6_adam_sgd
 from jaxdyn.theories.snap.synthetic.syn import MEDIUM, medium_trial
 
 SEEDS = {"quick": 10, "paper": 100}
@@ -24,9 +24,9 @@ def comparison(ds: xr.Dataset) -> xr.Dataset:
     x = ds.measured_entropy
     mean, low, high = stats.mean_interval(x, "seed")
     sd, paper, paper_sd = x.std("seed", ddof=1), ds.predicted_entropy.mean("seed"), ds.published_sd.mean("seed")
-    gap, error, freedom = fig6_lr_effect.from_published(ds)
+    gap, error, freedom = fig6_adam_sgd.from_published(ds)
     numbers = {"mean": mean, "sd": sd, "low": low, "high": high, "paper mean": paper, "paper sd": paper_sd}
-    allowed = stats.bonferroni_t(gap.size, freedom + 1, fig6_lr_effect.LEVEL)
+    allowed = stats.bonferroni_t(gap.size, freedom + 1, fig6_adam_sgd.LEVEL)
     return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": gap / error, "allowed": allowed})
 
 

@@ -18,8 +18,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.data import digraphs, prosqa
-from jaxdyn.theories.sup import model
-from jaxdyn.theories.sup.dynamics import sets
+from jaxdyn.theories.sup import dynamics, model
 from jaxdyn.theories.sup.graph_search import Search, instance, posed, sizes, think, trial
 from jaxdyn.theories.sup.superposition import plot_steps, plot_thought
 from jaxdyn.theories.sup.supports import wrong
@@ -73,7 +72,7 @@ def one(seed: int) -> Shown:
         parts = [params.embed[found.tokens[0]], decoded @ params.embed, params.embed[s.names + 4][None]]
         x = model.inputs(params, jnp.concatenate(parts), jnp.arange(size.places))
         _, _, (b1, b2) = jax.jit(model.forward)(params, x)
-        start = sets.thoughts((jnp.arange(s.names) == root)[None], s.names)
+        start = dynamics.thoughts((jnp.arange(s.names) == root)[None], s.names)
         thoughts = np.concatenate([start, decoded[:, : s.names]])
         answer = np.asarray(logits[0, s.thoughts, 0, : s.names])
         return Shown(

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.coc import published
-from jaxdyn.theories.coc.learned import THREE_HOPS, shown
-from jaxdyn.theories.coc.training import Training, trial
+from jaxdyn.theories.coc.training import THREE_HOPS, Training, shown, trial
 
 TALKS = ("practical:coc-not-interpretable", "practical:sup-sauce")
 

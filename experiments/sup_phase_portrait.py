@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.emer import direction, published, search_flow, search_sgd
-from jaxdyn.theories.emer.dynamics import answer as theory
+from jaxdyn.theories.emer import direction, search
+from jaxdyn.theories.emer import dynamics as theory
 
 SCALES = {"quick": {"vertices": 11, "inside": 4.0}, "paper": {"vertices": 23, "inside": 9.0}}
 SEEDS = {"quick": 2, "paper": 8}
@@ -33,13 +33,13 @@ COLORS = ("measured", "theory", "third", "failed")
 
 def ratios() -> list[dict]:
     """mu_A/mu_R at unit rates along time, its limit, and the same by an independent integration."""
-    size = published.RATIO_SIZE
+    size = direction.RATIO_SIZE
     with jax.enable_x64(True):
-        law = theory.Law(size["vertices"], size["inside"], 1.0, 1.0, True)
-        ys = np.asarray(theory.solve(law, jnp.asarray([0.0, *published.RATIOS], jnp.float64)).ys)[1:]
+        law = theory.AnswerLaw(size["vertices"], size["inside"], 1.0, 1.0, True)
+        ys = np.asarray(theory.solve_answer(law, jnp.asarray([0.0, *direction.RATIOS], jnp.float64)).ys)[1:]
     return [
         {"t": t, "mu_A": float(y[0]), "mu_R": float(y[1]), "mu_A/mu_R": float(y[0] / y[1]), "independent": ratio, "limit": 3.0}
-        for (t, ratio), y in zip(published.RATIOS.items(), ys, strict=True)
+        for (t, ratio), y in zip(direction.RATIOS.items(), ys, strict=True)
     ]
 
 
@@ -64,8 +64,8 @@ def portrait(ds: xr.Dataset, scale: str, ax: object) -> None:
     high = 1.1 * float(ds.trained.sel(number="mu_R").max()), 1.1 * float(ds.trained.sel(number="mu_A").max())
     x, y = np.meshgrid(np.linspace(0, high[0], 25), np.linspace(0, high[1], 25))
     with jax.enable_x64(True):
-        law = theory.Law(size["vertices"], size["inside"], 1.0, 1.0, True)
-        field = jax.vmap(lambda p: theory.field(0.0, p, law))(jnp.stack([y.ravel(), x.ravel()], -1))
+        law = theory.AnswerLaw(size["vertices"], size["inside"], 1.0, 1.0, True)
+        field = jax.vmap(lambda p: theory.answer_field(0.0, p, law))(jnp.stack([y.ravel(), x.ravel()], -1))
     u, v = (np.asarray(field[:, i]).reshape(x.shape) for i in (1, 0))
     ax.streamplot(x, y, u, v, color=plotting.COLORS["control"], linewidth=0.6, density=0.9, arrowsize=0.7)
     colors = iter(COLORS)
@@ -105,13 +105,11 @@ def run(scale: str, out: Path) -> None:
         out, "answer", direction.trial, jd.grid(direction.Reply, rate_a=RATES, rate_r=RATES, **SCALES[scale]), seeds
     )
     flows = {
-        name: experiment.sweep(
-            out, f"flow{i}", search_flow.trial, jd.grid(search_flow.SearchFlow, train="diagonal", **fields), seeds
-        )
+        name: experiment.sweep(out, f"flow{i}", search.flow_trial, jd.grid(search.SearchFlow, train="diagonal", **fields), seeds)
         for i, (name, fields) in enumerate(REGIMES.items())
     }
     sgd = {
-        name: experiment.sweep(out, f"sgd{i}", search_sgd.trial, jd.grid(search_sgd.SearchSgd, records=8, span=20.0, **fields), 1)
+        name: experiment.sweep(out, f"sgd{i}", search.sgd_trial, jd.grid(search.SearchSgd, records=8, span=20.0, **fields), 1)
         for i, (name, fields) in enumerate((name, fields) for name, fields in REGIMES.items() if "loss" not in fields)
     }
     experiment.table(out, "ratios", ratios(), "mu_A/mu_R at unit rates, K = 9 of 23 vertices; the limit is the root of K")

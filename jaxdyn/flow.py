@@ -28,7 +28,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree, Real
+from jaxtyping import Array, Bool, Float, Int, Integer, PyTree, Real
 
 from jaxdyn.errors import UsageError, is_traced, number, shown, whole
 from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
@@ -75,7 +75,7 @@ def solve(
     solver: str = "tsit5",
     rtol: float | Float[Array, ""] = 1e-10,
     atol: float | Float[Array, ""] = 1e-12,
-    max_steps: int = 4096,
+    max_steps: int | Integer[Array, ""] = 4096,
     event: Callable[[Any, Any, Any], Float[Array, ""]] | None = None,
 ) -> Solution:
     r"""Integrate :math:`\dot y = \text{field}(t, y, \text{args})` from ``y(ts[0]) = y0`` with adaptive steps.

@@ -69,40 +69,40 @@ def test_what_accelerators_would_not_do_is_told(function, expected):
 STEPS = 20  # of trainings: in whole ones, rounding grows into another network
 UNITS = ("every", "records", "samples")  # what the number of steps is a multiple of
 LENGTHS = {  # shorter runs of other trials
-    "cal.uv_eos:trial": {"steps": 20},  # large steps are chaotic
+    "cal.eos:uv_trial": {"steps": 20},  # large steps are chaotic
     "coc.training:trial": {"every": 10.0},
     "li2.features.thm4_retention:trial": {"steps": 30},
-    "li2.grokking.phase:trial": {"epochs": 20, "every": 10},
-    "omnigrok.students:trial": {"settle": 60},
+    "li2.grokking.phase_decay:trial": {"epochs": 20, "every": 10},
+    "omnigrok.shell_delay:trial": {"settle": 60},
     "prieto.arithmetic:trial": {"steps": 20},
     "galore.text.trial:trial": {"steps": 40},
     "joma.invariant.classes:fig2_trial": {"every": 1.0},
     "joma.invariant.stationarity:trial": {"every": 5.0},
-    "varma.ungrok:trial": {"epochs": 40},
+    "varma.ungrok_efficiency:trial": {"epochs": 40},
 }
 RTOL, ATOL = 2e-14, 1e-14  # of the largest entry of an array; of numbers that are themselves rounding
 LOOSER = {  # reason -> tolerance, and where it is needed
     "the steps of an adaptive solver depend on rounding, within its tolerance": (
         2e-9,
         "icl.gf_limit:trial icl.sgd:trial joma.convergence:trial joma.linear.lowrank_link:link_trial "
-        "joma.linear.lowrank_link:trained_trial li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy:trial "
+        "joma.linear.lowrank_link:trained_trial li2.interaction.stage3:trial li2.lazy.gf_ridge:trial lyu.dichotomy_path:trial "
         "snap.gradient.reparam:xi_trial "
-        "snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial snap.snapping.memory:trial",
+        "snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial snap.snapping.memory_rate:trial",
     ),
-    "the same, over twelve decades of time": (2e-6, "emer.direction:trial emer.search_flow:trial"),
+    "the same, over twelve decades of time": (2e-6, "emer.direction:trial emer.search:flow_trial"),
     "differences of numbers that are nearly equal": (
         2e-8,
-        "galore.projection:fixed_trial li2.lazy.lemma1_width:equal_trial "
-        "li2.lazy.lemma1_width:trial li2.lazy.regimes:trial scal.fitted:noisy_trial",
+        "galore.descent:fixed_trial li2.lazy.lemma1_width:equal_trial "
+        "li2.lazy.lemma1_width:trial li2.lazy.eta_beta_regimes:trial scal.fitted:noisy_trial",
     ),
     "trainings whose number of steps is not static": (
         2e-11,
-        "coc.training:trial hyper.training:trial joma.experiments.table1.trial:trial joma.hierarchy.hier_order:trial "
+        "coc.training:trial hyper.linear_mlp:trial joma.experiments.table1.trial:trial joma.hierarchy.hier_order:trial "
         "sink.backcopy:trial",
     ),
     "least squares with many unknowns": (1e-12, "li2.features.thm3_reconstruct:trial"),
     "first steps of Adam, where a gradient is rounding": (1e-6, "prieto.arithmetic:trial"),
-    "trainings in float32 that know no other precision": (1e-6, "varma.ungrok:trial galore.text.trial:trial"),
+    "trainings in float32 that know no other precision": (1e-6, "varma.ungrok_efficiency:trial galore.text.trial:trial"),
 }
 SINGLE = ("galore.text.trial:trial",)  # has a dtype that some of its optimisers do not follow
 RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.split()}
@@ -111,11 +111,11 @@ RTOLS = {trial: rtol for rtol, trials in LOOSER.values() for trial in trials.spl
 # has arrived, so that the stable rank of the speed is that of a solver's errors: a cell that still moves.
 OTHER_CELLS = {"joma.convergence:trial nodes=1": (5, 3e-8), "joma.linear.lowrank_link:trained_trial": (12, 2e-9)}
 LEFT_OUT = {  # variables that rounding decides
-    "emer.search_flow:trial": ("rest",),  # what is left of numbers that are nearly equal, as the next two
+    "emer.search:flow_trial": ("rest",),  # what is left of numbers that are nearly equal, as the next two
     "li2.lazy.lemma1_width:trial": ("apart",),
-    "lyu.dichotomy:trial": ("assumed_left",),
+    "lyu.dichotomy_path:trial": ("assumed_left",),
     "joma.invariant.fig3:fig3_trial": ("measured_srank_v", "measured_srank_rate", "drift", "loss"),  # to the end of training
-    "margin.select:trial": ("assumed_optimality",),  # where a solver ends that has not converged
+    "margin.vector_matrix:trial": ("assumed_optimality",),  # where a solver ends that has not converged
     "rev.mlt.trial:trial": ("z",),  # of logits that are still equal
     "scal.fitted:trial": ("measured_parameters", "measured_exponent", "value", "steps"),  # where L-BFGS ends, by whichever path
     "snap.gradient.reparam:xi_trial": ("steps",),  # of an adaptive solver

@@ -8,7 +8,7 @@ from jaxtyping import TypeCheckError
 from jaxdyn import linalg, nn
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.norms import rms_norm
-from jaxdyn.theories.galore.dynamics.decay import ratio
+from jaxdyn.theories.galore.dynamics import ratio
 
 
 @pytest.mark.parametrize("x, gain", [(jnp.ones((2, 3)), jnp.ones(1)), (jnp.ones((2, 3), int), jnp.ones(3))])

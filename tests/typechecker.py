@@ -9,7 +9,6 @@ Numbers of NumPy count as Python's, and its arrays as JAX's, whose functions tak
 
 import dataclasses
 import inspect
-import random
 import types
 import typing
 
@@ -60,9 +59,7 @@ def checked(stub):
         if check is None:
             read = {name: hint for name, hint in stub.__annotations__.items() if name != "_"}
             stub.__annotations__ = {name: widened(hint) for name, hint in read.items()}
-            drawn = random.getstate()  # names are drawn; hypothesis asks that its strategies draw nothing of their own
             check = beartype(conf=CONF)(stub)
-            random.setstate(drawn)
         if stub.__name__ == "__init__" and dataclasses.is_dataclass(args[0]):  # it converts what it is given: its fields count
             if not vars(type(args[0])).get("__annotations__"):  # it has none of its own, and those of a library are not ours
                 return None

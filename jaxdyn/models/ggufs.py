@@ -108,6 +108,7 @@ def open_gguf(file: Path) -> GGUF:
     except Exception as error:  # the library checks little: what a damaged file raises is anybody's guess
         raise UsageError(f"{file} is not a whole GGUF file: {shown(error)}") from None
     _refuse_parts(Config(file, metadata))
+    _refuse_places(file, reader)
     entries = {name: Entry(file, tuple(map(int, t.shape[::-1])), t.tensor_type.name) for name, t in tensors.items()}
     if reader.endianess != (gguf.GGUFEndian.LITTLE if sys.byteorder == "little" else gguf.GGUFEndian.BIG):
         _refuse_swapped(file, entries)
@@ -130,6 +131,21 @@ def _refuse_parts(words: Config) -> None:
     if (count := words.whole("split.count", 1, least=0) or 1) > 1:
         words.refuse("split.count", count, "it is one part of a model; merge the parts, with llama-gguf-split --merge")
     words.choice("general.type", {"model": "model"}, "model")
+
+
+def _refuse_places(file: Path, reader: Any) -> None:
+    """Refuse tensors that do not lie one after another, each from a multiple of the alignment, as llama.cpp reads them."""
+    if (step := int(reader.alignment)) < 1 or step & (step - 1):
+        raise UsageError(f"{file}: general.alignment is {step}; a power of two is allowed")
+    place = int(reader.data_offset)
+    for tensor in reader.tensors:
+        offset = int(tensor.field.parts[-1][0])
+        if offset != place - reader.data_offset:
+            raise UsageError(
+                f"{file}: tensor {tensor.name} is said to begin at byte {offset} of the data, and those before it end at "
+                f"{place - reader.data_offset}: the file is damaged"
+            )
+        place += -(-int(tensor.n_bytes) // step) * step
 
 
 def _refuse_swapped(file: Path, entries: dict[str, Entry]) -> None:

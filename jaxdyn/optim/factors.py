@@ -48,7 +48,7 @@ class FactorState(NamedTuple):
 
 def lora(
     tx: optax.GradientTransformation,
-    rank: int,
+    rank: int | Array,
     *,
     alpha: float | Array = 32.0,
     dims: Dims = hidden_matrices,
@@ -74,11 +74,11 @@ def lora(
 
 def relora(
     tx: optax.GradientTransformation,
-    rank: int,
+    rank: int | Array,
     *,
     every: int | Array,
     alpha: float | Array = 32.0,
-    prune: float = 0.99,
+    prune: float | Array = 0.99,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
@@ -105,7 +105,7 @@ def relora(
 
 
 def low_rank(
-    tx: optax.GradientTransformation, rank: int, *, dims: Dims = hidden_matrices, key: PRNGKeyArray | None = None
+    tx: optax.GradientTransformation, rank: int | Array, *, dims: Dims = hidden_matrices, key: PRNGKeyArray | None = None
 ) -> optax.GradientTransformation:
     r"""Training of the factors of W = B A alone, from balanced factors of the parameters at ``init``.
 
@@ -239,13 +239,13 @@ def _product(f: Factors) -> Float[Array, "*batch m n"]:
 
 def _factored(
     tx: optax.GradientTransformation,
-    rank: int,
+    rank: int | Array,
     alpha: float | Array,
     dims: Dims,
     key: PRNGKeyArray | None,
     *,
     every: int | Array | None,
-    prune: float,
+    prune: float | Array,
 ) -> optax.GradientTransformation:
     """LoRA, merged every ``every`` steps; None: never."""
     rank = rank_known(rank)

@@ -42,7 +42,7 @@ class LimitedState(NamedTuple):
     norms: PyTree
 
 
-def limit_growth(x: Float[Array, "*batch m n"], last: Float[Array, " *batch"], growth: float) -> tuple[Array, Array]:
+def limit_growth(x: Float[Array, "*batch m n"], last: Float[Array, " *batch"], growth: float | Array) -> tuple[Array, Array]:
     r"""The matrices scaled down to norms of at most ``growth`` times the last, and their norms; a last norm of 0 limits nothing."""
     size = norm(x.astype(last.dtype), (-2, -1))[..., 0, 0]
     cut = jnp.where((last > 0) & (size > growth * last), growth * last / size, 1)
@@ -55,7 +55,7 @@ def fira(
     *,
     every: int | Array | None = 200,
     scale: float | Array = 0.25,
-    growth: float = GROWTH,
+    growth: float | Array = GROWTH,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
@@ -83,7 +83,7 @@ def apollo(
     every: int | Array | None = 200,
     scale: float | Array = 1.0,
     tensor: bool = False,
-    growth: float = GROWTH,
+    growth: float | Array = GROWTH,
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
@@ -115,7 +115,7 @@ def _scaled(
     subspace: Subspace,
     direction: Direction,
     scale: float | Array,
-    growth: float,
+    growth: float | Array,
     every: int | Array | None,
     dims: Dims,
     key: PRNGKeyArray | None,

@@ -181,12 +181,19 @@ def table(ds: xr.Dataset) -> Table:
 
 
 def _variables(ds: xr.Dataset, run_dims: Sequence[str]) -> Iterator[tuple[str, xr.DataArray]]:
-    """All variables but the status; one of several forms is taken apart, and a complex one into its two parts."""
+    """All variables but the status; one of several forms is taken apart, and a complex one into its two parts.
+
+    A part is called ``w.printed`` or ``z.real``; ``z[real]`` where a variable has that name itself.
+    """
+
+    def of(name: str, part: str) -> str:
+        return f"{name}[{part}]" if f"{name}.{part}" in ds else f"{name}.{part}"
+
     for name, variable in ds.data_vars.items():
         forms = variable.form.values.tolist() if "form" in variable.dims else []
-        for own, part in [(f"{name}.{form}", variable.sel(form=form)) for form in forms] or [(str(name), variable)]:
+        for own, part in [(of(str(name), form), variable.sel(form=form)) for form in forms] or [(str(name), variable)]:
             if part.dtype.kind == "c":
-                yield from ((f"{own}.real", part.real), (f"{own}.imag", part.imag))
+                yield from ((of(own, "real"), part.real), (of(own, "imag"), part.imag))
             elif name != "status":
                 yield own, part
 

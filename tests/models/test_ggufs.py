@@ -338,6 +338,29 @@ def test_damaged_files_are_refused(tmp_path):
             ggufs.open_gguf(file)
 
 
+@pytest.mark.parametrize("shift", [-32, 32, 4, 2**64 - 32])
+def test_tensors_that_do_not_lie_one_after_another_are_refused(shift, tmp_path):
+    import gguf
+
+    file = write(tmp_path / "model.gguf", "llama", "F32")
+    reader = gguf.GGUFReader(file)
+    tensor = reader.tensors[2]
+    place = tensor.field.offset + sum(part.nbytes for part in tensor.field.parts[:-1])
+    moved = (int(tensor.field.parts[-1][0]) + shift) % 2**64
+    content = bytearray(file.read_bytes())
+    content[place : place + 8] = moved.to_bytes(8, "little")
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=f"tensor {tensor.name} is said to begin at byte {moved} of the data|is not a whole GGUF"):
+        ggufs.open_gguf(file)
+
+
+@pytest.mark.parametrize("alignment", [48, 0])
+def test_an_alignment_that_is_no_power_of_two_is_refused(alignment, tmp_path):
+    file = write(tmp_path / "model.gguf", "llama", "F32", general={"general.alignment": alignment})
+    with pytest.raises(UsageError, match=f"general.alignment is {alignment}; a power of two|is not a whole GGUF file"):
+        ggufs.open_gguf(file)
+
+
 def test_an_unknown_quantisation_is_refused(tmp_path):
     file = write(tmp_path / "model.gguf", "llama", "F32", integers="blk.0.attn_norm.weight")
     with pytest.raises(UsageError, match="tensor blk.0.attn_norm.weight is quantised as I32; supported are F32, F16, .*Q4_K"):

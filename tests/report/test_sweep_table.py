@@ -59,3 +59,23 @@ def test_numbers_at_the_end_of_floats_are_drawn_or_said_to_be_missing(exponents,
     fig = Figure()
     draw_parallel(found, ["x"], fig)
     assert all(np.isfinite(line.get_ydata()).all() for line in fig.axes[0].lines)
+
+
+def test_a_part_of_a_variable_and_a_variable_of_its_name_are_two_columns():
+    axes = ("lr", "seed")
+    data = {
+        "status": (axes, np.zeros((1, 2), int)),
+        "z": (axes, np.array([[1 + 2j, 3 - 4j]])),
+        "z.real": (axes, np.array([[7.0, 8.0]])),
+        "r": ((*axes, "form"), np.array([[[1.0, 2.0], [3.0, 4.0]]])),
+        "r.printed": (axes, np.array([[5.0, 6.0]])),
+    }
+    found = table(xr.Dataset(data, {"lr": [0.1], "seed": [0, 1], "form": ["printed", "corrected"]}))
+    assert {k: v.tolist() for k, v in found.scalars.items()} == {
+        "z[real]": [[1, 3]],
+        "z.imag": [[2, -4]],
+        "z.real": [[7, 8]],
+        "r[printed]": [[1, 3]],
+        "r.corrected": [[2, 4]],
+        "r.printed": [[5, 6]],
+    }

@@ -38,7 +38,7 @@ def test_a_page_has_its_sections_and_all_claims():
     assert heads == [*first, "Open questions", "At paper scale", "Where it holds", *last]
     assert all(f"| `{c.id}` | {c.expected} | {c.evidence} |" in text for c in claims)
     assert text.count("In print: ") == 2 and "Upheld on the same runs: [" in text
-    assert r"\mathrm{vec}\, G_t" in text and "`theories/galore/dynamics/decay.py`" in text
+    assert r"\mathrm{vec}\, G_t" in text and "`theories/galore/dynamics.py`" in text
     assert "    - perplexity, T = 10 / T = 50: 0.9974 [0.963, 1.04]" in text
     assert "jaxdyn verify galore\n" in text and "`python experiments/galore_table1.py`: " in text
 
@@ -61,7 +61,7 @@ def test_a_checkout_without_figures_and_experiments_has_fewer_sections(tmp_path)
 
 def test_equations_come_from_docstrings():
     lines = theories.equations("lyu")
-    assert len(lines) == 3 and r"w = 2\varepsilon^2\sinh(X^\top q)." in lines[0] and ":math:" not in "".join(lines)
+    assert len(lines) == 2 and r"w = 2\varepsilon^2\sinh(X^\top q)." in lines[0] and ":math:" not in "".join(lines)
     assert theories.equations("nowhere") == []
 
 

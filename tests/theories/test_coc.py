@@ -1,26 +1,35 @@
-"""Coconut: training on small graphs, what is measured of thoughts and paths, and judges on made-up runs."""
+"""Coconut: training on small graphs, what is measured of thoughts and paths, and judges on made-up runs.
+
+Groups of nodes and edges, walks and shortcuts against plain Python; attention and hidden states against the cached pass.
+
+Tables of methods, and the objective of each against a text that is read as a whole.
+"""
 
 import json
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from scipy.special import logsumexp
 
 import jaxdyn as jd
 from jaxdyn.data import prosqa, reachability
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.engine.judging.check import all_passed, holds
 from jaxdyn.errors import UsageError
+from jaxdyn.nn import Transformer, thoughts
+from jaxdyn.nn.transformer import apply as transformer_apply
 from jaxdyn.nn.transformer import init
-from jaxdyn.theories.coc import curriculum, drawing, latent_thoughts, learned, model, outcomes, published, readings, training
-from jaxdyn.theories.coc.growth import FORMS, STATISTICS, Rule, described, grow, searched
-from jaxdyn.theories.coc.prosqa_graphs import TOLERANCE, Graphs, judge
-from jaxdyn.theories.coc.readings import Posed
+from jaxdyn.theories.coc import curriculum, latent_thoughts, model, outcomes, published, released, training
+from jaxdyn.theories.coc.model import Posed
+from jaxdyn.theories.coc.prosqa_graphs import FORMS, STATISTICS, TOLERANCE, Graphs, Rule, described, grow, judge, searched
 from jaxdyn.theories.coc.training import AMONG, EDITS, WAYS, Training, marks, sample_problems, shape, trial
 from tests.data.test_prosqa import RELEASED, needs_files
+from tests.nn.drawn import weights
 
 # A short training by every method in one program; stages; rates; groups of nodes by hand.
 
@@ -57,7 +66,7 @@ def test_gaps_by_hand():
     s = Training(graphs=3)
     posed = jax.device_get(jax.jit(lambda key: training.sample_problems(s, key, 3))(jax.random.key(0)))
     products = np.random.default_rng(0).normal(size=(2, 3, training.sizes(s).nodes)).astype(np.float32)
-    got = np.asarray(jax.jit(readings.gaps)(products, posed))
+    got = np.asarray(jax.jit(model.gaps)(products, posed))
     for i in (1, 2):
         for g in range(3):
             away, best = posed.away[g], posed.problem.path[g, i]
@@ -124,7 +133,7 @@ def run(method, steps, shift):
 def test_two_lines_per_run_one_label_per_method_and_the_best_rule_on_the_file():
     ax = Figure().subplots()
     courses = [run("coconut", [0, 5, 10], 1.0), run("cot", [0, 5], 20.0), run("coconut", [0, 5, 10], 40.0), {"method": "no_cot"}]
-    drawing.along(ax, courses, RULES)
+    released.along(ax, courses, RULES)
     *lines, rule = ax.lines
     assert len(lines) == 6 and set(np.asarray(rule.get_ydata())) == {80.0}
     for one, (solid, dotted) in zip(courses, zip(lines[::2], lines[1::2], strict=True), strict=False):
@@ -269,24 +278,24 @@ def made_learned(*last):
 
 
 def test_networks_at_the_threshold_count():
-    gate, flags = learned.able(made_learned(0.79, 0.8, 1.0))
+    gate, flags = training.able(made_learned(0.79, 0.8, 1.0))
     assert gate.passed is True and flags.values.tolist() == [False, True, True]
-    np.testing.assert_array_equal(learned.learners(made_learned(0.79, 0.8, 1.0)), flags)
+    np.testing.assert_array_equal(training.learners(made_learned(0.79, 0.8, 1.0)), flags)
 
 
 def test_one_network_is_not_enough():
-    assert learned.able(made_learned(0.79, 0.95))[0].passed is False
+    assert training.able(made_learned(0.79, 0.95))[0].passed is False
 
 
 def test_where_fewer_than_two_learned_all_count():
     two, one = made_learned(0.79, 0.8, 1.0), made_learned(0.79, 0.5, 1.0)
-    assert learned.among_learners(two.seed, learned.learners(two)).notnull().values.tolist() == [False, True, True]
-    assert learned.among_learners(one.seed, learned.learners(one)).notnull().values.tolist() == [True, True, True]
+    assert training.among_learners(two.seed, training.learners(two)).notnull().values.tolist() == [False, True, True]
+    assert training.among_learners(one.seed, training.learners(one)).notnull().values.tolist() == [True, True, True]
 
 
 def test_figures_show_networks_that_learned_or_all():
-    assert learned.shown(made_learned(0.79, 0.8, 1.0)).seed.values.tolist() == [1, 2]
-    assert learned.shown(made_learned(0.1, 0.2)).sizes["seed"] == 2
+    assert training.shown(made_learned(0.79, 0.8, 1.0)).seed.values.tolist() == [1, 2]
+    assert training.shown(made_learned(0.1, 0.2)).sizes["seed"] == 2
 
 
 # Classes of written paths by hand, the loss of a stage against plain sums, and what greedy writing feeds back.
@@ -383,3 +392,199 @@ def test_released_files_have_the_printed_sizes_and_statistics():
     theirs = prosqa.statistics(prosqa.load(RELEASED / "valid.json") + prosqa.load(RELEASED / "test.json"))
     for (name, printed), off in zip(published.GRAPHS.items(), TOLERANCE, strict=True):
         assert abs(theirs[name].mean() / printed - 1) < off, name
+
+
+SIZES = [reachability.Sizes(2, 2), reachability.Sizes(3, 2), reachability.Sizes(3, 3)]
+COUNT = 12
+
+
+def sampled(sizes, seed=0):
+    keys = jax.random.split(jax.random.key(seed), COUNT)
+    return jax.device_get(jax.jit(lambda k: model.pose(jax.vmap(lambda one: reachability.draw(one, sizes))(k), sizes))(keys))
+
+
+def one(problem, g):
+    return jax.tree.map(lambda x: x[g], problem)
+
+
+def graph(edges):
+    return nx.DiGraph(np.asarray(edges).tolist())
+
+
+def ends(edges, root, steps):
+    """Ends of walks of 0 to ``steps`` edges, from all walks written out."""
+    out = [[root]]
+    for _ in range(steps):
+        out.append([b for at in out[-1] for a, b in edges.tolist() if a == at])
+    return [set(at) for at in out]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [*SIZES[:1], *(pytest.param(s, marks=pytest.mark.slow) for s in SIZES[1:])])
+def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
+    of = sampled(sizes)
+    cut, nodes = jax.device_get(model.shortcut(of))
+    for g in range(COUNT):
+        for problem, parted in ((one(of.problem, g), False), (one(cut, g), True)):
+            root, node = int(problem.roots[0]), int(nodes[g])
+            found = np.asarray(model.walks(problem, sizes, sizes.hops))
+            away = np.asarray(reachability.levels(problem, sizes))
+            assert [set(np.flatnonzero(at)) for at in found] == ends(problem.edges, root, sizes.hops)
+            by_distance = [set(np.flatnonzero(away == i)) for i in range(sizes.hops + 1)]
+            same = [set(np.flatnonzero(at)) == level for at, level in zip(found, by_distance, strict=True)]
+            assert all(same) is not parted
+            if parted:
+                assert away[node] == 1 and found[2, node] and node not in by_distance[2]
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
+    of = sampled(sizes, 1)
+    cut, nodes = jax.device_get(model.shortcut(of))
+    for g in range(COUNT):
+        old, new = (set(map(tuple, p.edges[g].tolist())) for p in (of.problem, cut))
+        (gone,), (added,) = old - new, new - old
+        root, other = of.problem.roots[g].tolist()
+        assert added == (root, nodes[g]) and nodes[g] not in of.problem.path[g] and of.away[g, nodes[g]] == 2
+        assert of.away[g, gone[0]] == of.away[g, gone[1]] == sizes.hops + 1
+        negative = int(of.problem.candidates[g, 1])
+        assert negative in nx.descendants(graph(cut.edges[g]), other)
+
+
+def test_groups_of_edges_by_hand():
+    sizes = reachability.Sizes(3, 2)
+    of = sampled(sizes)
+    groups = np.asarray(jnp.stack(model.edge_groups(of, 3)))
+    values = np.random.default_rng(0).normal(size=(3, COUNT, sizes.edges))
+    differences = np.asarray(model.between(jnp.asarray(values, jnp.float32), tuple(jnp.asarray(x) for x in groups)))
+    for i in (1, 2, 3):
+        for g in range(COUNT):
+            edges, path = of.problem.edges[g].tolist(), of.problem.path[g].tolist()
+            lengths = nx.single_source_shortest_path_length(graph(edges), path[0])
+            away = [lengths.get(a, 9) for a, _ in edges]
+            expected = [
+                [e == path[i - 1 : i + 1] for e in edges],
+                [a == i - 1 for a in away],
+                [a <= i - 1 for a in away],
+                [a > i - 1 for a in away],
+            ]
+            np.testing.assert_array_equal(groups[:, i - 1, g], expected)
+            means = [values[i - 1, g][np.array(group)].mean() for group in expected]
+            np.testing.assert_allclose(differences[i - 1, :, g], -np.diff(means), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edge():
+    sizes = reachability.Sizes(2, 2)
+    shape = Transformer(
+        vocabulary=sizes.vocabulary, width=8, layers=2, heads=2, hidden=8, tied=True, scan=False, base=64.0, std=0.5
+    )
+    params, of = init(shape, jax.random.key(3)), sampled(sizes)
+    hidden = thoughts.think(shape, params, of.tokens, 2)
+    x = jnp.concatenate([params["embed"][of.tokens], jnp.moveaxis(hidden[:2], 0, 1)], 1)
+    out, maps = model.passed(shape, params, x)
+    np.testing.assert_allclose(out[:, -3:], jnp.moveaxis(hidden, 0, 1), atol=1e-5)
+    seen = model.edges_seen(maps[-1], sizes.edges, 2)
+    last = sizes.prompt - 1
+    assert int(of.tokens[0, last]) == int(of.problem.roots[0, 0])
+    for i in (0, 1):
+        for e in range(sizes.edges):
+            np.testing.assert_array_equal(of.tokens[:, 1 + 3 * e : 3 + 3 * e], of.problem.edges[:, e])
+            by_hand = np.asarray(maps[-1])[:, :, last + i, 1 + 3 * e : 4 + 3 * e].sum(-1).mean(1)
+            np.testing.assert_allclose(seen[i, :, e], by_hand, rtol=1e-5)
+
+
+def test_open_children_is_the_entropy_among_the_nodes_at_a_distance():
+    of = sampled(reachability.Sizes(2, 2))
+    products = np.random.default_rng(1).normal(size=(2, COUNT, 10)).astype(np.float32)
+    found = np.asarray(model.open_children(products, of))
+    for i in (1, 2):
+        for g in range(COUNT):
+            p = np.exp(products[i - 1, g][of.away[g] == i])
+            p /= p.sum()
+            np.testing.assert_allclose(found[i - 1, g], -(p * np.log(p)).sum(), rtol=1e-4)
+
+
+SHAPE = Transformer(vocabulary=9, width=8, layers=2, heads=2, hidden=6, std=0.5, tied=True, dtype="float64", scan=False)
+TOKENS = np.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1], [3, 2, 1, 1, 0]])
+PATH = np.asarray([[3, 1, 2], [1, 0, 4], [0, 5, 1]])
+ASK, PAUSE, HOPS = 7, 8, 2
+
+# One program each: by itself every operation would be compiled.
+whole = jax.jit(thoughts.whole, static_argnums=(0, 3))
+transformer_apply = jax.jit(transformer_apply, static_argnums=0)
+objectives = jax.jit(model.objective, static_argnums=(0, 6))
+
+
+@pytest.fixture
+def params(x64):
+    return weights(SHAPE)
+
+
+def arrays(name, mixing=0.0):
+    return jax.tree.map(jnp.asarray, model.method(name, HOPS, mixing))
+
+
+def nats(logits, target):
+    return logsumexp(logits, -1) - np.take_along_axis(np.asarray(logits), np.asarray(target)[..., None], -1)[..., 0]
+
+
+@pytest.mark.parametrize("name", model.METHODS)
+@pytest.mark.parametrize("mixing", [0.0, 0.3, 1.0])
+def test_weights_of_a_stage_sum_to_one(name, mixing):
+    how = model.method(name, 3, mixing)
+    np.testing.assert_allclose(how.node.sum((1, 2)) + how.answer.sum(1), 1)
+
+
+def test_mixing_spreads_over_the_stages_so_far():
+    how = model.method("coconut", 2, 0.3)
+    np.testing.assert_allclose(how.node[1], [[0.15, 0], [0, 0.85], [0, 0]])
+    np.testing.assert_allclose(how.answer[2], [0, 0, 0.8])
+
+
+def objective(params, name, stage):
+    return float(objectives(SHAPE, params, arrays(name), np.int32(stage), TOKENS, PATH, (ASK, PAUSE)))
+
+
+def text(params, *columns):
+    """Logits at the end and before each of these further columns of tokens."""
+    more = [np.full(len(TOKENS), c) if isinstance(c, int) else c for c in columns]
+    logits = transformer_apply(SHAPE, params, np.concatenate([TOKENS, *(c[:, None] for c in more)], 1))
+    return np.asarray(logits)[:, TOKENS.shape[1] - 1 :]
+
+
+@pytest.mark.slow
+def test_chains_of_text(params):
+    logits = text(params, PATH[:, 1], PATH[:, 2], ASK)
+    expected = (nats(logits[:, 0], PATH[:, 1]) + nats(logits[:, 1], PATH[:, 2]) + nats(logits[:, 3], PATH[:, 2])).mean() / 3
+    assert objective(params, "cot", 2) == pytest.approx(float(expected))
+    logits = text(params, PATH[:, 2], ASK)
+    expected = (nats(logits[:, 0], PATH[:, 2]) + nats(logits[:, 2], PATH[:, 2])).mean() / 2
+    assert objective(params, "icot", 1) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(("name", "stage"), [("no_cot", 0), ("no_thoughts", 2), ("icot", 2)])
+def test_answers_without_inputs(params, name, stage):
+    expected = nats(text(params, ASK)[:, 1], PATH[:, 2]).mean()
+    assert objective(params, name, stage) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(("name", "stage"), [("pause", 0), ("pause", 2), ("pause_as_thought", 2)])
+def test_pauses(params, name, stage):
+    expected = nats(text(params, PAUSE, PAUSE, ASK)[:, 3], PATH[:, 2]).mean()
+    assert objective(params, name, stage) == pytest.approx(float(expected))
+
+
+def test_thoughts_of_each_stage(params):
+    hidden = np.asarray(whole(SHAPE, params, TOKENS, HOPS))
+    for stage in range(HOPS):
+        expected = nats(hidden[stage] @ params["embed"].T, PATH[:, stage + 1]).mean()
+        assert objective(params, "coconut", stage) == pytest.approx(float(expected))
+    embed = np.asarray(params["embed"])
+    asked = np.broadcast_to(embed[ASK], (len(TOKENS), 1, 8))
+    x = np.concatenate([embed[TOKENS], np.moveaxis(hidden[:HOPS], 0, 1), asked], 1)
+    last = np.asarray(jax.jit(lambda p: thoughts.forward(SHAPE, p, x))(params))[:, -1]
+    expected = nats(last @ embed.T, PATH[:, 2]).mean()
+    for name, stage in (("coconut", 2), ("no_curriculum", 0)):
+        assert objective(params, name, stage) == pytest.approx(float(expected))

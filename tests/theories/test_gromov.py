@@ -9,10 +9,9 @@ import scipy.stats
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.theories.gromov import analytic_accuracy, constructed, margin, model
-from jaxdyn.theories.gromov import waves as waves_topic
+from jaxdyn.theories.gromov import analytic_width, constructed, dynamics, model, waves_margin
+from jaxdyn.theories.gromov import waves_margin as waves_topic
 from jaxdyn.theories.gromov.constructed import OFFSETS, Constructed, observe
-from jaxdyn.theories.gromov.dynamics import margins, waves
 
 # Runs that the tests of gromov's claims share.
 
@@ -38,14 +37,14 @@ def test_margin_moments_are_integrals_over_phases(x64):
         return (np.cos(theta * a + phi) + np.cos(theta * b + psi)) ** 2 * np.cos(theta * c + phi + psi)
 
     margin = node(a + b) - node(a + b + d)
-    mean, variance = margins.margin_moments(jnp.array([theta]), jnp.array([float(d)]))
+    mean, variance = dynamics.margin_moments(jnp.array([theta]), jnp.array([float(d)]))
     assert float(mean[0, 0]) == pytest.approx(margin.mean(), rel=1e-12)
     assert float(variance[0, 0]) == pytest.approx(margin.var(), rel=1e-12)
 
 
 def test_margin_moments_over_all_frequencies(x64):
     m = 13
-    mean, variance = margins.margin_moments(jnp.arange(1, m) * TURN / m, jnp.array([1.0, 5.0]))
+    mean, variance = dynamics.margin_moments(jnp.arange(1, m) * TURN / m, jnp.array([1.0, 5.0]))
     np.testing.assert_allclose(mean.mean(1), m / (2 * (m - 1)), rtol=1e-13)
     np.testing.assert_allclose(variance.mean(1), 33 * m / (16 * (m - 1)), rtol=1e-13)
 
@@ -54,9 +53,9 @@ def test_constants_of_the_accuracy_are_integrals_over_phases():
     p, q = np.meshgrid(*2 * [np.arange(16) * TURN / 16])
     g = (1 + np.cos(p)) * (1 + np.cos(q))
     s, t = g * np.cos(p), g**2 / 2
-    assert (s.mean(), t.mean()) == pytest.approx((margins.MEAN_S, margins.MEAN_T))
-    assert (s.var(), t.var()) == pytest.approx((margins.VAR_S, margins.VAR_T))
-    assert np.mean(s * t) - s.mean() * t.mean() == pytest.approx(margins.COV_ST)
+    assert (s.mean(), t.mean()) == pytest.approx((dynamics.MEAN_S, dynamics.MEAN_T))
+    assert (s.var(), t.var()) == pytest.approx((dynamics.VAR_S, dynamics.VAR_T))
+    assert np.mean(s * t) - s.mean() * t.mean() == pytest.approx(dynamics.COV_ST)
 
 
 @pytest.mark.parametrize("together, variance", [(True, 2305 / 5832), (False, 17 / 18)])
@@ -68,7 +67,7 @@ def test_accuracy_is_the_stated_integral(together, variance, x64):
 
         return scipy.integrate.quad(density, -12, 12, epsabs=1e-12)[0]
 
-    found = margins.accuracy(jnp.array([16.0, 64.0]), 23, together=together)
+    found = dynamics.accuracy(jnp.array([16.0, 64.0]), 23, together=together)
     np.testing.assert_allclose(found, [share(16, 23), share(64, 23)], atol=1e-9)
 
 
@@ -79,16 +78,16 @@ def test_accuracy_is_the_stated_integral(together, variance, x64):
 def test_waves_add_up_to_the_logits_where_the_output_has_the_sum_of_the_phases(x64):
     for how in ({}, {"cycled": True}):
         nodes = model.sample_nodes(jax.random.key(3), 7, 5, **how)
-        np.testing.assert_allclose(waves.waves(nodes, 7), model.logits(nodes, 7), atol=1e-12)
+        np.testing.assert_allclose(dynamics.waves(nodes, 7), model.logits(nodes, 7), atol=1e-12)
     free = model.sample_nodes(jax.random.key(3), 7, 5, free=True)
-    assert np.max(np.abs(np.asarray(waves.waves(free, 7) - model.logits(free, 7)))) > 0.1
+    assert np.max(np.abs(np.asarray(dynamics.waves(free, 7) - model.logits(free, 7)))) > 0.1
 
 
 def test_coherent_waves_are_the_mean_over_phases(x64):
     nodes = model.sample_nodes(jax.random.key(3), 7, 5)
     phi, psi = (2 * np.pi * np.stack(np.meshgrid(np.arange(5), np.arange(5))).reshape(2, -1, 1) / 5 + 0.3) * np.ones(5)
     every = jax.vmap(lambda p, q: model.logits(model.Nodes(nodes.theta, p, q, p + q), 7))(phi, psi)
-    np.testing.assert_allclose(every.mean(0), waves.coherent(nodes, 7), atol=1e-12)
+    np.testing.assert_allclose(every.mean(0), dynamics.coherent(nodes, 7), atol=1e-12)
 
 
 # The constructed network against loops in NumPy.
@@ -133,14 +132,12 @@ def test_free_output_phases_are_no_better_than_chance(x64):
 
 def test_width_is_interpolated_and_missing_where_the_goal_is_not_reached():
     rows = xr.DataArray([[0.5, 1.0], [0.5, 0.6]], dims=("modulus", "nodes"))
-    found = analytic_accuracy.width([16, 32], rows, 0.75).values
+    found = analytic_width.width([16, 32], rows, 0.75).values
     assert found[0] == pytest.approx(24) and np.isnan(found[1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "judge", [pytest.param(analytic_accuracy.judge_accuracy, marks=pytest.mark.slow), analytic_accuracy.judge_width]
-)
+@pytest.mark.parametrize("judge", [pytest.param(analytic_width.judge_accuracy, marks=pytest.mark.slow), analytic_width.judge_width])
 def test_judges_hold_and_reject_a_tenth(gromov_runs, judge):
     assert all(c.passed for c in judge(gromov_runs))
     for factor in (0.9, 1.12):
@@ -150,9 +147,9 @@ def test_judges_hold_and_reject_a_tenth(gromov_runs, judge):
 @pytest.mark.slow
 def test_judges_say_when_data_are_too_few(gromov_runs):
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
-        analytic_accuracy.judge_accuracy(gromov_runs.isel(seed=slice(2)))
+        analytic_width.judge_accuracy(gromov_runs.isel(seed=slice(2)))
     with pytest.raises(jd.Inconclusive, match="at least 3 values of modulus"):
-        analytic_accuracy.judge_width(gromov_runs.isel(modulus=slice(2)))
+        analytic_width.judge_width(gromov_runs.isel(modulus=slice(2)))
 
 
 # What settings of the constructed network refuse, and its records against the plain network.
@@ -199,20 +196,20 @@ def with_noise(ds, size=0.05):
 @pytest.mark.parametrize("name", ["mean", "variance"])
 def test_judge_holds_and_rejects_a_tenth(gromov_runs, name):
     ds = with_noise(gromov_runs)
-    assert all(c.passed for c in margin.judge(ds))
+    assert all(c.passed for c in waves_margin.judge_margin(ds))
     for factor in (0.9, 1.12):
-        assert any(c.passed is False for c in margin.judge(jd.scaled(**{f"predicted_{name}": factor})(ds)))
+        assert any(c.passed is False for c in waves_margin.judge_margin(jd.scaled(**{f"predicted_{name}": factor})(ds)))
 
 
 def test_few_small_networks_refute_nothing(gromov_runs):
-    assert all(c.passed is not False for c in margin.judge(gromov_runs))
-    assert [c.passed for c in margin.judge(margin.alike(gromov_runs))] == [True, False, False]
+    assert all(c.passed is not False for c in waves_margin.judge_margin(gromov_runs))
+    assert [c.passed for c in waves_margin.judge_margin(waves_margin.alike(gromov_runs))] == [True, False, False]
 
 
 # The judge of the waves.
 
 
 def test_waves_judge_holds_and_rejects_a_tenth(gromov_runs):
-    assert all(c.passed for c in waves_topic.judge(gromov_runs))
+    assert all(c.passed for c in waves_topic.judge_waves(gromov_runs))
     for factor in (0.9, 1.12):
-        assert not all(c.passed for c in waves_topic.judge(jd.scaled(predicted_logits=factor)(gromov_runs)))
+        assert not all(c.passed for c in waves_topic.judge_waves(jd.scaled(predicted_logits=factor)(gromov_runs)))

@@ -15,12 +15,10 @@ from jaxdyn.errors import UsageError
 from jaxdyn.instruments.instrument import NotApplicable
 from jaxdyn.nn.cache import Policy, losses
 from jaxdyn.nn.cache.budgets import POLICIES
-from jaxdyn.theories.h2o.dynamics import greedy
-from jaxdyn.theories.h2o.dynamics.greedy import guarantee
-from jaxdyn.theories.h2o.error_bound import Eviction
-from jaxdyn.theories.h2o.frozen_cache import Stream, trial
-from jaxdyn.theories.h2o.greedy import Sets, hardest
-from jaxdyn.theories.h2o.greedy import trial as greedy_trial
+from jaxdyn.theories.h2o import greedy_submodular
+from jaxdyn.theories.h2o.frozen_cache_error import Eviction, Stream, cache_trial
+from jaxdyn.theories.h2o.greedy_submodular import Sets, hardest, least_share
+from jaxdyn.theories.h2o.greedy_submodular import trial as greedy_trial
 from jaxdyn.theories.h2o.instrument import BUDGETS as INSTRUMENT_BUDGETS
 from jaxdyn.theories.h2o.instrument import HEAVY, measure, uniform
 from jaxdyn.theories.h2o.ppl_budget import claims
@@ -31,7 +29,7 @@ from tests.theories.galore.helpers import passed
 
 
 def test_runs():
-    ds = jd.sweep(trial, jd.grid(Stream, recent=[1.0, 4.0, 8.0], spread=0.0), 2)
+    ds = jd.sweep(cache_trial, jd.grid(Stream, recent=[1.0, 4.0, 8.0], spread=0.0), 2)
     np.testing.assert_array_equal(ds.measured_kept.sel(recent=1.0).values.reshape(-1, 8)[0], [*range(7), 95])
     np.testing.assert_array_equal(ds.measured_kept.sel(recent=4.0).values.reshape(-1, 8)[0], [0, 1, 2, 3, 92, 93, 94, 95])
     np.testing.assert_array_equal(ds.measured_kept.sel(recent=8.0).values.reshape(-1, 8)[0], range(88, 96))
@@ -57,7 +55,7 @@ def test_the_hardest_instance_by_brute_force():
     chosen = []
     for _ in range(4):
         chosen.append(max(set(range(12)) - set(chosen), key=lambda v: worth([*chosen, v])))
-    assert sorted(chosen) == [4, 5, 6, 7] and worth(chosen) / 4 == pytest.approx(guarantee(4), abs=1e-8)
+    assert sorted(chosen) == [4, 5, 6, 7] and worth(chosen) / 4 == pytest.approx(least_share(4), abs=1e-8)
 
 
 @pytest.mark.slow
@@ -69,9 +67,9 @@ def test_greedy_runs():
     )
     assert bool((ds.measured_kept <= ds.predicted_kept * (1 + 1e-12)).all())
     share = still.measured_share
-    np.testing.assert_allclose(ds.measured_hardest, guarantee(4), atol=1e-7)
+    np.testing.assert_allclose(ds.measured_hardest, least_share(4), atol=1e-7)
     np.testing.assert_allclose(share.sel(objective="penalty"), 1.001 / 4)
-    assert float(share.sel(objective=["coverage", "logdet"]).min()) > guarantee(4)
+    assert float(share.sel(objective=["coverage", "logdet"]).min()) > least_share(4)
 
 
 def test_greedy_wrong_settings_are_refused():
@@ -91,14 +89,14 @@ def worth(chosen):
 
 
 def test_against_sets(x64):
-    table = greedy.subsets(6, 3)
+    table = greedy_submodular.subsets(6, 3)
     assert table.shape == (20, 6) and set(table.sum(1)) == {3}
     added, kept = set(), set()
     for _ in range(3):
         added.add(max(set(range(6)) - added, key=lambda v: worth(added | {v})))
-    np.testing.assert_array_equal(np.flatnonzero(greedy.add(value, 6, 3)), sorted(added))
-    path, values = greedy.evict(lambda c, _: value(c), 6, 3), jnp.stack([value(row) for row in table])
-    best = np.asarray(greedy.best(values, table))
+    np.testing.assert_array_equal(np.flatnonzero(greedy_submodular.add(value, 6, 3)), sorted(added))
+    path, values = greedy_submodular.evict(lambda c, _: value(c), 6, 3), jnp.stack([value(row) for row in table])
+    best = np.asarray(greedy_submodular.best(values, table))
     for i in range(6):
         kept.add(i)
         if len(kept) > 3:
@@ -111,8 +109,8 @@ def test_against_sets(x64):
 
 
 def test_the_guarantee_falls_to_its_limit():
-    assert greedy.guarantee(1) == 1 and greedy.guarantee(2) == 0.75
-    assert greedy.guarantee(10_000) == pytest.approx(1 - np.exp(-1), abs=1e-4)
+    assert greedy_submodular.least_share(1) == 1 and greedy_submodular.least_share(2) == 0.75
+    assert greedy_submodular.least_share(10_000) == pytest.approx(1 - np.exp(-1), abs=1e-4)
 
 
 # Short training on recall, then all policies and budgets.

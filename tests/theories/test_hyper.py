@@ -13,13 +13,11 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.hyper import drawings, model, tie_codes, training
-from jaxdyn.theories.hyper.dynamics import codes, spectral
+from jaxdyn.theories.hyper import drawings, dynamics, linear_mlp, model, tie_table_losses
+from jaxdyn.theories.hyper.linear_mlp import Contrastive
+from jaxdyn.theories.hyper.linear_mlp import trial as training_trial
 from jaxdyn.theories.hyper.spectral import Spectral, loss
-from jaxdyn.theories.hyper.table_losses import Constants, trial
-from jaxdyn.theories.hyper.tie_codes import Codes
-from jaxdyn.theories.hyper.training import Contrastive
-from jaxdyn.theories.hyper.training import trial as training_trial
+from jaxdyn.theories.hyper.tie_table_losses import Codes, Constants, table_trial
 from tests.theories.galore.helpers import passed
 from tests.theories.joma.helpers import refutes
 
@@ -115,7 +113,7 @@ def moment_loss(moment):
 
 
 def test_losses_are_the_closed_forms():
-    ds = jd.sweep(trial, jd.grid(Constants), 1).squeeze()
+    ds = jd.sweep(table_trial, jd.grid(Constants), 1).squeeze()
     words = 1024
     simplex = (np.exp(2) + (words - 1) * np.exp(-2 / (words - 1))) / words
     sphere = scipy.special.gamma(10) * scipy.special.iv(9, 2.0)  # (2T)^(d/2-1) is 1
@@ -130,8 +128,10 @@ def test_losses_are_the_closed_forms():
 
 def test_blocks():
     x = jnp.array([[1.0, -1.0, 0.5, -0.2, 0.9]])
-    np.testing.assert_allclose(tie_codes.read(x, jnp.float32(2), jnp.float32(2)), [[0, 0, 0.5**0.5, -(0.5**0.5), 0]], rtol=1e-6)
-    np.testing.assert_allclose(tie_codes.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
+    np.testing.assert_allclose(
+        tie_table_losses.read(x, jnp.float32(2), jnp.float32(2)), [[0, 0, 0.5**0.5, -(0.5**0.5), 0]], rtol=1e-6
+    )
+    np.testing.assert_allclose(tie_table_losses.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
 
 
 @pytest.mark.parametrize("wrong", [{"first": 11.0}, {"inputs": 19}])
@@ -147,9 +147,9 @@ def test_ties():
     for name, value, noise in (("mean", 5.13, 1e-4), ("other", 5.13, 1e-4), ("relevant", 0.998, 1e-4), ("irrelevant", 0.5, 0.01)):
         ds[f"measured_{name}"] = ("seed", value + noise * rng.normal(size=8))
     ds = xr.Dataset(ds | {"predicted_mean": ("seed", np.full(8, 5.13))})
-    assert passed(tie_codes.judge(ds)) == [True] * 5
-    assert passed(tie_codes.judge(tie_codes.EXCHANGED(ds))) == [True] * 3 + [False] * 2
-    assert passed(tie_codes.judge(ds.assign(measured_other=ds.measured_other + 0.1)))[1] is False
+    assert passed(tie_table_losses.judge_tie(ds)) == [True] * 5
+    assert passed(tie_table_losses.judge_tie(tie_table_losses.EXCHANGED(ds))) == [True] * 3 + [False] * 2
+    assert passed(tie_table_losses.judge_tie(ds.assign(measured_other=ds.measured_other + 0.1)))[1] is False
 
 
 # Closed forms of losses against Bessel functions, sums over codewords, and the values of the theory.
@@ -161,19 +161,19 @@ def test_ties():
 def test_sphere_against_bessel_functions(dims, temperature):
     order, x = dims / 2 - 1, 1 / temperature
     log = scipy.special.gammaln(dims / 2) + order * np.log(2 * temperature) + np.log(scipy.special.ive(order, x)) + x
-    np.testing.assert_allclose(codes.sphere_moment(dims, temperature), np.exp(log), rtol=1e-10)
+    np.testing.assert_allclose(dynamics.sphere_moment(dims, temperature), np.exp(log), rtol=1e-10)
 
 
 @pytest.mark.usefixtures("x64")
 def test_moments_against_sums_over_codewords():
     words = np.array(list(itertools.product([-1, 1], repeat=4))) / 2
     similar = np.exp((words @ words.T) / 0.5)
-    np.testing.assert_allclose(codes.bit_moment(4.0, 0.5), similar.mean(), rtol=1e-12)
-    np.testing.assert_allclose(codes.bit_variance(4.0, 0.5), similar.var(), rtol=1e-12)
+    np.testing.assert_allclose(dynamics.bit_moment(4.0, 0.5), similar.mean(), rtol=1e-12)
+    np.testing.assert_allclose(dynamics.bit_variance(4.0, 0.5), similar.var(), rtol=1e-12)
     eye = np.eye(6)
-    np.testing.assert_allclose(codes.one_hot_moment(6.0, 0.5), np.exp(2 * eye).mean(), rtol=1e-12)
+    np.testing.assert_allclose(dynamics.one_hot_moment(6.0, 0.5), np.exp(2 * eye).mean(), rtol=1e-12)
     simplex = (eye - 1 / 6) / np.sqrt(5 / 6)
-    np.testing.assert_allclose(codes.simplex_moment(6.0, 0.5), np.exp(2 * simplex @ simplex.T).mean(), rtol=1e-12)
+    np.testing.assert_allclose(dynamics.simplex_moment(6.0, 0.5), np.exp(2 * simplex @ simplex.T).mean(), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("x64")
@@ -183,20 +183,20 @@ def test_jensen_against_a_spread_of_the_sum(negatives, temperature):
     centre = negatives * moment + np.exp(1 / temperature)
     spread = 1e-3 * np.sqrt(2 * negatives * variance)  # every similarity counts twice; small, so that higher orders vanish
     below = np.log(centre) - np.mean(np.log(centre + spread * np.array([-1, 1])))
-    np.testing.assert_allclose(codes.jensen(negatives, moment, variance, temperature), below / 1e-6, rtol=1e-4)
+    np.testing.assert_allclose(dynamics.jensen(negatives, moment, variance, temperature), below / 1e-6, rtol=1e-4)
 
 
 @pytest.mark.usefixtures("x64")
 def test_values_of_the_paper_s_scale():
     def loss(c):
-        return float(codes.loss(1022.0, c, 0.5))
+        return float(dynamics.loss(1022.0, c, 0.5))
 
-    assert loss(codes.bit_moment(10.0, 0.5)) == pytest.approx(5.1341, abs=5e-5)
-    below = codes.jensen(1022.0, codes.bit_moment(10.0, 0.5), codes.bit_variance(10.0, 0.5), 0.5)
-    assert loss(codes.bit_moment(10.0, 0.5)) - float(below) == pytest.approx(5.13366, abs=1e-5)
-    found = [round(loss(codes.sphere_moment(d, 0.5)), 4) for d in (10, 16, 20, 32, 50, 100)]
+    assert loss(dynamics.bit_moment(10.0, 0.5)) == pytest.approx(5.1341, abs=5e-5)
+    below = dynamics.jensen(1022.0, dynamics.bit_moment(10.0, 0.5), dynamics.bit_variance(10.0, 0.5), 0.5)
+    assert loss(dynamics.bit_moment(10.0, 0.5)) - float(below) == pytest.approx(5.13366, abs=1e-5)
+    found = [round(loss(dynamics.sphere_moment(d, 0.5)), 4) for d in (10, 16, 20, 32, 50, 100)]
     assert found == [5.1322, 5.06, 5.0356, 4.9987, 4.9764, 4.9566]
-    assert [round(loss(f(1024.0, 0.5)), 4) for f in (codes.one_hot_moment, codes.simplex_moment)] == [4.9429, 4.941]
+    assert [round(loss(f(1024.0, 0.5)), 4) for f in (dynamics.one_hot_moment, dynamics.simplex_moment)] == [4.9429, 4.941]
     assert loss(jnp.float64(1)) == pytest.approx(4.9367, abs=5e-5)
 
 
@@ -217,7 +217,7 @@ def test_the_sign_of_a_little_irrelevant_weight(bits, temperature):
         return np.mean(np.log(62 * negative + np.exp(positive)) - positive)
 
     change = loss(negative, positive) - loss(np.exp(s / temperature).mean(), np.array(1 / temperature))
-    assert np.sign(change) == -np.sign(float(codes.critical(bits, temperature)))
+    assert np.sign(change) == -np.sign(float(dynamics.critical(bits, temperature)))
 
 
 # The minimum against a search over random matrices' descent, the logistic against its equation.
@@ -227,8 +227,8 @@ def test_the_sign_of_a_little_irrelevant_weight(bits, temperature):
 @pytest.mark.parametrize(("encoder", "least"), [(2, -2.0), (4, -3 - 0.75**2), (8, -3 - 3 * 0.75**2)])
 def test_minimum_against_descent(encoder, least):
     with jax.enable_x64(True):
-        plus, both = (np.asarray(x) for x in spectral.correlations(6, 3, 0.5, 1 / 3))
-        assert float(spectral.minimum(6, 3.0, encoder, 0.5, 1 / 3)) == pytest.approx(least, abs=1e-12)
+        plus, both = (np.asarray(x) for x in dynamics.correlations(6, 3, 0.5, 1 / 3))
+        assert float(dynamics.minimum(6, 3.0, encoder, 0.5, 1 / 3)) == pytest.approx(least, abs=1e-12)
 
     def loss(flat):
         w = flat.reshape(encoder, 6)
@@ -243,7 +243,7 @@ def test_logistic_obeys_its_equation():
     with jax.enable_x64(True):
         plus, both, start = jnp.array([1.0, 0.25]), jnp.array([1.0, 1 / 3]), jnp.array([0.01, 0.02])
         ts = jnp.linspace(0.0, 2.0, 2001)
-        p = np.asarray(spectral.logistic(start, plus, both, ts))
+        p = np.asarray(dynamics.logistic(start, plus, both, ts))
         slope = 8 * (plus * p - both**2 * p**2)
     np.testing.assert_allclose(p[0], start)
     np.testing.assert_allclose((p[2:] - p[:-2]) / 2e-3, slope[1:-1], atol=3e-4)  # third derivative times h^2/6
@@ -281,7 +281,7 @@ def test_wrong_settings_are_refused(wrong):
         Contrastive(**wrong)
 
 
-CLAIMS = {c.id: c for c in training.CLAIMS}
+CLAIMS = {c.id: c for c in linear_mlp.CLAIMS}
 
 
 def rivals_fail(claim, ds):
@@ -312,38 +312,38 @@ def made():
 
 def test_linear():
     ds = made().sel(encoder="linear")
-    assert passed(training.judge_linear(ds)) == [True, True]
+    assert passed(linear_mlp.judge_linear(ds)) == [True, True]
     rivals_fail("hyper.table_linear", ds)
-    assert passed(training.judge_linear(made().sel(encoder="mlp"))) == [False, False]
+    assert passed(linear_mlp.judge_linear(made().sel(encoder="mlp"))) == [False, False]
 
 
 def test_mlp_against_linear():
     ds = made()
-    assert passed(training.judge_mlp(ds)) == passed(training.judge_share(ds)) == [True, True]
+    assert passed(linear_mlp.judge_mlp(ds)) == passed(linear_mlp.judge_share(ds)) == [True, True]
     rivals_fail("hyper.mlp_adam", ds)
     rivals_fail("hyper.mlp_relevant", ds)
     swapped = ds.roll(encoder=1, roll_coords=False)
-    assert passed(training.judge_mlp(swapped)) == passed(training.judge_share(swapped)) == [False, False]
+    assert passed(linear_mlp.judge_mlp(swapped)) == passed(linear_mlp.judge_share(swapped)) == [False, False]
 
 
 def test_late_fall():
     ds = made().sel(encoder="mlp")
-    assert passed(training.judge_late(ds)) == [True, True]
-    assert passed(training.judge_late(made().sel(encoder="linear")))[0] is False
+    assert passed(linear_mlp.judge_late(ds)) == [True, True]
+    assert passed(linear_mlp.judge_late(made().sel(encoder="linear")))[0] is False
     rivals_fail("hyper.mlp_late", ds)
-    shown = training.early(ds)
-    assert passed(training.judge_late(shown)) == [False, False]
+    shown = linear_mlp.early(ds)
+    assert passed(linear_mlp.judge_late(shown)) == [False, False]
 
 
 def test_bound():
     ds = made().sel(encoder="mlp")
-    assert passed(training.judge_bound(ds)) == [True, True]
-    assert passed(training.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False, False]
+    assert passed(linear_mlp.judge_bound(ds)) == [True, True]
+    assert passed(linear_mlp.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False, False]
     rivals_fail("hyper.sphere_bound", ds)
     noisy = ds.assign(error=10 * ds.error)
-    assert passed(training.judge_bound(noisy)) == [None, True]  # batches that do not tell one run from the bound
+    assert passed(linear_mlp.judge_bound(noisy)) == [None, True]  # batches that do not tell one run from the bound
     spread = ds.measured_least + xr.DataArray(np.linspace(-0.1, 0.1, 8), dims="seed")
-    assert passed(training.judge_bound(ds.assign(measured_least=spread))) == [False, None]
+    assert passed(linear_mlp.judge_bound(ds.assign(measured_least=spread))) == [False, None]
 
 
 def test_weight_decay():
@@ -353,13 +353,13 @@ def test_weight_decay():
     ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
     end = ds.measured_loss.isel(step=-1)
     ds = ds.assign(measured_final=end, measured_least=end)
-    readings = {reading.name: reading.value for reading in training.judge_decay(ds)}
-    assert readings == pytest.approx({training.LITTLE: 0.0, training.MUCH: 0.12, training.RISE: 0.036}, abs=1e-9)
+    readings = {reading.name: reading.value for reading in linear_mlp.judge_decay(ds)}
+    assert readings == pytest.approx({linear_mlp.LITTLE: 0.0, linear_mlp.MUCH: 0.12, linear_mlp.RISE: 0.036}, abs=1e-9)
 
 
 def test_threshold():
-    runs = made().isel(encoder=[0, 0, 1, 1]).rename(encoder="temperature").assign_coords(temperature=list(training.TEMPERATURES))
+    runs = made().isel(encoder=[0, 0, 1, 1]).rename(encoder="temperature").assign_coords(temperature=list(linear_mlp.TEMPERATURES))
     reads = xr.DataArray([1.0, 1.0, 0.0, 0.0], dims="temperature", coords={"temperature": runs.temperature})
     ds = runs.assign(predicted_reads=reads.broadcast_like(runs.status), measured_reads=runs.irrelevant.isel(step=-1))
-    assert passed(training.judge_threshold(ds)) == [True] * 4
+    assert passed(linear_mlp.judge_threshold(ds)) == [True] * 4
     rivals_fail("hyper.linear_threshold", ds)

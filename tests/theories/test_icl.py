@@ -7,8 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.data import prompts
-from jaxdyn.theories.icl import model, starts
-from jaxdyn.theories.icl.dynamics import merged, plateaus
+from jaxdyn.theories.icl import dynamics, model
 from jaxdyn.theories.icl.gf_limit import Limit
 from jaxdyn.theories.icl.plateaus import resting
 from jaxdyn.theories.icl.sgd import LAWS, LENGTHS, Sgd
@@ -21,29 +20,29 @@ LAM = np.diag([2.0, 1.0, 0.5, 0.25])
 
 def loss(y, lam, n):
     """The loss as the paper has it."""
-    g = merged.gamma(lam, n)
+    g = dynamics.gamma(lam, n)
     cross = jnp.trace(lam @ lam @ y.block.T)
     return 0.5 * (y.u**2 * jnp.trace(g @ lam @ y.block @ lam @ y.block.T) - 2 * y.u * cross + jnp.trace(lam))
 
 
 def test_field_is_a_gradient(x64):
     rng = np.random.default_rng(0)
-    y = merged.Blocks(jnp.asarray(0.7), jnp.asarray(rng.normal(size=(4, 4))))
+    y = dynamics.Blocks(jnp.asarray(0.7), jnp.asarray(rng.normal(size=(4, 4))))
     gradient = jax.grad(loss)(y, jnp.asarray(LAM), 10.0)
-    rates = merged.field(0.0, y, (jnp.asarray(LAM), 10.0))
+    rates = dynamics.field(0.0, y, (jnp.asarray(LAM), 10.0))
     jax.tree.map(lambda r, g: np.testing.assert_allclose(r, -g, rtol=1e-10, atol=1e-12), rates, gradient)
 
 
 def test_limit_and_test_errors(x64):
     lam = jnp.asarray(LAM)
-    end = merged.limit(lam, 10, 0.0)
-    np.testing.assert_allclose((end.u, merged.least_loss(lam, 10)), (1.42695, 0.576106), rtol=2e-6)  # checked independently
-    np.testing.assert_allclose(loss(end, lam, 10), merged.least_loss(lam, 10), rtol=1e-12)
+    end = dynamics.limit(lam, 10, 0.0)
+    np.testing.assert_allclose((end.u, dynamics.least_loss(lam, 10)), (1.42695, 0.576106), rtol=2e-6)  # checked independently
+    np.testing.assert_allclose(loss(end, lam, 10), dynamics.least_loss(lam, 10), rtol=1e-12)
     p = end.u * end.block
-    risks = [merged.risk(p, lam, m, jnp.eye(4), 0.0) for m in (5, 10, 40, 1000)]
+    risks = [dynamics.risk(p, lam, m, jnp.eye(4), 0.0) for m in (5, 10, 40, 1000)]
     np.testing.assert_allclose(risks, (1.9008, 1.1522, 0.5908, 0.4111), atol=6e-5)
     for c in (-0.5, 2.0):
-        other = merged.limit(lam, 10, c)
+        other = dynamics.limit(lam, 10, c)
         np.testing.assert_allclose(other.u**2 - np.sum(np.square(other.block)), c, rtol=1e-9)
         np.testing.assert_allclose(other.u * other.block, p, rtol=1e-12, atol=1e-14)
 
@@ -57,7 +56,7 @@ def test_risk_by_sampling(x64):
     y = np.einsum("nid,nd->ni", x, w) + 0.7 * rng.normal(size=(n, 6))
     label = np.einsum("ni,nid,de,ne->n", y, x, p, q, optimize=True) / 6
     squares = np.square(label - np.sum(w * q, -1))
-    exact = merged.risk(jnp.asarray(p), jnp.asarray(lam), 6, jnp.asarray(task), 0.49)
+    exact = dynamics.risk(jnp.asarray(p), jnp.asarray(lam), 6, jnp.asarray(task), 0.49)
     assert abs(float(exact) - squares.mean()) < 4 * squares.std() / n**0.5
 
 
@@ -65,10 +64,10 @@ def test_risk_by_sampling(x64):
 def test_logistic_path(x64):
     t = jnp.asarray([0.0, 2.5])
     first = 0.01**2 * 5**0.5
-    q = merged.logistic(t, first, 5, 20)
+    q = dynamics.logistic(t, first, 5, 20)
     np.testing.assert_allclose(q, (first, 0.734026), rtol=2e-6)  # checked independently
-    start = merged.Blocks(jnp.sqrt(5.0) * 0.01, 0.01 * jnp.eye(5))
-    path = merged.solve(start, jnp.eye(5), 20.0, t)
+    start = dynamics.Blocks(jnp.sqrt(5.0) * 0.01, 0.01 * jnp.eye(5))
+    path = dynamics.solve(start, jnp.eye(5), 20.0, t)
     np.testing.assert_allclose(path.ys.u[1] * path.ys.block[1], q[1] * np.eye(5), atol=1e-9)
 
 
@@ -76,19 +75,19 @@ def test_logistic_path(x64):
 @pytest.mark.parametrize("c", [-0.05, 1.0])
 def test_corner_is_the_end_of_the_flow(x64, c):
     lam = jnp.asarray(LAM)
-    start = merged.Blocks(jnp.sqrt(0.09 + c), 0.15 * jnp.eye(4))
-    path = merged.solve(start, lam, 10.0, jnp.asarray([0.0, 300.0]))
-    np.testing.assert_allclose(path.ys.u[1], merged.corner(lam, 10.0, c), rtol=1e-8)
+    start = dynamics.Blocks(jnp.sqrt(0.09 + c), 0.15 * jnp.eye(4))
+    path = dynamics.solve(start, lam, 10.0, jnp.asarray([0.0, 300.0]))
+    np.testing.assert_allclose(path.ys.u[1], dynamics.corner(lam, 10.0, c), rtol=1e-8)
 
 
 def test_levels(x64):
     lam = jnp.asarray([2.0, 1.0, 0.5])
-    np.testing.assert_allclose(plateaus.levels(lam, 50), (1.75, 0.80213, 0.34342, 0.12790), atol=6e-6)
-    np.testing.assert_allclose(plateaus.levels(lam, 50)[-1], merged.least_loss(jnp.diag(lam), 50), rtol=1e-12)
+    np.testing.assert_allclose(dynamics.levels(lam, 50), (1.75, 0.80213, 0.34342, 0.12790), atol=6e-6)
+    np.testing.assert_allclose(dynamics.levels(lam, 50)[-1], dynamics.least_loss(jnp.diag(lam), 50), rtol=1e-12)
 
 
 def test_strengths(x64):
-    np.testing.assert_array_equal(plateaus.strengths(2), [[0, 0], [1, 0], [1, 1]])
+    np.testing.assert_array_equal(dynamics.strengths(2), [[0, 0], [1, 0], [1, 1]])
 
 
 # The layer against its definition by matrices over the whole prompt, and its population loss against samples.
@@ -212,8 +211,8 @@ def test_a_record_takes_a_step_at_least():
 
 @pytest.mark.parametrize("start", ["paper", "white"])
 def test_start_of_two_blocks(x64, start):
-    p = starts.first_weights(_code(start), jax.random.key(1), 3, 2, 0.3, 0.5)
-    found, rest = starts.blocks(p.pv, p.kq)
+    p = model.first_weights(_code(start), jax.random.key(1), 3, 2, 0.3, 0.5)
+    found, rest = model.blocks(p.pv, p.kq)
     np.testing.assert_allclose((jnp.linalg.norm(found.block), found.u**2), (0.3, 0.59), rtol=1e-12)
     assert float(rest) == 0 and min(np.linalg.eigvalsh(found.block)) > 0
     assert float(jnp.sum(jnp.abs(p.pv))) == float(found.u) and p.value.shape == (2, 4)
@@ -221,13 +220,13 @@ def test_start_of_two_blocks(x64, start):
 
 
 def test_other_starts(x64):
-    zero = starts.first_weights(_code("zero"), jax.random.key(1), 3, 1, 0.3, 0.5)
+    zero = model.first_weights(_code("zero"), jax.random.key(1), 3, 1, 0.3, 0.5)
     assert all(float(jnp.sum(jnp.abs(x))) == 0 for x in zero)
-    dense = starts.first_weights(_code("dense"), jax.random.key(1), 3, 1, 0.3, 0.5)
-    assert float(starts.blocks(dense.pv, dense.kq)[1]) > 0.01 and float(jnp.max(jnp.abs(dense.value))) == 0
-    negative, white = (starts.first_weights(_code(name), jax.random.key(1), 3, 1, 0.3, 0.5) for name in ("negative", "white"))
+    dense = model.first_weights(_code("dense"), jax.random.key(1), 3, 1, 0.3, 0.5)
+    assert float(model.blocks(dense.pv, dense.kq)[1]) > 0.01 and float(jnp.max(jnp.abs(dense.value))) == 0
+    negative, white = (model.first_weights(_code(name), jax.random.key(1), 3, 1, 0.3, 0.5) for name in ("negative", "white"))
     np.testing.assert_array_equal((negative.pv, -negative.kq), (white.pv, white.kq))
-    heads = starts.first_weights(_code("heads"), jax.random.key(1), 3, 40, 0.3, 0.5)
+    heads = model.first_weights(_code("heads"), jax.random.key(1), 3, 40, 0.3, 0.5)
     assert float(jnp.max(jnp.abs(heads.pv))) == 0
     np.testing.assert_allclose(np.std(np.stack(heads[2:])), 0.3, rtol=0.1)
 

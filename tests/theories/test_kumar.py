@@ -8,9 +8,8 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.plotting import render
-from jaxdyn.theories.kumar import lazy, model
-from jaxdyn.theories.kumar.dynamics import statistics
-from jaxdyn.theories.kumar.dynamics.times import settled
+from jaxdyn.theories.kumar import dynamics, lazy, model
+from jaxdyn.theories.kumar.dynamics import settled
 from jaxdyn.theories.kumar.lazy import Regression, trial
 from jaxdyn.theories.kumar.moments import Moments, cubature, judge
 from jaxdyn.theories.kumar.moments import trial as moments_trial
@@ -24,7 +23,7 @@ def test_terms_sum_to_the_loss_of_many_samples(x64):
     w = model.init(jax.random.key(0), 6, 3, 1.0, "float64")
     x = model.inputs(jax.random.key(1), 200_000, 3, "float64")
     loss = model.error(model.Network(1.5, 0.5, w, 0.0), w, x)
-    assert float(jnp.sum(statistics.expected_terms(w, 1.5, 0.5))) == pytest.approx(float(loss), rel=0.03)
+    assert float(jnp.sum(dynamics.expected_terms(w, 1.5, 0.5))) == pytest.approx(float(loss), rel=0.03)
 
 
 def test_kernel_is_the_inner_product_of_differences(x64):
@@ -41,7 +40,7 @@ def test_kernel_is_the_inner_product_of_differences(x64):
         return np.stack(out, 1)
 
     expected = slopes(x) @ slopes(z).T * 4 / 4.0
-    np.testing.assert_allclose(statistics.kernel(w, 0.5, x, z), expected, atol=1e-8)
+    np.testing.assert_allclose(dynamics.kernel(w, 0.5, x, z), expected, atol=1e-8)
 
 
 def test_frozen_descent_is_that_of_a_linear_model(x64):
@@ -50,10 +49,10 @@ def test_frozen_descent_is_that_of_a_linear_model(x64):
     v = np.zeros(9)
     for _ in range(steps):
         v -= rate / 6 * features.T @ (features @ v - missing)
-    added, squared = statistics.frozen(features @ features.T, across @ features.T, missing, rate, steps)
+    added, squared = dynamics.frozen(features @ features.T, across @ features.T, missing, rate, steps)
     np.testing.assert_allclose(added, across @ v, rtol=1e-9)
     assert float(squared) == pytest.approx(v @ v, rel=1e-9)
-    assert float(statistics.movement(4.0, 2.0, 9, 1.5)) == pytest.approx(2.0)
+    assert float(dynamics.movement(4.0, 2.0, 9, 1.5)) == pytest.approx(2.0)
 
 
 # When losses settle below a level.

@@ -9,10 +9,9 @@ import scipy.optimize
 
 import jaxdyn as jd
 from jaxdyn import flow
-from jaxdyn.theories.lyu import dichotomy, model
-from jaxdyn.theories.lyu.dichotomy import Switch, trial
-from jaxdyn.theories.lyu.dynamics import path as theory
-from jaxdyn.theories.lyu.dynamics import sparse
+from jaxdyn.theories.lyu import dichotomy_path, dynamics, model
+from jaxdyn.theories.lyu import dynamics as theory
+from jaxdyn.theories.lyu.dichotomy_path import Switch, trial
 
 # The entropic path against its two ends and a minimiser, the least-norm programme against SciPy's solver.
 
@@ -65,7 +64,7 @@ def test_crossing_is_the_last_fall_between_records(x64):
 def test_least_one_norm_is_scipys_and_the_end_of_the_path(x64):
     for seed, active in ((0, 2), (1, 5), (2, 9)):  # few active weights are recovered, many are not
         data = model.sample(jax.random.key(seed), 8, 14, active)
-        found = np.asarray(jax.jit(sparse.least_one_norm)(data))
+        found = np.asarray(jax.jit(dynamics.least_one_norm)(data))
         x, y = np.asarray(data.x), np.asarray(data.y)
         program = scipy.optimize.linprog(np.ones(28), A_eq=np.concatenate([x, -x], 1), b_eq=y)
         np.testing.assert_allclose(found, program.x[:14] - program.x[14:], atol=1e-4)
@@ -131,7 +130,11 @@ def rejects(judge, ds, name, factor):
 
 @pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_judges_hold_and_reject_a_tenth(small):
-    for name, judge in (("switch", dichotomy.judge_switch), ("error", dichotomy.judge_path), ("product", dichotomy.judge_path)):
+    for name, judge in (
+        ("switch", dichotomy_path.judge_switch),
+        ("error", dichotomy_path.judge_path),
+        ("product", dichotomy_path.judge_path),
+    ):
         assert all(c.passed for c in judge(small)), [c for c in judge(small) if not c.passed]
         assert rejects(judge, small, name, 0.9) and rejects(judge, small, name, 1.1)
 
@@ -139,6 +142,6 @@ def test_judges_hold_and_reject_a_tenth(small):
 @pytest.mark.slow
 def test_judges_say_when_data_are_too_few(small):
     with pytest.raises(jd.Inconclusive, match="at least 3 values of alpha"):
-        dichotomy.judge_switch(small.isel(alpha=slice(2)))
+        dichotomy_path.judge_switch(small.isel(alpha=slice(2)))
     with pytest.raises(jd.Inconclusive, match="at least 2 values of decay"):
-        dichotomy.judge_path(small.isel(decay=[0]))
+        dichotomy_path.judge_path(small.isel(decay=[0]))

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 import jaxdyn as jd
-from jaxdyn.theories.margin import factored, model, select, sequences
-from jaxdyn.theories.margin.dynamics import nuclear, svm
+from jaxdyn.theories.margin import dynamics, factored, model, vector_matrix
 from jaxdyn.theories.margin.factored import Factored, trial
-from jaxdyn.theories.margin.select import Select
-from jaxdyn.theories.margin.select import trial as select_trial
+from jaxdyn.theories.margin.vector_matrix import Select
+from jaxdyn.theories.margin.vector_matrix import trial as select_trial
 
 # Largest margins and least nuclear norms against solvers of another kind, cases by hand, and cases without a solution.
 
@@ -34,7 +33,7 @@ def primal_dual(a: np.ndarray, steps: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
 def test_against_a_first_order_method(x64, seed):
     a = np.random.default_rng(seed).normal(size=(5, 3, 3)) + 0.3
-    solved = nuclear.least_nuclear(jnp.asarray(a))
+    solved = dynamics.least_nuclear(jnp.asarray(a))
     assert float(solved.gap) < 1e-5
     assert np.all(np.einsum("mij,ij->m", a, solved.w) >= 1 - 1e-9)
     other = primal_dual(a, 20_000)
@@ -46,14 +45,14 @@ def test_against_a_first_order_method(x64, seed):
 def test_by_hand_and_impossible(x64):
     """One constraint: the least value is 1 over the operator norm, on the first singular vectors."""
     one = np.diag([2.0, 0.5])
-    solved = nuclear.least_nuclear(jnp.asarray(one[None]))
+    solved = dynamics.least_nuclear(jnp.asarray(one[None]))
     np.testing.assert_allclose(solved.w, np.diag([0.5, 0.0]), atol=1e-6)
-    assert not float(nuclear.least_nuclear(jnp.asarray(np.stack([one, -one]))).gap) < 1e-2
+    assert not float(dynamics.least_nuclear(jnp.asarray(np.stack([one, -one]))).gap) < 1e-2
 
 
 def test_differences():
     features = np.arange(12.0).reshape(2, 3, 2)
-    found = svm.differences(jnp.asarray(features), jnp.asarray([1, 2]))
+    found = dynamics.differences(jnp.asarray(features), jnp.asarray([1, 2]))
     expected = [features[0, 1] - features[0, 0], features[0, 1] - features[0, 2]]
     expected += [features[1, 2] - features[1, 0], features[1, 2] - features[1, 1]]
     np.testing.assert_array_equal(found, expected)
@@ -63,7 +62,7 @@ def test_differences():
 def test_against_scipy(x64, seed):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=(9, 4)) + 1.2
-    solved = svm.largest_margin(jnp.asarray(a))
+    solved = dynamics.largest_margin(jnp.asarray(a))
     rows = [{"type": "ineq", "fun": lambda p: a @ p - 1, "jac": lambda p: a}]
     other = minimize(lambda p: p @ p / 2, np.ones(4), jac=lambda p: p, constraints=rows, method="SLSQP", options={"ftol": 1e-14})
     assert other.success == (float(solved.error) < 1e-6)
@@ -72,10 +71,10 @@ def test_against_scipy(x64, seed):
 
 
 def test_by_hand_and_impossible_of_svm(x64):
-    solved = svm.largest_margin(jnp.asarray([[2.0, 0.0], [0.0, 0.5]]))
+    solved = dynamics.largest_margin(jnp.asarray([[2.0, 0.0], [0.0, 0.5]]))
     np.testing.assert_allclose(solved.p, (0.5, 2.0), rtol=1e-7)
     np.testing.assert_allclose(solved.multipliers, (0.25, 4.0), rtol=1e-6)
-    assert not float(svm.largest_margin(jnp.asarray([[1.0, 0.0], [-1.0, 0.0]])).error) < 1e-3
+    assert not float(dynamics.largest_margin(jnp.asarray([[1.0, 0.0], [-1.0, 0.0]])).error) < 1e-3
 
 
 # The direction of descent against automatic differentiation, and far out, where the naive form cancels, against exact sums.
@@ -189,26 +188,26 @@ KEY = jax.random.key(0)
 @pytest.mark.slow
 def test_sampled(x64):
     s = Select(spread=0.1)
-    data, best = sequences.sample(s, KEY, True)
+    data, best = model.sample(s, KEY, True)
     assert data.features.shape == (4, 5, 36)
     np.testing.assert_array_equal(np.argmax(data.scores, -1), best)
     rest = np.sort(data.scores, -1)[:, :-1]
     assert np.all((rest > 0.1) & (rest < 0.3))
     assert np.all(np.linalg.matrix_rank(data.features.reshape(20, 6, 6)) == 1)
-    vector, _ = sequences.sample(s, KEY, False)
+    vector, _ = model.sample(s, KEY, False)
     assert np.all(vector.features.reshape(4, 5, 6, 6)[..., 1:] == 0)
 
 
 @pytest.mark.slow
 def test_breaches(x64):
-    data, best = sequences.sample(Select(reversed=1.0), KEY, True)
+    data, best = model.sample(Select(reversed=1.0), KEY, True)
     assert list(np.argmax(data.scores, -1) == best) == [False, True, True, True]
-    data, best = sequences.sample(Select(blended=1.0), KEY, False)
+    data, best = model.sample(Select(blended=1.0), KEY, False)
     first = np.delete(data.features[0], int(best[0]), 0)
     np.testing.assert_allclose(data.features[0, best[0]], jnp.mean(first, 0), rtol=1e-12)
 
 
-@pytest.mark.parametrize("topic", [select, factored])
+@pytest.mark.parametrize("topic", [vector_matrix, factored])
 def test_figures_of_many_runs_have_few_lines(topic):
     """Of 4,096 runs at most 200 lines of a kind are drawn."""
     rng, runs = np.random.default_rng(0), ("spread", "seed")

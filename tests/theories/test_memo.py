@@ -10,8 +10,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import digits
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.memo import input_corruptions, model, parameters, random_labels
-from jaxdyn.theories.memo.dynamics import interpolant
+from jaxdyn.theories.memo import dynamics, label_input_corruptions, model, parameters
 from jaxdyn.theories.memo.finite_sample import Points, trial
 from jaxdyn.theories.memo.model import CONDITIONS
 from jaxdyn.theories.memo.training import Memory, data
@@ -29,15 +28,15 @@ def drawn(n=30, d=3):
 def test_against_a_triangular_solve():
     a, x, y = drawn()
     with jax.enable_x64(True):
-        network = interpolant.construct(*(jnp.asarray(v) for v in (a, x, y)), jnp.ones(30, bool))
-        values = np.asarray(interpolant.apply(network, jnp.asarray(x)))
+        network = dynamics.construct(*(jnp.asarray(v) for v in (a, x, y)), jnp.ones(30, bool))
+        values = np.asarray(dynamics.apply(network, jnp.asarray(x)))
     z = np.sort(x @ a)
     b = np.concatenate([[z[0] - 1], 0.9 * z[:-1] + 0.1 * z[1:]])
     w = scipy.linalg.solve_triangular(np.maximum(z[:, None] - b, 0), y[np.argsort(x @ a)], lower=True)
     np.testing.assert_allclose(network.b, b, rtol=1e-12)
     np.testing.assert_allclose(network.w, w, rtol=1e-6)
     np.testing.assert_allclose(values, y, atol=1e-9)
-    assert interpolant.weights(30, 3) == network.w.size + network.b.size + network.a.size
+    assert dynamics.weights(30, 3) == network.w.size + network.b.size + network.a.size
 
 
 def test_unused_points_and_a_unit_left_out():
@@ -45,11 +44,11 @@ def test_unused_points_and_a_unit_left_out():
     with jax.enable_x64(True):
         part = [jnp.asarray(v) for v in (a, x, y)]
         used = jnp.arange(30) < 12
-        network = interpolant.construct(*part, used)
-        np.testing.assert_allclose(interpolant.apply(network, part[1])[:12], y[:12], atol=1e-9)
+        network = dynamics.construct(*part, used)
+        np.testing.assert_allclose(dynamics.apply(network, part[1])[:12], y[:12], atol=1e-9)
         assert int((network.w != 0).sum()) == 12 and bool(jnp.isfinite(network.w).all())
-        less = interpolant.construct(*part, used, 6)
-        assert float(jnp.abs(interpolant.apply(less, part[1]) - y)[:12].max()) > 1e-3
+        less = dynamics.construct(*part, used, 6)
+        assert float(jnp.abs(dynamics.apply(less, part[1]) - y)[:12].max()) > 1e-3
 
 
 # Perceptrons with masked units, and the conditions of the data.
@@ -137,13 +136,13 @@ def made(steps):
 
 def test_input_corruptions_conditions():
     ds = made([50, 125, 50, 45, 40])
-    assert passed(input_corruptions.judge(ds)) == [True, True]
-    assert input_corruptions.STILL.keys() == {c.name for c in input_corruptions.judge(ds)}
-    assert passed(input_corruptions.judge(ds.roll(condition=1, roll_coords=False)))[1] is False
-    gate, *readings = input_corruptions.judge_times(ds)
+    assert passed(label_input_corruptions.judge_conditions(ds)) == [True, True]
+    assert label_input_corruptions.STILL_INPUTS.keys() == {c.name for c in label_input_corruptions.judge_conditions(ds)}
+    assert passed(label_input_corruptions.judge_conditions(ds.roll(condition=1, roll_coords=False)))[1] is False
+    gate, *readings = label_input_corruptions.judge_times(ds)
     assert gate.passed and [r.value for r in readings] == pytest.approx(np.log([1, 45 / 50, 40 / 50]), abs=0.05)
-    assert input_corruptions.UNLEARNABLE.keys() == {r.name for r in readings}
-    assert input_corruptions.to_the_end(ds) == pytest.approx(np.log(200 / 50), abs=0.05)
+    assert label_input_corruptions.UNLEARNABLE.keys() == {r.name for r in readings}
+    assert label_input_corruptions.to_the_end(ds) == pytest.approx(np.log(200 / 50), abs=0.05)
 
 
 # Judges of labels, on made-up runs.
@@ -166,22 +165,26 @@ def random_labels_made(test, **coords):
 
 def test_random_labels():
     ds = random_labels_made(0.1)
-    assert passed(random_labels.judge_random(ds)) == [True, True]
-    assert {*random_labels.STILL, *random_labels.KNOWS} == {c.name for c in random_labels.judge_random(ds)}
-    assert [number(ds) for number in (*random_labels.STILL.values(), *random_labels.KNOWS.values())] == pytest.approx([0.1, 1])
+    assert passed(label_input_corruptions.judge_random(ds)) == [True, True]
+    assert {*label_input_corruptions.STILL, *label_input_corruptions.KNOWS} == {
+        c.name for c in label_input_corruptions.judge_random(ds)
+    }
+    assert [
+        number(ds) for number in (*label_input_corruptions.STILL.values(), *label_input_corruptions.KNOWS.values())
+    ] == pytest.approx([0.1, 1])
 
 
 def test_curve():
-    ds = random_labels_made([0.96, 0.8, 0.6, 0.3], corruption=random_labels.SHARES)
-    assert passed(random_labels.judge_curve(ds)) == [True, True]
-    assert passed(random_labels.judge_curve(ds.assign(measured_test=0 * ds.measured_test)))[1] is False
-    assert passed(random_labels.judge_curve(ds.roll(corruption=1, roll_coords=False)))[1] is False
+    ds = random_labels_made([0.96, 0.8, 0.6, 0.3], corruption=label_input_corruptions.SHARES)
+    assert passed(label_input_corruptions.judge_curve(ds)) == [True, True]
+    assert passed(label_input_corruptions.judge_curve(ds.assign(measured_test=0 * ds.measured_test)))[1] is False
+    assert passed(label_input_corruptions.judge_curve(ds.roll(corruption=1, roll_coords=False)))[1] is False
 
 
 def test_regularisers():
     ds = random_labels_made([[0.95, 0.96], [0.95, 0.96]], decay=(0.0, 1.0), noise=(0.0, 0.5))
-    assert passed(random_labels.judge_regular(ds)) == [True, True]
-    assert random_labels.above_chance(ds) == pytest.approx(0.86, abs=0.01)
+    assert passed(label_input_corruptions.judge_regular(ds)) == [True, True]
+    assert label_input_corruptions.above_chance(ds) == pytest.approx(0.86, abs=0.01)
 
 
 # Short training on digits.

@@ -14,15 +14,14 @@ from jaxdyn.engine.judging.check import Check
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.transformer import read, trunk
 from jaxdyn.text import pretraining
-from jaxdyn.theories.mobile import depth, model, variants
+from jaxdyn.theories.mobile import depth, model, tie_gqa_ls
 from jaxdyn.theories.mobile.counts import formula
 from jaxdyn.theories.mobile.depth import PAPER, QUICK, Depth
 from jaxdyn.theories.mobile.depth import trial as depth_trial
-from jaxdyn.theories.mobile.model import VARIANTS
+from jaxdyn.theories.mobile.model import VARIANTS, Training, learned, trained, tuned
 from jaxdyn.theories.mobile.published import MODELS
-from jaxdyn.theories.mobile.training import Training, learned, trained, tuned
-from jaxdyn.theories.mobile.variants import Variants
-from jaxdyn.theories.mobile.variants import trial as variants_trial
+from jaxdyn.theories.mobile.tie_gqa_ls import Variants
+from jaxdyn.theories.mobile.tie_gqa_ls import trial as variants_trial
 
 SEEDS = 4
 
@@ -247,7 +246,7 @@ def test_an_odd_number_of_heads_is_refused():
 
 
 AS_PUBLISHED = {"base": 2.0, "untied": 2.1, "half": 2.01, "one": 2.02, "twice": 1.9, "again": 1.95, "deep": 1.8}
-CLAIMS = {claim.id: claim for claim in variants.CLAIMS}
+CLAIMS = {claim.id: claim for claim in tie_gqa_ls.CLAIMS}
 
 
 def made_variants(**change):
@@ -272,10 +271,10 @@ def test_differences_are_read(name, values):
 
 def test_keys_for_every_head_take_more():
     rival = CLAIMS["mobile.gqa"].rivals["keys and values for every head"].rival
-    assert [r.value for r in variants.judge_gqa(rival(made_variants())) if "bytes" in r.name] == [6]
+    assert [r.value for r in tie_gqa_ls.judge_gqa(rival(made_variants())) if "bytes" in r.name] == [6]
 
 
 def test_unequal_weights_fail_the_gate():
     ds = made_variants()
     ds["weights"] = ds.weights + (ds.variant == "untied")
-    assert any(isinstance(c, Check) and not c.passed for c in variants.judge_tie(ds))
+    assert any(isinstance(c, Check) and not c.passed for c in tie_gqa_ls.judge_tie(ds))

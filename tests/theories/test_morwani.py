@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.theories.morwani import dynamics as theory
 from jaxdyn.theories.morwani import model
 from jaxdyn.theories.morwani.construction import Constructed, judge
-from jaxdyn.theories.morwani.dynamics import largest as theory
 from jaxdyn.theories.morwani.margin import SINGLE, Trained
 from jaxdyn.theories.morwani.margin import judge as margin_judge
 from jaxdyn.theories.morwani.margin import trial as margin_trial

@@ -9,11 +9,11 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.plotting import render
-from jaxdyn.theories.nanda import model, training
+from jaxdyn.theories.nanda import model
 from jaxdyn.theories.nanda import progress as progress_progress
 from jaxdyn.theories.nanda.dynamics import progress
 from jaxdyn.theories.nanda.dynamics import progress as theory
-from jaxdyn.theories.nanda.training import Training
+from jaxdyn.theories.nanda.model import Training
 
 # The transformer against three positions written out in NumPy.
 
@@ -130,7 +130,7 @@ def test_even_numbers_of_residues_are_refused():
 @pytest.mark.slow
 def test_one_epoch_is_adamw_with_decoupled_decay(x64):
     s = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=1, every=1, dtype="float64")
-    run = jax.jit(training.train, static_argnums=0)(s, jax.random.key(6))
+    run = jax.jit(model.train, static_argnums=0)(s, jax.random.key(6))
     assert len(run.train) == 24 and sorted(np.concatenate([run.train, run.test])) == list(range(49))
     start, end = (jax.tree.map(lambda x, i=i: np.asarray(x)[i], run.weights) for i in (0, 1))
     pairs = model.all_pairs(P)[run.train]

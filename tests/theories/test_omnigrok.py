@@ -7,11 +7,9 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.theories.omnigrok import model
-from jaxdyn.theories.omnigrok import shell as shell_topic
-from jaxdyn.theories.omnigrok.delay import judge
-from jaxdyn.theories.omnigrok.dynamics import shell
-from jaxdyn.theories.omnigrok.students import SPHERES, Student, trial
+from jaxdyn.theories.omnigrok import dynamics, model
+from jaxdyn.theories.omnigrok import shell_delay as shell_topic
+from jaxdyn.theories.omnigrok.shell_delay import SPHERES, Student, judge_delay, trial
 
 # Data that the tests of omnigrok's judges share.
 
@@ -43,21 +41,21 @@ def lawful():
 def test_passage_is_the_first_fall_in_logarithms(x64):
     x = jnp.array([0.0, 10.0, 20.0, 30.0])
     values = jnp.array([100.0, 10.0, 0.1, 1.0])
-    assert float(shell.passage(x, values, 1.0)) == pytest.approx(15)
-    assert float(shell.passage(x, values, 1e-9)) == pytest.approx(30)
-    assert float(shell.passage(x, values, 1e3)) == pytest.approx(0)
+    assert float(dynamics.passage(x, values, 1.0)) == pytest.approx(15)
+    assert float(dynamics.passage(x, values, 1e-9)) == pytest.approx(30)
+    assert float(dynamics.passage(x, values, 1e3)) == pytest.approx(0)
 
 
 def test_edge_is_the_outermost_rise(x64):
     norms = jnp.array([1.0, 2.0, 4.0, 8.0])
-    assert float(shell.edge(norms, jnp.array([9.0, 0.1, 0.1, 10.0]), 1.0)) == pytest.approx(np.sqrt(32))
-    assert float(shell.edge(norms, jnp.array([0.1, 0.1, 0.1, 0.1]), 1.0)) == pytest.approx(8)
-    assert float(shell.edge(norms, jnp.array([9.0, 9.0, 9.0, 9.0]), 1.0)) == pytest.approx(1)
+    assert float(dynamics.edge(norms, jnp.array([9.0, 0.1, 0.1, 10.0]), 1.0)) == pytest.approx(np.sqrt(32))
+    assert float(dynamics.edge(norms, jnp.array([0.1, 0.1, 0.1, 0.1]), 1.0)) == pytest.approx(8)
+    assert float(dynamics.edge(norms, jnp.array([9.0, 9.0, 9.0, 9.0]), 1.0)) == pytest.approx(1)
 
 
 def test_delay_is_the_time_of_an_exponential(x64):
     rate = jnp.array([1e-2, 1e-3])
-    steps = np.asarray(shell.delay(8.0, 5.0, rate))
+    steps = np.asarray(dynamics.delay(8.0, 5.0, rate))
     np.testing.assert_allclose(8 * np.exp(-np.asarray(rate) * steps), 5, rtol=1e-12)
 
 
@@ -102,7 +100,7 @@ def test_teacher_labels_both_sets(x64):
 # The judge of the delay on data that follow the law.
 
 
-def passed(ds, of=judge):
+def passed(ds, of=judge_delay):
     return all(c.passed for c in of(ds))
 
 
@@ -113,19 +111,19 @@ def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
     no_power = lawful.assign(measured_delay=lawful.measured_delay * lawful.decay / 0.25)
     assert not passed(no_power), "a delay that the decay does not set"
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
-        judge(lawful.isel(seed=slice(4)))
+        judge_delay(lawful.isel(seed=slice(4)))
 
 
 # The judge of the shell on data that follow the law.
 
 
 def test_shell_judge_holds_on_lawful_data_and_rejects_others(lawful):
-    assert passed(lawful, shell_topic.judge)
+    assert passed(lawful, shell_topic.judge_shell)
     for factor in (0.8, 1.25):
-        assert not passed(jd.scaled(predicted_edge=factor)(lawful), shell_topic.judge)
-    assert not passed(jd.swap(sphere_test=0.02)(lawful), shell_topic.judge)
+        assert not passed(jd.scaled(predicted_edge=factor)(lawful), shell_topic.judge_shell)
+    assert not passed(jd.swap(sphere_test=0.02)(lawful), shell_topic.judge_shell)
     tiny = jd.swap(sphere_test=lambda ds: 1e-6 * ds.sphere_test)(lawful)
-    assert not passed(tiny, shell_topic.judge), "losses as good as fitted form no shell"
+    assert not passed(tiny, shell_topic.judge_shell), "losses as good as fitted form no shell"
 
 
 # Students on spheres and with decay, and what their setting refuses.

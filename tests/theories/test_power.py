@@ -10,7 +10,7 @@ import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.transformer import init
-from jaxdyn.theories.li2.dynamics.critical import critical_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share
 from jaxdyn.theories.li2.zero_start import KNOWN
 from jaxdyn.theories.power import steep, transformer
 from jaxdyn.theories.power.transformer import Transformer, trial

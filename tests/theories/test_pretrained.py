@@ -16,15 +16,15 @@ from jaxdyn.engine.claims import resource
 from jaxdyn.models.on_text import ModelAndText, OnText, piece
 from jaxdyn.nn import cache
 from jaxdyn.nn.transformer import apply
-from jaxdyn.theories.dejavu import pretrained as dejavu
+from jaxdyn.theories.dejavu import pretrained_model as dejavu
 from jaxdyn.theories.galore import instrument as gradients
-from jaxdyn.theories.galore import pretrained as galore
-from jaxdyn.theories.h2o import pretrained as h2o
-from jaxdyn.theories.joma import pretrained as joma
-from jaxdyn.theories.orth import pretrained as orth
-from jaxdyn.theories.sink import pretrained as sink
+from jaxdyn.theories.galore import pretrained_model as galore
+from jaxdyn.theories.h2o import pretrained_model as h2o
+from jaxdyn.theories.joma import pretrained_model as joma
+from jaxdyn.theories.orth import pretrained_model as orth
+from jaxdyn.theories.sink import pretrained_model as sink
 from jaxdyn.theories.stream import linebreak
-from jaxdyn.theories.stream import pretrained as stream
+from jaxdyn.theories.stream import pretrained_model as stream
 from tests.instruments import plain
 from tests.models.hugging import REAL, needs_smollm2
 

@@ -9,10 +9,8 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.engine.claims.edits import Off
 from jaxdyn.plotting import render
-from jaxdyn.theories.prieto import collapse as collapse_topic
-from jaxdyn.theories.prieto import model, orthogonal_stablemax
+from jaxdyn.theories.prieto import collapse_stablemax, dynamics, model
 from jaxdyn.theories.prieto.arithmetic import SAMPLES, Arithmetic, trial
-from jaxdyn.theories.prieto.dynamics import collapse, scale
 from jaxdyn.theories.prieto.scale import Identities, judge
 from jaxdyn.theories.prieto.scale import trial as scale_trial
 
@@ -24,11 +22,11 @@ from jaxdyn.theories.prieto.scale import trial as scale_trial
 @pytest.mark.parametrize("kind", ["float16", "float32"])
 def test_numpys_sums_round_to_one_between_the_bounds(x64, kind):
     rng = np.random.default_rng(0)
-    top = collapse.SIGNIFICANT[kind] * np.log(2)
+    top = dynamics.SIGNIFICANT[kind] * np.log(2)
     z = np.zeros((400, 5))
     z[:, 1:] = -(top + rng.uniform(-3, 3, (400, 1)) + rng.uniform(0, 2, (400, 4)))
     answers = jnp.zeros(400, jnp.int32)
-    low, high = (np.asarray(f(jnp.asarray(z), answers, kind)) for f in (collapse.certain, collapse.possible))
+    low, high = (np.asarray(f(jnp.asarray(z), answers, kind)) for f in (dynamics.certain, dynamics.possible))
     assert (low <= high).all() and 0.1 < low.mean() < high.mean() < 0.9
     parts = np.exp(z).astype(kind)
     for order in ([0, 1, 2, 3, 4], [1, 2, 3, 4, 0], [3, 0, 1, 4, 2]):
@@ -41,16 +39,16 @@ def test_numpys_sums_round_to_one_between_the_bounds(x64, kind):
 
 
 def test_significands_and_smallest_numbers_are_numpys():
-    for kind, bits in collapse.SIGNIFICANT.items():
+    for kind, bits in dynamics.SIGNIFICANT.items():
         info = np.finfo(kind)
-        assert bits == info.nmant + 1 and 2.0 ** collapse.SMALLEST[kind] == float(info.smallest_subnormal)
+        assert bits == info.nmant + 1 and 2.0 ** dynamics.SMALLEST[kind] == float(info.smallest_subnormal)
 
 
 def test_underflow_needs_all_wrong_classes_below_the_smallest_number(x64):
     z = jnp.array([[0.0, -17.0, -17.0], [0.0, -16.0, -17.0], [0.0, -200.0, -200.0]])
     answers = jnp.zeros(3, jnp.int32)
-    assert np.asarray(collapse.underflow(z, answers, "float16")).tolist() == [True, False, True]
-    assert np.asarray(collapse.underflow(z, answers, "float32")).tolist() == [False, False, True]
+    assert np.asarray(dynamics.underflow(z, answers, "float16")).tolist() == [True, False, True]
+    assert np.asarray(dynamics.underflow(z, answers, "float32")).tolist() == [False, False, True]
 
 
 # Closed forms of StableMax against finite differences.
@@ -60,18 +58,18 @@ def test_underflow_needs_all_wrong_classes_below_the_smallest_number(x64):
 def test_derivatives_and_scale_are_finite_differences(x64, stable):
     z = np.asarray(2 * jax.random.normal(jax.random.key(3), (6, 4), jnp.float64))
     answers = np.array([0, 1, 2, 3, 1, 0])
-    each = np.asarray(scale.derivative(jnp.asarray(z), jnp.asarray(answers), stable))
+    each = np.asarray(dynamics.derivative(jnp.asarray(z), jnp.asarray(answers), stable))
 
     def loss(x):
-        return -np.log(np.asarray(scale.probabilities(jnp.asarray(x), stable))[np.arange(6), answers])
+        return -np.log(np.asarray(dynamics.probabilities(jnp.asarray(x), stable))[np.arange(6), answers])
 
-    np.testing.assert_allclose(np.asarray(scale.probabilities(jnp.asarray(z), stable)).sum(1), 1, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(dynamics.probabilities(jnp.asarray(z), stable)).sum(1), 1, rtol=1e-12)
     for c in range(4):
         step = np.zeros((1, 4))
         step[0, c] = 1e-6
         np.testing.assert_allclose((loss(z + step) - loss(z - step)) / 2e-6, each[:, c], atol=1e-8)
     along = (loss(z * (1 + 1e-6)) - loss(z * (1 - 1e-6))).mean() / 2e-6
-    assert float(scale.along_weights(jnp.asarray(z), jnp.asarray(answers), stable)) == pytest.approx(along, abs=1e-8)
+    assert float(dynamics.along_weights(jnp.asarray(z), jnp.asarray(answers), stable)) == pytest.approx(along, abs=1e-8)
 
 
 # The network, StableMax and the orthogonal gradient against NumPy.
@@ -165,7 +163,7 @@ def test_settings_refuse(fields, words):
 
 # The judges of collapse, precision and direction on made-up runs.
 
-COLLAPSE, PRECISION, _ = collapse_topic.CLAIMS
+COLLAPSE, PRECISION, *_ = collapse_stablemax.CLAIMS
 
 
 @pytest.fixture
@@ -221,41 +219,41 @@ def readings(judge, ds):
 
 def test_collapse_holds_on_lawful_data_and_rejects_others(lawful):
     ds = lawful.sel(precision="float64", drop=True)
-    assert not failed(collapse_topic.judge_collapse, ds)
+    assert not failed(collapse_stablemax.judge_collapse, ds)
     wrong = {"share of zeros outside the bounds, largest", "|share of zeros - least share|, float16, mean over records"}
     loose = "largest share - share of zeros, mean over records"
-    bounds = {c.name: c.bound for c in collapse_topic.judge_collapse(ds)}
+    bounds = {c.name: c.bound for c in collapse_stablemax.judge_collapse(ds)}
     never, underflow, right = (rejected(rival, ds, bounds) for rival in COLLAPSE.rivals.values())
     stored = COLLAPSE.controls["without the bit that is not stored"].breach
-    assert wrong <= failed(collapse_topic.judge_collapse, stored(ds))
+    assert wrong <= failed(collapse_stablemax.judge_collapse, stored(ds))
     assert never == wrong | {"share of zeros at the end"}
     assert underflow == wrong
     assert right == wrong | {loose}
-    assert failed(collapse_topic.judge_collapse, ds.assign(most=0 * ds.most + 1)) == {loose}
-    assert failed(collapse_topic.judge_collapse, ds.assign(measured_zeros=0 * ds.measured_zeros, predicted_zeros=0 * ds.most))
+    assert failed(collapse_stablemax.judge_collapse, ds.assign(most=0 * ds.most + 1)) == {loose}
+    assert failed(collapse_stablemax.judge_collapse, ds.assign(measured_zeros=0 * ds.measured_zeros, predicted_zeros=0 * ds.most))
     with pytest.raises(jd.Inconclusive, match="at least 5 values of seed"):
-        collapse_topic.judge_collapse(ds.isel(seed=slice(3)))
+        collapse_stablemax.judge_collapse(ds.isel(seed=slice(3)))
 
 
 def test_precision_and_direction(lawful):
-    found = readings(collapse_topic.judge_precision, lawful)
-    assert found.keys() == {collapse_topic.TEST, *PRECISION.rivals["the precision plays no part"].rival}
-    assert found[collapse_topic.TEST].value == pytest.approx(0.01)
-    assert found[collapse_topic.WORSE.format("float32")].value == pytest.approx(5.0, abs=0.1)
-    assert min(r.interval[0] for name, r in found.items() if name != collapse_topic.TEST) > 0
+    found = readings(collapse_stablemax.judge_precision, lawful)
+    assert found.keys() == {collapse_stablemax.TEST, *PRECISION.rivals["the precision plays no part"].rival}
+    assert found[collapse_stablemax.TEST].value == pytest.approx(0.01)
+    assert found[collapse_stablemax.WORSE.format("float32")].value == pytest.approx(5.0, abs=0.1)
+    assert min(r.interval[0] for name, r in found.items() if name != collapse_stablemax.TEST) > 0
     ds = lawful.sel(precision="float64", drop=True)
-    found = readings(collapse_topic.judge_direction, ds)
-    assert found[collapse_topic.COSINE].value == pytest.approx(0.78, abs=2e-3)
-    assert found[collapse_topic.RISE].value == pytest.approx(0.013, abs=1e-6)
-    anywhere = readings(collapse_topic.judge_direction, jd.swap(predicted_cosine="any_direction")(ds))
-    assert anywhere[collapse_topic.COSINE].value == pytest.approx(78, abs=0.2)
+    found = readings(collapse_stablemax.judge_direction, ds)
+    assert found[collapse_stablemax.COSINE].value == pytest.approx(0.78, abs=2e-3)
+    assert found[collapse_stablemax.RISE].value == pytest.approx(0.013, abs=1e-6)
+    anywhere = readings(collapse_stablemax.judge_direction, jd.swap(predicted_cosine="any_direction")(ds))
+    assert anywhere[collapse_stablemax.COSINE].value == pytest.approx(78, abs=0.2)
 
 
 def test_figures_are_drawn(lawful):
     for plot, ds in (
-        (collapse_topic.plot_zeros, lawful),
-        (collapse_topic.plot_zeros, lawful.sel(precision="float64", drop=True)),
-        (collapse_topic.plot_cosine, lawful.sel(precision="float64", drop=True)),
+        (collapse_stablemax.plot_zeros, lawful),
+        (collapse_stablemax.plot_zeros, lawful.sel(precision="float64", drop=True)),
+        (collapse_stablemax.plot_cosine, lawful.sel(precision="float64", drop=True)),
     ):
         assert "<svg" in render(plot, ds)
 
@@ -289,20 +287,18 @@ def missed(judge, ds):
 
 def test_orthogonal_holds_on_lawful_data_and_rejects_others():
     ds = runs()
-    assert not missed(orthogonal_stablemax.judge_orthogonal, ds)
-    assert len(missed(orthogonal_stablemax.judge_orthogonal, jd.rolled(measured_test="projection")(ds))) == 2
-    assert missed(orthogonal_stablemax.judge_orthogonal, jd.swap(predicted_test="chance")(ds)) == {
-        "accuracy / predicted, orthogonal"
-    }
-    assert "<svg" in render(orthogonal_stablemax.plot, ds)
+    assert not missed(collapse_stablemax.judge_orthogonal, ds)
+    assert len(missed(collapse_stablemax.judge_orthogonal, jd.rolled(measured_test="projection")(ds))) == 2
+    assert missed(collapse_stablemax.judge_orthogonal, jd.swap(predicted_test="chance")(ds)) == {"accuracy / predicted, orthogonal"}
+    assert "<svg" in render(collapse_stablemax.plot, ds)
 
 
 def test_stablemax_counts_its_own_zeros():
     one = runs().sel(projection="none", drop=True)
     ds = xr.concat([one, one.assign(stable_zeros=0 * one.stable_zeros + 1)], xr.DataArray([1000, 6000], dims="steps", name="steps"))
-    early, late = readings(orthogonal_stablemax.judge_stable, ds).values()
-    assert early.value == 0 and late.value == 1 and orthogonal_stablemax.softmax_zeros(ds) == 1
-    assert "<svg" in render(orthogonal_stablemax.plot_stable, ds)
+    early, late = readings(collapse_stablemax.judge_stable, ds).values()
+    assert early.value == 0 and late.value == 1 and collapse_stablemax.softmax_zeros(ds) == 1
+    assert "<svg" in render(collapse_stablemax.plot_stable, ds)
 
 
 # Both sides of the identities, and the judge on made-up runs.

@@ -16,14 +16,14 @@ from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
 from jaxdyn.theories.coc import model
 from jaxdyn.theories.coc.published import ATTENTION, PRODUCTS, PROSQA
 from jaxdyn.theories.cogo import published as cogo
-from jaxdyn.theories.emer import published as emer
+from jaxdyn.theories.emer import direction as emer
 from jaxdyn.theories.galore import published as galore
+from jaxdyn.theories.hyper import dynamics as hypercube
 from jaxdyn.theories.hyper import published as hyper
-from jaxdyn.theories.hyper.dynamics import codes
 from jaxdyn.theories.ih import sampled as ih
 from jaxdyn.theories.li2 import published as li2
 from jaxdyn.theories.li2.interaction import diversity
-from jaxdyn.theories.memo import published as memo
+from jaxdyn.theories.memo import parameters as memo
 from jaxdyn.theories.mobile.published import MODELS
 from jaxdyn.theories.nanda import progress
 from jaxdyn.theories.nanda.published import PHASES
@@ -40,9 +40,9 @@ from jaxdyn.theories.sln import published as sln
 from jaxdyn.theories.sln.exact import Atlas, shares, trial
 from jaxdyn.theories.snap import published as snap
 from jaxdyn.theories.stream import published as stream
-from jaxdyn.theories.varma.published import PAPER as published_paper
-from jaxdyn.theories.xu.published import FIRED, FIRES_AT, LATE, MIDDLE
-from jaxdyn.theories.xu.published import PAPER as xu_paper
+from jaxdyn.theories.varma.ungrok_efficiency import PAPER as published_paper
+from jaxdyn.theories.xu.spectral import FIRED_IN_PRINT, FIRES_AT, LATE, MIDDLE
+from jaxdyn.theories.xu.spectral import PAPER as xu_paper
 
 
 def claims_of(theory):
@@ -106,9 +106,9 @@ def test_the_constants_reproduce_the_linear_loss():
     c = hyper.CONSTANTS
     negatives, t = 2.0 * c["batch"] - 2, c["temperature"]
     with jax.enable_x64(True):
-        linear = float(codes.loss(negatives, codes.bit_moment(c["relevant"], t), t))
-        least = float(codes.loss(negatives, codes.sphere_moment(c["dim"], t), t))
-        simplex = float(codes.loss(negatives, codes.simplex_moment(2.0 ** c["relevant"], t), t))
+        linear = float(hypercube.loss(negatives, hypercube.bit_moment(c["relevant"], t), t))
+        least = float(hypercube.loss(negatives, hypercube.sphere_moment(c["dim"], t), t))
+        simplex = float(hypercube.loss(negatives, hypercube.simplex_moment(2.0 ** c["relevant"], t), t))
     table = {name: loss for name, ((loss, _), _) in hyper.TABLE.items()}
     assert linear == pytest.approx(table["linear"], abs=0.002)
     assert least < table["MLP, Adam"] < table["MLP, Adam with weight decay"] < linear
@@ -255,7 +255,7 @@ def test_every_claim_names_what_was_published():
 
 
 def test_published_numbers():
-    assert FIRED == (15, 0) and f"{FIRES_AT}" in xu_paper
+    assert FIRED_IN_PRINT == (15, 0) and f"{FIRES_AT}" in xu_paper
     assert MIDDLE[0] <= FIRES_AT <= MIDDLE[1]
     assert 228 < LATE[0] / LATE[1] < 230
     assert all(xu_paper in claim.source for claim in claims_of("xu"))

@@ -11,20 +11,16 @@ from scipy.special import zeta
 import jaxdyn as jd
 from jaxdyn import nn
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.scal import approaches, closed_form, fits, fitted, model, optima, rounding, trained, whitebox
+from jaxdyn.theories.scal import approaches, closed_form, fits, fitted, optima, table_rounding_tokens, trained, whitebox
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.dynamics import whitebox as whitebox_law
 from jaxdyn.theories.scal.fitted import Exact, Noisy, noisy_trial
 from jaxdyn.theories.scal.fitted import trial as fitted_trial
-from jaxdyn.theories.scal.human_tokens import Life
-from jaxdyn.theories.scal.human_tokens import judge as life_judge
-from jaxdyn.theories.scal.human_tokens import trial as life_trial
 from jaxdyn.theories.scal.published import LAWS
 from jaxdyn.theories.scal.random_laws import Parabola, parabola_trial, sample_law
-from jaxdyn.theories.scal.rounding import Published
-from jaxdyn.theories.scal.rounding import trial as rounding_trial
-from jaxdyn.theories.scal.table_sums import FIT, Table, outside
-from jaxdyn.theories.scal.table_sums import trial as sums_trial
+from jaxdyn.theories.scal.table_rounding_tokens import FIT, Life, Published, Table, outside, rounding_trial, sums_trial
+from jaxdyn.theories.scal.table_rounding_tokens import judge_tokens as life_judge
+from jaxdyn.theories.scal.table_rounding_tokens import tokens_trial as life_trial
 from jaxdyn.theories.scal.trained import Rung
 from tests.theories.galore.helpers import passed, runs
 
@@ -32,21 +28,21 @@ from tests.theories.galore.helpers import passed, runs
 
 
 def test_losses_are_means_over_all_features(x64):
-    eigenvalues = model.spectrum(50, 1.5)
-    goal = model.target(eigenvalues, 1.75)
+    eigenvalues = whitebox.spectrum(50, 1.5)
+    goal = whitebox.target(eigenvalues, 1.75)
     np.testing.assert_allclose(eigenvalues * goal**2, np.arange(1, 51.0) ** -1.75, rtol=1e-12)
     w = jnp.asarray(np.random.default_rng(0).normal(size=50))
     first = 0.5 * np.sum((eigenvalues * (w - goal) ** 2)[:7])
-    found = model.losses(w, eigenvalues, goal, 1.75)
+    found = whitebox.losses(w, eigenvalues, goal, 1.75)
     np.testing.assert_allclose(found[6], 2 * first + zeta(1.75, 8), rtol=1e-12)
-    np.testing.assert_allclose(model.losses(0 * w, eigenvalues, goal, 1.75), np.full(50, zeta(1.75, 1)), rtol=1e-12)
+    np.testing.assert_allclose(whitebox.losses(0 * w, eigenvalues, goal, 1.75), np.full(50, zeta(1.75, 1)), rtol=1e-12)
 
 
 def test_a_step_shrinks_each_error_by_its_eigenvalue(x64):
-    eigenvalues = model.spectrum(20, 2.0, 0.01)
+    eigenvalues = whitebox.spectrum(20, 2.0, 0.01)
     assert (eigenvalues[1:] < np.arange(2, 21.0) ** -2).all()
-    goal, w = model.target(eigenvalues, 1.5), jnp.zeros(20)
-    after = w - 0.5 * jax.grad(model.loss)(w, eigenvalues, goal)
+    goal, w = whitebox.target(eigenvalues, 1.5), jnp.zeros(20)
+    after = w - 0.5 * jax.grad(whitebox.loss)(w, eigenvalues, goal)
     np.testing.assert_allclose(goal - after, (1 - 0.5 * eigenvalues) * goal, rtol=1e-12)
 
 
@@ -333,9 +329,12 @@ def test_exponents_by_source():
 
 def test_rounding():
     ds = jd.sweep(rounding_trial, jd.grid(Published), 1)
-    assert passed(rounding.judge(ds)) == [True, True, True, True]
-    assert rounding.SAME[rounding.ROUNDED](ds) < 0.005 and rounding.WIDE[rounding.APART](ds) < 0
-    assert passed(rounding.judge(rounding.EXCHANGED(ds)))[0] is False
+    assert passed(table_rounding_tokens.judge_rounding(ds)) == [True, True, True, True]
+    assert (
+        table_rounding_tokens.SAME[table_rounding_tokens.ROUNDED](ds) < 0.005
+        and table_rounding_tokens.WIDE[table_rounding_tokens.APART](ds) < 0
+    )
+    assert passed(table_rounding_tokens.judge_rounding(table_rounding_tokens.EXCHANGED(ds)))[0] is False
 
 
 # Sums of printed exponents, in plain numbers.

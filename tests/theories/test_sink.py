@@ -13,7 +13,7 @@ import jaxdyn as jd
 from jaxdyn import nn
 from jaxdyn.data import backcopy
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sink import bb_emerge, bb_growth, lm_emerge, model, visibility
+from jaxdyn.theories.sink import bb_emerge_growth, lm_emerge, model, visibility
 from jaxdyn.theories.sink.backcopy import Backcopy, slowed, trial
 from jaxdyn.theories.sink.dynamics import reduced
 from jaxdyn.theories.sink.language import BEGINS, EDGES, POLICIES, Language, alpha, begun, places, stretches
@@ -175,27 +175,27 @@ def gates(found):
 
 def test_a_sink_that_emerges():
     ds = made().sel(attention="softmax")
-    found = readings(bb_emerge.judge_emerge(ds))
+    found = readings(bb_emerge_growth.judge_emerge(ds))
     assert list(found.values()) == pytest.approx([0.4 / 0.085, 0.004 / 0.085, 0.4], rel=0.1)
-    still = {name: number(ds) for name, number in bb_emerge.STILL.items()}
+    still = {name: number(ds) for name, number in bb_emerge_growth.STILL.items()}
     assert still.keys() == found.keys() and list(still.values()) == pytest.approx([0.09 / 0.085, 0.09 / 0.085, 0.9])
 
 
 def test_a_sink_of_its_own_however_many_forms_are_run():
     both, one = made().sel(attention=["zero_sink", "sink_bias"]), made().sel(attention=["relu"])
-    (own,) = readings(bb_emerge.judge_own(both)).values()
+    (own,) = readings(bb_emerge_growth.judge_own(both)).values()
     assert own == pytest.approx(0.375 / 0.085, rel=0.1)
-    assert readings(bb_emerge.judge_own(one)) == readings(bb_emerge.judge_own(one.isel(attention=0)))
+    assert readings(bb_emerge_growth.judge_own(one)) == readings(bb_emerge_growth.judge_own(one.isel(attention=0)))
 
 
 def test_every_form():
     ds = made()
-    found = readings(bb_emerge.judge_forms(ds))
+    found = readings(bb_emerge_growth.judge_forms(ds))
     assert list(found.values()) == pytest.approx([ENDS[form] / 0.085 for form in FORMS], rel=0.15)
-    assert bb_emerge.STILL_FORMS.keys() == bb_emerge.UNIFORM_FORMS.keys() == found.keys()
-    assert bb_emerge.STILL_FORMS["share of token 0, relu"](ds) == pytest.approx(0.09 / 0.085)
+    assert bb_emerge_growth.STILL_FORMS.keys() == bb_emerge_growth.UNIFORM_FORMS.keys() == found.keys()
+    assert bb_emerge_growth.STILL_FORMS["share of token 0, relu"](ds) == pytest.approx(0.09 / 0.085)
     untrained = made().assign(copy_loss=ds.copy_loss + 1)
-    assert gates(bb_emerge.judge_forms(untrained)) == [False, True]
+    assert gates(bb_emerge_growth.judge_forms(untrained)) == [False, True]
 
 
 def bb_growth_made(margin=None, **dims):
@@ -218,17 +218,17 @@ def bb_growth_made(margin=None, **dims):
 
 def test_the_law_that_made_the_curve_explains_the_most():
     for law, name in ((None, 0), (lambda t: np.sqrt(t) / 5, 1), (lambda t: t / 100, 2)):
-        values = [c.value for c in bb_growth.judge_growth(bb_growth_made(law))[:3]]
+        values = [c.value for c in bb_emerge_growth.judge_growth(bb_growth_made(law))[:3]]
         assert int(np.argmax(values)) == name and max(values) > 0.95
     x = xr.DataArray(np.arange(5.0), dims="step")
-    assert float(bb_growth.slopes(x, 3 * x + 1)) == 3 and float(bb_growth.explained(x, 3 * x + 1)) == 1
+    assert float(bb_emerge_growth.slopes(x, 3 * x + 1)) == 3 and float(bb_emerge_growth.explained(x, 3 * x + 1)) == 1
 
 
 def test_drains_follow_the_weight_unless_steps_are_permuted():
     ds = bb_growth_made()
-    (followed,), (permuted,) = bb_growth.judge_drain(ds), bb_growth.judge_drain(bb_growth.shuffled(ds))
+    (followed,), (permuted,) = bb_emerge_growth.judge_drain(ds), bb_emerge_growth.judge_drain(bb_emerge_growth.shuffled(ds))
     assert followed.interval[1] < -0.9 and abs(permuted.value) < 0.5
-    (still,) = bb_growth.judge_drain(ds.assign(measured_idle=0 * ds.measured_idle, measured_drain=0 * ds.measured_drain))
+    (still,) = bb_emerge_growth.judge_drain(ds.assign(measured_idle=0 * ds.measured_idle, measured_drain=0 * ds.measured_drain))
     assert still.value == 0
 
 
@@ -237,7 +237,7 @@ def test_the_world_without_triggers():
         measured_idle=bb_growth_made().measured_idle * 0 + 0.16, measured_drain=bb_growth_made().measured_drain * 0 + 1.1
     )
     ds = xr.concat([flat, bb_growth_made()], xr.DataArray([0.0, 3.0], dims="triggers", name="triggers"))
-    more, less = bb_growth.judge_needed(ds)
+    more, less = bb_emerge_growth.judge_needed(ds)
     assert more.value == pytest.approx(0.34, abs=0.02) and less.value == pytest.approx(0.9, abs=0.02)
 
 

@@ -13,9 +13,8 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import graphs
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sln import alignment, model, model_paths, sequences
+from jaxdyn.theories.sln import alignment, dynamics, model, model_paths, sequences
 from jaxdyn.theories.sln import sequences as q
-from jaxdyn.theories.sln.dynamics import line, navigate, resistance
 from jaxdyn.theories.sln.exact import Atlas, collection, counterexamples, trial
 from jaxdyn.theories.sln.linegraph import Line
 from jaxdyn.theories.sln.model_paths import Learning
@@ -31,7 +30,7 @@ MOST = 12
 edges_of = jax.jit(graphs.edges_of, static_argnums=1)  # as one program each: by itself every operation would be compiled
 
 
-spectrum, squared_distances = jax.jit(line.spectrum, static_argnums=1), jax.jit(line.squared_distances, static_argnums=1)
+spectrum, squared_distances = jax.jit(dynamics.spectrum, static_argnums=1), jax.jit(dynamics.squared_distances, static_argnums=1)
 
 
 SMALL = [a for a in graphs.connected(5) if a.sum() // 2 <= 10]
@@ -47,7 +46,7 @@ def test_line_graph(index):
     e = edges(a)
     ends = [tuple(x) for x in np.asarray(e.ends)[np.asarray(e.real)].tolist()]
     expected = nx.to_numpy_array(nx.line_graph(nx.from_numpy_array(a)), nodelist=ends, dtype=bool)
-    ours = np.asarray(line.adjacency(e, 6))
+    ours = np.asarray(dynamics.adjacency(e, 6))
     assert np.array_equal(ours[: len(ends), : len(ends)], expected) and not ours[len(ends) :].any()
 
 
@@ -67,11 +66,11 @@ def plain(a, walk, power, k, complete=True):
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("name", line.EMBEDDINGS)
+@pytest.mark.parametrize("name", dynamics.EMBEDDINGS)
 def test_embeddings(name):
-    e = line.EMBEDDINGS[name]
+    e = dynamics.EMBEDDINGS[name]
     with jax.enable_x64(True):
-        squared = jax.jit(lambda x: line.squared_distances(line.spectrum(x, 6), e))
+        squared = jax.jit(lambda x: dynamics.squared_distances(dynamics.spectrum(x, 6), e))
         for a in SMALL:
             m = a.sum() // 2
             ours = np.asarray(squared(edges(a)))[:m, :m]
@@ -82,8 +81,8 @@ def test_a_cut_within_a_cluster_depends_on_the_labels():
     square = np.roll(np.eye(4, dtype=bool), 1, 0) | np.roll(np.eye(4, dtype=bool), -1, 0)
     with jax.enable_x64(True):
         s = spectrum(edges(square), 6)
-        whole = np.asarray(squared_distances(s, line.Embedding(0.0, 0.0, 1.0)))[:4, :4]
-        cut = np.asarray(squared_distances(s, line.Embedding(0.0, 0.0, 1.0, 0.0)))[:4, :4]
+        whole = np.asarray(squared_distances(s, dynamics.Embedding(0.0, 0.0, 1.0)))[:4, :4]
+        cut = np.asarray(squared_distances(s, dynamics.Embedding(0.0, 0.0, 1.0, 0.0)))[:4, :4]
     np.testing.assert_allclose(np.unique(np.round(whole, 12)), [0, 1, 2])
     assert not np.allclose(cut, np.asarray(whole))
 
@@ -93,7 +92,7 @@ def test_resistance_of_a_path():
     with jax.enable_x64(True):
         path = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
         e = edges_of(jnp.asarray(path), 5)
-        d = squared_distances(spectrum(e, 6), line.EMBEDDINGS["rw, 1/sqrt, all"])
+        d = squared_distances(spectrum(e, 6), dynamics.EMBEDDINGS["rw, 1/sqrt, all"])
     np.testing.assert_allclose(d, abs(np.subtract.outer(range(5), range(5))), atol=1e-12)
 
 
@@ -136,9 +135,9 @@ def test_success(name):
 
         @jax.jit
         def ours(e, g):
-            between = line.squared_distances(line.spectrum(e, SIZE), line.EMBEDDINGS[name])
+            between = dynamics.squared_distances(dynamics.spectrum(e, SIZE), dynamics.EMBEDDINGS[name])
             away = graphs.distances(g)
-            return between, *navigate.success(navigate.tied(navigate.costs(between, e, SIZE)), away)
+            return between, *dynamics.success(dynamics.tied(dynamics.costs(between, e, SIZE)), away)
 
         for a in SOME:
             e = navigate_edges(a)
@@ -153,14 +152,14 @@ def test_chance():
     a = SOME[4]
     g = jnp.asarray(graphs.stacked((a,), SIZE)[0])
     with jax.enable_x64(True):
-        ours = np.asarray(navigate.chance(g, graphs.distances(g)))
+        ours = np.asarray(dynamics.chance(g, graphs.distances(g)))
     np.testing.assert_allclose(ours[: len(a), : len(a)], plain_success(a, lambda i, t: np.flatnonzero(a[i]).tolist()), atol=1e-12)
 
 
 def test_ground_states():
     """Against eigenvectors of each component."""
     with jax.enable_x64(True):
-        find = jax.jit(navigate.ground_states)
+        find = jax.jit(dynamics.ground_states)
         for a in SOME:
             n = len(a)
             cost = np.asarray(find(jnp.asarray(graphs.stacked((a,), SIZE)[0])))[:n, :n, :n]
@@ -182,10 +181,10 @@ def test_ground_states():
 resistance_edges_of, distances = jax.jit(graphs.edges_of, static_argnums=1), jax.jit(graphs.distances)
 
 
-adjacency, resistances = jax.jit(line.adjacency, static_argnums=1), jax.jit(resistance.resistances, static_argnums=1)
+adjacency, resistances = jax.jit(dynamics.adjacency, static_argnums=1), jax.jit(dynamics.resistances, static_argnums=1)
 
 
-steps = jax.jit(resistance.steps)
+steps = jax.jit(dynamics.steps)
 
 
 def test_resistances_and_steps():
@@ -212,7 +211,7 @@ def test_sum_along_a_path_of_a_star_with_a_tail():
         a[i, j] = a[j, i] = True
     g = jnp.asarray(a)
     with jax.enable_x64(True):
-        found = np.asarray(jax.jit(resistance.along)(resistance_edges_of(g, 4), g, distances(g)))
+        found = np.asarray(jax.jit(dynamics.along)(resistance_edges_of(g, 4), g, distances(g)))
     np.testing.assert_allclose(found[0], [0, 2 / 3, 2 / 3, 2 / 3 + 1], atol=1e-15)
 
 
@@ -388,7 +387,7 @@ def test_square_and_path():
     square = np.roll(np.eye(4, dtype=bool), 1, 0) | np.roll(np.eye(4, dtype=bool), -1, 0)
     path = np.eye(4, k=1, dtype=bool) | np.eye(4, k=-1, dtype=bool)
     with jax.enable_x64(True):
-        rows = model.stack([line.EMBEDDINGS[name] for name in names])
+        rows = model.stack([dynamics.EMBEDDINGS[name] for name in names])
         for graph in (square, path):
             found = jax.jit(model.routed, static_argnums=2)(jnp.asarray(graph), rows, 6)
             pairs, far = model.targets(jnp.asarray(graph))
@@ -404,8 +403,8 @@ def test_share_without_pairs():
 
 def test_rows():
     with jax.enable_x64(True):
-        rows = model.stack(list(line.EMBEDDINGS.values()))
-    assert rows.walk.shape == (13,) and model.METHODS[:13] == tuple(line.EMBEDDINGS)
+        rows = model.stack(list(dynamics.EMBEDDINGS.values()))
+    assert rows.walk.shape == (13,) and model.METHODS[:13] == tuple(dynamics.EMBEDDINGS)
     assert float(rows.power[model.METHODS.index("rw, 1/lam^2, all")]) == 2
 
 

@@ -13,13 +13,13 @@ from jaxdyn.nn import Transformer
 from jaxdyn.nn.cache import Policy, losses
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, POLICIES, places
-from jaxdyn.theories.stream import cost, curves, pretraining, text, window
+from jaxdyn.theories.stream import cost, pretraining, streamed, text, window_sinks
 from jaxdyn.theories.stream.cost import Cost, bytes_of
-from jaxdyn.theories.stream.equivalence import Stream
 from jaxdyn.theories.stream.instrument import SINKS, STREAMING, measure
 from jaxdyn.theories.stream.streamed import SPARE, Streamed, lacking, sample_texts, started, trained
-from jaxdyn.theories.stream.window import POLICIES as WINDOW_POLICIES
-from jaxdyn.theories.stream.window import trial as window_trial
+from jaxdyn.theories.stream.window_lost_sink import Stream
+from jaxdyn.theories.stream.window_sinks import POLICIES as WINDOW_POLICIES
+from jaxdyn.theories.stream.window_sinks import trial as window_trial
 from tests.instruments import plain
 from tests.theories.galore.helpers import passed
 
@@ -219,36 +219,36 @@ def window_made(idle=0.4, **more):
 
 def test_ratios_are_of_perplexities_after_two_lengths():
     ds = window_made(window=np.log(2))
-    np.testing.assert_allclose(window.ratio(ds, "window", "1 sink"), 2, rtol=1e-4)
-    np.testing.assert_allclose(window.ratio(ds, "replaced", "1 sink"), 1, rtol=1e-4)
+    np.testing.assert_allclose(window_sinks.ratio(ds, "window", "1 sink"), 2, rtol=1e-4)
+    np.testing.assert_allclose(window_sinks.ratio(ds, "replaced", "1 sink"), 1, rtol=1e-4)
     first = ds.copy(deep=True)
     first.measured_lacks[:, :, :2] = 99
-    np.testing.assert_array_equal(window.ratio(first, "window", "1 sink"), window.ratio(ds, "window", "1 sink"))
+    np.testing.assert_array_equal(window_sinks.ratio(first, "window", "1 sink"), window_sinks.ratio(ds, "window", "1 sink"))
 
 
 def worlds(without=0.0, **more):
     """Networks with token 0, and the same without, of which a window loses ``without`` nats; enough for a share."""
     parts = [xr.concat([one] * 3, "seed") for one in (window_made(**more), window_made(idle=0.05, window=without))]
-    return xr.concat(parts, "cut").assign_coords(cut=[0, window.CUT])
+    return xr.concat(parts, "cut").assign_coords(cut=[0, window_sinks.CUT])
 
 
 def test_windows_that_break_and_windows_that_hold():
-    assert decided(window.judge_breaks(worlds(window=0.7))) == [True, True]
-    assert decided(window.judge_breaks(worlds())) == [False, True]
-    assert decided(window.judge_breaks(worlds(without=0.7, window=0.7))) == [True, False]
-    assert decided(window.judge_breaks(window.EXCHANGED(worlds(window=0.7)))) == [False, False]
-    assert [c.passed for c in window.judge_breaks(worlds(idle=0.1)) if c.gate] == [True, False, True, True]
-    assert decided(window.judge_holds(window_made())) == [True, True]
-    assert decided(window.judge_holds(window_made(window=0.7))) == [False, False]
-    assert decided(window.judge_holds(jd.swap(measured_lacks=window.dense_as_window)(window_made()))) == [False, False]
-    assert window.CHANCE[window.LACKS](window_made()) == pytest.approx(np.log(33) - 2, abs=0.05)
+    assert decided(window_sinks.judge_breaks(worlds(window=0.7))) == [True, True]
+    assert decided(window_sinks.judge_breaks(worlds())) == [False, True]
+    assert decided(window_sinks.judge_breaks(worlds(without=0.7, window=0.7))) == [True, False]
+    assert decided(window_sinks.judge_breaks(window_sinks.EXCHANGED(worlds(window=0.7)))) == [False, False]
+    assert [c.passed for c in window_sinks.judge_breaks(worlds(idle=0.1)) if c.gate] == [True, False, True, True]
+    assert decided(window_sinks.judge_holds(window_made())) == [True, True]
+    assert decided(window_sinks.judge_holds(window_made(window=0.7))) == [False, False]
+    assert decided(window_sinks.judge_holds(jd.swap(measured_lacks=window_sinks.dense_as_window)(window_made()))) == [False, False]
+    assert window_sinks.CHANCE[window_sinks.LACKS](window_made()) == pytest.approx(np.log(33) - 2, abs=0.05)
 
 
 def test_a_sink_that_emerges():
     ds = window_made(idle=0.8).assign(copying=("seed", np.full(6, 0.02)))
-    assert decided(window.judge_emerges(ds)) == [True]
-    assert decided(window.judge_emerges(ds.assign(copying=ds.idle))) == [False]
-    assert decided(window.judge_emerges(window_made(idle=0.1).assign(copying=ds.copying))) == [False]
+    assert decided(window_sinks.judge_emerges(ds)) == [True]
+    assert decided(window_sinks.judge_emerges(ds.assign(copying=ds.idle))) == [False]
+    assert decided(window_sinks.judge_emerges(window_made(idle=0.1).assign(copying=ds.copying))) == [False]
 
 
 def with_shares(predicted=1.0):
@@ -259,24 +259,24 @@ def with_shares(predicted=1.0):
 
 def test_the_token_and_its_place():
     ds = with_shares()
-    assert decided(window.judge_token(ds)) == [True]
-    assert decided(window.judge_token(with_shares(0.0))) == decided(window.judge_token(with_shares(0.5))) == [False]
-    dense = float((curves.SHARES * np.linspace(0.5, 1, 6)[1:]).sum()) / 0.7
-    np.testing.assert_allclose(window.dense_share(ds), dense, rtol=0.02)
-    assert [c.passed for c in window.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
+    assert decided(window_sinks.judge_token(ds)) == [True]
+    assert decided(window_sinks.judge_token(with_shares(0.0))) == decided(window_sinks.judge_token(with_shares(0.5))) == [False]
+    dense = float((streamed.SHARES * np.linspace(0.5, 1, 6)[1:]).sum()) / 0.7
+    np.testing.assert_allclose(window_sinks.dense_share(ds), dense, rtol=0.02)
+    assert [c.passed for c in window_sinks.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
 
 
 def test_runs_that_are_not_judged_do_not_count():
     left_out = xr.DataArray(np.arange(18) < 2, dims="seed")
     broken = worlds(window=0.7)
-    breaks = window.judge_breaks(broken.assign(measured_lacks=broken.measured_lacks.where(~left_out)))
+    breaks = window_sinks.judge_breaks(broken.assign(measured_lacks=broken.measured_lacks.where(~left_out)))
     assert [c.value for c in breaks if "share of runs" in c.name] == [1.0]
 
 
 def test_perplexity_that_stays_and_perplexity_that_grows():
-    assert decided(window.judge_stable(window_made())) == [True, True]
-    assert decided(window.judge_stable(window.read_by("dense")(window_made()))) == [False, False]
-    assert decided(window.judge_stable(window.read_by("window")(window_made(window=0.7)))) == [True, False]
+    assert decided(window_sinks.judge_stable(window_made())) == [True, True]
+    assert decided(window_sinks.judge_stable(window_sinks.read_by("dense")(window_made()))) == [False, False]
+    assert decided(window_sinks.judge_stable(window_sinks.read_by("window")(window_made(window=0.7)))) == [True, False]
 
 
 # Kinds of networks: plain, with a zero sink, and with a sink token.

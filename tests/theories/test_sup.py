@@ -10,8 +10,7 @@ import jaxdyn as jd
 from jaxdyn.data import digraphs
 from jaxdyn.engine.judging.check import all_passed, holds
 from jaxdyn.theories.coc.training import KINDS, ORDERS
-from jaxdyn.theories.sup import construction, model, supports, trained
-from jaxdyn.theories.sup.dynamics import copies, sets
+from jaxdyn.theories.sup import construction, dynamics, model, supports, trained
 from jaxdyn.theories.sup.graph_search import Search, instance, think, trial
 
 # The transformer at random weights: against NumPy, and in one pass, with a cache, and by reading everything again.
@@ -111,12 +110,12 @@ S, E, Q, R, A = range(6, 11)
 def test_places_and_outputs(x64):
     prompt = jax.jit(construction.prompt, static_argnums=0)
     tokens = prompt(SIZES, np.array([[0, 1], [1, 2]] + [[3, 4]] * 7), np.array([2, 4]), np.asarray(0))
-    places = np.asarray(jax.jit(copies.places, static_argnums=0)(SIZES, tokens))
+    places = np.asarray(jax.jit(dynamics.places, static_argnums=0)(SIZES, tokens))
     listed = [*np.asarray(tokens).tolist(), -1, -1, A]
     for head, (token, back) in enumerate(((E, 2), (E, 1), (R, 2), (R, 1), (A, 1))):
         assert places[head].tolist() == [i - back if t == token else 0 for i, t in enumerate(listed)]
     held = np.array([[1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0]], bool)
-    out = np.asarray(jax.jit(copies.outputs, static_argnums=0)(SIZES, tokens, held))
+    out = np.asarray(jax.jit(dynamics.outputs, static_argnums=0)(SIZES, tokens, held))
     np.testing.assert_allclose(np.sum(out**2, (1, 2)), 1)
     third = 3**-0.5
     assert np.argwhere(out[3]).tolist() == [[0, E], [1, 0], [2, 1]] and np.allclose(out[3][out[3] > 0], third)
@@ -128,7 +127,7 @@ def test_places_and_outputs(x64):
 
 # Sets by weights against breadth-first search and counts by hand.
 
-by_weights = jax.jit(sets.by_weights, static_argnums=(3, 4))  # as one program: by itself every operation would be compiled
+by_weights = jax.jit(dynamics.by_weights, static_argnums=(3, 4))  # as one program: by itself every operation would be compiled
 
 
 def test_a_small_threshold_gives_breadth_first_search(x64):
@@ -168,8 +167,8 @@ def test_without_an_exit_edges_into_the_root_do_not_count(x64):
 
 def test_thoughts_and_margins(x64):
     held = jnp.array([[True, False, False, False], [True, True, True, True]])
-    np.testing.assert_allclose(sets.thoughts(held, 6), [[1, 0, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0, 0]])
-    np.testing.assert_allclose(sets.margins(held, jnp.asarray(2)), [0, 1 / 3])
+    np.testing.assert_allclose(dynamics.thoughts(held, 6), [[1, 0, 0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5, 0, 0]])
+    np.testing.assert_allclose(dynamics.margins(held, jnp.asarray(2)), [0, 1 / 3])
 
 
 # The weights: published sizes of their numbers, rotations of positions, prompts, and blocks of fewer numbers.

@@ -8,9 +8,9 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.varma import ungrok
-from jaxdyn.theories.varma.dynamics import efficiency as theory
-from jaxdyn.theories.varma.ungrok import SAMPLES, Ungrok, plan, trial
+from jaxdyn.theories.varma import dynamics as theory
+from jaxdyn.theories.varma import ungrok_efficiency
+from jaxdyn.theories.varma.ungrok_efficiency import SAMPLES, Ungrok, plan, trial
 
 # Efficiency against NumPy and under scaling; crossings and halves of known curves.
 
@@ -110,19 +110,19 @@ def passed(checks):
 
 
 def test_judges_hold_on_lawful_data(lawful):
-    assert passed(ungrok.judge_ungrok(lawful)) and passed(ungrok.judge_efficiency(lawful))
-    np.testing.assert_allclose([r.value for r in ungrok.judge_crossing(lawful)[2:]], 0, atol=0.1)
-    np.testing.assert_allclose(ungrok.crossings(lawful), 0.33, rtol=2e-3)
-    np.testing.assert_allclose(ungrok.halves(lawful, "scratch"), 0.33, rtol=2e-3)
+    assert passed(ungrok_efficiency.judge_ungrok(lawful)) and passed(ungrok_efficiency.judge_efficiency(lawful))
+    np.testing.assert_allclose([r.value for r in ungrok_efficiency.judge_crossing(lawful)[2:]], 0, atol=0.1)
+    np.testing.assert_allclose(ungrok_efficiency.crossings(lawful), 0.33, rtol=2e-3)
+    np.testing.assert_allclose(ungrok_efficiency.halves(lawful, "scratch"), 0.33, rtol=2e-3)
 
 
 def test_judges_reject_others(lawful):
-    assert not passed(ungrok.judge_ungrok(ungrok.reverse("measured_continued")(lawful)))
-    assert not passed(ungrok.judge_ungrok(jd.swap(measured_continued="learned")(lawful)))
-    assert not passed(ungrok.judge_ungrok(lawful.assign(measured_kept=0 * lawful.measured_kept)))
-    assert ungrok.inverse_crossing(lawful) > 0.36 and ungrok.first_accuracy(lawful) == 1
+    assert not passed(ungrok_efficiency.judge_ungrok(ungrok_efficiency.reverse("measured_continued")(lawful)))
+    assert not passed(ungrok_efficiency.judge_ungrok(jd.swap(measured_continued="learned")(lawful)))
+    assert not passed(ungrok_efficiency.judge_ungrok(lawful.assign(measured_kept=0 * lawful.measured_kept)))
+    assert ungrok_efficiency.inverse_crossing(lawful) > 0.36 and ungrok_efficiency.first_accuracy(lawful) == 1
     early = lawful.measured_continued.copy(data=np.tile([0.0, 1.0, 1.0, 1.0, 1.0], (8, 1)) - 1e-3 * lawful.memory.values / 50)
-    lost, learned = ungrok.judge_crossing(lawful.assign(measured_continued=early))[2:]
+    lost, learned = ungrok_efficiency.judge_crossing(lawful.assign(measured_continued=early))[2:]
     assert lost.interval[1] < -0.1 < 0.1 > abs(learned.value)
 
 
@@ -138,13 +138,13 @@ def test_judge_of_accuracy_that_is_lost_in_part():
         "fitted": (("seed",), np.ones(8)),
     }
     good = xr.Dataset(arrays, {"left": [0.2, 0.3, 0.4]})
-    few, between, fall, many = (r.value for r in ungrok.judge_semi(good)[2:])
+    few, between, fall, many = (r.value for r in ungrok_efficiency.judge_semi(good)[2:])
     assert few < 0.1 and between == pytest.approx(0.8, abs=1e-3) and fall == pytest.approx(0.05, abs=2e-3) and many > 0.99
-    assert ungrok.on_fewest(good) == pytest.approx(few)
-    assert ungrok.judge_semi(ungrok.reverse("measured_continued")(good))[2].value > 0.99
+    assert ungrok_efficiency.on_fewest(good) == pytest.approx(few)
+    assert ungrok_efficiency.judge_semi(ungrok_efficiency.reverse("measured_continued")(good))[2].value > 0.99
 
 
 def test_judge_wants_gates_and_runs(lawful):
-    assert not passed(ungrok.judge_ungrok(lawful.assign(learned=0.5 * lawful.learned)))
+    assert not passed(ungrok_efficiency.judge_ungrok(lawful.assign(learned=0.5 * lawful.learned)))
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
-        ungrok.judge_efficiency(lawful.isel(seed=slice(4)))
+        ungrok_efficiency.judge_efficiency(lawful.isel(seed=slice(4)))

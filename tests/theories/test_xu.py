@@ -6,8 +6,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.theories.xu import spectral
-from jaxdyn.theories.xu.dynamics import window
+from jaxdyn.theories.xu import dynamics, spectral
 from jaxdyn.theories.xu.spectral import RATIOS, Spectral, trial
 
 # Singular values of windows against NumPy, and first crossings.
@@ -15,7 +14,7 @@ from jaxdyn.theories.xu.spectral import RATIOS, Spectral, trial
 
 def test_values_are_numpys_in_every_window(x64):
     updates = jax.random.normal(jax.random.key(0), (9, 30), "float32")
-    sigma = np.asarray(window.values(updates, 4))
+    sigma = np.asarray(dynamics.values(updates, 4))
     assert sigma.shape == (6, 4) and sigma.dtype == np.float64
     for i in range(6):
         exact = np.linalg.svd(np.asarray(updates[i : i + 4], np.float64), compute_uv=False)
@@ -25,13 +24,13 @@ def test_values_are_numpys_in_every_window(x64):
 def test_updates_of_low_rank_leave_the_other_values_at_zero(x64):
     one, two = jax.random.normal(jax.random.key(1), (2, 1, 30), "float32")
     factors = jax.random.normal(jax.random.key(2), (7, 2), "float32")
-    sigma = np.asarray(window.values(factors[:, :1] * one + factors[:, 1:] * two, 5))
+    sigma = np.asarray(dynamics.values(factors[:, :1] * one + factors[:, 1:] * two, 5))
     assert (sigma[:, 1] > 1e-2).all() and (sigma[:, 2:] < 1e-5 * sigma[:, :1]).all()
 
 
 def test_first_is_the_earliest_flag_or_infinity():
     flags = np.array([[False, True, False, True], [False] * 4, [True] * 4])
-    np.testing.assert_array_equal(window.first(flags, np.array([5, 10, 15, 20])), [10, np.inf, 5])
+    np.testing.assert_array_equal(dynamics.first(flags, np.array([5, 10, 15, 20])), [10, np.inf, 5])
 
 
 # The updates of a small network, what the setting refuses, the detectors and the judges of the gap on made-up runs.

@@ -25,9 +25,8 @@ THEORY = jd.Theory(
     ),
     topics=(
         "quantiser",
-        "capacity",
+        "autoencoder_capacity",
         "hybrid",
-        "autoencoder",
         "order",
         "table_means",
     ),

@@ -33,7 +33,7 @@ from jaxdyn.nn import vq
 from jaxdyn.stats import mean_interval
 from jaxdyn.text import pretraining
 from jaxdyn.theories.assort import model
-from jaxdyn.theories.assort.coder import Coding, fitted, problems, recode, restored
+from jaxdyn.theories.assort.model import Coding, fitted, problems, recode, restored
 from jaxdyn.theories.assort.published import REPLACED
 
 KINDS = ("solution", "text", "all", "curriculum", "random", "permuted")

@@ -1,7 +1,7 @@
 r"""Finite step sizes: gradient descent, heavy ball and weight decay against gradient flow; conserved quantities.
 
 A two-layer linear network is trained by optax from its own gradient; predicted are gradient flow, its leading error, the modified
-flow and the drift of the balance, from a joint solve of the theory's equations (``dynamics/steps.py``).
+flow and the drift of the balance, from a joint solve of the theory's equations (``dynamics.py``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.engine.claims.observables import Named
-from jaxdyn.theories.cal.dynamics import steps as theory
+from jaxdyn.theories.cal import dynamics as theory
 from jaxdyn.theories.cal.model import Linear, linear_loss
 from jaxdyn.theories.cal.orders import LIMIT, distance, error_curve, halvings, limit_order, order_checks
 

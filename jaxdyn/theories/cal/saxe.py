@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
-from jaxdyn.theories.cal.dynamics import linear as theory
+from jaxdyn.theories.cal import dynamics as theory
 from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
 from jaxdyn.theories.cal.spectra import linear_start, orthonormal, orthonormals, require_falling, spectrum
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.stats import richardson
-from jaxdyn.theories.cal.dynamics import steps as theory
+from jaxdyn.theories.cal import dynamics as theory
 from jaxdyn.theories.cal.model import Linear, Scalar, regression_loss
 from jaxdyn.theories.cal.orders import VECTOR, distance, error_curve, halvings, order_check
 

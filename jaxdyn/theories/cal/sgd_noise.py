@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
-from jaxdyn.theories.cal.dynamics import noise as theory
+from jaxdyn.theories.cal import dynamics as theory
 from jaxdyn.theories.cal.model import quadratic_loss
 from jaxdyn.theories.cal.spectra import orthonormal, require_falling
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg
-from jaxdyn.theories.cal.dynamics.linear import factors
+from jaxdyn.theories.cal.dynamics import factors
 from jaxdyn.theories.cal.model import Linear, Scalar
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting
-from jaxdyn.theories.cal.dynamics import linear as theory
+from jaxdyn.theories.cal import dynamics as theory
 from jaxdyn.theories.cal.model import linear_loss
 from jaxdyn.theories.cal.spectra import linear_start, orthonormals, require_falling, spectrum
 

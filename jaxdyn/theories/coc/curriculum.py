@@ -7,9 +7,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.coc.learned import SETUP, STARTS, starts
 from jaxdyn.theories.coc.model import METHODS
-from jaxdyn.theories.coc.training import Training, trial
+from jaxdyn.theories.coc.training import SETUP, STARTS, Training, starts, trial
 
 COMPARED = ["coconut", "no_curriculum"]
 LEVEL = 0.95  # of each interval

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
-from jaxdyn.theories.coc.learned import BY_COCONUT, THREE_HOPS, able, among_learners
-from jaxdyn.theories.coc.training import AMONG, EDITS, Training, trial
+from jaxdyn.theories.coc.training import AMONG, BY_COCONUT, EDITS, THREE_HOPS, Training, able, among_learners, trial
 
 LOST, LOST_TO_NOISE, DROP, FOLLOW = 0.2, 0.1, 0.3, 0.7
 LEVEL = 0.997

@@ -26,7 +26,7 @@ import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.nn.transformer import init
 from jaxdyn.theories.coc import model
-from jaxdyn.theories.coc.readings import Posed
+from jaxdyn.theories.coc.model import Posed
 from jaxdyn.theories.coc.training import Training, marks, rate, sample_problems, shape, sizes, stage
 
 CLASSES = ("correct path", "wrong target", "hallucination")

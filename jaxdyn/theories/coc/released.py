@@ -1,4 +1,4 @@
-r"""Long trainings on generated ProsQA, judged by a released file; a run that is killed is resumed from its own file.
+"""Long trainings on generated ProsQA, judged by a released file; a run that is killed is resumed from its own file.
 
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
@@ -9,6 +9,8 @@ stages one after the other, and wide ones of four hops. There and on the full gr
 stage at a time what was learned on trees is lost. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps, p phases.
+
+Figure of right answers along long trainings on ProsQA, as `experiments/coc_prosqa.py` records them.
 """
 
 from __future__ import annotations
@@ -17,17 +19,18 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Real
+from matplotlib.axes import Axes
 
-from jaxdyn import train
+from jaxdyn import plotting, train
 from jaxdyn.data import prosqa, prosqa_tokens, reachability
 from jaxdyn.data.prosqa_tokens import NAMES, VOCABULARY, Packed
 from jaxdyn.data.reachability import token
@@ -327,3 +330,31 @@ def fitting(seed: int, count: int, variant: str = "released") -> Packed:
     """Generated problems; those with a target farther than 6 steps, or with too many edges, are left out."""
     problems = prosqa.draw(seed, count, variant)
     return prosqa_tokens.pack([p for p in problems if len(p.edges) <= CAPS[-1] and prosqa.statistics([p])["length"][0] <= HOPS])
+
+
+FIRST = ("coconut", "cot", "no_cot")
+COLOR = dict(zip(dict.fromkeys((*FIRST, *model.METHODS)), 2 * plotting.CYCLE, strict=False))
+
+
+def along(ax: Axes, courses: Sequence[Mapping[str, Any]], rules: Mapping[str, Mapping[str, float]]) -> None:
+    """Right answers in percent, one line per run: on the released file, and dotted on balanced problems.
+
+    Args:
+        ax: where.
+        courses: runs with ``method``, ``steps``, ``accuracy`` and ``balanced``; one without steps has no line.
+        rules: right answers on the released file (``file``) and on balanced problems (``balanced``) of rules that look for no path,
+            or for short ones; the best on the file is drawn across.
+    """
+    seen = set()
+    for one in courses:
+        if not one.get("steps"):
+            continue
+        name, color = one["method"].replace("_", " "), COLOR[one["method"]]
+        label = {"label": name} if name not in seen else {}
+        ax.plot(one["steps"], one["accuracy"], color=color, **label)
+        label = {"label": f"{name}, balanced problems"} if label else {}
+        ax.plot(one["steps"], one["balanced"], linestyle=":", color=color, **label)
+        seen.add(name)
+    best = max(rules, key=lambda k: rules[k]["file"])
+    ax.axhline(rules[best]["file"], linestyle="--", color="0.5", label=f"best rule, released problems ({best})")
+    ax.set(xlabel="steps", ylabel="right answers (%)", ylim=(-3, 103))

@@ -22,9 +22,11 @@ on:
 - ``entropy``: of the next node, among all names, after 0 to l inputs, and ``open``: among the nodes at distance i, by thought i,
   where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 minus that of thought 2, and ``fall_t``.
 
-Groups are those of :mod:`jaxdyn.theories.coc.readings`.
+Groups are those of :mod:`jaxdyn.theories.coc.model`.
 Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
 Letters: g graphs, l hops, n nodes, i thoughts, d width.
+
+Which trained networks have learned the task: those that answer at least :data:`LEARNED` of all problems right.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
@@ -42,8 +46,8 @@ from jaxdyn import metrics, train
 from jaxdyn.data import reachability
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import init, read
-from jaxdyn.theories.coc import model, readings
-from jaxdyn.theories.coc.readings import ORDERS, Posed, student
+from jaxdyn.theories.coc import model
+from jaxdyn.theories.coc.model import ORDERS, Posed, student
 
 WAYS = ("kept", "another's", "noise", "pause", "left out", "places exchanged")
 EDITS = ("redirected", "exchanged")
@@ -141,7 +145,7 @@ def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
 
 def sample_problems(s: Training, key: PRNGKeyArray, count: int) -> Posed:
     """Problems with their prompts."""
-    return readings.pose(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
+    return model.pose(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
 
 
 def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -> tuple[PyTree, Float[Array, " samples"]]:
@@ -194,9 +198,9 @@ def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
 def grouped(s: Training, products: Float[Array, "j g names"], seen: Float[Array, "i g m"], posed: Posed) -> tuple[Arrays, Arrays]:
     """Differences of neighbouring groups, means and Student's t; the same with thoughts and attention of other graphs."""
     products = products[: s.hops]
-    (gap, apart), (mixed, _) = (readings.gaps(p, posed) for p in (products, jnp.roll(products, 1, 1)))
-    edges = readings.edge_groups(posed, s.hops)
-    looks, other = (readings.between(x, edges) for x in (seen, jnp.roll(seen, 1, 1)))
+    (gap, apart), (mixed, _) = (model.gaps(p, posed) for p in (products, jnp.roll(products, 1, 1)))
+    edges = model.edge_groups(posed, s.hops)
+    looks, other = (model.between(x, edges) for x in (seen, jnp.roll(seen, 1, 1)))
 
     def named(kinds: dict[str, Float[Array, "i order g"]]) -> Arrays:
         means = {name: jd.named(jnp.mean(x, -1), "thought order") for name, x in kinds.items()}
@@ -213,9 +217,9 @@ def reread(
     thoughts = hidden[: s.hops]
     both = [jnp.concatenate([jnp.moveaxis(x, 0, 1), mark[:, None]], 1) for x in (thoughts, jnp.roll(thoughts, -1, 0))]
     x = jnp.concatenate([jnp.concatenate([prompt, tail], 1) for tail in both])
-    out, maps = readings.passed(shape(s), params, x)
+    out, maps = model.passed(shape(s), params, x)
     answer = jnp.argmax(read(shape(s), params, out[s.graphs :, -1]), -1)
-    return answer, readings.edges_seen(maps[-1][: s.graphs], sizes(s).edges, s.hops)
+    return answer, model.edges_seen(maps[-1][: s.graphs], sizes(s).edges, s.hops)
 
 
 def walked(
@@ -237,7 +241,7 @@ def walked(
 def openness(s: Training, logits: Float[Array, "j g names"], posed: Posed) -> Arrays:
     """Entropies of the next node, and how far they fall from thought 1 to thought 2."""
     names = metrics.entropy(jax.nn.softmax(logits, -1))
-    children = readings.open_children(logits[: s.hops], posed)
+    children = model.open_children(logits[: s.hops], posed)
     fall = jnp.stack([children[0] - children[min(1, s.hops - 1)], names[0] - names[1]])
     return {
         "entropy": jd.named(jnp.mean(names, -1), "inputs"),
@@ -260,7 +264,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     params, losses = trained(s, how, k_data, init(shape(s), k_init))
     # problems that are not trained on, blocks of them with changed inputs, and edited graphs
     posed = sample_problems(s, k_problems, s.graphs)
-    cut, node = readings.shortcut(posed)
+    cut, node = model.shortcut(posed)
     edits = [*(jax.vmap(edit)(posed.problem) for edit in (reachability.redirected, reachability.exchanged)), cut]
     tokens = [posed.tokens] * (FORCED + 1) + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
     right = jnp.stack([p.candidates[:, 0] for p in [posed.problem] * (FORCED + 1) + edits])
@@ -299,3 +303,42 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         | {"kind": KINDS, "early": (1, 2), "among": AMONG, "end": ("source", "target")},
         status=train.finite_status(params),
     )
+
+
+LEARNED = 0.8
+STARTS = f"starts from which Coconut answers at least {LEARNED:.0%} right"
+THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
+SETUP = (
+    "Decoders of {layers} layers and width {width} learn from scratch which of two candidates can be reached from a root: two "
+    "trees of random names, with a candidate {hops} steps from the root of each. Training: {samples} times {every} steps of "
+    "Adam, each on {batch} new problems, at peak rate {lr}. Then {graphs} new problems are asked; {seeds} seeds."
+)
+COUNTED = f" Networks that answer fewer than {LEARNED:.0%} right do not count."
+BY_COCONUT = f"{SETUP} Training is by Coconut, with {{hops}} thoughts.{COUNTED}"
+
+
+def starts(accuracy: xr.DataArray, level: float) -> jd.Reading:
+    """The share of starts from which a network learns the task: means over few starts hang on a single one that fails."""
+    return jd.share_reading(STARTS, (accuracy >= LEARNED).where(accuracy.notnull()), over="seed", level=level)
+
+
+def learners(ds: xr.Dataset) -> xr.DataArray:
+    """Whether each run answers with all its thoughts."""
+    return ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
+
+
+def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
+    """The gate, and which runs answer with all their thoughts; the others do not count."""
+    flags = learners(ds)
+    return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
+
+
+def among_learners(values: xr.DataArray, flags: xr.DataArray) -> xr.DataArray:
+    """The values of networks that learned; of all of them if fewer than two did, so that a control is judged by what it shows."""
+    return values.where(flags | (flags.sum("seed") < 2))
+
+
+def shown(ds: xr.Dataset) -> xr.Dataset:
+    """For figures and tables: the networks that learned the task; all of them if none did."""
+    learned = np.flatnonzero(learners(ds).values.ravel())
+    return ds.isel(seed=learned) if learned.size else ds

@@ -27,15 +27,13 @@ THEORY = jd.Theory(
         "Loss and semi-ring of sum potentials": (
             "potentials.fourier_loss",
             "potentials.semiring",
-            "potentials.partial",
-            "potentials.minimal_order",
+            "potentials.partial_minimal_order",
         ),
         "Global solutions by composition": (
             "solutions.zf_constructions",
-            "solutions.zm_memorisation",
-            "solutions.memory_nodes",
+            "solutions.zm_memory",
             "solutions.abelian",
-            "solutions.optimum",
+            "solutions.n6_optimum",
         ),
         "Gradient dynamics": (
             "flow.relax",
@@ -43,8 +41,7 @@ THEORY = jd.Theory(
         ),
         "Trained networks taken apart": (
             "trained.orders",
-            "trained.parting",
-            "trained.carriers",
+            "trained.carriers_parting",
             "trained.overparam",
         ),
     },

@@ -14,7 +14,7 @@ from jaxtyping import Array, Complex, Float
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo.dynamics import partial, solutions
+from jaxdyn.theories.cogo.dynamics import solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
 ZERO = 1e-20  # a loss below it is the square of rounding errors; the solutions here have at most 1e-28
@@ -45,7 +45,7 @@ def all_blocks(n: solutions.Numbers) -> Complex[Array, "5 k 3 6"]:
 
 def _syn_blocks(phases: Float[Array, "k 2"]) -> Complex[Array, "k 3 6"]:
     """Blocks of z_syn alone, at 3^(-1/3), in six places."""
-    blocks = jax.vmap(lambda y: partial.multiply(partial.syn(), partial.unit(y)))(phases) / 3 ** (1 / 3)
+    blocks = jax.vmap(lambda y: solutions.multiply(solutions.syn(), solutions.unit(y)))(phases) / 3 ** (1 / 3)
     return jnp.pad(blocks, ((0, 0), (0, 0), (0, 3)))
 
 
@@ -55,7 +55,7 @@ def _wrong_blocks(n: solutions.Numbers) -> Complex[Array, "k 3 6"]:
     def block(
         alpha: Complex[Array, ""], beta: Complex[Array, ""], nu: Complex[Array, ""], y: Float[Array, " 2"]
     ) -> Complex[Array, "3 6"]:
-        return partial.multiply(partial.syn_ab(alpha, beta), partial.nu(nu), partial.unit(y))
+        return solutions.multiply(solutions.syn_ab(alpha, beta), solutions.nu_nodes(nu), solutions.unit(y))
 
     return jax.vmap(block)(n.alpha, n.beta, n.nu, n.phases) / 6 ** (1 / 3)
 

@@ -24,6 +24,11 @@ Source: arXiv:2410.01779, section 6, with its thresholds. Choices made here wher
 The same nodes can be paired in several ways, so angles (and z_nu with nu = i or omega i) are known up to a symmetry only:
 :math:`\xi` up to conjugation and powers of i, :math:`\nu` up to conjugation, sign and powers of :math:`\omega`.
 Letters: d elements, q nodes, k pairs of conjugate frequencies, n = 4 or 6 nodes, h = n/2.
+
+The means that the nodes of a network leave in its output, by the nodes that give them, and the network without such entries.
+
+At frequency k the mean of the output over both operands is :math:`m_k = \sum_j v_j c_{kj}`, see ``dynamics/solutions.py``.
+Letters: d elements, q nodes, k pairs of conjugate frequencies.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Complex, Float, Int, Shaped
 
 from jaxdyn.data.abelian import Abelian
-from jaxdyn.theories.cogo.dynamics.spectrum import transform
+from jaxdyn.theories.cogo.dynamics.semiring import inverse, transform
 
 NAMES = ("none", "unknown", "unnormalised", "xi", "nu=i", "nu", "syn", "syn,alpha,beta")
 NONE, UNKNOWN, UNNORMALISED, XI, NU_I, NU, SYN, SYN_AB = range(len(NAMES))
@@ -253,3 +258,32 @@ def _column(first: Int[Array, " k"], second: Int[Array, " k"]) -> Int[Array, " k
         (first == NU) & (second == SYN),
     ]
     return jnp.select(rules, [jnp.int32(i) for i in range(3)], jnp.int32(3))
+
+
+PARTS = ("own", "order 6", "order 4", "rest")  # the frequency's own nodes; other groups; all other nodes, and zero modes
+
+
+def node_orders(nodes: Nodes) -> Int[Array, " q"]:
+    """The order of each node's frequency; 0 for nodes that belong to none."""
+    return jnp.sum(jnp.where(nodes.member, nodes.order[:, None], 0), 0)
+
+
+def means(nodes: Nodes, group: Abelian) -> Complex[Array, "4 k"]:
+    """m_k by the nodes that give it (``PARTS``), paper scale; the spectrum's is the code's."""
+    z, order = nodes.spectrum, node_orders(nodes)
+    power = jnp.square(z[:2].real) + jnp.square(z[:2].imag)
+    size = jnp.sum(power[:, group.pairs], (0, 1)) + jnp.sum(power[:, group.real], (0, 1)) / 2
+    constant = jnp.square((z[0, 0] + z[1, 0]).real) / 2
+    c = 2 * group.order * z[2, group.pairs]
+    other = ~nodes.member
+    choose = [nodes.member, (order == 6) & other, (order == 4) & other, (order != 4) & (order != 6) & other]
+    parts = jnp.stack([jnp.sum(jnp.where(chosen, size * c, 0), 1) for chosen in choose])
+    return parts.at[PARTS.index("rest")].add(jnp.sum(constant * c, 1))
+
+
+def ablated(nodes: Nodes, group: Abelian, carriers: Bool[Array, " q"]) -> Float[Array, "3 d q"]:
+    """Weights without the c-entries of these nodes at order-4 frequencies that are not their own."""
+    cut = carriers & (nodes.order == 4)[:, None] & ~nodes.member
+    rows = jnp.zeros(nodes.spectrum.shape[1:], bool).at[group.pairs].set(cut).at[group.negative[group.pairs]].set(cut)
+    z = nodes.spectrum.at[2].set(jnp.where(rows, 0, nodes.spectrum[2]))
+    return inverse(z, group)

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import train as training_loop
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo import gram, model, pairs
+from jaxdyn.theories.cogo import model
 
 SILENT = 4e-6  # most that a dead node adds to an output
 FEEBLE = 0.1  # largest weight of a dead node
@@ -180,10 +180,10 @@ def narrowed(step: Callable[[Any], Any], count: int | Int[Array, ""], size: int)
 def objective(s: Training, group: Abelian, out: Int[Array, "m 2"]) -> Callable[[Float[Array, "3 d q"]], Float[Array, ""]]:
     """The loss over all pairs except those left out; see ``SMALL`` and benchmarks/cogo_loss.py."""
     if s.activation == "quadratic" and group.order > SMALL:
-        return lambda w: gram.loss_without(w, group, "code", out)[0]
+        return lambda w: model.loss_without(w, group, "code", out)[0]
     used = jnp.ones((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(False)
     if s.activation == "quadratic":
-        return lambda w: pairs.loss(w, group, used)
+        return lambda w: model.loss_of_pairs(w, group, used)
     return lambda w: model.loss(w, group, "code", used, s.activation)
 
 
@@ -193,7 +193,7 @@ def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held_out: Boo
     each, right = model.distance(o, group), (jnp.argmax(o, -1) == jnp.asarray(group.add)).astype(s.dtype)
     centred = w - jnp.mean(w, 1, keepdims=True)
     every = 2 * group.order * jnp.sum(centred[0, 0] * centred[1, 0] * centred[2, 0])
-    diagonal = 2 * group.order * gram.target(*centred, group)
+    diagonal = 2 * group.order * model.target(*centred, group)
     parts = {}
     for name, only in (("train", ~held_out), ("test", held_out)):
         count = jnp.sum(only).astype(s.dtype)

@@ -22,7 +22,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "flow_free",
+        "flow_descent",
         "network",
     ),
     shown=("collapse.descent",),

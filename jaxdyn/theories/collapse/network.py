@@ -20,8 +20,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.data import digits
 from jaxdyn.linalg import dense
-from jaxdyn.theories.collapse import measures
-from jaxdyn.theories.collapse.dynamics import minimum
+from jaxdyn.theories.collapse import dynamics, measures
 
 Layers = list[tuple[Float[Array, "i o"], Float[Array, " o"]]]
 
@@ -109,7 +108,7 @@ def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
     last, curves = train.record(step, train.init(tx, start), observe, samples=s.records, every=every)
     # collapse along training
     names = {name: jd.named(curve, "step") for name, curve in curves.items()}
-    cosine = minimum.cosine(s.classes)
+    cosine = dynamics.cosine(s.classes)
     return jd.observables(
         predicted={"cosines": jd.named(jnp.stack([cosine, cosine]), "end")},
         measured={

@@ -23,11 +23,9 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "cos_bound",
-        "relu_zeros",
-        "mean_shift",
+        "cos_shift_zeros",
         "contextual",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("dejavu.contextual_gt_static",),
     instruments=("instrument",),

@@ -25,10 +25,8 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "reduction",
-        "bounded",
-        "log_growth",
-        "expansion",
+        "reduction_expansion",
+        "bounded_growth",
         "direction",
     ),
     shown=("emer.bounded",),

@@ -1,9 +1,11 @@
-r"""The answering layer learns to read the thought and the candidates in a fixed proportion, whatever the learning rates.
+"""The answering layer learns to read the thought and the candidates in a fixed proportion, whatever the learning rates.
 
 Its two full matrices are trained by gradient flow to t = 1e12, and by SGD with names sampled anew. Measured are the matrices' mean
 diagonals minus their mean entries off it (adding a constant to all entries of a matrix only shifts all logits, so that nothing else
 shows in them): mu_A from the one that reads the thought, mu_R from the one that reads the token with both candidates. The flow is
 that of the loss averaged over names, by automatic differentiation. A rate k of the theory is rate/(n - 1).
+
+Numbers to compare with: of the paper, and of an independent integration of its equations where it has pictures only.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
+from jaxdyn.theories.emer import dynamics as theory
 from jaxdyn.theories.emer import model
-from jaxdyn.theories.emer.dynamics import answer as theory
-from jaxdyn.theories.emer.search_flow import off_structure
+from jaxdyn.theories.emer.search import off_structure
 
 DECADES, EACH = 12, 2
 TIMES = (0.0, *(10.0 ** (i / EACH) for i in range(DECADES * EACH + 1)))
@@ -116,8 +118,8 @@ def trial(s: Reply, key: PRNGKeyArray) -> jd.Observables:
     """mu_A and mu_R along the flow and along SGD, next to the theory's path, leading terms and slopes."""
     # the theory
     ts = jnp.asarray(TIMES, jnp.float64)
-    law = theory.Law(s.vertices, s.inside, s.rate_a / (s.vertices - 1), s.rate_r / (s.vertices - 1), s.label == "reachable")
-    path, leading = theory.solve(law, ts), theory.asymptote(law, ts)
+    law = theory.AnswerLaw(s.vertices, s.inside, s.rate_a / (s.vertices - 1), s.rate_r / (s.vertices - 1), s.label == "reachable")
+    path, leading = theory.solve_answer(law, ts), theory.asymptote(law, ts)
     # both trainings, and the slope over the last decade of the flow
     late, status = by_flow(s, ts)
     sgd, trained = by_sgd(s, key)
@@ -219,6 +221,16 @@ STUDY = jd.Study(
     r"$d\mu_A/d\mu_R$ over the last decade of time against $\sqrt K$.",
 )
 UNREACHABLE = {"the unreachable candidate is the label": {"label": "unreachable"}}
+
+# The ratio mu_A / mu_R by time, unit rates, by an independent integration for K of n vertices.
+RATIO_SIZE = {"inside": 9.0, "vertices": 23}
+RATIOS = {1e2: 1.03, 1e4: 1.86, 1e6: 2.19, 1e12: 2.57}
+
+# arXiv:2509.23365, experiments with a GPT-2 of two layers: test accuracy, and the logit of frontier edges minus that of others, at
+# which Coconut's training saturates (at about epoch 125); it keeps growing with the loss of Coconut-BFS.
+ACCURACY = 0.962
+SATURATED = (60.0, 125)
+
 
 CLAIMS = (
     STUDY.claim(

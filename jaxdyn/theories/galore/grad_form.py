@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
-from jaxdyn.theories.galore import model
-from jaxdyn.theories.galore.dynamics import gradient
+from jaxdyn.theories.galore import dynamics, model
 
 POINTS = 8
 
@@ -56,7 +55,7 @@ def chain_trial(s: Chain, key: PRNGKeyArray) -> jd.Observables:
     step = train.make_step(loss, tx)
     trained = jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), train.init(tx, start)).params
     shift = jnp.where(s.layer == "bias", 1.0, 0.0) * bias
-    a, b = gradient.squared_parts(trained, x, y, s.layer.index, shift)
+    a, b = dynamics.squared_parts(trained, x, y, s.layer.index, shift)
     return jd.observables(
         predicted={"gradient": jd.named(a - b, "place row col")},
         measured={"gradient": jd.named(-jax.grad(loss)(trained), "place row col")},
@@ -74,7 +73,7 @@ def logits_trial(s: Logits, key: PRNGKeyArray) -> jd.Observables:
     zero = jnp.zeros((s.depth, s.classes), jnp.float64)
     out = jax.vmap(lambda x: model.chain(w, x, 0, zero))(x)
     w = w.at[-1].multiply(s.size * s.amplify / jnp.std(out))
-    a, b = gradient.softmax_parts(w, x, y)
+    a, b = dynamics.softmax_parts(w, x, y)
     g = -jax.grad(model.cross_entropy)(w, x, y)
     return jd.observables(
         predicted={"linear": jd.named(b, "place row col")},

@@ -5,7 +5,7 @@ is applied to the gradient at its output: no more than one layer's gradients are
 and that of all pieces at once ("batch"). A gradient's rank is at most its number of tokens.
 
 A law, read along descent on one batch: the stable rank of every matrix' gradient as long as curvature stays as it is. The whole
-gradient is that of a quadratic, as in ``dynamics/decay.py``,
+gradient is that of a quadratic, as in ``dynamics.py``,
 
 .. math:: g_t = (I - \eta S)^t g_0, \qquad S = \sum_i w_i J_i^\top (\mathrm{diag}\, p_i - p_i p_i^\top) J_i
 
@@ -79,8 +79,8 @@ def inputs(shape: Transformer, params: PyTree, tokens: Int[Array, "P n1"]) -> tu
 
 
 def ends(
-    shape: Transformer, params: PyTree, x: Float[Array, "P n d"], tokens: Int[Array, "P n+1"]
-) -> tuple[Array, Float[Array, "P n d"]]:
+    shape: Transformer, params: PyTree, x: Float[Array, "P places d"], tokens: Int[Array, "P n+1"]
+) -> tuple[Array, Float[Array, "P places d"]]:
     """Each piece's loss, and its gradient at the end of the last block."""
     ending = parts(shape)[2]
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from jaxdyn import train
+
+POINTS = 16
 LAYERS = ("relu", "leaky", "bias", "layernorm", "softmax")
 """Kinds of layers, reversible ones first; ``bias``: ReLU with biases, ``softmax``: each entry times the softmax of all."""
 
@@ -73,3 +77,15 @@ def linear_loss(
 def row_loss(w: Float[Array, "m n"], target: Float[Array, " n"], noise: Float[Array, "m-1 n"]) -> Float[Array, ""]:
     r"""Loss :math:`\frac12 \|w_1 - w^*\|^2 + \sum_{j \ge 2} \xi_j^\top w_j`: rows 2 to m have no gradient but noise."""
     return 0.5 * jnp.sum(jnp.square(w[0] - target)) + jnp.sum(noise * w[1:])
+
+
+def points(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
+    """Gaussian inputs and targets."""
+    k_x, k_y = jax.random.split(key)
+    return tuple(jax.random.normal(k, (POINTS, width), jnp.float64).astype(dtype) for k in (k_x, k_y))
+
+
+def trained(tx: optax.GradientTransformation, loss: object, start: PyTree, steps: int) -> PyTree:
+    """The parameters after training."""
+    step = train.make_step(loss, tx)
+    return jax.lax.fori_loop(0, steps, lambda _, state: step(state), train.init(tx, start)).params

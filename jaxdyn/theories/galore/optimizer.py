@@ -1,4 +1,4 @@
-"""Networks trained by GaLore's optimizer: its full-rank limit, its twin in optax, and noise that it takes for signal."""
+"""Networks trained by GaLore's optimizer: its full-rank limit, both sides, and noise that it takes for signal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import optax.contrib
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, train
@@ -18,9 +17,9 @@ from jaxdyn.optim.projection import galore
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.drawings import plot_changes, plot_noise, plot_rank
-from jaxdyn.theories.galore.dynamics.noise import distance_left
+from jaxdyn.theories.galore.dynamics import distance_left
+from jaxdyn.theories.galore.model import points, trained
 
-POINTS = 16
 NEVER = 2**30  # steps
 LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis
 
@@ -56,21 +55,6 @@ class Sides:
 
 
 @jd.setting
-class Agreement:
-    """A ReLU network of three shapes of matrices trained by two implementations, in float32."""
-
-    lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
-    side: str = "long"  # dimension that ours projects, the shorter or the longer one
-    rank: int = 2  # r, dimensions of the bases
-    width: int = 6  # input dimension; the first hidden layer is twice as wide
-    every: int = jd.field(5, role="none")  # steps between two bases
-    periods: int = jd.field(4, role="time")  # bases used one after another
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.side in ("short", "long"), "side is short or long", "side")
-
-
-@jd.setting
 class Noisy:
     """A matrix of which one row has a target and others nothing but noise, and a basis on the left."""
 
@@ -90,21 +74,11 @@ class Noisy:
         jd.require(self, self.noisy < self.rows, "noisy is below rows", "noisy", "rows")
 
 
-def _data(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
-    k_x, k_y = jax.random.split(key)
-    return tuple(jax.random.normal(k, (POINTS, width), jnp.float64).astype(dtype) for k in (k_x, k_y))
-
-
-def _trained(tx: optax.GradientTransformation, loss: object, start: PyTree, steps: int) -> PyTree:
-    step = train.make_step(loss, tx)
-    return jax.lax.fori_loop(0, steps, lambda _, state: step(state), train.init(tx, start)).params
-
-
 def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
     """Changes of the weights by SGD and GaLore-SGD, and by Adam in the basis of the first gradient and GaLore-Adam."""
     # network and data
     k_w, k_data = jax.random.split(key)
-    x, y = _data(k_data, s.width, "float64")
+    x, y = points(k_data, s.width, "float64")
     w, zero = model.init(k_w, s.depth, s.width), jnp.zeros((s.depth, s.width), jnp.float64)
     subspace, every = Subspace(rank=s.rank), jnp.where(s.every > 0, jnp.round(s.every), NEVER).astype(jnp.int32)
 
@@ -112,13 +86,13 @@ def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
         return model.squared(params["w"], x, y, LEAKY, zero)
 
     def moved(tx: optax.GradientTransformation) -> Array:
-        return _trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
+        return trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
 
     # Adam in the basis of the first gradient
     q = jnp.swapaxes(linalg.svd(jax.grad(loss)({"w": w})["w"])[2], 1, 2)  # square: the columns are projected
     back = jnp.swapaxes(q, 1, 2)
     turned = optax.chain(adam_direction(), optax.scale(-s.lr))
-    rotated = _trained(turned, lambda params: loss({"w": params["v"] @ back}), {"v": w @ q}, s.steps)["v"] @ back - w
+    rotated = trained(turned, lambda params: loss({"w": params["v"] @ back}), {"v": w @ q}, s.steps)["v"] @ back - w
     # GaLore with all directions
     axes = "place row col"
     measured = {
@@ -137,7 +111,7 @@ def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
     """Changes of the weights with bases on the left and on the right, and by descent along the nearest matrix of that rank."""
     # network and data
     k_w, k_data = jax.random.split(key)
-    x, y = _data(k_data, s.width, "float64")
+    x, y = points(k_data, s.width, "float64")
     w, zero = model.init(k_w, s.depth, s.width), jnp.zeros((s.depth, s.width), jnp.float64)
     every = jnp.round(s.every).astype(jnp.int32)
 
@@ -145,7 +119,7 @@ def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
         return model.squared(params["w"], x, y, LEAKY, zero)
 
     def moved(tx: optax.GradientTransformation) -> Array:
-        return _trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
+        return trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
 
     def nearest(g: Array) -> Array:
         f = factorised(g, s.rank)
@@ -162,34 +136,6 @@ def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
         recorded={"sgd": jd.named(jnp.stack([plain, plain]), axes)},
         status=train.finite_status(low),
         coords={"side": sides},
-    )
-
-
-def agreement_trial(s: Agreement, key: PRNGKeyArray) -> jd.Observables:
-    """Changes of the weights by our GaLore-Adam and by that of optax."""
-    k_w, k_data = jax.random.split(key)
-    x, y = _data(k_data, s.width, "float32")
-    shapes = {"tall": (2 * s.width, s.width), "wide": (s.width, 2 * s.width), "square": (s.width, s.width)}
-    start = {
-        name: (jax.random.normal(k, size, jnp.float64) * (2 / size[1]) ** 0.5).astype(jnp.float32)
-        for k, (name, size) in zip(jax.random.split(k_w, len(shapes)), shapes.items(), strict=True)
-    }
-
-    def loss(params: dict[str, Array]) -> Float[Array, ""]:
-        return model.three_shapes(params, x, y)
-
-    def moved(tx: optax.GradientTransformation) -> Array:
-        end = _trained(optax.chain(tx, optax.scale(-s.lr.astype(jnp.float32))), loss, start, s.every * s.periods)
-        return jnp.concatenate([(end[name] - start[name]).ravel() for name in shapes])
-
-    ours = galore(optax.scale_by_adam(), Subspace(rank=s.rank, side=s.side, signs=False), every=s.every)
-    theirs = optax.contrib.scale_by_galore(s.rank, s.every, 0.25, optax.scale_by_adam())
-    measured = moved(theirs)
-    return jd.observables(
-        predicted={"change": jd.named(moved(ours), "entry")},
-        measured={"change": jd.named(measured, "entry")},
-        recorded={"adam": jd.named(moved(optax.scale_by_adam()), "entry")},
-        status=train.finite_status(measured),
     )
 
 
@@ -245,11 +191,6 @@ def judge_full_rank(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sides(ds: xr.Dataset) -> list[jd.Check]:
     """Changes of the weights on both sides against descent along the nearest matrices of the rank."""
     return [jd.at_most("relative error of the change, left and right", jd.relative_error(ds, "change", ENTRIES), 1e-9)]
-
-
-def judge_agreement(ds: xr.Dataset) -> list[jd.Check]:
-    """Changes of the weights by both implementations."""
-    return [jd.at_most("relative error of the change of the weights", jd.relative_error(ds, "change", "entry"), 1e-5)]
 
 
 def judge_noise(ds: xr.Dataset) -> list[jd.Check]:
@@ -334,30 +275,6 @@ CLAIMS = (
         rivals={"nothing moves": jd.off(predicted_change=0.0), "SGD: all of the gradient": jd.swap(predicted_change="sgd")},
         plot=plot_changes,
         caption="Entries of the change of all weights, GaLore on either side against descent along the nearest matrices; 8 runs.",
-    ),
-    jd.Study(
-        trial=agreement_trial,
-        quick=jd.grid(Agreement),
-        paper=jd.grid(Agreement, rank=[1, 2, 4], periods=10),
-        seeds=128,
-        paper_seeds=128,
-        evidence="network",
-        bounds="derived: float32 rounding, amplified by the normalisation of Adam",
-        source="optax.contrib.scale_by_galore, an independent implementation of arXiv:2403.03507",
-    ).claim(
-        id="galore.optax_agree",
-        title="Optax's GaLore is ours with the long side projected",
-        tested="{periods} times {every} steps at rate {lr} on squared errors at 16 random points; ReLU layers of 12 by 6, 6 by 12 "
-        "and 6 by 6, bases of {rank} dimensions, Adam inside, float32; {seeds} seeds.",
-        statement="GaLore-Adam that projects the long side of every matrix (the rows of a square one) changes the weights, also "
-        "as bases are found anew, as the implementation in optax does, to $10^{-5}$ of the change.",
-        talks=("practical:galore-algorithm", "practical:galore-update"),
-        judge=judge_agreement,
-        decides={"every matrix": ("relative error of the change of the weights", "the short side")},
-        controls={"the short side": {"side": "short"}},
-        rivals={"nothing moves": jd.off(predicted_change=0.0), "Adam without projection": jd.swap(predicted_change="adam")},
-        plot=plot_changes,
-        caption="Entries of the change of all weights, our implementation against optax's; 8 runs.",
     ),
     jd.Study(
         trial=noisy_trial,

@@ -16,9 +16,8 @@ THEORY = jd.Theory(
     ),
     papers=(jd.Paper("2301.02679", "Grokking modular arithmetic", "A. Gromov", "arXiv 2023"),),
     topics=(
-        "waves",
-        "margin",
-        "analytic_accuracy",
+        "waves_margin",
+        "analytic_width",
     ),
     shown=("gromov.analytic",),
 )

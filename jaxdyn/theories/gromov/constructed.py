@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn.theories.gromov import model
-from jaxdyn.theories.gromov.dynamics import margins, waves
+from jaxdyn.theories.gromov import dynamics, model
 
 OFFSETS = (1, 2, 3, 4, 5)  # of the wrong classes whose margins are recorded
 NETWORK = (
@@ -77,7 +76,7 @@ def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float
     weights = model.weights(nodes, modulus)
     blocks = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(modulus, s.blocks, s.step), 1, 0), weights)
     _, measured = jax.lax.scan(widen, jnp.zeros((modulus**2, modulus), jnp.float64), blocks)
-    moments = margins.margin_moments(nodes.theta, jnp.asarray(OFFSETS, jnp.float64))
+    moments = dynamics.margin_moments(nodes.theta, jnp.asarray(OFFSETS, jnp.float64))
     mean, variance = (jnp.cumsum(m, 1)[:, s.step - 1 :: s.step].T for m in moments)
     return measured | {"predicted_mean": mean, "predicted_variance": variance}
 
@@ -90,14 +89,14 @@ def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
     margin = {name: jd.named(jnp.stack([x[name] for x in each]), "modulus nodes offset") for name in each[0] if name != "accuracy"}
     widths = s.step * np.arange(1, s.blocks + 1)
     kinds, moduli = jnp.asarray([1.0, 0.0], jnp.float64), jnp.asarray(s.moduli, jnp.float64)
-    table = jax.vmap(jax.vmap(margins.accuracy, (None, 0, None)), (None, None, 0))
+    table = jax.vmap(jax.vmap(dynamics.accuracy, (None, 0, None)), (None, None, 0))
     together, independent = table(jnp.asarray(widths, jnp.float64), moduli, kinds)
     # logits of the smallest as waves
     small = min(s.moduli)
     nodes = jax.tree.map(lambda x: x[: s.step], networks[small])
     return jd.observables(
         predicted={
-            "logits": jd.named(waves.waves(nodes, small), "pair class"),
+            "logits": jd.named(dynamics.waves(nodes, small), "pair class"),
             "accuracy": jd.named(together, "modulus nodes"),
             "mean": margin["predicted_mean"],
             "variance": margin["predicted_variance"],
@@ -109,7 +108,7 @@ def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
             "variance": margin["variance"],
         },
         recorded={
-            "coherent": jd.named(waves.coherent(nodes, small), "pair class"),
+            "coherent": jd.named(dynamics.coherent(nodes, small), "pair class"),
             "independent": jd.named(independent, "modulus nodes"),
         },
         coords={"modulus": s.moduli, "nodes": widths, "offset": OFFSETS},

@@ -23,9 +23,8 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "table_losses",
-        "tie_codes",
-        "training",
+        "tie_table_losses",
+        "linear_mlp",
         "spectral",
     ),
     shown=("hyper.linear_threshold",),

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, sampling
-from jaxdyn.theories.hyper.dynamics import spectral as theory
+from jaxdyn.theories.hyper import dynamics as theory
 
 TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 400.0)
 

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
-from jaxdyn.theories.icl import model, starts
-from jaxdyn.theories.icl.dynamics import merged
+from jaxdyn.theories.icl import dynamics, model
 
 TIMES = (0.0, *(10 ** (-1 + 3 * i / 24) for i in range(25)))
 
@@ -34,7 +33,7 @@ class Limit:
         inputs: d.
     """
 
-    start: jd.Code = jd.code(*starts.STARTS)
+    start: jd.Code = jd.code(*model.STARTS)
     size: jd.Swept = jd.field(0.3, above=0)
     imbalance: jd.Swept = 0.0
     first: jd.Swept = jd.field(2.0, above=0)
@@ -51,19 +50,19 @@ def trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
     k_basis, k_start = jax.random.split(key)
     ts, d = jnp.asarray(TIMES, jnp.float64), s.inputs
     # the layer's flow in all entries
-    vectors = starts.basis(k_basis, d)
-    values = starts.spectrum(s.first, s.ratio, d)
+    vectors = model.basis(k_basis, d)
+    values = model.spectrum(s.first, s.ratio, d)
     lam = (vectors * values) @ vectors.T
-    start = starts.first_weights(s.start, k_start, d, 1, s.size, s.imbalance)
+    start = model.first_weights(s.start, k_start, d, 1, s.size, s.imbalance)
     options = {"solver": "dopri8", "rtol": 1e-9, "atol": 1e-11, "max_steps": 20_000}
     solution = flow.gradient_flow(model.population_loss, start, ts, lam, s.length, **options)
-    blocks, rest = starts.blocks(solution.ys.pv, solution.ys.kq)
+    blocks, rest = model.blocks(solution.ys.pv, solution.ys.kq)
     # the equations of two blocks from the same start, their limits, and the logistic special case
     first = jax.tree.map(lambda x: x[0], blocks)
-    path = merged.solve(first, lam, s.length, ts)
+    path = dynamics.solve(first, lam, s.length, ts)
     conserved = jnp.square(blocks.u) - jnp.sum(jnp.square(blocks.block), (-1, -2))
-    end, long = (merged.limit(lam, length, conserved[0]) for length in (s.length, 1e12))
-    logistic = merged.logistic(ts, s.size**2 / d**0.5, d, s.length)
+    end, long = (dynamics.limit(lam, length, conserved[0]) for length in (s.length, 1e12))
+    logistic = dynamics.logistic(ts, s.size**2 / d**0.5, d, s.length)
     strength = blocks.u * jnp.trace(blocks.block, axis1=-2, axis2=-1) / d
     last = jax.tree.map(lambda x: x[-1], solution.ys)
     return jd.observables(
@@ -72,7 +71,7 @@ def trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
             "block": jd.named(path.ys.block, "time row col"),
             "u_end": end.u,
             "block_end": jd.named(end.block, "row col"),
-            "loss_end": merged.least_loss(lam, s.length),
+            "loss_end": dynamics.least_loss(lam, s.length),
             "held": jd.named(jnp.full(len(TIMES), conserved[0]), "time"),
             "strength": jd.named(logistic, "time"),
         },
@@ -93,10 +92,10 @@ def trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
             "loss_start": model.population_loss(start, lam, s.length),
             "u_long": long.u,
             "block_long": jd.named(long.block, "row col"),
-            "u_balanced": merged.corner(lam, s.length, 0.0),
+            "u_balanced": dynamics.corner(lam, s.length, 0.0),
             "exponential": jd.named(logistic[-1] * -jnp.expm1(-2 * d**0.5 * ts), "time"),
         },
-        assumed={"settled": TIMES[-1] * end.u**2 * merged.slowest(values, s.length)},
+        assumed={"settled": TIMES[-1] * end.u**2 * dynamics.slowest(values, s.length)},
         status=jnp.maximum(solution.status, path.status),
         coords={"time": TIMES},
     )

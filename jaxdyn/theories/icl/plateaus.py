@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
-from jaxdyn.theories.icl import model, starts
-from jaxdyn.theories.icl.dynamics import merged, plateaus
+from jaxdyn.theories.icl import dynamics, model
 
 TIMES = (0.0, *(10 ** (-0.5 + 3.4 * i / 100) for i in range(101)))
 
@@ -76,21 +75,21 @@ def trial(s: Plateaus, key: PRNGKeyArray) -> jd.Observables:
     k_basis, k_start = jax.random.split(key)
     ts, d = jnp.asarray(TIMES, jnp.float64), s.inputs
     # the layer's flow
-    values, vectors = starts.spectrum(s.first, s.ratio, d), starts.basis(k_basis, d)
+    values, vectors = model.spectrum(s.first, s.ratio, d), model.basis(k_basis, d)
     lam = (vectors * values) @ vectors.T
     options = {"solver": "tsit5", "rtol": 1e-6, "atol": 1e-9, "max_steps": 50_000}
     solution = flow.gradient_flow(model.population_loss, separate_start(s, k_start), ts, lam, s.length, **options)
     # its loss and what it has learned of every eigenvalue, on the plateaus
     losses = jax.vmap(lambda p: model.population_loss(p, lam, s.length))(solution.ys)
     predictors = jax.vmap(model.effective)(solution.ys)
-    learned = vectors.T @ (merged.gamma(lam, s.length) @ predictors) @ vectors
+    learned = vectors.T @ (dynamics.gamma(lam, s.length) @ predictors) @ vectors
     strengths = jnp.diagonal(learned, axis1=1, axis2=2)
-    levels = plateaus.levels(values, s.length)
+    levels = dynamics.levels(values, s.length)
     at, fall = resting(losses, ts, levels)
     return jd.observables(
         predicted={
             "level": jd.named(levels, "learned"),
-            "strength": jd.named(plateaus.strengths(d), "learned eigenvalue"),
+            "strength": jd.named(dynamics.strengths(d), "learned eigenvalue"),
         },
         measured={
             "level": jd.named(losses[at], "learned"),

@@ -24,8 +24,7 @@ import jaxdyn as jd
 from jaxdyn import linalg, plotting, stats, train
 from jaxdyn.data import prompts
 from jaxdyn.engine.claims.observables import Named
-from jaxdyn.theories.icl import model, starts
-from jaxdyn.theories.icl.dynamics import merged
+from jaxdyn.theories.icl import dynamics, model
 
 LAWS = ("training", "inputs", "tasks", "noise")
 LENGTHS = (5, 20, 40)
@@ -52,7 +51,7 @@ class Sgd:
         dtype: of training.
     """
 
-    start: jd.Code = jd.code(*starts.STARTS)
+    start: jd.Code = jd.code(*model.STARTS)
     attention: jd.Code = jd.code("linear", "softmax")
     lr: jd.Swept = jd.field(0.01, above=0)
     span: jd.Swept = 0.3
@@ -110,18 +109,18 @@ def tested(s: Sgd, layer: model.Params, key: PRNGKeyArray, root: Array, task: Ar
 def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     """Both blocks along training, the entries that the theory leaves at zero, and errors on prompts of every law."""
     k_basis, k_start, k_data, k_test = jax.random.split(key, 4)
-    d, vectors = s.inputs, starts.basis(k_basis, s.inputs)
+    d, vectors = s.inputs, model.basis(k_basis, s.inputs)
     # the trained layer
-    values = starts.spectrum(s.first, s.ratio, d)
+    values = model.spectrum(s.first, s.ratio, d)
     lam = (vectors * values) @ vectors.T
-    start = starts.first_weights(s.start, k_start, d, d, s.size, 0.0)
+    start = model.first_weights(s.start, k_start, d, d, s.size, 0.0)
     path, mean, ts = trained(s, start, (vectors * jnp.sqrt(values)).astype(s.dtype), k_data)
-    blocks, rest = starts.blocks(path.pv, path.kq)
+    blocks, rest = model.blocks(path.pv, path.kq)
     # the equations of two blocks, for prompts of this length and for endless ones
-    gamma = merged.gamma(lam, s.length)
-    first = starts.blocks(start.pv, start.kq)[0]
-    theory = merged.solve(first, lam, s.length, ts)
-    long = merged.solve(first, lam, 1e12, ts)
+    gamma = dynamics.gamma(lam, s.length)
+    first = model.blocks(start.pv, start.kq)[0]
+    theory = dynamics.solve(first, lam, s.length, ts)
+    long = dynamics.solve(first, lam, 1e12, ts)
 
     def strength(u: Array, block: Array) -> Array:
         return u * jnp.einsum("ij,tji->t", gamma, block) / d
@@ -134,9 +133,9 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
         risk[law] = tested(s, mean, jax.random.fold_in(k_test, i), root, task, noise)
         laws = root @ root.T, task @ task.T, noise**2
         exact[law], endless[law] = (
-            jnp.stack([merged.risk(p, laws[0], m, laws[1], laws[2]) for m in LENGTHS]) for p in (limit, linalg.inv(lam))
+            jnp.stack([dynamics.risk(p, laws[0], m, laws[1], laws[2]) for m in LENGTHS]) for p in (limit, linalg.inv(lam))
         )
-        at_training[law] = jnp.full(len(LENGTHS), merged.risk(limit, laws[0], s.length, laws[1], laws[2]))
+        at_training[law] = jnp.full(len(LENGTHS), dynamics.risk(limit, laws[0], s.length, laws[1], laws[2]))
 
     blind = jnp.stack([jnp.sum((r @ r.T) * (t @ t.T)) for r, t, _ in tests(s, vectors, values).values()])
     wide = jnp.float64

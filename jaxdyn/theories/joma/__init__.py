@@ -53,7 +53,7 @@ THEORY = jd.Theory(
         "Latents and text in trained networks": (
             "experiments.table1",
             "experiments.text",
-            "pretrained",
+            "pretrained_model",
         ),
     },
     shown=("joma.fig2",),

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.dynamics import thm4 as theory
+from jaxdyn.theories.joma.dynamics import nonlinear as theory
 
 FORMS = ("theorem", "hessian")
 RECORDS = 250

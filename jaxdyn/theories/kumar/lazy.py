@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
-from jaxdyn.theories.kumar import model
-from jaxdyn.theories.kumar.dynamics import statistics, times
+from jaxdyn.theories.kumar import dynamics, model
 
 LEVEL = 0.2  # of the losses, at which a network has fitted or generalises
 SAMPLES = 200  # records of a run
@@ -57,9 +56,9 @@ def lazy(
     net: model.Network, x: Float[Array, "p d"], z: Float[Array, "q d"], rate: Float[Array, ""], steps: Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, "p p"]]:
     """Test error and squared movement of the lazy limit, and the first kernel on training inputs."""
-    inside, across = (statistics.kernel(net.first, net.epsilon, a, x) for a in (x, z))
+    inside, across = (dynamics.kernel(net.first, net.epsilon, a, x) for a in (x, z))
     missing = model.target(x) - model.outputs(net, net.first, x)
-    added, squared = statistics.frozen(inside, across, missing, rate, steps)
+    added, squared = dynamics.frozen(inside, across, missing, rate, steps)
     return jnp.mean(jnp.square(model.outputs(net, net.first, z) + added - model.target(z))), squared, inside
 
 
@@ -83,15 +82,15 @@ def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
     last, curves = train.record(step, net.first, observe, samples=SAMPLES, every=jnp.asarray(s.every).astype(jnp.int32))
     steps = jnp.asarray(s.every, s.dtype) * jnp.arange(SAMPLES + 1, dtype=s.dtype)
     # when it fits and generalises, and the lazy limit
-    fitted, general = (times.settled(steps, curves[name], LEVEL) for name in ("fit", "test"))
+    fitted, general = (dynamics.settled(steps, curves[name], LEVEL) for name in ("fit", "test"))
     kernel_test, squared, inside = lazy(net, x, z, rate, steps[-1])
     norm = jnp.linalg.norm(net.first)
-    moved = statistics.kernel(last, epsilon, x, x) - inside
+    moved = dynamics.kernel(last, epsilon, x, x) - inside
     return jd.observables(
         predicted={
             "delay": alpha,
             "test": kernel_test / unit,
-            "movement": statistics.movement(squared, alpha, s.nodes, norm),
+            "movement": dynamics.movement(squared, alpha, s.nodes, norm),
         },
         measured={
             "delay": general - fitted,

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.kumar import model
-from jaxdyn.theories.kumar.dynamics import statistics
+from jaxdyn.theories.kumar import dynamics, model
 
 POINTS = 6  # inputs of the kernel
 
@@ -64,11 +63,11 @@ def trial(s: Moments, key: PRNGKeyArray) -> jd.Observables:
     slopes = jax.jacobian(lambda v: model.outputs(net, v, x))(w).reshape(POINTS, -1)
 
     def terms() -> Float[Array, " term"]:
-        return statistics.expected_terms(w, s.alpha, s.epsilon)
+        return dynamics.expected_terms(w, s.alpha, s.epsilon)
 
     straight = x @ x.T
     return jd.observables(
-        predicted={"loss": jnp.sum(terms()), "kernel": jd.named(statistics.kernel(w, s.epsilon, x, x), "point other")},
+        predicted={"loss": jnp.sum(terms()), "kernel": jd.named(dynamics.kernel(w, s.epsilon, x, x), "point other")},
         measured={"loss": loss, "kernel": jd.named(slopes @ slopes.T * s.nodes / s.alpha**2, "point other")},
         recorded={
             "without_linear": jnp.sum(terms()[:2]),

@@ -29,7 +29,7 @@ THEORY = jd.Theory(
     topics={
         "Stage I: ridge regression at random features": (
             "lazy.gf_ridge",
-            "lazy.regimes",
+            "lazy.eta_beta_regimes",
             "lazy.lemma1_width",
             "lazy.depth",
             "lazy.ridge_top",
@@ -38,14 +38,14 @@ THEORY = jd.Theory(
             "features.thm1_energy",
             "features.cca",
             "features.regular",
-            "features.maxima",
+            "features.maxima_flatness",
             "features.apart",
             "features.thm5_memorisation",
             "features.thm3_reconstruct",
             "features.thm4_retention",
             "features.stage2_nodes",
             "features.stage2_curves",
-            "features.variants",
+            "features.complex_block",
             "features.boundary_energy",
         ),
         "Stage III: nodes interact": (
@@ -59,7 +59,7 @@ THEORY = jd.Theory(
             "interaction.suppression",
         ),
         "Phases of trained networks": (
-            "grokking.phase",
+            "grokking.phase_decay",
             "grokking.stages",
             "grokking.zero_init",
         ),

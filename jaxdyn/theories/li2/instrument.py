@@ -239,7 +239,7 @@ def ended(curves: Curves) -> Bool[Array, " time"]:
     return learned(curves["loss"]) & (curves["far"] <= STILL) & (jnp.arange(n) == n - 1)
 
 
-def chance(predicted: Float[Array, "time K F"], measured: Float[Array, "time K F"]) -> Float[Array, "time K F"]:
+def chance(predicted: Float[Array, "*runs F"], measured: Float[Array, "*runs F"]) -> Float[Array, "*runs F"]:
     """All frequencies alike."""
     return 0 * predicted + as_distances(1 / predicted.shape[-1] + 0 * measured)
 

@@ -27,7 +27,7 @@ from jaxdyn import train as training_loop
 from jaxdyn.data.groups import parse
 from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.dynamics.critical import critical_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share
 
 MOMENTUM = 0.9  # of gradient descent
 BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
@@ -123,7 +123,7 @@ def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
     v = _centred(p.v)
     scale = (2.0 if s.objective == "mse" else 1.0) / d.count.astype(p.v.dtype)
 
-    def add(block: Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add(block: int | Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
         w, vt = sums
         samples, known = d.samples[block], d.number[block] < d.count
         a = model.preactivations(p.w, samples)
@@ -143,7 +143,7 @@ def ridge_top(w: Float[Array, "D K"], d: Data, s: Training) -> Float[Array, "K M
     r"""The V that minimises the training loss with its decay, :math:`\eta = n\,` decay / 2; outputs are centred, not samples."""
     order, wide = w.shape[0] // 2, jnp.float64
 
-    def add(block: Int[Array, ""], sums: tuple[Array, ...]) -> tuple[Array, ...]:
+    def add(block: int | Int[Array, ""], sums: tuple[Array, ...]) -> tuple[Array, ...]:
         known = (d.number[block] < d.count)[:, None]
         f = jnp.where(known, model.features(w, d.samples[block], s.activation), 0).astype(wide)
         y = jnp.where(known, (d.labels[block][:, None] == jnp.arange(order)) - 1 / order, 0).astype(wide)

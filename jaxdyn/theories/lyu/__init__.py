@@ -22,6 +22,6 @@ THEORY = jd.Theory(
             "ICLR 2024",
         ),
     ),
-    topics=("dichotomy",),
+    topics=("dichotomy_path",),
     shown=("lyu.dichotomy",),
 )

@@ -29,7 +29,7 @@ THEORY = jd.Theory(
         ),
     ),
     topics=(
-        "select",
+        "vector_matrix",
         "factored",
     ),
     shown=("margin.vector",),

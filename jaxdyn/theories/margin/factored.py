@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, train
-from jaxdyn.theories.margin import model, sequences
-from jaxdyn.theories.margin.dynamics import nuclear, svm
+from jaxdyn.theories.margin import dynamics, model
 
 
 @jd.setting
@@ -46,7 +45,7 @@ class Factored:
     records: int = jd.field(8, at_least=3)
 
     def __post_init__(self) -> None:
-        sequences.check(self)
+        model.check(self)
 
 
 def unit(w: Float[Array, "*b d d"]) -> Float[Array, "*b d d"]:
@@ -57,12 +56,12 @@ def unit(w: Float[Array, "*b d d"]) -> Float[Array, "*b d d"]:
 def trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
     """Directions along training, compared with those of both max-margin solutions."""
     k_data, k_start = jax.random.split(key)
-    data, best = sequences.sample(s, k_data, True)
+    data, best = model.sample(s, k_data, True)
     # both max-margin solutions
     d = s.inputs
-    rows = svm.differences(data.features, best)
+    rows = dynamics.differences(data.features, best)
     constraints = rows.reshape(-1, d, d)
-    solved, frobenius = nuclear.least_nuclear(constraints), svm.largest_margin(rows)
+    solved, frobenius = dynamics.least_nuclear(constraints), dynamics.largest_margin(rows)
     target = jnp.nan_to_num(unit(solved.w), nan=1.0)
     other = jnp.nan_to_num(unit(frobenius.p.reshape(d, d)), nan=1.0)
     # descent on the factors

@@ -23,8 +23,7 @@ THEORY = jd.Theory(
     ),
     topics=(
         "parameters",
-        "random_labels",
-        "input_corruptions",
+        "label_input_corruptions",
         "finite_sample",
     ),
     shown=("memo.finite_sample",),

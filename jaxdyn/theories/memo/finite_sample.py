@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, sampling
-from jaxdyn.theories.memo.dynamics import interpolant
+from jaxdyn.theories.memo import dynamics
 
 
 @jd.setting
@@ -44,11 +44,11 @@ def trial(s: Points, key: PRNGKeyArray) -> jd.Observables:
     x = jnp.where((s.equal > 0) & (jnp.arange(s.most) == 1)[:, None], x[0], x)
     y, a = sampling.normal(k_y, (s.most,)), sampling.normal(k_a, (s.inputs,))
     dropped = jnp.where(s.less > 0, jnp.floor(s.points / 2), -1).astype(int)
-    network = interpolant.construct(a, x, y, used, dropped)
+    network = dynamics.construct(a, x, y, used, dropped)
     units = jnp.sum(network.w != 0, dtype=jnp.float64)
-    error = jnp.where(used, interpolant.apply(network, x) - y, 0)
+    error = jnp.where(used, dynamics.apply(network, x) - y, 0)
     return jd.observables(
-        predicted={"values": jd.named(jnp.where(used, y, 0), "point"), "weights": interpolant.weights(s.points, s.inputs)},
+        predicted={"values": jd.named(jnp.where(used, y, 0), "point"), "weights": dynamics.weights(s.points, s.inputs)},
         measured={"values": jd.named(jnp.where(used, y + error, 0), "point"), "weights": 2 * units + a.size},
         recorded={"residual": jnp.max(jnp.abs(error)), "mean": jnp.sum(jnp.where(used, y, 0)) / s.points},
     )

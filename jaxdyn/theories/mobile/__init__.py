@@ -26,7 +26,7 @@ THEORY = jd.Theory(
     topics=(
         "counts",
         "depth",
-        "variants",
+        "tie_gqa_ls",
     ),
     shown=("mobile.depth",),
 )

@@ -14,7 +14,7 @@ import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.text import pretraining
 from jaxdyn.theories.mobile import model
-from jaxdyn.theories.mobile.training import RATES, Training, learned, trained, tuned
+from jaxdyn.theories.mobile.model import RATES, Training, learned, trained, tuned
 
 
 @jd.setting

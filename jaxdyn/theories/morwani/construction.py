@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.morwani import dynamics as theory
 from jaxdyn.theories.morwani import model
-from jaxdyn.theories.morwani.dynamics import largest as theory
 
 STEPS = (1e-4, 1e-3, 1e-2, 1e-1)  # sizes of the perturbation over that of the weights
 

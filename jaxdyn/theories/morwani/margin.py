@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
+from jaxdyn.theories.morwani import dynamics as theory
 from jaxdyn.theories.morwani import model
-from jaxdyn.theories.morwani.dynamics import largest as theory
 
 SAMPLES = 40  # records of a run
 

@@ -17,7 +17,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.nanda import model
 from jaxdyn.theories.nanda.dynamics import progress
-from jaxdyn.theories.nanda.training import Training, train, training_mask
+from jaxdyn.theories.nanda.model import Training, train, training_mask
 
 CARRIED = 0.999  # share of the squared amplitudes that the key frequencies carry
 SHOWN = 256  # test pairs whose logits are recorded

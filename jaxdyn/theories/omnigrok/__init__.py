@@ -14,9 +14,6 @@ THEORY = jd.Theory(
         "which solutions generalise."
     ),
     papers=(jd.Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023"),),
-    topics=(
-        "delay",
-        "shell",
-    ),
+    topics=("shell_delay",),
     shown=("omnigrok.shell",),
 )

@@ -18,7 +18,7 @@ THEORY = jd.Theory(
         "init_directions",
         "trained",
         "sensitivity",
-        "pretrained",
+        "pretrained_model",
     ),
     shown=("orth.trained",),
     instruments=("instrument",),

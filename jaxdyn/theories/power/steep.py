@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.dynamics.critical import critical_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share
 from jaxdyn.theories.li2.training import Training
 from jaxdyn.theories.li2.zero_start import KNOWN, trial
 from jaxdyn.theories.power.published import PAPER, PER_PERCENT

@@ -21,8 +21,7 @@ THEORY = jd.Theory(
     ),
     topics=(
         "scale",
-        "collapse",
-        "orthogonal_stablemax",
+        "collapse_stablemax",
     ),
     shown=("prieto.collapse",),
 )

@@ -15,8 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import train
-from jaxdyn.theories.prieto import model
-from jaxdyn.theories.prieto.dynamics import collapse
+from jaxdyn.theories.prieto import dynamics, model
 
 SAMPLES = 20  # records of a run
 KINDS = ("float16", "float32")  # in which zeros are counted
@@ -107,11 +106,11 @@ def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -
         "test": jnp.mean(right.astype(jnp.float64)),
         "loss": loss(exact),
         "zeros": shares(zeros),
-        "least": shares([collapse.certain(z, answers, kind) for kind in KINDS]),
-        "most": shares([collapse.possible(z, answers, kind) for kind in KINDS]),
-        "coarse_least": shares([collapse.certain(z, answers, kind, 1) for kind in KINDS]),
-        "coarse_most": shares([collapse.possible(z, answers, kind, 1) for kind in KINDS]),
-        "underflow": shares([collapse.underflow(z, answers, kind) for kind in KINDS]),
+        "least": shares([dynamics.certain(z, answers, kind) for kind in KINDS]),
+        "most": shares([dynamics.possible(z, answers, kind) for kind in KINDS]),
+        "coarse_least": shares([dynamics.certain(z, answers, kind, 1) for kind in KINDS]),
+        "coarse_most": shares([dynamics.possible(z, answers, kind, 1) for kind in KINDS]),
+        "underflow": shares([dynamics.underflow(z, answers, kind) for kind in KINDS]),
         "stable_zeros": shares([model.losses(model.signed_log(low).astype(kind), answers) == 0 for kind in KINDS]),
         "cosine": -optax.tree.vdot(unit, exact) / optax.tree.norm(exact),
         "norm": optax.tree.norm(exact),
@@ -154,6 +153,6 @@ def trial(s: Arithmetic, key: PRNGKeyArray) -> jd.Observables:
             **{f"{name}_curve": jd.named(curves[name], "record") for name in ("train", "test", "loss", "cosine", "norm")},
             "at": jd.named(apart * jnp.arange(SAMPLES + 1, dtype=jnp.int32), "record"),
         },
-        coords={"bits": tuple(collapse.SIGNIFICANT[kind] for kind in KINDS)},
+        coords={"bits": tuple(dynamics.SIGNIFICANT[kind] for kind in KINDS)},
         status=train.finite_status(last.params),
     )

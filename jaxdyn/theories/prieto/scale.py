@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.prieto import model
-from jaxdyn.theories.prieto.dynamics import scale
+from jaxdyn.theories.prieto import dynamics, model
 
 FACTORS = (0.5, 2.0, 3.0)  # of the scale of the weights
 
@@ -56,15 +55,15 @@ def trial(s: Identities, key: PRNGKeyArray) -> jd.Observables:
     # from its logits alone
     def powers(stable: bool, degree: int) -> Float[Array, " factor"]:
         right = (jnp.arange(z.shape[0]), answers)
-        return jnp.stack([-jnp.mean(jnp.log(scale.probabilities(c**degree * z, stable)[right])) for c in FACTORS])
+        return jnp.stack([-jnp.mean(jnp.log(dynamics.probabilities(c**degree * z, stable)[right])) for c in FACTORS])
 
     def both(values: list[Array], axes: str) -> jd.Named:
         return jd.named(jnp.stack(values), f"kind {axes}")
 
     # softmax first, then StableMax
     kinds = (False, True)
-    inner = [jnp.broadcast_to(scale.along_weights(z, answers, k), (3,)) for k in kinds]
-    other = [jnp.broadcast_to(scale.along_weights(z, answers, not k), (3,)) for k in kinds]
+    inner = [jnp.broadcast_to(dynamics.along_weights(z, answers, k), (3,)) for k in kinds]
+    other = [jnp.broadcast_to(dynamics.along_weights(z, answers, not k), (3,)) for k in kinds]
     return jd.observables(
         predicted={"along": both(inner, "layer"), "scaled": both([powers(k, 3) for k in kinds], "factor")},
         measured={"along": both([along(k) for k in kinds], "layer"), "scaled": both([scaled(k) for k in kinds], "factor")},

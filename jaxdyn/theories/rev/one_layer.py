@@ -1,8 +1,20 @@
-r"""Training of the one-layer transformer: batch-1 SGD on short sequences, compared with the clocks of single rows.
+r"""The one-layer transformer on facts and chains of three tokens: their sequences, and training.
+
+Sequences of three tokens, entity relation entity: the reversal task and the chain-of-thought task.
+
+Reversal: entities :math:`A_i, B_i`, sequences :math:`A_i \to B_i` and :math:`B_i \leftarrow A_i`. Training holds both of a
+training index and exactly one of a test index; the other one is the test. Chain of thought ("cot"): :math:`A_i \to B_i`,
+:math:`B_i \to C_i` (direct) and :math:`A_i \leadsto C_i` (indirect). Training holds all three of a training index and the direct
+two of a test index; the indirect one is the test.
+
+Source: arXiv:2405.04669, sections 2 and 4. Letters: P training indices, T test indices, N training sequences, M tokens (entities,
+two relations, and unused ones), in random places.
+
+Training of the one-layer transformer: batch-1 SGD on short sequences, compared with the clocks of single rows.
 
 A run samples its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At fifteen
 times, most of them late, the probabilities of all targets are read from the network. The theory is given the number of visits of
-each row (for single runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
+each row (for single runs) or nothing at all (for means over runs). Letters as in ``dynamics.py``.
 """
 
 from __future__ import annotations
@@ -13,12 +25,104 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn.theories.rev import data, model
-from jaxdyn.theories.rev.dynamics import one_layer as theory
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.rev import dynamics as theory
+from jaxdyn.theories.rev import model
 from jaxdyn.theories.snap.dynamics import clock
+
+TASKS = ("reversal", "cot")
+
+
+class Facts(NamedTuple):
+    """Training sequences (those of test indices last), the test sequences, and the relation that links a chain's steps."""
+
+    train: Int[Array, "N 3"]
+    test: Int[Array, "T 3"]
+    arrow: Int[Array, ""]
+
+
+def needed(task: str, train_indices: int, test_indices: int) -> int:
+    """How many tokens a task uses.
+
+    Raises:
+        UsageError: unknown task.
+    """
+    if task not in TASKS:
+        raise UsageError(f"task={task!r} is not allowed: it is one of {', '.join(TASKS)}")
+    return (2 if task == "reversal" else 3) * (train_indices + test_indices) + 2
+
+
+def sample(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test_indices: int) -> Facts:
+    """The sequences of one run.
+
+    Order of training: reversal ``P x (A -> B), P x (B <- A), T x (one of the two)``; chain of thought ``P x (A -> B),
+    P x (B -> C), P x (A ~> C), T x (A -> B), T x (B -> C)``. The test sequences follow the order of the test indices.
+
+    Raises:
+        UsageError: unknown task.
+    """
+    p, t = train_indices, test_indices
+    k_place, k_side = jax.random.split(key)
+    # random places for relations and entities
+    tokens = jax.random.permutation(k_place, vocabulary)[: needed(task, p, t)].astype(jnp.int32)
+    first, second = tokens[0], tokens[1]
+    entity = tokens[2:].reshape(-1, p + t)
+
+    def sequence(x: Int[Array, " n"], relation: Int[Array, ""], y: Int[Array, " n"]) -> Int[Array, "n 3"]:
+        return jnp.stack([x, jnp.full_like(x, relation), y], -1)
+
+    # training and test sequences
+    a, b = entity[0], entity[1]
+    if task == "reversal":
+        forward, backward = sequence(a, first, b), sequence(b, second, a)
+        side = jax.random.bernoulli(k_side, 0.5, (t, 1))
+        known = jnp.where(side, forward[p:], backward[p:])
+        return Facts(jnp.concatenate([forward[:p], backward[:p], known]), jnp.where(side, backward[p:], forward[p:]), first)
+    one, two, both = sequence(a, first, b), sequence(b, first, entity[2]), sequence(a, second, entity[2])
+    return Facts(jnp.concatenate([one[:p], two[:p], both[:p], one[p:], two[p:]]), both[p:], first)
+
+
+def single_target(task: str, train_indices: int, test_indices: int) -> Int[np.ndarray, " n"]:
+    """Training sequences whose first token begins no other one: all except the two that begin with A of a training triple."""
+    p, t = train_indices, test_indices
+    return np.arange(2 * p + t) if task == "reversal" else np.concatenate([np.arange(p, 2 * p), np.arange(3 * p, 3 * p + 2 * t)])
+
+
+def of_test(task: str, train_indices: int, test_indices: int) -> Bool[np.ndarray, " n"]:
+    """Which of the :func:`single` sequences belong to test indices."""
+    n = len(single_target(task, train_indices, test_indices))
+    return np.arange(n) >= n - (1 if task == "reversal" else 2) * test_indices
+
+
+def indirect(task: str, train_indices: int, test_indices: int) -> Bool[np.ndarray, " N"]:
+    """Which training sequences are indirect ones (none in the reversal task)."""
+    p, t = train_indices, test_indices
+    place = np.arange(2 * p + t if task == "reversal" else 3 * p + 2 * t)
+    return (task == "cot") & (place >= 2 * p) & (place < 3 * p)
+
+
+def owners(task: str, train_indices: int, test_indices: int) -> Int[np.ndarray, " N"]:
+    """The training index that each training sequence belongs to; -1 for sequences of test indices."""
+    p, t = train_indices, test_indices
+    kinds, known = (2, 1) if task == "reversal" else (3, 2)
+    return np.concatenate([np.tile(np.arange(p), kinds), np.full(known * t, -1)])
+
+
+def training_shares(facts: Facts, leak: Float[Array, ""], weights: Float[Array, " N"]) -> tuple:
+    """All sequences, test ones last, and their shares among sampled ones.
+
+    Args:
+        facts: the sequences.
+        leak: weight of a test sequence; 0 keeps tests out of training.
+        weights: of the training sequences; 0 for those that are not shown.
+    """
+    weights = jnp.concatenate([weights, jnp.full(len(facts.test), leak)])
+    return jnp.concatenate([facts.train, facts.test]), weights / jnp.sum(weights)
+
 
 EXPONENT = 0.85  # the bound's c, fixed once
 MODEL = "the transformer of `rev.clock`, whose attention sees the first entity alone and whose decoder is free"
@@ -44,7 +148,7 @@ class OneLayer:
 
     def __post_init__(self) -> None:
         """Refuse sizes that the vocabulary cannot hold, and a share that shows nothing."""
-        used = data.needed(self.task, self.train_indices, self.test_indices)
+        used = needed(self.task, self.train_indices, self.test_indices)
         jd.require(self, self.vocabulary > used, f"{used} tokens are used, and at least one is not", "vocabulary")
         jd.require(self, self.shown * self.train_indices >= 1, "shown shows at least one index", "shown", "train_indices")
 
@@ -64,13 +168,13 @@ def record_steps(steps: int) -> tuple[int, ...]:
 
 def shown_mask(s: OneLayer) -> Bool[Array, " S"]:
     """Which of the training sequences are shown; all of test indices are."""
-    owner = data.owners(s.task, s.train_indices, s.test_indices)
+    owner = owners(s.task, s.train_indices, s.test_indices)
     return jnp.asarray(owner) < s.shown * s.train_indices - 1e-3
 
 
 def weights(s: OneLayer) -> Float[Array, " S"]:
     """Weights of the training sequences in sampling."""
-    is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
+    is_indirect = indirect(s.task, s.train_indices, s.test_indices)
     return jnp.where(is_indirect, s.indirect, 1.0) * shown_mask(s)
 
 
@@ -79,9 +183,9 @@ def one_in(s: OneLayer) -> Float[Array, ""]:
     return jnp.sum(weights(s)).astype(jnp.float64) + s.leak * s.test_indices
 
 
-def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
+def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
     """Train; the last state, and the observations at all reading times."""
-    sequences, shares = data.shares(facts, s.leak, weights(s))
+    sequences, shares = training_shares(facts, s.leak, weights(s))
     edges, present = jnp.cumsum(shares)[:-1], _present(s)
 
     def step(_: Any, run: Run) -> Run:
@@ -105,7 +209,7 @@ def _tied(s: OneLayer) -> bool:
     return s.decoder == "symmetric"
 
 
-def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
+def read_network(s: OneLayer, facts: Facts, run: Run) -> dict[str, Array]:
     """Probabilities of all targets (``other``: the most probable wrong token), and visits of the rows behind them."""
     present = _present(s)
 
@@ -130,7 +234,7 @@ def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
     return readings
 
 
-def read_chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Array, "T M"]) -> dict[str, Array]:
+def read_chains(s: OneLayer, facts: Facts, run: Run, after_first: Float[Array, "T M"]) -> dict[str, Array]:
     """Answers of test indices by two greedy steps; with the intermediate tokens shuffled; and by the closure Y + Y Y."""
     guess, targets = jnp.argmax(after_first, -1).astype(jnp.int32), facts.test[:, 2]
 
@@ -151,7 +255,7 @@ def read_chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Arr
     }
 
 
-def read_entries(s: OneLayer, facts: data.Facts, params: model.Params) -> Float[Array, "matrix T side"]:
+def read_entries(s: OneLayer, facts: Facts, params: model.Params) -> Float[Array, "matrix T side"]:
     """Entries of decoder and attention: (first, second) and (second, first) of one-way pairs, (A, B) and (A, C) of chains."""
     t = s.test_indices
     if s.task == "reversal":
@@ -176,7 +280,7 @@ def laws(s: OneLayer) -> Laws:
     """The theory from sizes and rates alone; the clock's table is long enough for the fewest rows that can be shown."""
     t, size = jnp.asarray(record_steps(s.steps), jnp.float64), jnp.asarray(float(s.vocabulary), jnp.float64)
     n = one_in(s)
-    often = s.steps / (len(data.owners(s.task, 1, s.test_indices)))
+    often = s.steps / (len(owners(s.task, 1, s.test_indices)))
     u = clock.visits(math.ceil(often + 12 * often**0.5 + 30), s.eta, size)
     time = theory.time(s.eta, t, size, n)
     values = jnp.stack([clock.hit(u, size), clock.miss(u, size)])
@@ -186,7 +290,7 @@ def laws(s: OneLayer) -> Laws:
 
 def predict(s: OneLayer, law: Laws, readings: dict[str, Array]) -> dict[str, Any]:
     """The theory of all that is measured, given how often rows were visited."""
-    row = readings["visits"][:, data.single(s.task, s.train_indices, s.test_indices)]
+    row = readings["visits"][:, single_target(s.task, s.train_indices, s.test_indices)]
     values = clock.hit(law.u, law.size), clock.miss(law.u, law.size)
     predicted = {
         "row": jd.named(jnp.stack([v[row] for v in values]), "token record sequence"),
@@ -222,12 +326,12 @@ def predict_entries(
 def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
     """Train and read the network, next to the theory's clocks, means, bounds and entries."""
     k_facts, k_order = jax.random.split(key)
-    facts = data.sample(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
+    facts = sample(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
     # the network along training
     last, readings = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
     sizes, law = (s.task, s.train_indices, s.test_indices), laws(s)
     # rows of one target, and their mean
-    keep, shown = data.single(*sizes), shown_mask(s)
+    keep, shown = single_target(*sizes), shown_mask(s)
     single = jnp.stack([readings["train"][:, keep], readings["other"][:, keep]])
     mean = jnp.sum(single * shown[keep], -1) / jnp.sum(shown[keep])
     measured = {
@@ -246,7 +350,7 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
         "s": jd.named(law.time, "record"),
         "late": jd.named(s.eta * t / (one_in(s) * math.log(s.vocabulary)), "record"),
         "drawn": jd.named(shown[keep], "sequence"),
-        "of_test": jd.named(jnp.asarray(data.of_test(*sizes)), "sequence"),
+        "of_test": jd.named(jnp.asarray(of_test(*sizes)), "sequence"),
         "train": jd.named(jnp.where(shown, readings["train"], jnp.nan), "record fact"),
         "flow_mean": jd.named(jnp.stack([clock.hit(law.flow, law.size), clock.miss(law.flow, law.size)]), "token record"),
         "size": law.size,

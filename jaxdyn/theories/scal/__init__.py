@@ -27,10 +27,8 @@ THEORY = jd.Theory(
         jd.Paper("2603.22339", "Problems with Chinchilla Approach 2", "E. Czech and others", "2026"),
     ),
     topics=(
-        "human_tokens",
+        "table_rounding_tokens",
         "closed_form",
-        "rounding",
-        "table_sums",
         "fitted",
         "whitebox",
         "trained",

@@ -1,4 +1,15 @@
-r"""A linear model whose scaling law is known: its loss, the best use of compute, and what the additive fit makes of it.
+r"""A linear model on features with a power-law spectrum, whose scaling law is known.
+
+A linear model whose features have a power-law spectrum, trained by gradient descent on its population loss.
+
+.. math:: L(w) = \sum_{j \le N} \lambda_j (w_j - w_j^*)^2 + \sum_{j > N} \lambda_j (w_j^*)^2, \qquad
+   \lambda_j = j^{-p} e^{-cj}, \quad \lambda_j (w_j^*)^2 = j^{-q}
+
+Its features are uncorrelated, so that the model of the first N of them is a part of the largest one: each weight's path is the same
+in all.
+With c > 0 the spectrum is no power law. Letters: j features, N of them in a model, t time = rate times steps.
+
+A linear model whose scaling law is known: its loss, the best use of compute, and what the additive fit makes of it.
 
 Trained by gradient descent; the best number of features at budgets :math:`C = Nt` by three approaches.
 
@@ -8,6 +19,8 @@ the lowest curve; the parametric fit has the same points as the parabolas.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +33,33 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, train
-from jaxdyn.theories.scal import fits, model, optima
+from jaxdyn.theories.scal import fits, optima
 from jaxdyn.theories.scal.dynamics import laws, whitebox
 from jaxdyn.theories.scal.dynamics.whitebox import MOST
+
+
+def spectrum(count: int, p: Any, cut: Any = 0.0) -> Float[Array, " j"]:
+    """Eigenvalues of the features' covariance."""
+    j = jnp.arange(1, count + 1, dtype=jnp.float64)
+    return j**-p * jnp.exp(-cut * j)
+
+
+def target(eigenvalues: Float[Array, " j"], q: Any) -> Float[Array, " j"]:
+    """Weights of the target: what a feature explains falls as its number to the power -q."""
+    j = jnp.arange(1, eigenvalues.size + 1, dtype=jnp.float64)
+    return jnp.sqrt(j**-q / eigenvalues)
+
+
+def loss(w: Float[Array, " j"], eigenvalues: Float[Array, " j"], goal: Float[Array, " j"]) -> Float[Array, ""]:
+    """Half of the population's mean square error that the features can explain; its gradient is the error of each weight's path."""
+    return 0.5 * jnp.sum(eigenvalues * (w - goal) ** 2)
+
+
+def losses(w: Float[Array, " j"], eigenvalues: Float[Array, " j"], goal: Float[Array, " j"], q: Any) -> Float[Array, " j"]:
+    """Mean square errors of the models of the first 1, 2, ... features, with all that no feature of theirs explains."""
+    count = jnp.arange(1, w.size + 1, dtype=jnp.float64)
+    return jnp.cumsum(eigenvalues * (w - goal) ** 2) + zeta(q, count + 1)
+
 
 APPROACHES = ("envelope", "parabolas", "additive fit")
 RATE = 0.5  # of gradient descent; the largest eigenvalue is 1
@@ -49,15 +86,15 @@ class Whitebox:
 
 def trained(s: Whitebox) -> Float[Array, "t s"]:
     """Losses of all sizes along training."""
-    eigenvalues = model.spectrum(MOST, s.p, s.cut)
-    goal = model.target(eigenvalues, s.q)
-    step = train.make_step(lambda w: model.loss(w, eigenvalues, goal), optax.sgd(RATE))
+    eigenvalues = spectrum(MOST, s.p, s.cut)
+    goal = target(eigenvalues, s.q)
+    step = train.make_step(lambda w: loss(w, eigenvalues, goal), optax.sgd(RATE))
     counts = jnp.diff(jnp.asarray((0, *STEPS), jnp.int32))
     at = jnp.asarray(SIZES) - 1
 
     def advance(state: train.State, count: Array) -> tuple[train.State, Array]:
         state = jax.lax.fori_loop(0, count, lambda _, state: step(state), state)
-        return state, model.losses(state.params, eigenvalues, goal, s.q)[at]
+        return state, losses(state.params, eigenvalues, goal, s.q)[at]
 
     return jax.lax.scan(advance, train.init(optax.sgd(RATE), jnp.zeros(MOST, jnp.float64)), counts)[1]
 
@@ -160,6 +197,7 @@ MODEL = (
     "Let the features of a linear model have eigenvalues $j^{-p}$ and explain $j^{-q}$ of the target's variance, and train it from "
     "zero weights by gradient descent on half the population's mean square error."
 )
+
 CLAIMS = (
     STUDY.claim(
         id="scal.whitebox",

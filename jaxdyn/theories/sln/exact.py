@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.data import graphs
-from jaxdyn.theories.sln import model
-from jaxdyn.theories.sln.dynamics import line
+from jaxdyn.theories.sln import dynamics, model
 
 COUNTEREXAMPLES = (  # 8 vertices; edges of the graphs with the fewest on which weights 1/lambda fail for some pair
     "01 12 13 14 25 26 47 56 57 67",
@@ -81,7 +80,7 @@ def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
     table = jnp.asarray(graphs.stacked(listed, s.largest))
     sizes = np.array([len(a) for a in listed])
     most = max(int(a.sum()) // 2 for a in listed)
-    rows = model.stack(list(line.EMBEDDINGS.values()), s.dtype)
+    rows = model.stack(list(dynamics.EMBEDDINGS.values()), s.dtype)
     rows = rows._replace(complete=jnp.broadcast_to(jnp.asarray(s.complete, s.dtype), rows.complete.shape))
 
     def one(graph: Bool[Array, "N N"], n: Array, k: PRNGKeyArray) -> tuple[Array, Array, Array, Array]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data import graphs
-from jaxdyn.theories.sln.dynamics import line, resistance
+from jaxdyn.theories.sln import dynamics
 
 
 @jd.setting
@@ -38,25 +38,25 @@ class Line:
 
 def trial(s: Line, key: PRNGKeyArray) -> jd.Observables:
     """Both sides of every identity, edge by edge; padding is 0."""
-    row = line.Embedding(s.walk, s.power)
+    row = dynamics.Embedding(s.walk, s.power)
 
     def one(k: PRNGKeyArray) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
         # a graph, and its line graph
         graph = graphs.draw(k, s.kind.index, s.nodes, s.density, size=s.largest)
         edges, away = graphs.edges_of(graph, s.most), graphs.distances(graph)
-        spectrum = line.spectrum(edges, s.largest, s.dtype)
+        spectrum = dynamics.spectrum(edges, s.largest, s.dtype)
         ends = jnp.sum(graph, 1)[edges.ends].astype(s.dtype)
         whole = jnp.where(edges.real, jnp.sum(ends, 1), 0)
         expected = jnp.where(edges.real, whole - 2, 0)
-        squared = jnp.where(edges.real[:, None] & edges.real, line.squared_distances(spectrum, row), 0)
+        squared = jnp.where(edges.real[:, None] & edges.real, dynamics.squared_distances(spectrum, row), 0)
         first = jnp.sqrt(jnp.maximum(expected, 0))
         constant = edges.real / jnp.sqrt(jnp.sum(edges.real).astype(s.dtype))
         # both sides of the identities
-        by_inverse = resistance.resistances(edges, s.largest, s.dtype)
+        by_inverse = dynamics.resistances(edges, s.largest, s.dtype)
         predicted = {"degree": expected, "first": first / jnp.linalg.norm(first), "resistance": by_inverse}
-        predicted["along"] = resistance.along(edges, graph, away, s.dtype)
+        predicted["along"] = dynamics.along(edges, graph, away, s.dtype)
         measured = {"degree": spectrum.degree, "first": jnp.abs(spectrum.vectors[:, 0]), "resistance": squared, "along": squared}
-        recorded = {"whole": whole, "constant": constant, "steps": resistance.steps(edges, away).astype(s.dtype)}
+        recorded = {"whole": whole, "constant": constant, "steps": dynamics.steps(edges, away).astype(s.dtype)}
         recorded |= {"second": spectrum.values[1], "zero": jnp.abs(spectrum.values[0])}
         recorded["top"] = jnp.max(jnp.where(spectrum.values < 5, spectrum.values, 0))
         return predicted, measured, recorded | {"room": (jnp.sum(graph) // 2 <= s.most).astype(s.dtype)}

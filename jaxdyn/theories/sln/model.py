@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxdyn.data import graphs
-from jaxdyn.theories.sln.dynamics import line, navigate
-from jaxdyn.theories.sln.dynamics.line import Embedding
+from jaxdyn.theories.sln import dynamics
+from jaxdyn.theories.sln.dynamics import Embedding
 
 GROUND, CHANCE = "Steinerberger", "random neighbour"
-METHODS = (*line.EMBEDDINGS, GROUND, CHANCE)
+METHODS = (*dynamics.EMBEDDINGS, GROUND, CHANCE)
 
 
 class Routed(NamedTuple):
@@ -36,14 +36,14 @@ def stack(rows: Sequence[Embedding], dtype: str = "float64") -> Embedding:
 def routed(graph: Bool[Array, "N N"], rows: Embedding, most: int, dtype: str = "float64") -> Routed:
     """By each row, then by the baseline, then by a random neighbour."""
     size, edges, away = len(graph), graphs.edges_of(graph, most), graphs.distances(graph)
-    s = line.spectrum(edges, size, dtype)
+    s = dynamics.spectrum(edges, size, dtype)
 
     def one(row: Embedding) -> tuple[Array, Array]:
-        cost = navigate.costs(line.squared_distances(s, row), edges, size)
-        return navigate.success(navigate.tied(cost), away, dtype)
+        cost = dynamics.costs(dynamics.squared_distances(s, row), edges, size)
+        return dynamics.success(dynamics.tied(cost), away, dtype)
 
     anywhere = jnp.broadcast_to(graph[:, :, None], (size, size, size))
-    more = [navigate.success(c, away, dtype) for c in (navigate.tied(navigate.ground_states(graph, dtype)), anywhere)]
+    more = [dynamics.success(c, away, dtype) for c in (dynamics.tied(dynamics.ground_states(graph, dtype)), anywhere)]
     each, others = jax.vmap(one)(rows), jax.tree.map(lambda *x: jnp.stack(x), *more)
     return Routed(*(jnp.concatenate(pair) for pair in zip(each, others, strict=True)))
 

@@ -26,9 +26,8 @@ import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.data import graphs
 from jaxdyn.text import pretraining
-from jaxdyn.theories.sln import model, sequences
+from jaxdyn.theories.sln import dynamics, model, sequences
 from jaxdyn.theories.sln.alignment import PERMUTATIONS, overview
-from jaxdyn.theories.sln.dynamics import line, navigate
 
 METRICS = (
     "sym, 1, 3",
@@ -204,16 +203,16 @@ def observed(
     double = lambda x: jnp.asarray(x, "float64")  # noqa: E731
     both = jax.tree.map(lambda *w: jnp.stack(w), last, first)
     right, guess = double(jax.lax.map(lambda w: jax.vmap(sequences.valid)(problems, solve(net, w, problems)), both))
-    chance, away = jax.vmap(lambda p: (navigate.chance(p.graph, p.away)[tuple(p.ends)], p.away[tuple(p.ends)]))(problems)
+    chance, away = jax.vmap(lambda p: (dynamics.chance(p.graph, p.away)[tuple(p.ends)], p.away[tuple(p.ends)]))(problems)
     random = double(jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance)
     # embeddings of edges, and the spectrum
     looked = jnp.asarray(table(s))
     keys = jax.random.split(k_order, len(looked))
     h, h0 = jax.lax.map(lambda w: jax.vmap(lambda g, k: embedded(s, net, w, g, k))(looked, keys), both)
     edges = jax.vmap(lambda g: graphs.edges_of(g, most))(looked)
-    spectra = jax.lax.map(lambda e: line.spectrum(e, s.largest), edges)
-    rows = model.stack([line.EMBEDDINGS[name] for name in METRICS])
-    squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(rows))(spectra)
+    spectra = jax.lax.map(lambda e: dynamics.spectrum(e, s.largest), edges)
+    rows = model.stack([dynamics.EMBEDDINGS[name] for name in METRICS])
+    squared = jax.vmap(lambda x: jax.vmap(lambda row: dynamics.squared_distances(x, row))(rows))(spectra)
     pairs = edges.real[:, :, None] & edges.real[:, None]
     return {
         "right": jd.named(right, "problem"),

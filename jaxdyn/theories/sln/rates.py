@@ -17,15 +17,16 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data import graphs
-from jaxdyn.theories.sln import model
-from jaxdyn.theories.sln.dynamics import line
+from jaxdyn.theories.sln import dynamics, model
 
 LITERAL = ("sym, 1, 2", "sym, 1, 3", "sym, 1, 4", "sym, 1, 5")
-UNWEIGHTED = {f"sym, 1, {k}": line.Embedding(0.0, 0.0, float(k)) for k in range(2, 7)} | {"sym, 1, all": line.Embedding(0.0, 0.0)}
+UNWEIGHTED = {f"sym, 1, {k}": dynamics.Embedding(0.0, 0.0, float(k)) for k in range(2, 7)} | {
+    "sym, 1, all": dynamics.Embedding(0.0, 0.0)
+}
 BEST = "rw, 1/lam, all"
 FEW = (*UNWEIGHTED, BEST, "rw, 1/sqrt, all", "sym, 1/lam, all")
 OWN = "own"
-ROWS = {"all": tuple(line.EMBEDDINGS), "few": FEW, "own": (*LITERAL, OWN)}
+ROWS = {"all": tuple(dynamics.EMBEDDINGS), "few": FEW, "own": (*LITERAL, OWN)}
 FORMS = ("printed", "derived")  # the best in each run, of LITERAL or of all UNWEIGHTED; BEST, or OWN
 
 
@@ -68,8 +69,8 @@ def trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     """Shares over all pairs, over pairs that are not adjacent, and one walk a graph."""
     # embeddings
     methods = (*ROWS[s.rows], model.GROUND, model.CHANCE)
-    own = {OWN: line.Embedding(s.rw, s.power)}
-    rows = model.stack([(own | UNWEIGHTED | line.EMBEDDINGS)[name] for name in ROWS[s.rows]], s.dtype)
+    own = {OWN: dynamics.Embedding(s.rw, s.power)}
+    rows = model.stack([(own | UNWEIGHTED | dynamics.EMBEDDINGS)[name] for name in ROWS[s.rows]], s.dtype)
 
     def one(k: PRNGKeyArray) -> tuple[Array, ...]:
         k_graph, k_pair, k_tie = jax.random.split(k, 3)

@@ -33,7 +33,7 @@ THEORY = jd.Theory(
         "Scanning: which tokens gain attention": (
             "scan.thm2_common",
             "scan.unequal_flow",
-            "scan.theorem3_gain",
+            "scan.theorem3_gain_bounds",
             "scan.overlap",
         ),
         "Snapping: attention freezes": (
@@ -41,13 +41,12 @@ THEORY = jd.Theory(
             "snapping.b_flow",
             "snapping.transition",
             "snapping.frozen",
-            "snapping.memory",
+            "snapping.memory_rate",
         ),
         "The paper's synthetic runs": (
             "synthetic.fig5_not_wta",
-            "synthetic.optimizers",
-            "synthetic.fig6_lr_effect",
-            "synthetic.tfidf",
+            "synthetic.fig6_adam_sgd",
+            "synthetic.tf_idf",
         ),
     },
     shown=("snap.B_law",),

@@ -22,9 +22,8 @@ from jaxdyn.data import backcopy
 from jaxdyn.nn import Transformer, cache
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, stretches
-from jaxdyn.theories.stream.curves import ratio
 from jaxdyn.theories.stream.published import FOUR_HUNDRED_K, PRETRAINED
-from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, fitted, lacking, sample_texts, started
+from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, fitted, lacking, ratio, sample_texts, started
 
 KINDS = ("vanilla", "zero sink", "sink token")
 SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4}  # first tokens kept, by name of a policy

@@ -1,6 +1,10 @@
-"""Networks that read longer texts than they were trained on: their training on the Bigram-Backcopy task, and its texts.
+"""Networks that read longer texts than they were trained on: training, texts, and perplexity over the position.
+
+Networks that read longer texts than they were trained on: their training on the Bigram-Backcopy task, and its texts.
 
 Letters: T tokens of a text, V of the vocabulary.
+
+Perplexity over the position in a text: ratios of policies, slopes, and their figure.
 """
 
 from __future__ import annotations
@@ -10,15 +14,19 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+import xarray as xr
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import train
+from jaxdyn import plotting, train
 from jaxdyn.data import backcopy
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import apply, init
+from jaxdyn.theories.sink.language import EDGES
 
 SPARE = 3  # tokens beyond the length that are sampled
 FIRST = 2  # position from which the loss of training counts
@@ -119,3 +127,35 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
     """Weights after training; all sequences are sampled ahead."""
     data = jax.vmap(lambda i: sample_texts(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
     return fitted(s, started(s, k_init), functools.partial(apply, s.shape), data)
+
+
+SHOWN = {"dense": "control", "window": "theory", "replaced": "third", "1 sink": "measured"}
+LATE = slice(2, None)  # stretches: the first two lengths of training are left out
+SHARES = xr.DataArray(np.diff(EDGES)[LATE] / (EDGES[-1] - EDGES[2]), dims="stretch")
+
+
+def ratio(ds: xr.Dataset, policy: str, against: str) -> xr.DataArray:
+    """Perplexity with one policy over that with another, on the same texts from two lengths of training on."""
+    whole = (ds.measured_lacks.isel(stretch=LATE) * SHARES).sum("stretch", skipna=False)
+    return np.exp(whole.sel(policy=policy, drop=True) - whole.sel(policy=against, drop=True))
+
+
+def slope(ds: xr.Dataset, policy: str) -> xr.DataArray:
+    """Slope of the logarithm of the perplexity in the logarithm of the position, a decade, by least squares."""
+    y = ds.measured_lacks.sel(policy=policy, drop=True).isel(stretch=LATE)
+    x = np.log10(ds.place.isel(stretch=LATE))
+    x = x - x.mean("stretch")
+    return (x * y).sum("stretch", skipna=False) / (x**2).sum("stretch")
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Perplexity over the position in the text, by policy; and the ratio of window and one sink over the weight of the sink."""
+    left, right = fig.subplots(1, 2)
+    runs = ds.isel({name: 0 for name in ("decay", "cut") if name in ds.dims}, drop=True)
+    x = runs.place.values.reshape(-1, ds.sizes["stretch"])[0]
+    for policy, color in SHOWN.items():
+        y = np.exp(runs.measured_lacks.sel(policy=policy) + runs.entropy).transpose(..., "stretch")
+        plotting.band(left, x, y, policy, plotting.COLORS[color])
+    left.set(xscale="log", yscale="log", xlabel="position in the text", ylabel="perplexity")
+    plotting.scatter(right, ds.idle, ratio(ds, "window", "1 sink"), label="runs", color="measured", log=False)
+    right.set(xlabel="weight on token 0, idle", ylabel="perplexity, 0 + L over 1 + (L - 1)")

@@ -14,7 +14,7 @@ and buffer 1.
 Rotary form: an input's position block is (1, 0, ...); queries and keys turn instead, the slowest pair is reserved for place 1.
 
 Source: arXiv:2505.12514, section 4 and appendix B. Departure: the threshold of layer 2, :math:`1/(4\max(m, n))` in place of
-:math:`1/(4n)`, see :mod:`jaxdyn.theories.sup.dynamics.sets`; the rotary form reserves one pair instead of two more coordinates.
+:math:`1/(4n)`, see :mod:`jaxdyn.theories.sup.dynamics`; the rotary form reserves one pair instead of two more coordinates.
 Letters: N vertices' names, V = N + 5 tokens, m edges, C thoughts, T places.
 """
 

@@ -15,9 +15,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.data import digraphs
-from jaxdyn.theories.sup import construction, model
+from jaxdyn.theories.sup import construction, dynamics, model
 from jaxdyn.theories.sup.construction import Knobs, Sizes
-from jaxdyn.theories.sup.dynamics import sets
 
 EMBEDDINGS = ("orthogonal", "axes", "frame", "random")
 THRESHOLDS = ("corrected", "printed", "half")
@@ -141,11 +140,11 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
     graphs, size = one.graphs, sizes(s)
     # sets by breadth-first search and by counting edges, with their margins
     within = jax.vmap(lambda e, r: digraphs.within(e, r, s.names, s.thoughts), out_axes=1)(graphs.edges, graphs.root)
-    counted = jax.vmap(lambda e, r, c, t: sets.by_weights(e, r, c, s.names, s.thoughts, t), out_axes=1)(
+    counted = jax.vmap(lambda e, r, c, t: dynamics.by_weights(e, r, c, s.names, s.thoughts, t), out_axes=1)(
         graphs.edges, graphs.root, one.candidates, one.threshold
     )
     both = jnp.stack([within, counted])  # [form, c, g, N]
-    expected = jax.vmap(lambda members, t: sets.margins(members, t, s.dtype), (2, 0), 2)(both, graphs.target)
+    expected = jax.vmap(lambda members, t: dynamics.margins(members, t, s.dtype), (2, 0), 2)(both, graphs.target)
     # margins of the network, and distances of the targets
     gained = margin(logits, graphs.target)
     away = jnp.sum(~jnp.take_along_axis(within, graphs.target[None, :, None], 2)[..., 0], 0)  # [g]
@@ -153,7 +152,7 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
     visited = jnp.take_along_axis(size_then, jnp.minimum(away, s.thoughts)[None], 0)[0] - 1
     return jd.observables(
         predicted={
-            "thought": jd.named(sets.thoughts(both[:, 1:], size.tokens, s.dtype), "form thought graph token"),
+            "thought": jd.named(dynamics.thoughts(both[:, 1:], size.tokens, s.dtype), "form thought graph token"),
             "margin": jd.named(expected, "form thoughts graph"),
             "steps": jd.named(away, "graph"),
         },

@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data import digraphs
-from jaxdyn.theories.sup import construction, model
+from jaxdyn.theories.sup import construction, dynamics, model
 from jaxdyn.theories.sup.construction import Knobs, Sizes
-from jaxdyn.theories.sup.dynamics import copies, sets
 
 POSITIONS = ("sinusoids", "rotary")
 
@@ -59,16 +58,16 @@ def trial(s: Copying, key: PRNGKeyArray) -> jd.Observables:
     knobs = Knobs(s.eta * safe.eta, s.xi * safe.xi, safe.tau, safe.first, safe.second, s.position)
     u = construction.orthogonal(k_u, size.tokens, s.dtype)
     params = construction.build(size, u, knobs, rotary)
-    thoughts = sets.thoughts(members, size.tokens, s.dtype) @ params.embed
+    thoughts = dynamics.thoughts(members, size.tokens, s.dtype) @ params.embed
     answer = jnp.broadcast_to(params.embed[s.names + construction.SPECIAL.index("A")], (s.graphs, 1, params.embed.shape[1]))
     x = model.inputs(params, jnp.concatenate([params.embed[tokens], thoughts, answer], 1), jnp.arange(size.places))
     (y, _), _, (b, _) = model.forward(params, x)
     # outputs by token, the weight at the right places, and the formulas
     d = size.tokens
     decoded = jnp.einsum("gnad,dv->gnav", y[..., : 3 * d].reshape(s.graphs, -1, 3, d), u)
-    at = jax.vmap(lambda t: copies.places(size, t))(tokens)  # [g, h, T]
+    at = jax.vmap(lambda t: dynamics.places(size, t))(tokens)  # [g, h, T]
     seen = jnp.take_along_axis(b, at[..., None], -1)[..., 0]
-    expected = jax.vmap(lambda t, h: copies.outputs(size, t, h, s.dtype))(tokens, members)
+    expected = jax.vmap(lambda t, h: dynamics.outputs(size, t, h, s.dtype))(tokens, members)
     uniform = jnp.broadcast_to(1 / (1 + jnp.arange(size.places).astype(s.dtype)), seen.shape)
     alone = jnp.pad(expected[:, :, :1], ((0, 0), (0, 0), (0, 2), (0, 0)))
     heads, blocks = "graph head place", "graph place block token"

@@ -11,8 +11,20 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, STARTS, THREE_HOPS, able, among_learners, starts
-from jaxdyn.theories.coc.training import KINDS, ORDERS, Training, trial
+from jaxdyn.theories.coc.training import (
+    BY_COCONUT,
+    KINDS,
+    LEARNED,
+    ORDERS,
+    SETUP,
+    STARTS,
+    THREE_HOPS,
+    Training,
+    able,
+    among_learners,
+    starts,
+    trial,
+)
 
 METHODS = ["coconut", "cot"]
 LEVEL = 0.95  # of each interval

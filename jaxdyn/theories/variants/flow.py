@@ -23,7 +23,7 @@ import jaxdyn as jd
 from jaxdyn import flow, nn, plotting, train
 from jaxdyn.instruments.moment import batch_loss
 from jaxdyn.laboratory.tasks import TASKS
-from jaxdyn.theories.cal.dynamics.steps import modified_field
+from jaxdyn.theories.cal.dynamics import modified_field
 from jaxdyn.theories.cal.instrument import along, probes
 from jaxdyn.theories.cal.orders import limit_order
 

@@ -21,6 +21,6 @@ THEORY = jd.Theory(
             "2023",
         ),
     ),
-    topics=("ungrok",),
+    topics=("ungrok_efficiency",),
     shown=("varma.ungrok",),
 )

@@ -9,14 +9,14 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.theories.cal.dynamics import linear, noise, pair, steps
+from jaxdyn.theories.cal import dynamics
 from jaxdyn.theories.cal.model import Linear, linear_loss, regression_loss
 from jaxdyn.theories.cal.spectra import linear_start, orthonormal, spectrum
-from tests.theories.cal.helpers import solve
+from tests.theories.test_cal import solve
 
 pytestmark = pytest.mark.usefixtures("x64")
-UNBALANCED, LOGISTIC, GRAM = (jax.jit(f) for f in (linear.unbalanced_mode, linear.logistic_mode, linear.gram_flow))
-DEEP = jax.jit(linear.deep_mode)
+UNBALANCED, LOGISTIC, GRAM = (jax.jit(f) for f in (dynamics.unbalanced_mode, dynamics.logistic_mode, dynamics.gram_flow))
+DEEP = jax.jit(dynamics.deep_mode)
 TIMES = np.array([0.3, 1.0, 4.0])
 
 
@@ -76,7 +76,7 @@ def test_balanced_gram_solves_the_two_layer_flow(inputs, hidden, outputs):
         return np.concatenate([(w2.T @ e).ravel(), (e @ w1.T).ravel()])
 
     exact = solve(field, np.concatenate([np.ravel(start.w1), np.ravel(start.w2)]), TIMES)
-    form = jax.jit(linear.balanced_gram)
+    form = jax.jit(dynamics.balanced_gram)
     for t, y in zip(TIMES, exact, strict=True):
         q = np.concatenate([y[:cut].reshape(hidden, inputs).T, y[cut:].reshape(outputs, hidden)])
         np.testing.assert_allclose(form(t, m, start), q @ q.T, atol=1e-10)
@@ -90,13 +90,13 @@ def test_symmetric_gram_is_the_printed_formula():
     grown, inverse = scipy.linalg.expm(m * t), np.linalg.inv(m)
     bracket = np.eye(3) + u0.T @ inverse @ (grown @ grown - np.eye(5)) @ u0
     printed = grown @ u0 @ np.linalg.solve(bracket, u0.T @ grown)
-    np.testing.assert_allclose(jax.jit(linear.symmetric_gram)(t, m, u0), printed, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(jax.jit(dynamics.symmetric_gram)(t, m, u0), printed, rtol=1e-9, atol=1e-11)
 
 
 def test_symmetric_gram_reaches_the_positive_part():
     m = np.diag([2.0, 1.0, 0.0, -1.0])
     u0 = np.random.default_rng(1).normal(size=(4, 4))
-    late = np.asarray(jax.jit(linear.symmetric_gram)(300.0, m, u0))
+    late = np.asarray(jax.jit(dynamics.symmetric_gram)(300.0, m, u0))
     np.testing.assert_allclose(late[:2], [[2, 0, 0, 0], [0, 1, 0, 0]], atol=1e-12)
     assert 0 < late[2, 2] < 1 / 500, "a zero eigenvalue decays as 1 / (2t)"
 
@@ -117,14 +117,20 @@ def test_effective_starts_of_an_aligned_start_are_its_own():
     keys = jax.random.split(jax.random.key(0), 4)
     u, v, r = (orthonormal(k, 5, 3) for k in keys[:3])
     strength = jnp.array([1e-3, 2e-3, 5e-4])
-    np.testing.assert_allclose(linear.effective_starts(u, v, linear_start(strength, 0.0, u, v, r)), strength, rtol=1e-10)
+    np.testing.assert_allclose(dynamics.effective_starts(u, v, linear_start(strength, 0.0, u, v, r)), strength, rtol=1e-10)
     values = np.asarray(spectrum(keys[3], 3, 0.5, 3.5))
     assert np.all(np.diff(values) < -0.4) and values.min() > 0.5 and values.max() < 3.5
 
 
 COVARIANCE_AFTER, STATIONARY_COVARIANCE, DIFFUSION_COVARIANCE, MEAN_AFTER, DECAY_RATE = (
     jax.jit(f)
-    for f in (noise.covariance_after, noise.stationary_covariance, noise.diffusion_covariance, noise.mean_after, noise.decay_rate)
+    for f in (
+        dynamics.covariance_after,
+        dynamics.stationary_covariance,
+        dynamics.diffusion_covariance,
+        dynamics.mean_after,
+        dynamics.decay_rate,
+    )
 )
 
 
@@ -172,9 +178,9 @@ def test_final_sharpness_of_the_scalar_problem(u, v):
         ends[eta] = a * a + b * b
     limit, slope = 2 * ends[0.001] - ends[0.002], (ends[0.002] - ends[0.001]) / 0.001
     coarse = (ends[0.004] - ends[0.002]) / 0.002
-    assert float(pair.flow_sharpness(u, v)) == pytest.approx(limit, abs=5e-6)
-    assert float(pair.flattening(u, v)) == pytest.approx(2 * slope - coarse, rel=1e-3)
-    assert float(pair.flow_sharpness(3.0, 0.2)) == pytest.approx(9.1805, abs=5e-5)
+    assert float(dynamics.flow_sharpness(u, v)) == pytest.approx(limit, abs=5e-6)
+    assert float(dynamics.flattening(u, v)) == pytest.approx(2 * slope - coarse, rel=1e-3)
+    assert float(dynamics.flow_sharpness(3.0, 0.2)) == pytest.approx(9.1805, abs=5e-5)
 
 
 def random_linear(seed, hidden=4, inputs=3, outputs=2):
@@ -187,7 +193,7 @@ def random_linear(seed, hidden=4, inputs=3, outputs=2):
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_field_is_the_negative_gradient_of_the_network(decay):
     p, m = random_linear(0)
-    fields = jax.jit(lambda q: (steps.linear_field(m, decay)(q), jax.grad(linear_loss)(q, m, decay)))
+    fields = jax.jit(lambda q: (dynamics.linear_field(m, decay)(q), jax.grad(linear_loss)(q, m, decay)))
     for ours, g in zip(*fields(p), strict=True):
         np.testing.assert_allclose(ours, -g, rtol=1e-12, atol=1e-13)
 
@@ -198,7 +204,7 @@ def test_modified_field_is_the_negative_gradient_of_the_modified_loss():
     def modified(q):
         return linear_loss(q, m) + 0.25 * 0.07 * sum(jnp.sum(g**2) for g in jax.grad(linear_loss)(q, m))
 
-    fields = jax.jit(lambda q: (steps.modified_field(steps.linear_field(m), 0.07)(q), jax.grad(modified)(q)))
+    fields = jax.jit(lambda q: (dynamics.modified_field(dynamics.linear_field(m), 0.07)(q), jax.grad(modified)(q)))
     for ours, g in zip(*fields(p), strict=True):
         np.testing.assert_allclose(ours, -g, rtol=1e-11, atol=1e-12)
 
@@ -214,7 +220,7 @@ def test_shuffled_field_is_the_negative_gradient_of_its_loss():
         return sum(losses) / 4 + eta / 16 * sum(slopes)
 
     xx, yx = jnp.einsum("mbi,mbj->mij", x, x) / 2, jnp.einsum("mbo,mbi->moi", y, x) / 2
-    fields = jax.jit(lambda q: (steps.shuffled_field(xx, yx, eta)(q), jax.grad(modified)(q)))
+    fields = jax.jit(lambda q: (dynamics.shuffled_field(xx, yx, eta)(q), jax.grad(modified)(q)))
     for ours, g in zip(*fields(p), strict=True):
         np.testing.assert_allclose(ours, -g, rtol=1e-11, atol=1e-12)
 
@@ -223,8 +229,8 @@ def test_balance_rate_is_exact_for_one_step():
     p, m = random_linear(4)
     eta, g = 0.3, jax.grad(linear_loss)(p, m)
     after = Linear(p.w1 - eta * g.w1, p.w2 - eta * g.w2)
-    change = steps.balance(after) - steps.balance(p)
-    np.testing.assert_allclose(change, eta**2 * steps.balance_rate(p, m), atol=1e-12)
+    change = dynamics.balance(after) - dynamics.balance(p)
+    np.testing.assert_allclose(change, eta**2 * dynamics.balance_rate(p, m), atol=1e-12)
     assert np.abs(change).max() > 0.1
 
 
@@ -240,7 +246,7 @@ def test_leading_error_of_the_scalar_problem():
     y = solve(field, [1.5, 0.2, 0, 0], np.array([1.0]))[0]
     np.testing.assert_allclose(y, [1.6011336, 0.5946670, -0.0251584, 0.1164147], atol=1e-7)
     state = Linear(jnp.full((1, 1), 0.2), jnp.full((1, 1), 1.5))
-    joint = steps.Flows(state, Linear(jnp.full((1, 1), 0.3), jnp.full((1, 1), -0.1)), state, jnp.zeros((1, 1)))
-    out = steps.flows_field(0.0, joint, steps.FlowsArgs(jnp.ones((1, 1)), 0.1, 0.0))
+    joint = dynamics.Flows(state, Linear(jnp.full((1, 1), 0.3), jnp.full((1, 1), -0.1)), state, jnp.zeros((1, 1)))
+    out = dynamics.flows_field(0.0, joint, dynamics.FlowsArgs(jnp.ones((1, 1)), 0.1, 0.0))
     expected = field(np.array([1.5, 0.2, -0.1, 0.3]))
     np.testing.assert_allclose([out.flow.w2, out.flow.w1, out.lead.w2, out.lead.w1], expected.reshape(4, 1, 1), rtol=1e-12)

@@ -212,7 +212,7 @@ def test_each_size_is_sampled_as_often_as_it_occurs(monkeypatch):
     monkeypatch.setattr(released.train, "make_step", counted)
     problems, draws = released.by_edges(released.fitting(3, 200)), 4000
     schedule = (Phase("edges", 0.1, 0, 0), Phase("trees", 0.2, 0, 0), Phase("trees", 0.1, 1, 3), Phase("full", 0.6, 0, 6))
-    step, key = released.make_step(dataclasses.replace(TINY, steps=1000, schedule=schedule), None), jax.random.key(0)
+    step, key = released.make_step(dataclasses.replace(TINY, steps=1000, schedule=schedule), optax.identity()), jax.random.key(0)
     lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, released.TREES["trees"].edges, *released.CAPS)]
 
     def one(i, opt):

@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.cogo.potentials import minimal_order
+from jaxdyn.theories.cogo.potentials import partial_minimal_order
 from jaxdyn.theories.cogo.trained import decomposed
 from jaxdyn.theories.cogo.training import Training
 
@@ -18,4 +18,4 @@ def trained_runs():
 @pytest.fixture(scope="session")
 def searched():
     """The search for blocks of few nodes."""
-    return jd.sweep(minimal_order.trial, jd.grid(minimal_order.Search), seeds=1)
+    return jd.sweep(partial_minimal_order.order_trial, jd.grid(partial_minimal_order.Search), seeds=1)

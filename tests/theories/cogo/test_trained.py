@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import bias, classify, published
-from jaxdyn.theories.cogo.dynamics import carriers, relax, solutions
-from jaxdyn.theories.cogo.trained import carriers as claims
-from jaxdyn.theories.cogo.trained import decomposed, orders, overparam, parting
+from jaxdyn.theories.cogo import classify, published
+from jaxdyn.theories.cogo.dynamics import flow, solutions
+from jaxdyn.theories.cogo.trained import carriers_parting, decomposed, orders, overparam
+from jaxdyn.theories.cogo.trained import carriers_parting as claims
 from jaxdyn.theories.cogo.training import Training
 from tests.theories.cogo.oracle import composed, passes, rejects, runs
 
@@ -79,7 +79,7 @@ def test_figures_can_be_drawn(trained_runs):
 
 def taken_apart(w, group):
     nodes = classify.nodes(w, group)
-    return nodes, bias.means(nodes, group), decomposed.ablation(w, nodes, group)
+    return nodes, classify.means(nodes, group), decomposed.ablation(w, nodes, group)
 
 
 @pytest.mark.slow
@@ -90,15 +90,15 @@ def test_in_the_composed_solution_order_6_nodes_carry_all(x64, sixes):
     nodes, parts, rise = jax.jit(taken_apart, static_argnums=1)(w, group)
     own, six, four, rest = parts[:, sixes:]
     assert list(nodes.order) == [6] * sixes + [4] * (5 - sixes)
-    np.testing.assert_allclose(np.abs(own), carriers.OWN, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(own), solutions.OWN, rtol=1e-12)
     np.testing.assert_allclose(own + six, 0, atol=1e-12)
     np.testing.assert_allclose(np.abs([four, rest]), 0, atol=1e-12)
-    order = bias.node_orders(nodes)
+    order = classify.node_orders(nodes)
     assert sorted(np.asarray(order)) == [4] * 4 * (5 - sixes) + [6] * 6 * sixes
     assert rise["six"] == pytest.approx(4 / 11 * (5 - sixes), rel=1e-12)
-    assert float(carriers.rise(group, jnp.abs(own))) == pytest.approx(float(rise["six"]), rel=1e-12)
+    assert float(solutions.rise(group, jnp.abs(own))) == pytest.approx(float(rise["six"]), rel=1e-12)
     assert rise["four"] == pytest.approx(0, abs=1e-13)
-    norm = carriers.trained_norm(group, solutions.energy(5, sixes))
+    norm = solutions.trained_norm(group, solutions.energy(5, sixes))
     assert jnp.sum(w**2) == pytest.approx(float(norm), rel=1e-12)
 
 
@@ -296,7 +296,7 @@ def test_a_trial_of_widths():
     grid = jd.grid(Training, width=[7.0, 15.0], group="7", hidden=15, epochs=40, every=20)
     runs = jd.sweep(overparam.trial, grid, 1)
     assert np.all(runs.measured_rate == 0)  # not solved in 40 epochs
-    np.testing.assert_allclose(runs.predicted_rate.isel(seed=0), [relax.start_rate(7, q) for q in (7, 15)], rtol=1e-6)
+    np.testing.assert_allclose(runs.predicted_rate.isel(seed=0), [flow.start_rate(7, q) for q in (7, 15)], rtol=1e-6)
 
 
 def widths():
@@ -346,10 +346,10 @@ def test_both_grids_have_the_same_epochs():
 
 # The judge of when orders part, on made-up networks whose parting is known.
 
-DECAYS = np.array(parting.SPREAD)
+DECAYS = np.array(carriers_parting.SPREAD)
 
 
-(CLAIM,) = parting.CLAIMS
+CLAIM = carriers_parting.CLAIMS[-1]
 
 
 def networks(power=-0.7, until=0.5, seeds=8, count=10):
@@ -380,7 +380,7 @@ def networks(power=-0.7, until=0.5, seeds=8, count=10):
 
 def test_parts_of_the_judge_are_those_of_their_definitions():
     ds = networks()
-    share = parting.favoured(ds)
+    share = carriers_parting.favoured(ds)
     run = ds.isel(decay=1, seed=2, epoch=3)
     energy, order = run.curve_energy.values, run.order.values
     pairs = [(a, b) for a in energy[order == 6] for b in energy[order == 4]]
@@ -388,33 +388,33 @@ def test_parts_of_the_judge_are_those_of_their_definitions():
     np.testing.assert_allclose(share.isel(epoch=-1), 1)
     time = 600 * (DECAYS / DECAYS[0]) ** -0.7
     last = 30 * np.exp(-ds.epoch.values[-1] / time)
-    np.testing.assert_allclose(parting.parting(ds).isel(seed=0), time * np.log(30 / (1 + last)), rtol=5e-3)
-    at = parting.last_above(ds, 6.0).isel(seed=0)
+    np.testing.assert_allclose(carriers_parting.parting(ds).isel(seed=0), time * np.log(30 / (1 + last)), rtol=5e-3)
+    at = carriers_parting.last_above(ds, 6.0).isel(seed=0)
     assert all(
-        parting.left(ds).isel(seed=0, decay=i)[int(n)] > 6 >= parting.left(ds).isel(seed=0, decay=i)[int(n) + 1]
+        carriers_parting.left(ds).isel(seed=0, decay=i)[int(n)] > 6 >= carriers_parting.left(ds).isel(seed=0, decay=i)[int(n) + 1]
         for i, n in enumerate(at)
     )
 
 
 def test_one_order_in_a_network_tells_nothing():
     ds = networks()
-    share = parting.favoured(ds.assign(order=ds.order.where(ds.seed > 0, 6.0)))
+    share = carriers_parting.favoured(ds.assign(order=ds.order.where(ds.seed > 0, 6.0)))
     assert np.isnan(share.isel(seed=0)).all() and share.isel(seed=1).notnull().all()
 
 
 def test_judge_accepts_late_parting_and_nothing_else():
     good = networks()
-    assert passes(parting.judge_parting, good), [str(c) for c in parting.judge_parting(good)]
-    assert [c.passed for c in parting.judge_parting(networks(until=15.0))] == [True, False, True, True]
-    assert [c.passed for c in parting.judge_parting(networks(until=0.01))][2] is False
+    assert passes(carriers_parting.judge_parting, good), [str(c) for c in carriers_parting.judge_parting(good)]
+    assert [c.passed for c in carriers_parting.judge_parting(networks(until=15.0))] == [True, False, True, True]
+    assert [c.passed for c in carriers_parting.judge_parting(networks(until=0.01))][2] is False
     for power in (0.0, -0.4, -1.0):
-        assert [c.passed for c in parting.judge_parting(networks(power=power))][3] is False
+        assert [c.passed for c in carriers_parting.judge_parting(networks(power=power))][3] is False
     for breach in (*(c.breach for c in CLAIM.controls.values()), *CLAIM.rivals.values()):
-        assert rejects(parting.judge_parting, good, breach)
+        assert rejects(carriers_parting.judge_parting, good, breach)
     slow = good.assign(curve_test_accuracy=0.9 * good.curve_test_accuracy)
-    assert [c.passed for c in parting.judge_parting(slow)][0] is False
+    assert [c.passed for c in carriers_parting.judge_parting(slow)][0] is False
     with pytest.raises(jd.Inconclusive, match="at least 3 values of decay are needed"):
-        parting.judge_parting(good.isel(decay=[0, 1]))
+        carriers_parting.judge_parting(good.isel(decay=[0, 1]))
 
 
 def test_figure_shows_both_orders_and_every_decay():

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from jaxdyn import metrics
-from jaxdyn.theories.galore import model
-from jaxdyn.theories.galore.dynamics import decay, gradient, varying
-from jaxdyn.theories.galore.dynamics.noise import distance_left
-from jaxdyn.theories.galore.dynamics.projected import within
+from jaxdyn.theories.galore import dynamics, model
+from jaxdyn.theories.galore.dynamics import distance_left, within
 
 # Modes, descent and both bounds; the counterexample to the printed bound with its published numbers.
 
-MODES, LOWEST, LARGEST_STEP = map(jax.jit, (decay.modes, decay.lowest, decay.largest_step))
+MODES, LOWEST, LARGEST_STEP = map(jax.jit, (dynamics.modes, dynamics.lowest, dynamics.largest_step))
 
 
-BOUNDS, GRADIENTS, STABLE_RANK = map(jax.jit, (decay.bounds, decay.gradients, metrics.stable_rank))
+BOUNDS, GRADIENTS, STABLE_RANK = map(jax.jit, (dynamics.bounds, dynamics.gradients, metrics.stable_rank))
 
 
 def wishart(rng, n, d):
@@ -61,7 +59,7 @@ def test_the_counterexample_breaks_the_printed_bound_alone(x64):
     assert np.all(ranks <= corrected + 1e-12)
     excess = np.asarray(ranks - STABLE_RANK(kept))
     np.testing.assert_allclose(excess[5] / excess[4], 0.1891, atol=1e-3)
-    np.testing.assert_allclose(decay.ratio(eta, first, modes.values[-1]), 0.1891, atol=1e-4)
+    np.testing.assert_allclose(dynamics.ratio(eta, first, modes.values[-1]), 0.1891, atol=1e-4)
     _, flipped = counterexample(-1.0)
     assert np.all(STABLE_RANK(GRADIENTS(modes, flipped, eta, jnp.arange(6)))
                   <= BOUNDS(modes, flipped, eta, jnp.arange(6))[0] + 1e-12)  # fmt: skip
@@ -84,7 +82,7 @@ def test_beyond_the_step_size_another_eigenvalue_decays_last(x64):
 # The gradient's form against numerical Jacobians of the frozen network.
 
 gates, squared_parts, softmax_parts, chain = map(
-    jax.jit, (gradient.gates, gradient.squared_parts, gradient.softmax_parts, model.chain)
+    jax.jit, (dynamics.gates, dynamics.squared_parts, dynamics.softmax_parts, model.chain)
 )
 
 
@@ -231,7 +229,7 @@ def test_rates_and_end(x64):
 
 
 def test_factors_by_hand(x64):
-    found = varying.factors(
+    found = dynamics.factors(
         jnp.float64(0.1), jnp.array([2.0, 3.0]), (jnp.float64(0.5), jnp.float64(2), jnp.float64(3)), jnp.float64(2)
     )
     np.testing.assert_allclose(found, [1 - 0.1 * (np.array([2, 3]) - 0.5 - c * 6 * 4) for c in (1, 2)] + [[0.8, 0.7]])
@@ -242,12 +240,12 @@ def test_kappa_is_the_mean_product_of_smallest_eigenvalues(x64):
     b, c = (np.stack([m @ m.T for m in rng.normal(size=(3, 5, 5))]) for _ in range(2))
     p, q = (np.linalg.qr(rng.normal(size=(5, r)))[0] for r in (2, 3))
     each = [np.linalg.eigvalsh(p.T @ x @ p)[0] * np.linalg.eigvalsh(q.T @ y @ q)[0] for x, y in zip(b, c, strict=True)]
-    np.testing.assert_allclose(varying.kappa(b, c, p, q), np.mean(each), rtol=1e-10)
+    np.testing.assert_allclose(dynamics.kappa(b, c, p, q), np.mean(each), rtol=1e-10)
 
 
 def test_the_remainder_is_what_no_input_meets(x64):
     rng = np.random.default_rng(1)
     inputs, a = rng.normal(size=(9, 2)) @ rng.normal(size=(2, 6)), rng.normal(size=(4, 6))
-    left = varying.remainder(a, inputs, 2)
+    left = dynamics.remainder(a, inputs, 2)
     np.testing.assert_allclose(left @ inputs.T, 0, atol=1e-10)
     assert np.linalg.matrix_rank(a - left, tol=1e-9) == 2

@@ -17,8 +17,8 @@ from jaxdyn.data import trees
 from jaxdyn.metrics import stable_rank
 from jaxdyn.theories.joma.dynamics import hblt as hblt_theory
 from jaxdyn.theories.joma.dynamics import invariants as theory
+from jaxdyn.theories.joma.dynamics import linear
 from jaxdyn.theories.joma.dynamics import linear as linear_theory
-from jaxdyn.theories.joma.dynamics import lowrank
 
 KINDS = ("exp", "linear")
 
@@ -298,7 +298,7 @@ def solved(field, start, ts):
 @pytest.mark.usefixtures("x64")
 def test_rows_under_an_inserted_gradient():
     mu, ts = np.random.default_rng(0).normal(size=(4, 3)), np.linspace(0, 2, 5)
-    v, rate = jax.jit(lowrank.inserted)(mu, ts)
+    v, rate = jax.jit(linear.inserted)(mu, ts)
 
     def field(v):
         return np.exp(0.5 * (v**2).sum(-1, keepdims=True)) * (mu - v)
@@ -322,10 +322,10 @@ def test_rows_under_squared_error_and_their_limits():
         gain = np.exp(0.5 * ((v**2).sum(-1) - (start**2).sum(-1)))[:, None]
         return p[:, None] * gain * (y - gain * v)
 
-    solution, rate = jax.jit(lowrank.trained)(start, y, p, ts)
+    solution, rate = jax.jit(linear.trained)(start, y, p, ts)
     np.testing.assert_allclose(solution.ys, solved(field, start, ts), atol=1e-6)
     np.testing.assert_allclose(rate, [field(x) for x in np.asarray(solution.ys)], atol=1e-9)
-    mu = np.asarray(lowrank.limits(y))
+    mu = np.asarray(linear.lowrank_limits(y))
     np.testing.assert_allclose(np.exp(0.5 * (mu**2).sum(-1, keepdims=True)) * mu, y, rtol=1e-10)
 
 
@@ -333,7 +333,7 @@ def test_rows_under_squared_error_and_their_limits():
 def test_without_learned_attention_the_rank_of_even_shares_stays():
     rng = np.random.default_rng(2)
     y = rng.normal(size=(4, 3))
-    rate = np.asarray(lowrank.unattended(np.zeros((4, 3)), y, np.full(4, 0.25), np.array([0.0, 3.0])))
+    rate = np.asarray(linear.unattended(np.zeros((4, 3)), y, np.full(4, 0.25), np.array([0.0, 3.0])))
     np.testing.assert_allclose(rate[1], np.exp(-0.75) * rate[0])
     np.testing.assert_allclose(rate[0], 0.25 * y)
 

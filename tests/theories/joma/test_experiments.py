@@ -13,7 +13,7 @@ from jaxdyn import nn
 from jaxdyn.text import training_run
 from jaxdyn.text.training_run import TrainingRun
 from jaxdyn.theories.joma.experiments import text
-from jaxdyn.theories.joma.experiments.table1 import claims, data, model, score
+from jaxdyn.theories.joma.experiments.table1 import claims, model, score
 from jaxdyn.theories.joma.experiments.table1 import trial as training
 from jaxdyn.theories.joma.experiments.table1.claims import gain
 from jaxdyn.theories.joma.experiments.table1.trial import FORMS, Table1
@@ -78,22 +78,22 @@ def test_judges_do_not_decide_on_what_they_cannot():
 @pytest.mark.thinned
 @pytest.mark.parametrize(("classes", "members", "latents"), [(20, 2, (10, 20)), (30, 3, (20, 30)), (3, 1, (3, 3)), (6, 2, (4, 6))])
 def test_sequences_are_the_unions_of_their_sets(classes, members, latents):
-    layers = jax.jit(data.sample_layers, static_argnums=(1, 2, 3))(jax.random.key(3), classes, latents, members)
+    layers = jax.jit(model.sample_layers, static_argnums=(1, 2, 3))(jax.random.key(3), classes, latents, members)
     top, mid, low = ([set(np.flatnonzero(row).tolist()) for row in np.asarray(layer)] for layer in layers)
     for sets, count in ((top, classes), (mid, latents[1]), (low, latents[0])):
         assert len(sets) == count == len({frozenset(s) for s in sets})
         assert {len(s) for s in sets} == {members}
-    lower, upper = (np.asarray(a) for a in jax.jit(data.activity)(layers))
-    for c, row in enumerate(np.asarray(jax.jit(data.sequences)(layers))):
+    lower, upper = (np.asarray(a) for a in jax.jit(model.activity)(layers))
+    for c, row in enumerate(np.asarray(jax.jit(model.sequences)(layers))):
         latent = set().union(*(mid[j] for j in top[c]))
         tokens = sorted(set().union(*(low[i] for i in latent)))
-        assert row.tolist() == [data.PAD] * (data.LENGTH - len(tokens)) + tokens
+        assert row.tolist() == [model.PAD] * (model.LENGTH - len(tokens)) + tokens
         assert set(np.flatnonzero(lower[c])) == latent and set(np.flatnonzero(upper[c])) == top[c]
-        assert len(tokens) <= data.longest(latents, members)
+        assert len(tokens) <= model.longest(latents, members)
 
 
 def test_subsets_are_uniform():
-    draws = jax.jit(jax.vmap(lambda k: data.subsets(k, 3, 5, 2)))(jax.random.split(jax.random.key(0), 2000))
+    draws = jax.jit(jax.vmap(lambda k: model.subsets(k, 3, 5, 2)))(jax.random.split(jax.random.key(0), 2000))
     codes = np.asarray(draws) @ 2 ** np.arange(5)
     counts = np.unique(codes, return_counts=True)[1]
     assert len(counts) == 10
@@ -159,7 +159,7 @@ def test_reduced_network_is_the_whole_one(run, x64):
     found, nodes = apply(params, p.tokens, training.positions(TINY))
     np.testing.assert_allclose(found, logits[:, -1], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(nodes, jnp.max(seen["hidden"], 2)[:2], rtol=1e-11, atol=1e-12)
-    everything, _ = apply(params, p.tokens, data.LENGTH)
+    everything, _ = apply(params, p.tokens, model.LENGTH)
     np.testing.assert_allclose(everything, logits[:, -1], rtol=1e-11, atol=1e-12)
 
 

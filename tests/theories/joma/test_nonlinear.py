@@ -9,13 +9,11 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.joma import published
-from jaxdyn.theories.joma.dynamics.thm3 import NOISES
-from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits
-from jaxdyn.theories.joma.nonlinear import critical, fig4_bounce, mixture_point, thm3, thm4, thm4_trained
-from jaxdyn.theories.joma.nonlinear import mixture as net
+from jaxdyn.theories.joma.dynamics.nonlinear import NOISES, entropy_of_logits
+from jaxdyn.theories.joma.nonlinear import fig4_bounce, model, thm3, thm4, thm4_trained
+from jaxdyn.theories.joma.nonlinear import model as net
 from jaxdyn.theories.joma.nonlinear import thm3_path as trial
-from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS
-from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
+from jaxdyn.theories.joma.nonlinear.model import ATTENTIONS, Mixture, sample
 from jaxdyn.theories.joma.nonlinear.thm4 import Critical
 from jaxdyn.theories.joma.nonlinear.thm4 import trial as thm4_trial
 from tests.theories.joma.helpers import distorted, inside, panels, refutes, upheld
@@ -34,9 +32,9 @@ def test_gradients_under_every_attention(x64):
         "none": (np.ones(4), np.zeros(4)),
         "softmax": (np.exp(z) / total, np.exp(z) / total * (g * v - np.sum(g * v * np.exp(z)) / total)),
     }
-    gradients = jax.jit(critical.gradients)
-    for name in critical.ATTENTIONS:
-        dv, dz = gradients(jnp.array(v), jnp.array(z), jnp.array(g), jd.Code.of(name, critical.ATTENTIONS))
+    gradients = jax.jit(model.gradients)
+    for name in model.ATTENTIONS:
+        dv, dz = gradients(jnp.array(v), jnp.array(z), jnp.array(g), jd.Code.of(name, model.ATTENTIONS))
         np.testing.assert_allclose(dv, expected[name][0], rtol=1e-13)
         np.testing.assert_allclose(dz, expected[name][1], rtol=1e-13)
 
@@ -48,12 +46,12 @@ def test_gradients_under_every_attention(x64):
 def sampled(s):
     """A mixture of two components over six tokens, samples of it, and the start."""
     one = net.sample_instance(jax.random.key(0), 6, 2, 1.0, 2.0)
-    return one, *mixture_point.sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
+    return one, *model.sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
 
 
 @pytest.mark.slow
 def test_gradient_of_one_sample_is_the_formula(x64):
-    s = inside(mixture_point.Mixture(activation="relu"))
+    s = inside(model.Mixture(activation="relu"))
     one, x, g, w = sampled(s)
     x, g = x[:, :20], g[:, :20]
     np.testing.assert_allclose(net.coordinates(one, w), np.append(one.v, one.xi), atol=1e-13)
@@ -66,7 +64,7 @@ def test_gradient_of_one_sample_is_the_formula(x64):
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_samples_have_the_stated_moments(x64, noise):
-    s = inside(mixture_point.Mixture(noise=noise, spread=0.7, anisotropy=0.5, g_slope=0.3))
+    s = inside(model.Mixture(noise=noise, spread=0.7, anisotropy=0.5, g_slope=0.3))
     one, x, g, _ = sampled(s)
     np.testing.assert_allclose(np.mean(x, 1), one.centres, atol=0.03)
     expected = 0.49 * (1 + 0.5 * np.array([1, -1] * 3))
@@ -77,7 +75,7 @@ def test_samples_have_the_stated_moments(x64, noise):
 
 def test_every_component_needs_samples():
     with pytest.raises(jd.UsageError, match="at least 2 samples per component"):
-        mixture_point.Mixture(samples=3)
+        model.Mixture(samples=3)
 
 
 # The judge and the figure of Theorem 3.

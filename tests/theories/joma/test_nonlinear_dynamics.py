@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.theories.joma.dynamics import thm3, thm4
+from jaxdyn.theories.joma.dynamics import nonlinear
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -26,13 +26,13 @@ SLOPES = {
 }
 
 
-theta = jax.jit(thm3.theta, static_argnums=5)
-field = jax.jit(thm3.mixture_field)
+theta = jax.jit(nonlinear.theta, static_argnums=5)
+field = jax.jit(nonlinear.mixture_field)
 
 
 def code(name):
     """The switch at an activation or a noise."""
-    return jd.Code.of(name, thm3.NOISES if name in thm3.NOISES else thm3.ACTIVATIONS)
+    return jd.Code.of(name, nonlinear.NOISES if name in nonlinear.NOISES else nonlinear.ACTIVATIONS)
 
 
 def density(noise, d, scale):
@@ -53,16 +53,16 @@ def theta_by_quadrature(name, noise, r, norm, scale, d):
     return norm * first, norm**2 * second
 
 
-@pytest.mark.parametrize("name", thm3.ACTIVATIONS)
+@pytest.mark.parametrize("name", nonlinear.ACTIVATIONS)
 def test_slope_is_the_derivative(name):
     x = jnp.array([-3.0, -0.7, 0.2, 1.0, 4.0], jnp.float64)
-    exact = jax.vmap(jax.grad(lambda y: thm3.activation(code(name), y)))(x)
-    np.testing.assert_allclose(thm3.activation_slope(code(name), x), exact, atol=1e-14)
+    exact = jax.vmap(jax.grad(lambda y: nonlinear.activation(code(name), y)))(x)
+    np.testing.assert_allclose(nonlinear.activation_slope(code(name), x), exact, atol=1e-14)
     np.testing.assert_allclose(exact, [SLOPES[name](float(y)) for y in x], atol=1e-14)
 
 
-@pytest.mark.parametrize("name", thm3.ACTIVATIONS)
-@pytest.mark.parametrize("noise", thm3.NOISES)
+@pytest.mark.parametrize("name", nonlinear.ACTIVATIONS)
+@pytest.mark.parametrize("noise", nonlinear.NOISES)
 def test_theta_is_the_integral(name, noise):
     d, r, norm, scale = 6, jnp.array([-1.2, 0.3, 2.0], jnp.float64), 1.7, 0.8
     first, second = theta(code(name), code(noise), r, jnp.float64(norm), jnp.float64(scale), d)
@@ -101,7 +101,7 @@ def theta_by_mpmath(name, noise, r, width, d):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("name", ["tanh", "gelu"])
-@pytest.mark.parametrize("noise", thm3.NOISES)
+@pytest.mark.parametrize("noise", nonlinear.NOISES)
 @pytest.mark.parametrize("width", [4.0, 12.0, 100.0])
 def test_theta_is_accurate_for_large_weights(name, noise, width):
     """A fixed trapezoid rule of 161 nodes on [-9, 9] was 1.2% off at 12."""
@@ -131,7 +131,7 @@ def test_identity_gives_back_the_saliency():
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh"])
-@pytest.mark.parametrize("noise", thm3.NOISES)
+@pytest.mark.parametrize("noise", nonlinear.NOISES)
 def test_field_is_the_population_gradient(name, noise):
     """Against the mean of g phi'(v.x + xi) (x, 1) over samples drawn here, within 5 standard errors."""
     rng = np.random.default_rng(1)
@@ -158,10 +158,10 @@ def test_jit_and_vmap_change_nothing():
     r, norm = jnp.array([-0.5, 0.8], jnp.float64), jnp.array([0.5, 2.0], jnp.float64)
 
     def both(index, norm_):
-        phi = jd.Code(index, thm3.ACTIVATIONS)
-        return jnp.stack(thm3.theta(phi, code("sphere"), r, norm_, jnp.float64(0.5), 6))
+        phi = jd.Code(index, nonlinear.ACTIVATIONS)
+        return jnp.stack(nonlinear.theta(phi, code("sphere"), r, norm_, jnp.float64(0.5), 6))
 
-    codes = jnp.arange(len(thm3.ACTIVATIONS), dtype=jnp.int32)
+    codes = jnp.arange(len(nonlinear.ACTIVATIONS), dtype=jnp.int32)
     batched = jax.jit(jax.vmap(jax.vmap(both, (None, 0)), (0, None)))(codes, norm)
     alone = jax.jit(both)
     looped = np.array([[alone(c, n) for n in norm] for c in codes])
@@ -174,14 +174,14 @@ pytestmark = pytest.mark.usefixtures("x64")
 C_AT_INFINITY = {0.5: 0.194895, 1: 0.880825, 2: 6.343538, 3: 55.50084, 4: 1227.033}
 
 
-orbit = jax.jit(thm4.orbit)
-clock = jax.jit(thm4.clock)
+orbit = jax.jit(nonlinear.orbit)
+clock = jax.jit(nonlinear.clock)
 
 
 @pytest.mark.parametrize("mu", C_AT_INFINITY)
 def test_offset_at_infinity(mu):
     exact = mpmath.quad(lambda x: mpmath.expm1(mpmath.mpf(mu) ** 2 / 2 * (2 * x - x**2)) / x, [0, 0.5, 1])
-    value = float(thm4.offset(jnp.float64(800.0), jnp.float64(mu**2 / 2)))
+    value = float(nonlinear.offset(jnp.float64(800.0), jnp.float64(mu**2 / 2)))
     assert abs(value / float(exact) - 1) < 1e-13
     assert abs(value / C_AT_INFINITY[mu] - 1) < 3e-6
 
@@ -191,7 +191,7 @@ def test_offset_at_infinity(mu):
 def test_offset_from_any_start(mu, start, s):
     s0 = -np.log1p(-start / mu)
     with jax.enable_x64(True):
-        value = float(thm4.offset(jnp.float64(s), jnp.float64(mu**2 / 2), jnp.float64(s0)))
+        value = float(nonlinear.offset(jnp.float64(s), jnp.float64(mu**2 / 2), jnp.float64(s0)))
     exact = mpmath.quad(lambda x: mpmath.expm1(mu**2 / 2 * (2 * x - x**2)) / x, [mpmath.e**-s, mpmath.e**-s0])
     assert abs(value - float(exact)) < 1e-11 * max(1, abs(float(exact)))
 
@@ -226,7 +226,7 @@ def test_orbit_in_softmax_time():
 
     oracle = scipy.integrate.solve_ivp(rate, (0, 40), np.full(4, 0.05), t_eval=tau, method="DOP853", rtol=1e-11, atol=1e-13)
     s0 = jnp.array(-np.log1p(-0.05 / mu))
-    s = thm4.orbit_in_softmax_time(jnp.array(tau), jnp.array(mu**2 / temperature), s0)
+    s = nonlinear.orbit_in_softmax_time(jnp.array(tau), jnp.array(mu**2 / temperature), s0)
     np.testing.assert_allclose(-mu * np.expm1(-s), oracle.y.T, atol=1e-8)
     np.testing.assert_allclose(jnp.sum(s - s0, -1), tau, atol=1e-11)
 
@@ -236,20 +236,20 @@ def test_limits_of_the_slope_ratio():
     kappa = jnp.array(mu**2 / 2)
     t = clock(jnp.array([25.0, 26.0]), kappa[0])
     s = orbit(t[:, None], kappa)
-    np.testing.assert_allclose((s[1] - s[0]) / (s[1, 0] - s[0, 0]), thm4.slope_ratio(kappa), rtol=1e-9)
+    np.testing.assert_allclose((s[1] - s[0]) / (s[1, 0] - s[0, 0]), nonlinear.slope_ratio(kappa), rtol=1e-9)
 
     def rate(_, s):
         return np.sqrt((mu * -np.expm1(-s)) ** 2 + c)
 
     far = scipy.integrate.solve_ivp(rate, (0, 30), np.zeros(3), t_eval=[25, 30], rtol=1e-11, atol=1e-12).y
     measured = (far[:, 1] - far[:, 0]) / (far[0, 1] - far[0, 0])
-    np.testing.assert_allclose(thm4.linear_slope_ratio(jnp.array(mu), jnp.float64(c)), measured, rtol=1e-8)
+    np.testing.assert_allclose(nonlinear.linear_slope_ratio(jnp.array(mu), jnp.float64(c)), measured, rtol=1e-8)
 
 
 def test_entropy_of_logits():
     logits = np.array([[0.0, 0.0, 0.0], [800.0, 0.0, -800.0], [1.0, 2.0, 3.0]])
     expected = [np.log(3), 0.0, scipy.stats.entropy(scipy.special.softmax(logits[2]))]
-    np.testing.assert_allclose(thm4.entropy_of_logits(jnp.array(logits)), expected, atol=1e-14)
+    np.testing.assert_allclose(nonlinear.entropy_of_logits(jnp.array(logits)), expected, atol=1e-14)
 
 
 def test_softmax_logits_against_scipy():
@@ -263,7 +263,7 @@ def test_softmax_logits_against_scipy():
 
     tau = np.linspace(0, 40, 9)
     exact = scipy.integrate.solve_ivp(field, (0, 40), np.concatenate([v0, v0**2 / 3]), t_eval=tau, rtol=1e-10, atol=1e-12).y.T
-    v, z = jax.jit(thm4.softmax_logits)(jnp.array(tau), jnp.array(mu), jnp.array(v0), jnp.float64(temperature)).ys
+    v, z = jax.jit(nonlinear.softmax_logits)(jnp.array(tau), jnp.array(mu), jnp.array(v0), jnp.float64(temperature)).ys
     np.testing.assert_allclose(np.concatenate([v, z], 1), exact, atol=1e-7)
     np.testing.assert_allclose(z.sum(1), z[0].sum(), atol=1e-9)  # the softmax conserves the sum of the logits
 
@@ -281,5 +281,7 @@ def test_separate_rate_is_an_eigenvalue_of_the_linearised_flow():
     h = 1e-6
     jacobian = np.stack([(field(mu + h * e) - field(mu - h * e)) / (2 * h) for e in np.eye(3)], 1)
     rates = np.sort(-np.linalg.eigvals(jacobian).real)
-    slow, along = (float(thm4.separate_rate(jnp.float64(mu @ mu / 2), jnp.float64(v0 @ v0 / 2), share, nodes)) for nodes in (3, 1))
+    slow, along = (
+        float(nonlinear.separate_rate(jnp.float64(mu @ mu / 2), jnp.float64(v0 @ v0 / 2), share, nodes)) for nodes in (3, 1)
+    )
     np.testing.assert_allclose(rates, [slow, slow, along], rtol=1e-8)

@@ -17,21 +17,21 @@ import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2 import model, training
-from jaxdyn.theories.li2.dynamics import both, depth, nodes, repulsion, ridge, rise, shapes
+from jaxdyn.theories.li2.dynamics import energy, nodes, repulsion, ridge
 from jaxdyn.theories.li2.dynamics import memory as theory
-from jaxdyn.theories.li2.dynamics.critical import critical_share, order_share
+from jaxdyn.theories.li2.dynamics.retention import critical_share, order_share
 from tests.theories.li2.helpers import SHAPES, SIGMA, centred, drawn
 
 # The written-out flow of both layers against autodiff of the theory's loss.
 
 GROUP = parse("5")
-field = jax.jit(both.field)  # as one program: by itself every operation would be compiled
+field = jax.jit(ridge.field)  # as one program: by itself every operation would be compiled
 
 
 def problem(rate=1.0):
     samples = model.pairs(5)[:17]  # classes are not balanced
     start = jax.jit(lambda key: model.init(key, 5, 6, "float64"))(jax.random.key(2))
-    return start, both.Problem(samples, model.targets(GROUP, samples), *(jnp.asarray(x, jnp.float64) for x in (0.3, 0.7, rate)))
+    return start, ridge.Problem(samples, model.targets(GROUP, samples), *(jnp.asarray(x, jnp.float64) for x in (0.3, 0.7, rate)))
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_what_a_wide_upper_layer_sends_down_is_the_mean_over_its_nodes(x64):
     w = np.stack([np.cos(angle), np.sin(angle)])
     a = f @ w
     expected = 2 * ((signal @ np.maximum(a, 0)) * (a > 0)) @ w.T / len(angle)
-    np.testing.assert_allclose(jax.jit(depth.received)(f, signal), expected, atol=3e-5)
-    assert np.abs(depth.masked(f, signal) - expected).max() > 0.05
+    np.testing.assert_allclose(jax.jit(ridge.received)(f, signal), expected, atol=3e-5)
+    assert np.abs(ridge.masked(f, signal) - expected).max() > 0.05
 
 
 # Strengths of memorised pairs against SciPy.
@@ -147,7 +147,7 @@ def test_shapes_of_blocks_made_by_hand(x64):
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2, 2)))[0]
     blocks = np.stack([turn[0][:, :1] @ turn[1][:1], turn[0] @ np.diag([0.8, 0.6]) @ turn[1]])
     u = np.einsum("gab,nab->gn", irreps.matrices[2], blocks)
-    values, aligned, predicted = shapes.shapes(jnp.asarray(u), jnp.asarray(u), irreps, jnp.asarray([1, 1]))
+    values, aligned, predicted = energy.shapes(jnp.asarray(u), jnp.asarray(u), irreps, jnp.asarray([1, 1]))
     np.testing.assert_allclose(values, [[1, 0], [0.8, 0.6]], atol=1e-12)
     np.testing.assert_allclose(aligned, [1, np.sqrt(0.8**4 + 0.6**4)], atol=1e-12)
     np.testing.assert_allclose(predicted, [[1, 0], [1, 0]])
@@ -156,17 +156,17 @@ def test_shapes_of_blocks_made_by_hand(x64):
 @pytest.mark.slow
 def test_members_lie_in_the_largest_irrep_and_have_the_energy_of_their_singular_values(x64):
     irreps = decompose(parse("S4"))
-    assert shapes.largest(shapes.energy.peaks(irreps)).degree == 3
-    singular, energy, formula = shapes.members(jax.random.normal(jax.random.key(0), (48, 5), jnp.float64), irreps)
+    assert energy.largest(energy.peaks(irreps)).degree == 3
+    singular, measured, formula = energy.members(jax.random.normal(jax.random.key(0), (48, 5), jnp.float64), irreps)
     np.testing.assert_allclose(np.sum(np.square(singular), 1), 1, rtol=1e-12)
-    np.testing.assert_allclose(energy, formula, rtol=1e-10)
-    assert np.all(np.asarray(energy) < 24 / 6)
+    np.testing.assert_allclose(measured, formula, rtol=1e-10)
+    assert np.all(np.asarray(measured) < 24 / 6)
 
 
 def test_shares_sum_to_one_without_the_trivial_irrep(x64):
     irreps = decompose(parse("Q8"))
     u = np.random.default_rng(0).normal(size=(8, 3))
-    share = np.asarray(shapes.shares(jnp.asarray(u - u.mean(0)), irreps))
+    share = np.asarray(energy.shares(jnp.asarray(u - u.mean(0)), irreps))
     assert share.shape == (3, len(irreps.merged) - 1)
     np.testing.assert_allclose(share.sum(1), 1, rtol=1e-12)
 
@@ -452,8 +452,8 @@ def test_the_flow_is_that_of_scipy(inertia):
     ts = np.linspace(0, 4 if inertia else 1.2, 4)
     with jax.enable_x64(True):
         p, y = rise_start()
-        by = rise.Trainer(RATE, DECAY, MOMENTUM, inertia)
-        sol = rise.rise(p, y, jnp.asarray(ts), by, tolerance=1e-8)
+        by = nodes.Trainer(RATE, DECAY, MOMENTUM, inertia)
+        sol = nodes.rise(p, y, jnp.asarray(ts), by, tolerance=1e-8)
         mine = np.concatenate([np.asarray(leaf).reshape(4, -1) for leaf in sol.ys[0]], 1)
         theirs = scipy_rise(*(np.asarray(a) for a in (*p, y)), ts, inertia)[:, 0]
     np.testing.assert_allclose(mine, theirs, atol=1e-5)
@@ -466,16 +466,16 @@ def test_outputs_are_centred_and_those_of_the_training_pairs():
         w, v = (np.asarray(a) for a in p)
         out = np.array([(w[n // 5] + w[5 + n % 5]) ** 2 @ v for n in range(25) if KNOWN[n]])
         size = np.linalg.norm(out - out.mean(1, keepdims=True)) / np.linalg.norm(np.asarray(y))
-        assert float(rise.outputs(p, y, "square")) == pytest.approx(size, rel=1e-12)
+        assert float(nodes.outputs(p, y, "square")) == pytest.approx(size, rel=1e-12)
 
 
 @pytest.mark.slow
 def test_the_solve_stops_where_outputs_are_no_longer_small():
     with jax.enable_x64(True):
         p, y = rise_start()
-        sol = rise.rise(p, y, jnp.linspace(0, 1000, 3), rise.Trainer(RATE, 0.0, MOMENTUM), tolerance=1e-6)
+        sol = nodes.rise(p, y, jnp.linspace(0, 1000, 3), nodes.Trainer(RATE, 0.0, MOMENTUM), tolerance=1e-6)
         assert bool(sol.event) and not np.isfinite(sol.ts[-1])
-        assert float(rise.outputs(sol.y_end[0], y, "square")) == pytest.approx(rise.END, rel=1e-3)
+        assert float(nodes.outputs(sol.y_end[0], y, "square")) == pytest.approx(nodes.END, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -487,7 +487,7 @@ def test_the_force_is_that_of_the_trainer_where_outputs_vanish():
         p, y = rise_start(np.ones(25, bool))
         p = jax.tree.map(lambda a: 1e-3 * a, p)
         slope = training.gradient(p, d, s)
-        force = rise.force(p, y, 0.0, "square")
+        force = nodes.force(p, y, 0.0, "square")
         for mine, theirs in zip(force, slope, strict=True):
             theirs = np.asarray(theirs)
             np.testing.assert_allclose(mine, -theirs, atol=1e-6 * np.abs(theirs).max())
@@ -507,7 +507,7 @@ def test_momentum_is_inertia_of_order_one_in_the_rate():
                 force = [2 / KNOWN.sum() * g for g in pull(*at, yn)]
                 moving = [(1 - drag) * m + g for m, g in zip(moving, force, strict=True)]
                 at = [a + rate * m for a, m in zip(at, moving, strict=True)]
-            sol = rise.rise(p, y, jnp.array([0.0, 4.0]), rise.Trainer(RATE, 0.0, MOMENTUM), tolerance=1e-8)
+            sol = nodes.rise(p, y, jnp.array([0.0, 4.0]), nodes.Trainer(RATE, 0.0, MOMENTUM), tolerance=1e-8)
             errors.append(np.abs(np.asarray(sol.ys[0].w[-1]) - at[0]).max())
     ratios = np.array(errors[:-1]) / errors[1:]
     assert np.all((ratios > 1.7) & (ratios < 2.4)), errors

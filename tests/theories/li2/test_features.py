@@ -18,22 +18,22 @@ from jaxdyn.theories.li2.features import (
     apart,
     boundary_energy,
     cca,
-    maxima,
+    complex_block,
+    maxima_flatness,
     median_share,
     regular,
     single_nodes,
     stage2_nodes,
     thm5_memorisation,
-    variants,
 )
-from jaxdyn.theories.li2.features.maxima import Maxima
-from jaxdyn.theories.li2.features.maxima import trial as maxima_trial
+from jaxdyn.theories.li2.features.complex_block import MOST, Variant, init, loss, predict, trial
+from jaxdyn.theories.li2.features.maxima_flatness import Maxima
+from jaxdyn.theories.li2.features.maxima_flatness import trial as maxima_trial
 from jaxdyn.theories.li2.features.thm1_energy import CLAIMS as ENERGY_CLAIMS
 from jaxdyn.theories.li2.features.thm1_energy import Gradients, Weights, decomposition_trial, gradient_trial
 from jaxdyn.theories.li2.features.thm5_memorisation import CLAIMS as MEMORISATION_CLAIMS
 from jaxdyn.theories.li2.features.thm5_memorisation import OneTarget
 from jaxdyn.theories.li2.features.thm5_memorisation import trial as memorisation_trial
-from jaxdyn.theories.li2.features.variants import MOST, Variant, init, loss, predict, trial
 from jaxdyn.theories.li2.training import Training
 from tests.theories.li2.helpers import Small, dense, opponents, oracle, passes, planted_masses, read, refused, refuses_opponents
 
@@ -133,7 +133,7 @@ def test_impossible_settings_of_maxima_are_refused(fields, words):
         jd.grid(Maxima, **fields)
 
 
-MAXIMA_CLAIMS = maxima.CLAIMS
+MAXIMA_CLAIMS = maxima_flatness.CLAIMS
 SMALL_MAXIMA = Small({maxima_trial: jd.grid(Maxima, groups=("5", "4", "S3"), steps=150)})
 
 
@@ -150,9 +150,9 @@ def test_figures_of_maxima_can_be_drawn(claim):
 def test_few_starts_decide_nothing():
     ds = SMALL_MAXIMA.runs(maxima_trial).sel(form="derived", drop=True)
     with pytest.raises(jd.Inconclusive, match="at least 7 values of seed"):
-        maxima.judge_values(ds.isel(seed=slice(2)))
+        maxima_flatness.judge_values(ds.isel(seed=slice(2)))
     with pytest.raises(jd.Inconclusive, match="odd and of even"):
-        maxima.judge_cyclic(ds.sel(group=["5", "S3"]))
+        maxima_flatness.judge_cyclic(ds.sel(group=["5", "S3"]))
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_relu_ends_elsewhere():
     ds = jd.sweep(maxima_trial, jd.grid(Maxima, groups=("S3",), activation="relu"), 8).sel(form="derived", drop=True)
     energies = np.unique(np.round(ds.measured_energy.values, 4))
     assert len(energies) > 5 and float(ds.measured_purity.min()) < 0.8
-    assert not all(check.passed for check in maxima.judge_values(ds))
+    assert not all(check.passed for check in maxima_flatness.judge_values(ds))
 
 
 # p_50 and its intervals on planted masses.
@@ -511,23 +511,23 @@ def passed(checks):
 
 def test_complex_weights_are_faster_where_pairs_are_scarce():
     ds = data("imaginary", [[300, 50], [150, 50]])
-    assert passed(variants.judge_complex(ds)) == [True, True]
-    assert passed(variants.judge_complex(variants.exchanged("imaginary")(ds))) == [False, False]
-    assert passed(variants.judge_complex(data("imaginary", [[300, 300], [150, 150]]))) == [True, False]
+    assert passed(complex_block.judge_complex(ds)) == [True, True]
+    assert passed(complex_block.judge_complex(complex_block.exchanged("imaginary")(ds))) == [False, False]
+    assert passed(complex_block.judge_complex(data("imaginary", [[300, 300], [150, 150]]))) == [True, False]
 
 
 def test_a_block_delays():
     ds = data("blocks", [[50, 80], [1200, 1200]])
-    assert passed(variants.judge_delay(ds)) == [True]
-    assert passed(variants.judge_delay(data("blocks", [[50, 80], [90, 120]]))) == [False]
+    assert passed(complex_block.judge_delay(ds)) == [True]
+    assert passed(complex_block.judge_delay(data("blocks", [[50, 80], [90, 120]]))) == [False]
 
 
 def test_zero_start():
     ds = data("blocks", [[50, 80], [1200, 1200]])
-    assert passed(variants.judge_start(ds)) == passed(variants.judge_start(ds.sel(blocks=[0.0]))) == [True]
-    assert passed(variants.judge_start(variants.exchanged("top")(ds))) == [False]
+    assert passed(complex_block.judge_start(ds)) == passed(complex_block.judge_start(ds.sel(blocks=[0.0]))) == [True]
+    assert passed(complex_block.judge_start(complex_block.exchanged("top")(ds))) == [False]
     late = data("blocks", [[700, 1200], [400, 1200]])
-    assert passed(variants.judge_start(late)) == [False], "who does not get there counts with 600 epochs"
+    assert passed(complex_block.judge_start(late)) == [False], "who does not get there counts with 600 epochs"
 
 
 def test_purity():
@@ -535,12 +535,12 @@ def test_purity():
     ds = ds.assign(measured_purity=ds.measured_time * 0 + 0.4, random_purity=ds.measured_time * 0 + 0.2)
     noise = 1 + 0.01 * np.random.default_rng(1).normal(size=ds.measured_purity.shape)
     ds = ds.assign(measured_purity=ds.measured_purity * noise)
-    assert passed(variants.judge_purity(ds)) == [True, True]
-    assert variants.at_start(ds) == pytest.approx(0.2)
-    assert passed(variants.judge_purity(jd.swap(measured_purity=1 / 11)(ds))) == [False, False]
+    assert passed(complex_block.judge_purity(ds)) == [True, True]
+    assert complex_block.at_start(ds) == pytest.approx(0.2)
+    assert passed(complex_block.judge_purity(jd.swap(measured_purity=1 / 11)(ds))) == [False, False]
 
 
-@pytest.mark.parametrize("claim", variants.CLAIMS, ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", complex_block.CLAIMS, ids=lambda c: c.id)
 def test_claims_have_opponents(claim):
     assert claim.controls and claim.rivals and claim.evidence == "network"
     if claim.id == "li2.complex_faster":

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model, training
-from jaxdyn.theories.li2.dynamics.critical import order_share
-from jaxdyn.theories.li2.grokking import phase, stages, zero_init
+from jaxdyn.theories.li2.dynamics.retention import order_share
+from jaxdyn.theories.li2.grokking import phase_decay, stages, zero_init
 from jaxdyn.theories.li2.training import Run, Training
 from tests.theories.li2.helpers import opponents, passes, read, refused, refuses_opponents
 
@@ -30,8 +30,8 @@ def test_the_trial_records_the_share_its_critical_value_and_all_curves(monkeypat
         asked.append(known)
         return Run(None, curves)
 
-    monkeypatch.setattr(phase, "train", train)
-    run = phase.trial(s, jax.random.key(0))
+    monkeypatch.setattr(phase_decay, "train", train)
+    run = phase_decay.trial(s, jax.random.key(0))
     critical = 2.7482 * math.log(order) / order
     assert asked == [1.0] and float(run.recorded["order"].value) == order
     np.testing.assert_allclose(run.predicted["critical"].value, critical, rtol=1e-12)
@@ -40,7 +40,7 @@ def test_the_trial_records_the_share_its_critical_value_and_all_curves(monkeypat
         np.testing.assert_array_equal(run.recorded[name].value, curve)
 
 
-PHASE, DECAY, LONGER = phase.CLAIMS
+PHASE, DECAY, LONGER = phase_decay.CLAIMS
 
 
 def planted(excess=0.0, sooner=0.3, noise=0.01, dihedral=1.0):
@@ -73,11 +73,11 @@ def test_planted_powers_and_ratios_are_read():
         powers = [one.value for name, one in found.items() if "power of M" in name and "largest" not in name]
         np.testing.assert_allclose(powers, law + excess, atol=0.03)
         assert all(one.interval[1] - one.interval[0] < 0.2 for one in found.values())
-    np.testing.assert_allclose(phase.halves(planted()).sel(group="37").mean(), order_share(37) * np.exp(-0.15), rtol=0.06)
+    np.testing.assert_allclose(phase_decay.halves(planted()).sel(group="37").mean(), order_share(37) * np.exp(-0.15), rtol=0.06)
     found = read(PHASE, planted(sooner=0.2, dihedral=1.8))
-    np.testing.assert_allclose(found[phase.LONGER].value, -0.15, atol=0.03)
-    np.testing.assert_allclose(found[phase.OTHER.format("D12")].value, np.log(1.8), atol=0.05)
-    np.testing.assert_allclose(found[phase.OTHER.format("5x5")].value, 0, atol=0.05)
+    np.testing.assert_allclose(found[phase_decay.LONGER].value, -0.15, atol=0.03)
+    np.testing.assert_allclose(found[phase_decay.OTHER.format("D12")].value, np.log(1.8), atol=0.05)
+    np.testing.assert_allclose(found[phase_decay.OTHER.format("5x5")].value, 0, atol=0.05)
 
 
 @pytest.mark.slow
@@ -89,19 +89,19 @@ def test_rivals_are_told_apart_unless_they_are_what_is_planted():
 
 
 def test_what_rivals_say_of_other_groups():
-    assert phase.squares("D12") == pytest.approx(np.log(4)) and phase.squares("5x5") == 0
-    assert phase.cyclic_part("D12") == pytest.approx(np.log(order_share(12) / order_share(24)))
+    assert phase_decay.squares("D12") == pytest.approx(np.log(4)) and phase_decay.squares("5x5") == 0
+    assert phase_decay.cyclic_part("D12") == pytest.approx(np.log(order_share(12) / order_share(24)))
 
 
 def test_few_transitions_beyond_the_shares_are_passed_over_and_many_decide_nothing():
     ds = planted()
     for seeds, few in (([3], True), ([1, 2, 3], False)):
         beyond = ds.seed.isin(seeds) & (ds.group == "37")
-        gate, *checks = phase.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~beyond, 0.0)))
+        gate, *checks = phase_decay.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~beyond, 0.0)))
         assert gate.gate and gate.passed == few and np.isclose(gate.value, len(seeds) / (ds.sizes["seed"] * ds.sizes["group"]))
         assert np.isfinite([c.value for c in checks]).all()
     with pytest.raises(jd.Inconclusive, match="at least 3 points"):
-        phase.judge_phase(ds.isel(share=slice(0, 4)))
+        phase_decay.judge_phase(ds.isel(share=slice(0, 4)))
 
 
 def test_figures_can_be_drawn():

@@ -16,7 +16,7 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy, ridge
-from jaxdyn.theories.li2.dynamics.both import Problem
+from jaxdyn.theories.li2.dynamics.ridge import Problem
 from jaxdyn.theories.li2.interaction import (
     diversity,
     lemma9_muon,

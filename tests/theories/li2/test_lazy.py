@@ -7,7 +7,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.li2.dynamics import ridge
-from jaxdyn.theories.li2.lazy import depth, gf_ridge, lemma1_width, regimes, ridge_top
+from jaxdyn.theories.li2.lazy import depth, eta_beta_regimes, gf_ridge, lemma1_width, ridge_top
 from tests.theories.li2.helpers import centred, drawn, passes, refuses_opponents, rejects
 
 # The deeper network's judge on small runs.
@@ -88,19 +88,23 @@ def test_classes_of_several_sizes_are_refused():
 
 @pytest.mark.slow
 def test_judges_of_regimes_reject_distortions():
-    ds = jd.sweep(regimes.trial, jd.grid(regimes.Regimes, nodes=[5, 20], group="4", capacity=20), seeds=2)
+    ds = jd.sweep(eta_beta_regimes.trial, jd.grid(eta_beta_regimes.Regimes, nodes=[5, 20], group="4", capacity=20), seeds=2)
     for form, holds in (("derived", True), ("printed", False)):
         one = ds.sel(form=form)
-        for judge in (regimes.judge_eta, regimes.judge_beta):
+        for judge in (eta_beta_regimes.judge_eta, eta_beta_regimes.judge_beta):
             assert all(c.passed for c in judge(one)) == holds, (form, judge)
     one = ds.sel(form="derived")
-    for name, judge in (("small", regimes.judge_eta), ("large", regimes.judge_eta), ("scaled", regimes.judge_beta)):
+    for name, judge in (
+        ("small", eta_beta_regimes.judge_eta),
+        ("large", eta_beta_regimes.judge_eta),
+        ("scaled", eta_beta_regimes.judge_beta),
+    ):
         assert rejects(judge, one, name, 0.9) and rejects(judge, one, name, 1.1), name
 
 
 def test_more_nodes_than_there_are_are_refused():
     with pytest.raises(jd.UsageError, match="nodes=201.*not allowed: nodes is at most capacity"):
-        regimes.Regimes(nodes=201)
+        eta_beta_regimes.Regimes(nodes=201)
 
 
 # The judge of the ridge solution as top layer, on planted times.

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.rev import data
+from jaxdyn.theories.rev import one_layer
 
 P, T, M = 5, 4, 40
 
 
 def sampled(task, seed):
-    facts = data.sample(jax.random.key(seed), task, M, P, T)
+    facts = one_layer.sample(jax.random.key(seed), task, M, P, T)
     return tuple(map(tuple, np.asarray(facts.train))), tuple(map(tuple, np.asarray(facts.test))), int(facts.arrow)
 
 
@@ -48,35 +48,35 @@ def test_chains_train_two_steps_and_hold_out_the_indirect_one(seed):
     assert len(indirect) == P and all(direct[direct[a]] == c for a, _, c in indirect)
 
 
-@pytest.mark.parametrize("task", data.TASKS)
+@pytest.mark.parametrize("task", one_layer.TASKS)
 def test_index_tables(task):
     train, test, arrow = sampled(task, 0)
     begins = [f[0] for f in train]
-    single = data.single(task, P, T)
+    single = one_layer.single_target(task, P, T)
     assert sorted(single) == [i for i, x in enumerate(begins) if begins.count(x) == 1]
     seen_in_test = {x for x, _, y in test} | {y for _, _, y in test}
     chain = {y for x, _, y in train if x in seen_in_test}
     of_test = [begins[i] in seen_in_test | chain for i in single]
-    np.testing.assert_array_equal(data.of_test(task, P, T), of_test)
+    np.testing.assert_array_equal(one_layer.of_test(task, P, T), of_test)
     expected = [task == "cot" and f[1] != arrow for f in train]
-    np.testing.assert_array_equal(data.indirect(task, P, T), expected)
+    np.testing.assert_array_equal(one_layer.indirect(task, P, T), expected)
 
 
 def test_shares_among_sampled_sequences(x64):
-    facts = data.sample(jax.random.key(0), "cot", M, P, T)
-    of_chain, owner = data.indirect("cot", P, T), data.owners("cot", P, T)
+    facts = one_layer.sample(jax.random.key(0), "cot", M, P, T)
+    of_chain, owner = one_layer.indirect("cot", P, T), one_layer.owners("cot", P, T)
     weights = jnp.where(of_chain, 0.5, 1.0) * (owner != 1)
-    sequences, shares = data.shares(facts, jnp.float64(0.0), weights)
+    sequences, shares = one_layer.training_shares(facts, jnp.float64(0.0), weights)
     assert len(sequences) == 3 * P + 3 * T
     np.testing.assert_allclose(shares.sum(), 1)
     np.testing.assert_allclose(shares[-T:], 0)
     np.testing.assert_allclose(shares[: 3 * P + 2 * T] / shares[0], weights)
 
 
-@pytest.mark.parametrize("task", data.TASKS)
+@pytest.mark.parametrize("task", one_layer.TASKS)
 def test_owners_are_the_training_indices(task):
     train, _, _ = sampled(task, 0)
-    owner = data.owners(task, P, T)
+    owner = one_layer.owners(task, P, T)
     assert len(owner) == len(train)
     for i in range(P):
         tokens = {token for k in np.flatnonzero(owner == i) for token in (train[k][0], train[k][2])}
@@ -86,4 +86,4 @@ def test_owners_are_the_training_indices(task):
 
 def test_unknown_task():
     with pytest.raises(jd.UsageError, match="reversal, cot"):
-        data.needed("other", 1, 1)
+        one_layer.needed("other", 1, 1)

@@ -9,18 +9,18 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import nn, plotting
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.rev.mlt import asymmetry, attention, claims, logits, model, sentences, trial
+from jaxdyn.theories.rev.mlt import claims, logits, trial
 from jaxdyn.theories.rev.mlt.trial import Deep
 from tests.theories.rev.helpers import TINY, inside, passed, theory
 
 # Sequences of words against sets in plain Python.
 
-sample = jax.jit(sentences.sample, static_argnums=(1, 2, 3))
+sample = jax.jit(logits.sample, static_argnums=(1, 2, 3))
 
 
 def sampled(task, vocabulary, word=1, seed=0):
     facts = sample(jax.random.key(seed), task, vocabulary, word)
-    size = sentences.sizes(task, vocabulary, word)
+    size = logits.sizes(task, vocabulary, word)
     sequences = [tuple(x) for x in np.asarray(facts.sequences).tolist()]
     assert len(sequences) == size.train + size.validation and len(sequences[0]) == size.length
     return facts, size, sequences[: size.train], sequences[size.train :]
@@ -31,7 +31,7 @@ def trained():
     with jax.enable_x64(True):
         s = inside(Deep(**TINY, task="cot"))
         k_facts, k_train = jax.random.split(jax.random.key(0))
-        facts = jax.jit(sentences.sample, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        facts = jax.jit(logits.sample, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
         return s, facts, jax.jit(trial.train)(s, facts, k_train)
 
 
@@ -52,9 +52,9 @@ def names(facts):
     ],
 )
 def test_published_numbers(task, vocabulary, word, train, held):
-    size = sentences.sizes(task, vocabulary, word)
+    size = logits.sizes(task, vocabulary, word)
     assert (size.train, size.validation) == (train, held)
-    assert len(sentences.owners(task, vocabulary, word)) == train + held
+    assert len(logits.owners(task, vocabulary, word)) == train + held
 
 
 @pytest.mark.parametrize("word", [1, 2])
@@ -104,7 +104,7 @@ def test_in_context_every_x_has_seven_of_ten_y_in_training():
 
 
 def test_subset_is_uniform_and_without_repetition():
-    many = np.asarray(jax.jit(jax.vmap(lambda k: sentences.subset(k, 6, 3)))(jax.random.split(jax.random.key(0), 6000)))
+    many = np.asarray(jax.jit(jax.vmap(lambda k: logits.subset(k, 6, 3)))(jax.random.split(jax.random.key(0), 6000)))
     assert (np.sort(many, 1)[:, 1:] > np.sort(many, 1)[:, :-1]).all() and many.min() == 0 and many.max() == 5
     _, count = np.unique(many, axis=0, return_counts=True)
     assert len(count) == 120 and ((count - 50) ** 2 / 50).sum() < 119 + 4 * (2 * 119) ** 0.5  # chi-square, 119 degrees of freedom
@@ -119,12 +119,12 @@ def test_loss_is_the_cross_entropy_of_what_is_present(whole, counted):
     net = nn.Network(None, None, lambda params, tokens, key=None: params, None)
     sequences = np.random.default_rng(1).integers(0, 18, (5, 4))
     present = np.array([True, True, False, True, False])
-    batch = model.Batch(jnp.asarray(sequences, jnp.int32), jnp.asarray(present), jax.random.key(0))
+    batch = trial.Batch(jnp.asarray(sequences, jnp.int32), jnp.asarray(present), jax.random.key(0))
     chance = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     each = -np.log(np.take_along_axis(chance, sequences[:, 1:, None], 2)[..., 0])
-    loss = model.objective(net, jnp.asarray(logits), batch, word=1, whole=whole, dropout=False)
+    loss = trial.objective(net, jnp.asarray(logits), batch, word=1, whole=whole, dropout=False)
     np.testing.assert_allclose(loss, each[present][:, counted].mean(), rtol=1e-5)
-    np.testing.assert_allclose(model.word_loss(net, jnp.asarray(logits), batch.sequences, 2), each[:, 1:].sum(1), rtol=1e-5)
+    np.testing.assert_allclose(trial.word_loss(net, jnp.asarray(logits), batch.sequences, 2), each[:, 1:].sum(1), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("validation", "share"), [("unseen", 1.0), ("trained", 1.0), ("unseen", 0.5)])
@@ -132,8 +132,8 @@ def test_an_epoch_shows_every_training_sequence_once(validation, share):
     s = inside(Deep(**TINY, task="cot", shown=share, validation=validation))
     size, shown = trial.sizes(s), trial.shown_mask(s)
     sequences = jnp.arange(size.train + size.validation, dtype=jnp.int32)[:, None]
-    largest = model.batch_size(len(sequences), s.batch)
-    batch, count = model.make_batch(sequences, shown, largest, jax.random.key(3))
+    largest = trial.batch_size(len(sequences), s.batch)
+    batch, count = trial.make_batch(sequences, shown, largest, jax.random.key(3))
     orders = []
     for epoch in range(2):
         batches = [batch(jnp.int32(epoch * int(count) + i)) for i in range(int(count))]
@@ -150,7 +150,7 @@ def test_adamw_moves_all_but_frozen_embeddings(embeddings):
     w = {name: jnp.array([2.0, -1.0]) for name in ("embed", "position", "norm")}
     g = jax.tree.map(lambda x: 0.5 * jnp.ones_like(x), w)
     lr, decay = 0.01, 0.1
-    tx = model.optimizer(lr, decay, embeddings == "frozen")
+    tx = trial.optimizer(lr, decay, embeddings == "frozen")
     update, _ = tx.update(g, tx.init(w), w)
     for name, x in update.items():
         moved = np.zeros(2) if embeddings == "frozen" and name != "norm" else -lr * (1 + decay * np.array([2.0, -1.0]))
@@ -162,12 +162,12 @@ def test_dropout_is_a_function_of_the_step_and_off_at_zero(dropout):
     def apply(logits, tokens, key=None):
         return logits if key is None else logits + jax.random.normal(key, logits.shape, logits.dtype)
 
-    sequences, size = jnp.ones((14, 3), jnp.int32), model.batch_size(14, 4)
-    batch, _ = model.make_batch(sequences, jnp.ones(14, bool), size, jax.random.key(2))
+    sequences, size = jnp.ones((14, 3), jnp.int32), trial.batch_size(14, 4)
+    batch, _ = trial.make_batch(sequences, jnp.ones(14, bool), size, jax.random.key(2))
     net, logits = nn.Network(None, None, apply, None), jnp.zeros((size, 2, 4), jnp.float32)
 
     def loss(step):
-        return model.objective(net, logits, batch(jnp.int32(step)), word=1, whole=False, dropout=dropout > 0)
+        return trial.objective(net, logits, batch(jnp.int32(step)), word=1, whole=False, dropout=dropout > 0)
 
     one, two, three = (float(loss(i)) for i in (0, 0, 1))
     assert one == two and (one == three) == (dropout == 0)
@@ -177,7 +177,7 @@ def test_dropout_is_a_function_of_the_step_and_off_at_zero(dropout):
 def test_read_out_alone_is_symmetric_except_for_the_norm(x64):
     s = inside(Deep(**TINY, readout="alone"))
     net = trial.network(s)
-    params = jax.jit(lambda key: model.read_out_alone(net.init(key), s.readout == "alone"))(jax.random.key(0))
+    params = jax.jit(lambda key: trial.read_out_alone(net.init(key), s.readout == "alone"))(jax.random.key(0))
     tokens = jnp.array([[17, 3], [16, 3], [2, 3]], jnp.int32)
     logits = np.asarray(jax.jit(net.apply)(params, tokens))[:, 1]
     np.testing.assert_allclose(logits, logits[[0, 0, 0]], rtol=1e-6)  # the token before does not matter
@@ -185,7 +185,7 @@ def test_read_out_alone_is_symmetric_except_for_the_norm(x64):
     x = e[3] - e[3].mean()
     x = x / np.sqrt((x**2).mean() + net.shape.epsilon)
     np.testing.assert_allclose(logits[0], (x * np.tile([1, -1], 4)) @ e.T, rtol=2e-4, atol=1e-6)
-    tx = model.optimizer(0.1, 0.0, False, s.readout == "alone")
+    tx = trial.optimizer(0.1, 0.0, False, s.readout == "alone")
     ones = jax.tree.map(np.ones_like, jax.device_get(params))
     updates, _ = jax.jit(tx.update)(ones, jax.jit(tx.init)(params), params)
     moved = {name: any(np.any(x) for x in jax.tree.leaves(jax.device_get(u))) for name, u in updates.items()}
@@ -194,8 +194,8 @@ def test_read_out_alone_is_symmetric_except_for_the_norm(x64):
 
 def test_order_of_a_question():
     sequences = jnp.array([[1, 2, 90, 3, 4]])
-    np.testing.assert_array_equal(model.ordered(sequences, 2, True), [[90, 1, 2, 3, 4]])
-    np.testing.assert_array_equal(model.ordered(sequences, 2, False), sequences)
+    np.testing.assert_array_equal(trial.ordered(sequences, 2, True), [[90, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(trial.ordered(sequences, 2, False), sequences)
 
 
 # Logits between entities against single inputs, z-scores against NumPy.
@@ -296,7 +296,7 @@ def test_bad_settings_are_refused_in_one_sentence(fields, message):
         Deep(**fields)
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match="task='other'"):
-        sentences.sizes("other", 80)
+        logits.sizes("other", 80)
 
 
 # Judges of the multi-layer claims, and their figures.
@@ -327,7 +327,7 @@ def synthetic(train=0.01, validation=5.0, learned=11.0, wins=0.8, excess=1.2):
     )
 
 
-@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", claims.LEARNING_CLAIMS, ids=lambda c: c.id)
 def test_figures_can_be_drawn(claim):
     rng = np.random.default_rng(0)
     curves = {name: (("seed", "epoch"), rng.uniform(0.1, 5, (4, 3))) for name in ("train", "validation")}
@@ -361,7 +361,7 @@ def test_readings_have_the_names_that_rivals_speak_of():
 def test_entity_logits_are_those_of_single_entities(trained, x64):
     s, facts, run = trained
     shape = trial.shape(s)
-    z, inputs = jax.jit(lambda params: attention.entity_logits(shape, params, facts))(run.params)
+    z, inputs = jax.jit(lambda params: logits.entity_logits(shape, params, facts))(run.params)
     words = np.asarray(facts.words)[:2, :, 0].ravel()
     w = {name: np.asarray(x[0], float) for name, x in run.params["blocks"].items()}
     x = np.asarray(run.params["embed"], float)[words] + np.asarray(run.params["position"], float)[0]
@@ -378,15 +378,15 @@ def test_asymmetry_is_1_of_one_direction_and_0_of_a_symmetric_matrix():
     z = np.random.default_rng(0).normal(size=(1, 2, 2 * m, 2 * m))
     there, back = z.copy(), z + z.swapaxes(2, 3)
     there[..., m:, :m] = 0
-    np.testing.assert_allclose(attention.asymmetry(jnp.asarray(there), forward), 1, rtol=1e-5)
-    np.testing.assert_allclose(attention.asymmetry(jnp.asarray(back), forward), 0, atol=1e-6)
+    np.testing.assert_allclose(logits.asymmetry(jnp.asarray(there), forward), 1, rtol=1e-5)
+    np.testing.assert_allclose(logits.asymmetry(jnp.asarray(back), forward), 0, atol=1e-6)
     d, s = z[0, :, range(3), range(m, m + 3)], z[0, :, range(m, m + 3), range(3)]
-    share = attention.asymmetry(jnp.asarray(z), forward)[0, 0, 0]
+    share = logits.asymmetry(jnp.asarray(z), forward)[0, 0, 0]
     assert float(share) == pytest.approx(np.sqrt(((d - s) ** 2).sum() / ((d + s) ** 2).sum()), rel=1e-5)
 
 
 def test_partners_are_of_the_kind_or_of_the_group():
-    own, kind, group = np.asarray(attention.partners(7, jnp.array([True, False, True, False])))
+    own, kind, group = np.asarray(logits.partners(7, jnp.array([True, False, True, False])))
     assert own.tolist() == list(range(7)) and kind.tolist() == [1, 2, 0, 5, 6, 3, 4] and group.tolist() == [1, 2, 0, 4, 5, 6, 3]
 
 
@@ -397,8 +397,8 @@ def test_random_matrices_have_the_asymmetry_of_the_formula():
     w = rng.normal(size=(2, 40_000, 8, 3))
     z = np.einsum("xd,hde,hfe,yf->hxy", x, *w, x, optimize=True)
     z = (z - z.mean(-1, keepdims=True))[None]
-    drawn = attention.asymmetry(jnp.asarray(z), jnp.array([True]))[0]
-    derived = attention.random_asymmetry(jnp.asarray(x[None]), 1)
+    drawn = logits.asymmetry(jnp.asarray(z), jnp.array([True]))[0]
+    derived = logits.random_asymmetry(jnp.asarray(x[None]), 1)
     np.testing.assert_allclose(drawn, derived, rtol=0.03)
     assert float(derived.min()) < 0.9
 
@@ -406,7 +406,7 @@ def test_random_matrices_have_the_asymmetry_of_the_formula():
 def test_differences_go_from_questions_to_answers():
     m, forward = 5, np.array([True, False, True, False])
     z = np.random.default_rng(2).normal(size=(1, 1, 2 * m, 2 * m))
-    two_way, one_way = attention.differences(jnp.asarray(z), jnp.asarray(forward))
+    two_way, one_way = logits.differences(jnp.asarray(z), jnp.asarray(forward))
     assert two_way[0, 0, 0] == pytest.approx(z[0, 0, 0, m] - z[0, 0, m, 0], rel=1e-5)
     asked, answers = ([1 + i + m * (f != side) for i, f in enumerate(forward)] for side in (True, False))
     for i, j in ((0, 0), (1, 1), (0, 2), (3, 1)):
@@ -417,12 +417,12 @@ def test_differences_go_from_questions_to_answers():
 def test_direction_stands_out_where_own_pairs_do():
     m, forward = 12, jnp.array([True, False] * 3)
     z = np.random.default_rng(3).normal(size=(1, 1, 2 * m, 2 * m))
-    alike, kind = attention.direction(jnp.asarray(z), forward)
+    alike, kind = logits.direction(jnp.asarray(z), forward)
     own = z.copy()
     for i in range(m):
         asked, answer = (i, m + i) if i < 6 or forward[i - 6] else (m + i, i)
         own[..., asked, answer] += 20
-    away, same = attention.direction(jnp.asarray(own), forward)
+    away, same = logits.direction(jnp.asarray(own), forward)
     assert (np.abs(alike) < 2).all() and (np.asarray(away) > 6).all()
     np.testing.assert_allclose(kind, same, rtol=1e-5)
 
@@ -446,17 +446,17 @@ def entities(seeds=8):
         "predicted_train": ("seed", np.zeros(seeds)),
         "group_z": (("seed", "read", "group"), np.full((seeds, 2, 4), 11.0)),
     }
-    coords = {"seed": range(seeds), "partner": list(attention.PARTNERS), "pairs": list(attention.PAIRS)}
+    coords = {"seed": range(seeds), "partner": list(logits.PARTNERS), "pairs": list(logits.PAIRS)}
     return xr.Dataset(values, coords | {"read": list(logits.READS), "group": list(trial.GROUPS)})
 
 
 def test_readings_of_attention_are_those_of_the_record_and_of_rivals():
-    ds, (claim,) = entities(), asymmetry.CLAIMS
+    ds, claim = entities(), claims.CLAIMS[-1]
     names = {c.name for c in claim.judge(ds) if isinstance(c, jd.Reading)}
     assert names == set(claim.recorded)
     for rival in map(theory, claim.rivals.values()):
         assert set(rival) <= names
         assert all(np.isfinite(value(ds) if callable(value) else value) for value in rival.values())
-    other = asymmetry.mixed(ds).asymmetry
+    other = claims.mixed(ds).asymmetry
     np.testing.assert_array_equal(other.sel(partner="own"), ds.asymmetry.sel(partner="any direction"))
     assert plotting.render(claim.plot, ds).startswith("<svg")

@@ -9,7 +9,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics.gradient import ascent
-from jaxdyn.theories.snap.gradient import clock, frozen_decoder, invariants, limit, original_model, reparam
+from jaxdyn.theories.snap.gradient import clock, frozen_decoder, invariants, limit, original, reparam
 from jaxdyn.theories.snap.gradient import original as claims
 from jaxdyn.theories.snap.gradient.frozen_decoder import Frozen
 from tests.theories.snap.helpers import both_ways, passes, small_case
@@ -30,7 +30,7 @@ def case(width=D):
 @pytest.mark.parametrize("width", [8, 5])
 def test_forward_is_the_transformer_of_the_paper(x64, width):
     u, (w_v, w_q, w_k), task = case(width)
-    queries, weights = np.array([1, 2]), original_model.Weights(*(jnp.asarray(w) for w in (w_v, w_q, w_k)))
+    queries, weights = np.array([1, 2]), original.Weights(*(jnp.asarray(w) for w in (w_v, w_q, w_k)))
     total = 0.0
     for n in range(K):
         x_t = u[queries[task.query[n]]]
@@ -40,30 +40,30 @@ def test_forward_is_the_transformer_of_the_paper(x64, width):
         inner = u.T @ (mass / np.sqrt((mass**2).sum()))
         scores = np.array([u[token] @ w_v @ inner for token in range(M)])
         total -= task.weight[n] * (scores[task.label[n]] - np.log(np.exp(scores).sum()))
-    got = original_model.loss(weights, jnp.asarray(u), task, jnp.asarray(queries), jnp.float64(width))
+    got = original.loss(weights, jnp.asarray(u), task, jnp.asarray(queries), jnp.float64(width))
     assert float(got) == pytest.approx(total, rel=1e-12)
 
 
 def test_reparametrised_network_is_the_same(x64):
     u, square, task = case()
-    weights, queries = original_model.Weights(*(jnp.asarray(w) for w in square)), jnp.asarray([1, 2])
-    y, z = original_model.decoder(weights, jnp.asarray(u)), original_model.pair_logits(weights, jnp.asarray(u), queries, D)
+    weights, queries = original.Weights(*(jnp.asarray(w) for w in square)), jnp.asarray([1, 2])
+    y, z = original.decoder(weights, jnp.asarray(u)), original.pair_logits(weights, jnp.asarray(u), queries, D)
     assert np.allclose(y, u @ square[0].T @ u.T) and np.allclose(z, (u @ square[1] @ square[2].T @ u.T / np.sqrt(D))[1:3])
-    both = original_model.loss(weights, jnp.asarray(u), task, queries, D), model.loss(model.Params(y, z), task)
+    both = original.loss(weights, jnp.asarray(u), task, queries, D), model.loss(model.Params(y, z), task)
     assert float(both[0]) == pytest.approx(float(both[1]), rel=1e-13)
 
 
 def test_embeddings_and_rotations(x64):
     width = 6
-    frame = original_model.embeddings(jax.random.key(0), M, D, jnp.float64(width), True)
+    frame = original.embeddings(jax.random.key(0), M, D, jnp.float64(width), True)
     assert np.allclose(frame @ frame.T, np.eye(M), atol=1e-14) and np.all(frame[:, width:] == 0)
-    apart = original_model.embeddings(jax.random.key(0), M, D, jnp.float64(width), False)
+    apart = original.embeddings(jax.random.key(0), M, D, jnp.float64(width), False)
     assert np.allclose(np.linalg.norm(apart, axis=1), 1) and np.all(apart[:, width:] == 0)
-    turn = original_model.rotation(jax.random.key(1), D, jnp.float64(width))
+    turn = original.rotation(jax.random.key(1), D, jnp.float64(width))
     assert np.allclose(turn @ turn.T, np.diag((np.arange(D) < width).astype(float)), atol=1e-14)
-    assert np.all(np.isfinite(original_model.embeddings(jax.random.key(0), M, D, jnp.float64(3), False)))
+    assert np.all(np.isfinite(original.embeddings(jax.random.key(0), M, D, jnp.float64(3), False)))
     with pytest.raises(jd.UsageError, match="at least as many"):
-        original_model.embeddings(jax.random.key(0), 9, 8, 8, True)
+        original.embeddings(jax.random.key(0), 9, 8, 8, True)
 
 
 # The judges of the original parameters on small grids.

@@ -13,7 +13,7 @@ from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.status import UNCONVERGED
 from jaxdyn.theories.snap import model, population, published, tasks
-from jaxdyn.theories.snap.scan import overlap, random_laws_flow, theorem3_gain, thm2_common, unequal_flow
+from jaxdyn.theories.snap.scan import overlap, random_laws_flow, theorem3_gain_bounds, thm2_common, unequal_flow
 from tests.theories.snap.helpers import both_ways, passes
 
 # The overlap of the synthetic data against NumPy's singular values.
@@ -57,13 +57,13 @@ def test_gains_are_those_of_the_attention(laws_flow_runs):
 
 # The judges of Theorem 3, on the reduced dynamics and on the network's own flow.
 
-CLAIMS = {c.id: c for c in theorem3_gain.CLAIMS}
+CLAIMS = {c.id: c for c in theorem3_gain_bounds.CLAIMS}
 
 
 def test_judge_of_gains_notices_a_tenth(law_runs):
-    assert passes(theorem3_gain.judge_gain, law_runs["main"])
+    assert passes(theorem3_gain_bounds.judge_gain, law_runs["main"])
     for distorted in both_ways(law_runs["main"], "gain"):
-        assert not passes(theorem3_gain.judge_gain, distorted)
+        assert not passes(theorem3_gain_bounds.judge_gain, distorted)
 
 
 @pytest.mark.slow
@@ -77,19 +77,19 @@ def test_the_published_residuals(flow_runs):
 @pytest.mark.slow
 def test_a_plateau_needs_two_ratios(laws_flow_runs):
     with pytest.raises(jd.Inconclusive, match="at least 2 values of ratio"):
-        theorem3_gain.judge_plateau(laws_flow_runs["alone"].sel(ratio=[0.1]))
+        theorem3_gain_bounds.judge_plateau(laws_flow_runs["alone"].sel(ratio=[0.1]))
 
 
 @pytest.mark.slow
 def test_gains_and_bounds_by_ratio(laws_flow_runs):
     ds = laws_flow_runs["alone"]
-    grown = [r.value for r in theorem3_gain.judge_ratio(ds)]
+    grown = [r.value for r in theorem3_gain_bounds.judge_ratio(ds)]
     assert grown[0] < 0.3 and 0.9 < grown[1] < grown[2] < 1
-    assert [r.value for r in theorem3_gain.judge_ratio(theorem3_gain.STAYS(ds))] == [0.0] * 3
-    assert theorem3_gain.first_order(0.1)(ds) < 0  # more than all of the growth would be missing
-    assert theorem3_gain.first_order(1000.0)(ds) == pytest.approx(grown[2], abs=0.01)
+    assert [r.value for r in theorem3_gain_bounds.judge_ratio(theorem3_gain_bounds.STAYS(ds))] == [0.0] * 3
+    assert theorem3_gain_bounds.first_order(0.1)(ds) < 0  # more than all of the growth would be missing
+    assert theorem3_gain_bounds.first_order(1000.0)(ds) == pytest.approx(grown[2], abs=0.01)
     two = xr.concat([ds, laws_flow_runs["main"].sel(common_token=ds.common_token)], xr.Variable("common", [0.1, 0.15]))
-    lower = {r.name: r.value for r in theorem3_gain.judge_flow_bounds(two)[::2]}
+    lower = {r.name: r.value for r in theorem3_gain_bounds.judge_flow_bounds(two)[::2]}
     assert len(lower) == 2 * ds.sizes["ratio"]
     alone = list(lower.values())[::2]
     assert alone[0] < 0.5 and alone[1] > 0.9

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.snap.snapping import b_flow, b_law, common_pair, frozen, memory, transition
+from jaxdyn.theories.snap.snapping import b_flow, b_law, common_pair, frozen, memory_rate, transition
 from jaxdyn.theories.snap.snapping.common_pair import Pair
 from jaxdyn.theories.snap.snapping.common_pair_flow import PairFlow
 from tests.theories.snap.helpers import both_ways, passes
@@ -183,24 +183,26 @@ def test_frozen_figures_draw(request, claim, runs):
 
 # The judges of the decoder's memory, on the network's own flow.
 
-MEMORY_CLAIMS = {c.id: c for c in memory.CLAIMS}
+MEMORY_CLAIMS = {c.id: c for c in memory_rate.CLAIMS}
 
 
 @pytest.fixture(scope="module")
 def rare():
-    base = jd.grid(memory.Rare, common=[0.003], ratio=[0.1, 1.0, 1000.0], classes=2, distinct=2)
-    return {name: jd.sweep(memory.trial, base.replace(**f), 4) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
+    base = jd.grid(memory_rate.Rare, common=[0.003], ratio=[0.1, 1.0, 1000.0], classes=2, distinct=2)
+    return {name: jd.sweep(memory_rate.trial, base.replace(**f), 4) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
 
 
 @pytest.mark.slow
 def test_judges_of_the_memory(rare):
     main, crowd = rare["main"], rare["crowd"]
-    assert passes(memory.judge_early, main, "instant") and passes(memory.judge_memory, main, "memory")
-    assert not passes(memory.judge_early, main, "printed") and not passes(memory.judge_memory, main, "instant")
-    assert not passes(memory.judge_early, crowd, "instant") and not passes(memory.judge_memory, crowd, "memory")
-    assert not passes(memory.judge_memory, jd.swap(predicted_z="instant")(main.sel(form="memory")))
+    assert passes(memory_rate.judge_early, main, "instant") and passes(memory_rate.judge_memory, main, "memory")
+    assert not passes(memory_rate.judge_early, main, "printed") and not passes(memory_rate.judge_memory, main, "instant")
+    assert not passes(memory_rate.judge_early, crowd, "instant") and not passes(memory_rate.judge_memory, crowd, "memory")
+    assert not passes(memory_rate.judge_memory, jd.swap(predicted_z="instant")(main.sel(form="memory")))
     for distorted in both_ways(main, "z"):
-        assert not passes(memory.judge_early, distorted, "instant") and not passes(memory.judge_memory, distorted, "memory")
+        assert not passes(memory_rate.judge_early, distorted, "instant") and not passes(
+            memory_rate.judge_memory, distorted, "memory"
+        )
 
 
 @pytest.mark.slow

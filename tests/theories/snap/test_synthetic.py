@@ -14,7 +14,7 @@ import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.theories.snap import model, published
-from jaxdyn.theories.snap.synthetic import fig5_not_wta, fig6_lr_effect, optimizers, sampled, syn, tfidf
+from jaxdyn.theories.snap.synthetic import fig5_not_wta, fig6_adam_sgd, syn, tf_idf
 from tests.theories.snap.helpers import full_counts, passes
 
 # The synthetic runs of Scan & Snap against NumPy, through the engine, and compared with their references.
@@ -27,10 +27,10 @@ def numpy_run(s, key):
     v = syn.vocabulary(s)
     k_init, k_data = jax.random.split(key)
     p = classes.law(v, dtype=s.dtype)
-    y, z = (np.array(a) for a in sampled.expand(sampled.start(k_init, v, s.init, s.dtype), v))
+    y, z = (np.array(a) for a in syn.expand(syn.start(k_init, v, s.init, s.dtype), v))
     m, second = [0.0, 0.0], [0.0, 0.0]
     for i in range(s.steps):
-        batch = sampled.Batch(*classes.draw(jax.random.fold_in(k_data, i), v, p, s.batch, s.length))
+        batch = syn.Batch(*classes.draw(jax.random.fold_in(k_data, i), v, p, s.batch, s.length))
         counts, dy, dz = full_counts(v, batch), np.zeros_like(y), np.zeros_like(z)
         for n, k in zip(np.asarray(batch.chosen), counts, strict=True):
             e = k * np.exp(z[v.query[n]])
@@ -55,10 +55,10 @@ def test_a_run_is_numpys_run(x64, optimizer):
     s = syn.Syn(optimizer=optimizer, lr=0.7, ratio=3.0, momentum=0.8, init=1.0, num_last=2, num_next_per_last=2, **SHORT)
     initial, final, records = jax.jit(lambda key: syn.run(s, key))(jax.random.key(3))
     y, z = numpy_run(s, jax.random.key(3))
-    ours = sampled.expand(final, syn.vocabulary(s))
+    ours = syn.expand(final, syn.vocabulary(s))
     np.testing.assert_allclose(ours.y, y, atol=1e-10)
     np.testing.assert_allclose(ours.z, z, atol=1e-10)
-    assert np.abs(ours.z - sampled.expand(initial, syn.vocabulary(s)).z).max() > 1e-3
+    assert np.abs(ours.z - syn.expand(initial, syn.vocabulary(s)).z).max() > 1e-3
     assert records["numbers"].shape == (4, 4)
 
 
@@ -131,10 +131,10 @@ def test_settings_refuse_sizes_that_no_run_can_have(fields):
 
 # The network on sampled sequences, in the parameters that can move, against autodiff of the whole network.
 
-start = jax.jit(sampled.start, static_argnums=(1, 3))
+start = jax.jit(syn.start, static_argnums=(1, 3))
 
 
-expand = jax.jit(sampled.expand, static_argnums=1)
+expand = jax.jit(syn.expand, static_argnums=1)
 
 
 draw = jax.jit(classes.draw, static_argnums=(1, 3, 4))
@@ -153,7 +153,7 @@ def test_loss_and_gradient_are_those_of_the_whole_network(seed, sizes, scale):
         v = Vocabulary(*sizes)
         k_start, k_draw = jax.random.split(jax.random.key(seed))
         params = start(k_start, v, float(scale), "float64")
-        batch = sampled.Batch(*draw(k_draw, v, np.asarray(classes.law(v)), 32, 20))
+        batch = syn.Batch(*draw(k_draw, v, np.asarray(classes.law(v)), 32, 20))
         chosen = np.asarray(batch.chosen)
         data = (
             jnp.asarray(full_counts(v, batch)),
@@ -161,7 +161,7 @@ def test_loss_and_gradient_are_those_of_the_whole_network(seed, sizes, scale):
             jnp.asarray(v.label[chosen]),
             jnp.full(32, 1 / 32),
         )
-        value, gradient = jax.jit(jax.value_and_grad(sampled.make_loss(v)))(params, batch)
+        value, gradient = jax.jit(jax.value_and_grad(syn.make_loss(v)))(params, batch)
         expected, whole = whole_gradient(expand(params, v), *data)
         assert value == pytest.approx(float(expected), rel=1e-13)
         for ours, theirs in zip(expand(gradient, v), whole, strict=True):  # also: what Compact leaves out cannot move
@@ -183,12 +183,12 @@ def test_attention_numbers_and_sums(x64):
     whole = expand(params, v)
     e = np.asarray(jax.jit(classes.laws, static_argnums=0)(v, p)) * np.exp(np.asarray(whole.z)[v.query])
     c = np.take_along_axis(e / e.sum(1, keepdims=True), v.support, 1)
-    np.testing.assert_allclose(jax.jit(sampled.attention, static_argnums=1)(params, v, p), c, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(syn.attention, static_argnums=1)(params, v, p), c, rtol=1e-12)
     own = scipy.stats.entropy(c[:, 10:], axis=1).mean()
     expected = [own, scipy.stats.entropy(c, axis=1).mean(), c[:, :10].sum(1).mean(), c[0, -1]]
     np.testing.assert_allclose(jax.jit(syn.numbers, static_argnums=1)(c, 10), expected, rtol=1e-12)
     for ours, theirs in zip(
-        jax.jit(sampled.sums, static_argnums=1)(params, v), (whole.y.sum(1)[: v.contextual], whole.z.sum(1)), strict=True
+        jax.jit(syn.sums, static_argnums=1)(params, v), (whole.y.sum(1)[: v.contextual], whole.z.sum(1)), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-13)
 
@@ -284,7 +284,7 @@ def made_up_fig6(seeds=16, shift=0.0):
 
 def test_judge_of_figure_6():
     ds = made_up_fig6()
-    verdicts = lambda ds: [c.passed for c in fig6_lr_effect.judge_fig6(ds)]  # noqa: E731
+    verdicts = lambda ds: [c.passed for c in fig6_adam_sgd.judge_fig6(ds)]  # noqa: E731
     assert verdicts(ds) == [True] * 4
     assert verdicts(made_up_fig6(shift=0.03))[3] is False
     assert not verdicts(ds.assign(predicted_entropy=1.1 * ds.predicted_entropy))[0]
@@ -297,15 +297,15 @@ def test_judge_of_figure_6():
     turned = ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)
     assert verdicts(ds.assign(measured_entropy=turned))[1] is False
     assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.2 * (ds.ratio == 2)))[2] is False
-    assert verdicts(fig6_lr_effect.STILL(ds)) == [False] * 4
-    assert False in verdicts(fig6_lr_effect.BY_GROWTH(ds))
+    assert verdicts(fig6_adam_sgd.STILL(ds)) == [False] * 4
+    assert False in verdicts(fig6_adam_sgd.BY_GROWTH(ds))
     for unusable in (ds.isel(seed=[0]), ds.assign(known=0 * ds.known)):
         with pytest.raises(jd.Inconclusive):
-            fig6_lr_effect.judge_fig6(unusable)
+            fig6_adam_sgd.judge_fig6(unusable)
 
 
 def test_errors_of_both_sides_are_joined():
-    gap, error, freedom = fig6_lr_effect.from_published(made_up_fig6(seeds=10, shift=0.05))
+    gap, error, freedom = fig6_adam_sgd.from_published(made_up_fig6(seeds=10, shift=0.05))
     sd = published.FIG6[3][..., 1]
     np.testing.assert_allclose(gap, 0.05)
     np.testing.assert_allclose(error.sel(num_last=3), np.sqrt(2 * sd**2 / 10))
@@ -318,35 +318,35 @@ def test_interval_of_one_cell_is_that_of_a_t_test_with_unequal_variances():
     other = scipy.stats.norm.ppf((np.arange(10) + 0.5) / 10)
     other = float(ds.predicted_entropy[..., 0].squeeze()) + sd * (other - other.mean()) / other.std(ddof=1)
     expected = scipy.stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.997)
-    check = fig6_lr_effect.judge_fig6(ds)[0]
+    check = fig6_adam_sgd.judge_fig6(ds)[0]
     np.testing.assert_allclose(check.interval, expected, rtol=1e-6)
 
 
 def test_judge_of_learning_rates():
     ds = made_up_fig6()
-    assert all(c.passed for c in fig6_lr_effect.judge_lr_effect(ds))
-    assert fig6_lr_effect.judge_lr_effect(ds.assign(measured_growth=-ds.measured_growth))[0].passed is False
-    assert fig6_lr_effect.judge_lr_effect(ds.assign(measured_growth=ds.measured_growth + ds.ratio))[1].passed is False
-    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.STILL(ds))] == [False] * 2
-    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.UNSATURATED(ds))] == [True, False]
+    assert all(c.passed for c in fig6_adam_sgd.judge_lr_effect(ds))
+    assert fig6_adam_sgd.judge_lr_effect(ds.assign(measured_growth=-ds.measured_growth))[0].passed is False
+    assert fig6_adam_sgd.judge_lr_effect(ds.assign(measured_growth=ds.measured_growth + ds.ratio))[1].passed is False
+    assert [c.passed for c in fig6_adam_sgd.judge_lr_effect(fig6_adam_sgd.STILL(ds))] == [False] * 2
+    assert [c.passed for c in fig6_adam_sgd.judge_lr_effect(fig6_adam_sgd.UNSATURATED(ds))] == [True, False]
     with pytest.raises(jd.Inconclusive):
-        fig6_lr_effect.judge_lr_effect(ds.isel(ratio=[0]))
+        fig6_adam_sgd.judge_lr_effect(ds.isel(ratio=[0]))
 
 
 def test_judge_of_fast_rates():
     ds = made_up_fig6()
     ds = ds.assign(measured_growth=ds.measured_growth.where(ds.num_last == 3, -ds.measured_growth))
-    readings = {r.name: r.value for r in fig6_lr_effect.judge_fast(ds)}
-    both = [readings[fig6_lr_effect.CHANGE.format(queries, fig6_lr_effect.BOTH)] for queries in ("1 query", "3 queries")]
+    readings = {r.name: r.value for r in fig6_adam_sgd.judge_fast(ds)}
+    both = [readings[fig6_adam_sgd.CHANGE.format(queries, fig6_adam_sgd.BOTH)] for queries in ("1 query", "3 queries")]
     assert len(readings) == 9 and both[0] < 0 < both[1]
     ds = made_up_fig6()
-    assert all(r.interval[0] > 0 for r in fig6_lr_effect.judge_fast(ds)[:-1])
-    unsaturated = [np.sign(r.value) for r in fig6_lr_effect.judge_fast(fig6_lr_effect.UNSATURATED(ds))[:-1]]
+    assert all(r.interval[0] > 0 for r in fig6_adam_sgd.judge_fast(ds)[:-1])
+    unsaturated = [np.sign(r.value) for r in fig6_adam_sgd.judge_fast(fig6_adam_sgd.UNSATURATED(ds))[:-1]]
     assert unsaturated == [1, -1, -1, -1] * 2
     larger = ds.assign(measured_growth=ds.measured_growth + np.log(ds.lr))
-    assert fig6_lr_effect.judge_fast(larger)[-1].value == pytest.approx(1.0, abs=0.05)
-    assert set(fig6_lr_effect.NO_CHANGE) == {
-        r.name for r in fig6_lr_effect.judge_fast(ds.sel(lr=[1.0, 2.0, 3.0], ratio=[2.0, 5.0, 10.0]))
+    assert fig6_adam_sgd.judge_fast(larger)[-1].value == pytest.approx(1.0, abs=0.05)
+    assert set(fig6_adam_sgd.NO_CHANGE) == {
+        r.name for r in fig6_adam_sgd.judge_fast(ds.sel(lr=[1.0, 2.0, 3.0], ratio=[2.0, 5.0, 10.0]))
     }
 
 
@@ -365,36 +365,36 @@ def test_judges_of_optimizers():
         },
         coords={"record": record, "quantity": quantity},
     )
-    assert all(c.passed for c in optimizers.judge_adam(ds))
-    assert not optimizers.judge_adam(optimizers.LIKE_DESCENT(ds))[0].passed
+    assert all(c.passed for c in fig6_adam_sgd.judge_adam(ds))
+    assert not fig6_adam_sgd.judge_adam(fig6_adam_sgd.LIKE_DESCENT(ds))[0].passed
     assert not any(
-        c.passed for c in optimizers.judge_adam(ds.isel(record=[1, 0]).assign(measured_numbers=ds.measured_numbers + 0.3))
+        c.passed for c in fig6_adam_sgd.judge_adam(ds.isel(record=[1, 0]).assign(measured_numbers=ds.measured_numbers + 0.3))
     )
     sums = xr.Dataset({k: (("seed", "row"), np.full((2, 3), v)) for k, v in (("predicted_sums", 1.0), ("moved", 5.0))})
     sums["measured_sums"] = sums.predicted_sums + 1e-6
-    assert all(c.passed for c in optimizers.judge_sums(sums))
-    assert not any(c.passed for c in optimizers.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
-    assert not any(c.passed for c in optimizers.judge_sums(optimizers.UNCONSTRAINED(sums)))
+    assert all(c.passed for c in fig6_adam_sgd.judge_sums(sums))
+    assert not any(c.passed for c in fig6_adam_sgd.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
+    assert not any(c.passed for c in fig6_adam_sgd.judge_sums(fig6_adam_sgd.UNCONSTRAINED(sums)))
 
 
 # Learned TF-IDF.
 
 
 def test_tokens_are_shown_by_as_many_classes_as_their_idf_says():
-    s = tfidf.TfIdf(classes=4, each=3)
-    p = np.asarray(tfidf.laws(s, jax.random.key(1)))
+    s = tf_idf.TfIdf(classes=4, each=3)
+    p = np.asarray(tf_idf.laws(s, jax.random.key(1)))
     np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
     counts = (p > 0).sum(0)
-    np.testing.assert_array_equal(counts, tfidf.documents(s))
+    np.testing.assert_array_equal(counts, tf_idf.documents(s))
     np.testing.assert_array_equal(np.bincount(counts), [0, 12, 3, 3, 3])
     np.testing.assert_array_equal((p[:, :12] > 0).sum(1), 3)  # own tokens: as many in each class
 
 
 def test_a_run_holds_tf_idf_and_the_gain_of_attention():
-    s = tfidf.TfIdf(classes=3, each=2, steps=3, batch=8, length=20)
-    run = jd.sweep(tfidf.trial, jd.grid(tfidf.TfIdf, classes=3, each=2, steps=3, batch=8, length=20), 1).isel(seed=0)
+    s = tf_idf.TfIdf(classes=3, each=2, steps=3, batch=8, length=20)
+    run = jd.sweep(tf_idf.trial, jd.grid(tf_idf.TfIdf, classes=3, each=2, steps=3, batch=8, length=20), 1).isel(seed=0)
     p = run.tf.values
-    np.testing.assert_allclose(run.idf, np.log(3 / tfidf.documents(s)), rtol=1e-6)
+    np.testing.assert_allclose(run.idf, np.log(3 / tf_idf.documents(s)), rtol=1e-6)
     np.testing.assert_allclose(run.predicted_gain, p * run.idf.values, rtol=1e-6)
     np.testing.assert_allclose(run.attention.sum("token"), 1, rtol=1e-5)
     np.testing.assert_allclose(p * np.exp(run.measured_gain), run.attention, rtol=1e-4)
@@ -415,11 +415,11 @@ def planted_gains(gain, attention):
 
 def test_judge_of_the_learned_tf_idf():
     good = planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf)
-    assert passes(tfidf.judge, good)
+    assert passes(tf_idf.judge, good)
     kinds = [lambda tf, idf: 0 * tf, lambda tf, idf: tf, lambda tf, idf: idf + 0 * tf, lambda tf, idf: -tf * idf]
     for kind in kinds:
-        assert not passes(tfidf.judge, planted_gains(kind, lambda tf, idf: tf))
-    assert not passes(tfidf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))
+        assert not passes(tf_idf.judge, planted_gains(kind, lambda tf, idf: tf))
+    assert not passes(tf_idf.judge, planted_gains(lambda tf, idf: tf * idf, lambda tf, idf: tf * idf))
 
 
 def planted_rows(rows, gain=0.9):
@@ -436,7 +436,7 @@ def planted_rows(rows, gain=0.9):
 
 def test_rows_are_compared_on_the_same_contexts():
     ds = planted_rows(lambda distinct: distinct).isel(seed=[0, 1])
-    found = [c.value for c in tfidf.judge_contextual(ds)]
+    found = [c.value for c in tf_idf.judge_contextual(ds)]
     tf, row, first = ds.tf.values, ds.row.values, lambda x: set(np.argsort(-x)[:6])
     shares, rises, kept, same = [], [], [], []
     for p, z in zip(tf, row, strict=True):
@@ -454,7 +454,7 @@ def test_rows_are_compared_on_the_same_contexts():
 
 def test_judge_of_rows_that_differ_between_queries():
     good = planted_rows(lambda distinct: distinct)
-    assert passes(tfidf.judge_contextual, good)
+    assert passes(tf_idf.judge_contextual, good)
     rng = np.random.default_rng(2)
     dull = [
         lambda z: 0 * z,
@@ -463,11 +463,11 @@ def test_judge_of_rows_that_differ_between_queries():
         lambda z: rng.permuted(z, axis=-1),
     ]
     for rows in dull:
-        assert not passes(tfidf.judge_contextual, planted_rows(rows))
+        assert not passes(tf_idf.judge_contextual, planted_rows(rows))
 
 
 def test_logits_are_dealt_anew_within_what_a_class_shows():
     ds = planted_rows(lambda distinct: distinct + 0.01 * np.arange(50) * (distinct != 0))
-    dealt, seen = tfidf.shuffled(ds), ds.tf.values > 0
+    dealt, seen = tf_idf.shuffled(ds), ds.tf.values > 0
     np.testing.assert_array_equal(np.sort(dealt.row.values, -1), np.sort(ds.row.values, -1))
     assert (dealt.row.values[~seen] == 0).all() and (dealt.row.values != ds.row.values).mean() > 0.2

@@ -1,7 +1,7 @@
 r"""Occam's razor: the path of zero loss from y * z' to z', their norms, and pruning under weight decay.
 
 z' is one of two solutions, with six nodes at each pair of frequencies, or the memorising one; y is a random factor. Letters as in
-``dynamics/occam.py``.
+``dynamics/flow.py``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo import gram, model
-from jaxdyn.theories.cogo.dynamics import occam, semiring, solutions
+from jaxdyn.theories.cogo import model
+from jaxdyn.theories.cogo.dynamics import flow, semiring, solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
 SOLUTIONS = ("six nodes a pair", "memorising")
@@ -81,29 +81,29 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
     k_base, k_start, k_draws, k_share = jax.random.split(key, 4)
     wholes = base(s, group, k_base)
     # outputs and norms along the path
-    y = occam.leading(occam.normalized(semiring.random(k_start, group, s.order)), group)
+    y = flow.leading(flow.normalized(semiring.random(k_start, group, s.order)), group)
     times = np.linspace(0, 3, 3 * s.steps + 1)
 
     def at(t: Float[Array, ""]) -> Element:
-        return jax.tree.map(lambda a, b: jnp.where(s.route == "legs", a, b), occam.path(y, t), occam.straight(y, t))
+        return jax.tree.map(lambda a, b: jnp.where(s.route == "legs", a, b), flow.path(y, t), flow.straight(y, t))
 
     factors = jax.vmap(at)(jnp.asarray(times))
     outputs = jnp.stack([jax.lax.map(lambda y, x=x: centred_output(semiring.multiply(y, x), group), factors) for x in wholes])
-    norms = jnp.stack([jax.vmap(lambda y, x=x: occam.product_energy(y, x))(factors) for x in wholes])
+    norms = jnp.stack([jax.vmap(lambda y, x=x: flow.product_energy(y, x))(factors) for x in wholes])
     # norms of products with many factors, and their bounds
     draws = jax.vmap(lambda k, u: _near_identity(k, u, s.order, group))(
         jax.random.split(k_draws, s.draws), jax.random.uniform(k_share, (s.draws,), jnp.float64)
     )
     sizes = jnp.stack([jax.lax.map(lambda y, x=x: _energy(semiring.multiply(y, x), group), draws) for x in wholes])
     printed = jnp.stack([semiring.energy(x) for x in wholes])
-    ends = jnp.stack([jnp.stack([occam.product_energy(y, x) for x in wholes]), printed], 1)
+    ends = jnp.stack([jnp.stack([flow.product_energy(y, x) for x in wholes]), printed], 1)
     target = np.eye(group.order)[group.add].reshape(-1, group.order) - 1 / group.order
-    measured = [jnp.stack([_energy(semiring.multiply(e, x), group) for x in wholes]) for e in (y, occam.path(y, jnp.asarray(3.0)))]
+    measured = [jnp.stack([_energy(semiring.multiply(e, x), group) for x in wholes]) for e in (y, flow.path(y, jnp.asarray(3.0)))]
     return jd.observables(
         predicted={
             "output": jd.named(jnp.asarray(target), "pair output"),
             "ends": jd.named(ends, "solution end"),
-            "floor": jd.named(jnp.stack([printed, jnp.stack([occam.least_energy(x) for x in wholes])]), "form solution"),
+            "floor": jd.named(jnp.stack([printed, jnp.stack([flow.least_energy(x) for x in wholes])]), "form solution"),
         },
         measured={
             "output": jd.named(outputs, "solution t pair output"),
@@ -111,7 +111,7 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
             "floor": jd.named(jnp.min(sizes, 1), "solution"),
         },
         recorded={"sizes_of_products": jd.named(sizes, "solution draw"), "norms": jd.named(norms, "solution t")},
-        assumed={"imbalance": jnp.max(jnp.stack([occam.imbalance(x) for x in wholes]))},
+        assumed={"imbalance": jnp.max(jnp.stack([flow.imbalance(x) for x in wholes]))},
         coords={"t": times, "solution": SOLUTIONS, "end": ("y * z'", "z'"), "form": ("printed", "derived")},
     )
 
@@ -124,7 +124,7 @@ def _energy(x: Element, group: Abelian) -> Float[Array, ""]:
 def _near_identity(key: PRNGKeyArray, share: Float[Array, ""], order: int, group: Abelian) -> Element:
     """A random factor, at a share of its distance from the pseudo-identity."""
     y = semiring.random(key, group, order)
-    return occam.normalized(y._replace(z=occam.pseudo_identity(y).z + share * y.z))
+    return flow.normalized(y._replace(z=flow.pseudo_identity(y).z + share * y.z))
 
 
 def live(sizes: Float[Array, "*n node"]) -> Int[Array, "*n"]:
@@ -145,16 +145,16 @@ def prune_trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:
     w = w + s.noise * jax.random.normal(k_noise, w.shape, jnp.float64)
     # training under decay, and z' at equilibrium with it
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.sgd(s.lr))
-    step = train.make_step(lambda w: gram.loss(w, group, "paper"), tx)
+    step = train.make_step(lambda w: model.loss_by_gram(w, group, "paper"), tx)
 
     def observe(state: train.State) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " node"]]:
         square = jnp.sum(jnp.square(state.params), (0, 1)) / group.order
-        return gram.loss(state.params, group, "paper"), jnp.sum(square), jnp.sort(jnp.sqrt(square))[::-1]
+        return model.loss_by_gram(state.params, group, "paper"), jnp.sum(square), jnp.sort(jnp.sqrt(square))[::-1]
 
     every = s.steps // s.samples
     _, (loss, energy, sizes) = train.record(step, train.init(tx, w), observe, samples=s.samples, every=every)
     whole = semiring.energy(x)
-    factor = occam.at_equilibrium(whole, s.decay, group)
+    factor = flow.at_equilibrium(whole, s.decay, group)
     return jd.observables(
         predicted={
             "nodes": semiring.order(x).astype(jnp.float64),

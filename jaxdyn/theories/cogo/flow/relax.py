@@ -2,7 +2,7 @@ r"""The flow of potentials: its form, its decoupling at infinite width, and expo
 
 Measured are velocities of small networks, the metric of wide ones, and gradient flow of the weights. Widths are masks over the
 nodes of one array, so that all widths share a program; arrays of groups of different order are padded. Letters as in
-``dynamics/relax.py``.
+``dynamics/flow.py``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import model
-from jaxdyn.theories.cogo.dynamics import relax as theory
-from jaxdyn.theories.cogo.dynamics import spectrum
+from jaxdyn.theories.cogo.dynamics import flow as theory
+from jaxdyn.theories.cogo.dynamics import semiring
 
 
 def padded(arrays: Sequence[Shaped[Array, "..."]]) -> Shaped[Array, "group entry"]:
@@ -85,7 +85,7 @@ def rdot_trial(s: Potentials, key: PRNGKeyArray) -> jd.Observables:
     for group, numbers in zip(groups, normal, strict=True):
         w = numbers.reshape(3, group.order, s.hidden)
         descent = -jax.grad(lambda w, group=group: model.loss(w, group, "paper"))(w)
-        z, dz = spectrum.transform(w, group), spectrum.transform(descent, group)
+        z, dz = semiring.transform(w, group), semiring.transform(descent, group)
         r, dr = jax.jvp(theory.every, (z,), (dz,))
         measured.append((dz, dr, jnp.sum(jnp.square(descent))))
         g, velocity = theory.slope(r, group), theory.velocity(z, group)
@@ -116,7 +116,7 @@ def _start(s: Wide, key: PRNGKeyArray) -> Float[Array, "3 d q"]:
 def decouple_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
     r"""J J^* over q kappa of one start: its diagonal and the root mean square of the rest, for cross and for autopotentials."""
     group = parse(s.group)
-    z = spectrum.transform(_start(s, key), group)
+    z = semiring.transform(_start(s, key), group)
     unit = s.width * theory.kappa(s.std, group.order)
     cross, auto = theory.off_diagonal(theory.cross_gram(z[:, 1:])), theory.off_diagonal(theory.auto_gram(z, group))
     return jd.observables(
@@ -144,7 +144,7 @@ def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
     # steps this long are good for eight digits (dopri8 agrees), where the theory is a few percent off
     solution = flow.gradient_flow(objective, _start(s, key), turns, rate=pace, rtol=1e-6, atol=1e-8)
     # potentials along it, and by the theory
-    r = jax.vmap(lambda w: spectrum.potentials(spectrum.transform(w, group)[:, 1:]))(solution.ys)
+    r = jax.vmap(lambda w: semiring.potentials(semiring.transform(w, group)[:, 1:]))(solution.ys)
     predicted, start = theory.relaxed(r[0], turns), r[0] - theory.goal(group.order - 1)
 
     def stored(x: Complex[Array, "t n n n"]) -> jd.Named:

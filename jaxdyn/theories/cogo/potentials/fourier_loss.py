@@ -1,7 +1,7 @@
 r"""The transform and the loss: real weights and Hermitian spectra, and the loss in three forms.
 
 Networks for several groups, cyclic ones and products, even orders among them, have random weights, zero modes included; arrays of
-different groups are padded with zeros. Letters as in ``model.py`` and ``dynamics/spectrum.py``.
+different groups are padded with zeros. Letters as in ``model.py`` and ``dynamics/semiring.py``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, sampling
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo import gram, model
-from jaxdyn.theories.cogo.dynamics import spectrum
+from jaxdyn.theories.cogo import model
+from jaxdyn.theories.cogo.dynamics import semiring
 
 
 @jd.setting
@@ -115,13 +115,13 @@ def _sides(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Floa
     w, *free = normal.reshape(3, 3, d, s.hidden)
     w, free, only = s.std * w, jax.lax.complex(*free), uniform.reshape(d, d) >= s.held_out
     both = jnp.stack([w, w - jnp.mean(w, 1, keepdims=True)])
-    z, centred = jax.vmap(lambda w: spectrum.transform(w, group))(both)
+    z, centred = jax.vmap(lambda w: semiring.transform(w, group))(both)
     spectra = jnp.stack([printed_transform(w), z, -1j * free])  # the real part of -iw is the imaginary one of w
-    back = jax.vmap(lambda z: spectrum.inverse(z, group))(spectra)
-    mirrors = jax.vmap(lambda z: spectrum.negated(z, group))(spectra)
+    back = jax.vmap(lambda z: semiring.inverse(z, group))(spectra)
+    mirrors = jax.vmap(lambda z: semiring.negated(z, group))(spectra)
     power = d * jnp.sum(jnp.square(jnp.abs(spectra[:2])), (1, 2, 3))
     imaginary = d * jnp.sum(jnp.square(jnp.abs(spectra[2] + mirrors[2]))) / 4
-    decomposed = jax.vmap(lambda z: spectrum.loss(z, group))(jnp.stack([z.at[:2, 0].set(0), z, centred]))
+    decomposed = jax.vmap(lambda z: semiring.loss(z, group))(jnp.stack([z.at[:2, 0].set(0), z, centred]))
     return Sides(
         weights=jnp.concatenate([back[:2], w[None]]).reshape(3, -1),
         spectra=spectra[:2].reshape(2, -1),
@@ -130,7 +130,7 @@ def _sides(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Floa
         imaginary=jnp.stack([imaginary, jnp.sum(jnp.square(back[2]))]),
         decomposed=decomposed,
         direct=jax.vmap(lambda w: model.loss(w, group, "paper", only, s.activation))(both),
-        gram=gram.loss(model.to_scale(w, group, "code"), group, "code"),
+        gram=model.loss_by_gram(model.to_scale(w, group, "code"), group, "code"),
     )
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo.dynamics import semiring, spectrum
+from jaxdyn.theories.cogo.dynamics import semiring
 from jaxdyn.theories.cogo.dynamics.semiring import Element, add, multiply
 
 AXIOMS = (
@@ -93,7 +93,7 @@ def rules(
 def _every(z: Complex[Array, "3 d q"]) -> Complex[Array, " n"]:
     """All sum potentials without the zero mode."""
     z = z[:, 1:]
-    return jnp.concatenate([spectrum.potentials(z).ravel(), spectrum.autopotentials(z).ravel()])
+    return jnp.concatenate([semiring.potentials(z).ravel(), semiring.autopotentials(z).ravel()])
 
 
 def _parts(x: Complex[Array, "*m n"]) -> Float[Array, "*m 2 n"]:
@@ -152,7 +152,7 @@ def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
 
 def _sums(x: Element, group: Abelian) -> Complex[Array, " n"]:
     """The sums over k' of the autopotentials."""
-    return spectrum.sums(spectrum.autopotentials(x.z), group)[..., 1:].ravel()
+    return semiring.sums(semiring.autopotentials(x.z), group)[..., 1:].ravel()
 
 
 def judge_axioms(ds: xr.Dataset) -> list[jd.Check]:

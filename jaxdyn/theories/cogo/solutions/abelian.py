@@ -21,7 +21,7 @@ from jaxdyn import plotting
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.blocks import ZERO, all_blocks, checked_groups, most_pairs, replaced, widened
-from jaxdyn.theories.cogo.dynamics import semiring, solutions, spectrum
+from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
 NETS = ("F6", "F6, alpha beta", "F4/6", "syn alone", "F6 without real blocks", "memory")
@@ -73,7 +73,7 @@ def fit(w: Float[Array, "3 d q"], t: Tables) -> model.Fit:
 
 def violations(z: Complex[Array, "3 d q"], t: Tables) -> Float[Array, "4"]:
     """Distance of the potentials from each of the sets of zeros and ones, in the order of ``SETS``."""
-    r, auto = spectrum.potentials(z), jnp.abs(spectrum.autopotentials(z))
+    r, auto = semiring.potentials(z), jnp.abs(semiring.autopotentials(z))
     row = jnp.arange(len(t.inside))
     same = (row[:, None, None] == row[:, None]) & (row[:, None] == row)
     out = t.inside & (row > 0)

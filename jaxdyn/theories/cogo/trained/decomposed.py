@@ -11,9 +11,9 @@ from jaxtyping import Array, Complex, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo import bias, classify, gram, published
+from jaxdyn.theories.cogo import classify, model, published
 from jaxdyn.theories.cogo.classify import COLUMNS, Classes, Nodes
-from jaxdyn.theories.cogo.dynamics import carriers, solutions, spectrum
+from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.training import Training, train
 
 SEEDS = 10  # twice as many as published: means are judged by their intervals
@@ -48,9 +48,9 @@ def with_chance(key: PRNGKeyArray, nodes: Nodes, group: Abelian) -> tuple[Classe
 def means(nodes: Nodes, group: Abelian) -> dict[str, dict[str, jd.Named]]:
     """The mean that each order-4 frequency leaves, and what others add to it; zero at frequencies of other orders."""
     four = nodes.order == 4
-    parts = jnp.where(four, bias.means(nodes, group), 0)
+    parts = jnp.where(four, classify.means(nodes, group), 0)
     split = jnp.stack([parts.real, parts.imag], -1)
-    own = jnp.where(four, carriers.OWN, 0.0)
+    own = jnp.where(four, solutions.OWN, 0.0)
     return {
         "predicted": {"bias": jd.named(-split[0], "frequency part"), "own": jd.named(own, "frequency")},
         "measured": {"bias": jd.named(split[1], "frequency part"), "own": jd.named(jnp.abs(parts[0]), "frequency")},
@@ -60,9 +60,9 @@ def means(nodes: Nodes, group: Abelian) -> dict[str, dict[str, jd.Named]]:
 
 def ablation(w: Float[Array, "3 d q"], nodes: Nodes, group: Abelian) -> dict[str, Float[Array, ""]]:
     """The loss over all pairs, and its rise without the c-entries at order-4 frequencies of order-6 nodes, of order-4 nodes."""
-    order = bias.node_orders(nodes)
-    cut = [bias.ablated(nodes, group, order == o) for o in (6, 4)]
-    before, six, four = jax.lax.map(lambda x: gram.loss(x, group, "code"), jnp.stack([w, *cut]))
+    order = classify.node_orders(nodes)
+    cut = [classify.ablated(nodes, group, order == o) for o in (6, 4)]
+    before, six, four = jax.lax.map(lambda x: model.loss_by_gram(x, group, "code"), jnp.stack([w, *cut]))
     return {"loss": before, "six": six - before, "four": four - before}
 
 
@@ -70,7 +70,7 @@ def others(z: Complex[Array, "3 d q"]) -> dict[str, Float[Array, ""]]:
     r"""Of all :math:`2d\,r_{k_1k_2k}` without zero modes but the diagonal: the sum of squares, and the largest modulus."""
     d = z.shape[1]
     row = jnp.arange(d - 1)
-    size = 2 * d * jnp.abs(spectrum.potentials(z[:, 1:])).at[row, row, row].set(0)
+    size = 2 * d * jnp.abs(semiring.potentials(z[:, 1:])).at[row, row, row].set(0)
     return {"square": jnp.sum(jnp.square(size)), "largest": jnp.max(size)}
 
 
@@ -112,7 +112,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     # carriers, means, norms and potentials
     n, best = len(group.pairs), solutions.best_carriers(len(group.pairs))
     fours, sixes = (jnp.sum(c.order == o).astype(jnp.float64) for o in (4, 6))
-    norm = carriers.trained_norm(group, solutions.energy(n, jnp.maximum(sixes, 1), len(group.real)))
+    norm = solutions.trained_norm(group, solutions.energy(n, jnp.maximum(sixes, 1), len(group.real)))
     mean, rise, curves = means(nodes, group), ablation(w, nodes, group), run.curves
     z, end = nodes.spectrum, late(curves, s)
     rest, shuffled = others(z), others(z.at[2].set(jnp.roll(z[2], 1, -1)))
@@ -125,9 +125,9 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "share": jnp.float64(1 - best / n),
             "n6": jnp.float64(best),
             "norm": norm,
-            "rise": carriers.rise(group, mean["measured"]["own"].value),
+            "rise": solutions.rise(group, mean["measured"]["own"].value),
             "diagonal": jnp.float64(group.order - 1),
-            "shortfall": group.order - 1 - carriers.diagonal_under_decay(group, decay, norm, end["loss"]),
+            "shortfall": group.order - 1 - solutions.diagonal_under_decay(group, decay, norm, end["loss"]),
             **mean["predicted"],
         },
         measured={
@@ -145,8 +145,8 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "fours": fours,
             "rise_four": rise["four"],
             "loss": rise["loss"],
-            "memory_norm": carriers.trained_norm(group, solutions.memory_energy(group)),
-            "sixes_norm": carriers.trained_norm(group, solutions.energy(n, n, len(group.real))),
+            "memory_norm": solutions.trained_norm(group, solutions.memory_energy(group)),
+            "sixes_norm": solutions.trained_norm(group, solutions.energy(n, n, len(group.real))),
             **{f"others_{name}": value for name, value in rest.items()},
             **{f"shuffled_{name}": value for name, value in shuffled.items()},
             "random_column": jd.named(shares(random.column, len(COLUMNS)), "column"),

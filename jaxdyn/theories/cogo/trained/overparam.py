@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo.dynamics import relax as theory
+from jaxdyn.theories.cogo.dynamics import flow as theory
 from jaxdyn.theories.cogo.training import Training, size, train
 
 SOLVED = 1e-3

@@ -3,7 +3,7 @@ r"""The link from JoMA to low-rank training: the gradient's stable rank falls, r
 Attention makes rows with a large limit fast. While they move, the gradient is nearly theirs alone; once they have arrived, the
 others are left, until the slowest moves alone. Two networks with many nodes that reach a critical point: the layer of ``layer.py``
 in gradient flow under the upper gradient :math:`\mu - V` (``link_trial``), and blocks trained by gradient descent on squared
-error, as in ``convergence.py`` (``trained_trial``). Letters as in ``dynamics/lowrank.py``.
+error, as in ``convergence.py`` (``trained_trial``). Letters as in ``dynamics/linear.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import jaxdyn as jd
 from jaxdyn import flow, metrics, plotting, stats, train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.convergence import Converge, build
-from jaxdyn.theories.joma.dynamics import lowrank as theory
+from jaxdyn.theories.joma.dynamics import linear as theory
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 from jaxdyn.theories.joma.linear import layer as net
 
@@ -127,7 +127,7 @@ def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
     y = ((batch.weight[:, None] * batch.x).T @ batch.target) / p[:, None]
     ts = s.span * jnp.arange(RECORDS + 1, dtype=jnp.float64)
     sol, rate = theory.trained(v[0], y, p, ts)
-    once = theory.inserted(theory.limits(y), jnp.mean(p) * ts)[1]
+    once = theory.inserted(theory.lowrank_limits(y), jnp.mean(p) * ts)[1]
     return jd.observables(
         predicted=_ranks(sol.ys, rate),
         measured=_ranks(v, speed),

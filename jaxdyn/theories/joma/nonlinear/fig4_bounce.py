@@ -4,8 +4,8 @@ Gradient ascent near a critical point, under attention normalised over all token
 are the theory's reduced dynamics, not a network in training. The logits are prescribed by Theorem 1's law for exp attention
 (``law``: ``z = v^2/T``, the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t)
 as given (``trained``), or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution
-of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/thm4.py``. Steps and
-the exact solution differ by the step size, so the judge tests the order in the step size and the limit.
+of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/nonlinear.py``. Steps
+and the exact solution differ by the step size, so the judge tests the order in the step size and the limit.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats, train
 from jaxdyn.theories.joma import published
-from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits, orbit_in_softmax_time, softmax_logits
+from jaxdyn.theories.joma.dynamics.nonlinear import entropy_of_logits, orbit_in_softmax_time, softmax_logits
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
-from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu
+from jaxdyn.theories.joma.nonlinear.model import ATTENTIONS, gradients, sample_mu
 
 DRAWS, LOGITS, DRIVES = ("random", "fig4"), ("law", "trained", "softmax"), ("critical", "linear")
 RECORDS = 5000  # times at which the entropy is recorded; one step apart at step size span / RECORDS

@@ -19,9 +19,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.dynamics.thm3 import NOISES, mixture_field
-from jaxdyn.theories.joma.nonlinear.mixture import coordinates, features, sample_instance, start_weights, utility
-from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
+from jaxdyn.theories.joma.dynamics.nonlinear import NOISES, mixture_field
+from jaxdyn.theories.joma.nonlinear.model import Mixture, coordinates, features, sample, sample_instance, start_weights, utility
 
 LEVEL = 0.997  # that all intervals of a check hold together; their errors are known from tens of thousands of samples
 COORDINATE = 0.04  # by how much a coordinate may differ, over the root mean square size of the field over seeds

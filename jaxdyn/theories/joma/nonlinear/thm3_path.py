@@ -17,10 +17,18 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting, train
-from jaxdyn.theories.joma.dynamics.thm3 import mixture_field
+from jaxdyn.theories.joma.dynamics.nonlinear import mixture_field
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
-from jaxdyn.theories.joma.nonlinear.mixture import Instance, coordinates, features, sample_instance, start_weights, utility
-from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
+from jaxdyn.theories.joma.nonlinear.model import (
+    Instance,
+    Mixture,
+    coordinates,
+    features,
+    sample,
+    sample_instance,
+    start_weights,
+    utility,
+)
 
 
 @jd.setting

@@ -1,6 +1,6 @@
 r"""Theorem 4 in its reduced dynamics: attention speeds up large components (in networks: ``thm4_trained.py``).
 
-The gradient flow of the node of ``critical.py`` near a critical point, compared with the exact solution. With
+The gradient flow of the node of ``model.py`` near a critical point, compared with the exact solution. With
 ``s = ln 1/(1 - v/mu)`` the gradient of v per unit of g is ``ds/dt``: no resolution is lost as v approaches mu.
 """
 
@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
-from jaxdyn.theories.joma.dynamics.thm4 import clock, linear_slope_ratio, offset, orbit, slope_ratio
-from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu, start_logits
+from jaxdyn.theories.joma.dynamics.nonlinear import clock, linear_slope_ratio, offset, orbit, slope_ratio
+from jaxdyn.theories.joma.nonlinear.model import ATTENTIONS, gradients, sample_mu, start_logits
 
 EARLY, LATE = 12, 13  # save times before and after the slowest token reaches s = FAR
 FAR = 20.0

@@ -1,4 +1,6 @@
-r"""Independent nodes: every hidden node climbs towards the targets as if it were alone, from its own start.
+r"""Nodes that climb alone, and for how long they can.
+
+Independent nodes: every hidden node climbs towards the targets as if it were alone, from its own start.
 
 While the outputs are small the residual is the centred targets, and one node with weights w and top weights v has
 
@@ -11,14 +13,26 @@ the early part of Stage I followed by Stage II. Two forms of the prediction:
 
 Both are homogeneous for homogeneous activations and may blow up in finite time; :func:`follow` integrates directions alone, each
 node in a time of its own in which it moves by its own norm per unit. Weight decay, equal for both layers, changes no direction. The
-flow in the network's time is in ``dynamics/rise.py``. Source: arXiv:2509.21519, section 4 and appendix C. Letters: M elements,
+flow in the network's time is below. Source: arXiv:2509.21519, section 4 and appendix C. Letters: M elements,
 D = 2M, n = M^2 pairs, K nodes, p irreps (with their conjugates; not the trivial one).
+
+Independent nodes in the network's own time: when they rise, and for how long they can be independent.
+
+Every node with weights :math:`p = (w, v)` follows the pull of the targets alone, the velocities above, with the
+trainer's rate :math:`\ell`, momentum :math:`\mu` and decay :math:`\lambda`. Time is in epochs, n is the number of training pairs:
+
+.. math:: \dot p = \ell\, m, \qquad \dot m = \tfrac2n\,\mathrm{pull}(p) - \lambda p - (1 - \mu)\, m
+
+the flow of heavy-ball descent. Where nodes hardly change within :math:`1 / (1 - \mu)` epochs it is the gradient flow in the time
+:math:`\ell / (1 - \mu)` per epoch, the usual reading of momentum. The flow takes the residual to be the targets, and so tells its
+own end: when the norm of its outputs on the training pairs is no longer small compared with that of the targets.
+Source: arXiv:2509.21519, section 4. Departure: momentum. Letters: M elements, D = 2M, n pairs, K nodes, T save times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,3 +139,64 @@ def lots(
     sent, held = (jnp.einsum("kab,bn->kan", projectors.astype(p.w.dtype), x) for x in (z, p.v.T))
     rate = jnp.sum(sent * held, 1).T
     return rate, rate / (jnp.linalg.norm(sent, axis=1) * jnp.linalg.norm(held, axis=1) + 1e-30).T
+
+
+END = 2.0  # outputs over targets at which the solve stops, soon before nodes escape to infinity
+
+
+class Trainer(NamedTuple):
+    """What moves the weights.
+
+    Args:
+        rate: the learning rate.
+        decay: of all weights, added to the gradient.
+        momentum: of heavy-ball descent.
+        inertia: whether momentum is inertia, or the factor 1 / (1 - momentum) of the rate.
+    """
+
+    rate: Float[Array, ""]
+    decay: Float[Array, ""]
+    momentum: float = 0.0
+    inertia: Bool[Array, ""] | bool = True
+
+
+def outputs(p: model.Params, targets: Float[Array, "n M"], activation: model.Activation) -> Float[Array, ""]:
+    """The norm of the outputs on the training pairs, centred over outputs, over that of the targets."""
+    order = targets.shape[1]
+    out = model.features(p.w, model.pairs(order), activation) @ (p.v - jnp.mean(p.v, 1, keepdims=True))
+    out = jnp.where(jnp.any(targets != 0, 1, keepdims=True), out, 0)
+    return jnp.linalg.norm(out) / jnp.linalg.norm(targets)
+
+
+def rise(
+    p: model.Params,
+    targets: Float[Array, "n M"],
+    epochs: Float[Array, " T"],
+    trainer: Trainer,
+    activation: model.Activation = "square",
+    tolerance: float = 1e-3,
+) -> flow.Solution:
+    """All nodes from their start, each on its own, at the epochs given, until outputs are ``END`` times the targets.
+
+    States of the solution are pairs of weights and momenta; the start is float64.
+    """
+
+    def field(_: Any, state: tuple[model.Params, model.Params], given: Any) -> tuple[model.Params, model.Params]:
+        (at, moving), (y, by) = state, given
+        pull = force(at, y, by.decay, activation)
+        speed = jax.tree.map(lambda m, g: by.rate * jnp.where(by.inertia, m, g / (1 - by.momentum)), moving, pull)
+        return speed, jax.tree.map(lambda m, g: g - (1 - by.momentum) * m, moving, pull)
+
+    def full(_: Any, state: tuple[model.Params, model.Params], given: Any) -> Float[Array, ""]:
+        return outputs(state[0], given[0], activation) - END
+
+    start = (p, jax.tree.map(jnp.zeros_like, p))
+    return flow.solve(field, start, epochs, (targets, trainer), rtol=tolerance, atol=tolerance / 100, event=full)
+
+
+def force(
+    p: model.Params, targets: Float[Array, "n M"], decay: float | Float[Array, ""], activation: model.Activation
+) -> model.Params:
+    """Minus the gradient of the training loss where outputs vanish, and decay."""
+    pull, count = pulls(p, targets, activation), jnp.sum(jnp.any(targets != 0, 1))
+    return jax.tree.map(lambda g, a: 2 / count * g - decay * a, pull, p)

@@ -1,4 +1,6 @@
-r"""Three energies of a node on a random part of the pairs, and gradient ascent on each: do the maxima persist?
+r"""What partial data keep, and how many pairs are needed.
+
+Three energies of a node on a random part of the pairs, and gradient ascent on each: do the maxima persist?
 
 .. math:: E(w) = \tfrac12 \|Y^\top B f(w)\|^2, \qquad \nabla E = X^\top \operatorname{diag}(f')\, B Y Y^\top B f
 
@@ -18,10 +20,16 @@ On the pairs :math:`S = 4\,11^\top + 4I + 2R + 2C`, where R and C tell pairs wit
 a fit of row and column effects shrunk by c/2: one inverse of an M by M matrix (the Schur complement of the columns) for a subset,
 and a few products with M by M arrays for a step, in place of an n by n inverse. On all pairs the three energies have the same
 maxima. Source: arXiv:2509.21519, theorem 4; whitened: our generalisation. Letters: M elements, D = 2M, S subsets, a node on each.
+
+Number of pairs that Li2 needs: a share :math:`p_c = c \ln M / M` of all M^2, c = 2.7482.
+
+Source: arXiv:2509.21519, Theorem 4 (n of the order of :math:`d^2 M \ln M` keeps the maxima of irreps of degree d) and the constant
+of its code's sweeps, where non-Abelian groups have the factor d / 2 with the largest degree d: linear, and one at d = 2.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -32,6 +40,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn import linalg
 from jaxdyn.data.cayley import Group
+from jaxdyn.data.irreps import decompose
+from jaxdyn.theories.li2.published import CRITICAL
 
 Object = Literal["cross", "plain", "whitened"]
 OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
@@ -174,3 +184,13 @@ def flow(w: Float[Array, "D S"], group: Tables, data: Data, steps: int, step: fl
     (w, energy, g), _ = jax.lax.scan(advance, (w, w[0], w), jnp.arange(steps + 1))
     along = g - w * jnp.sum(w * g, 0)
     return End(w, energy, jnp.linalg.norm(along, axis=0) / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny))
+
+
+def order_share(order: int) -> float:
+    """p_c of an Abelian group of that order, which is at least 2."""
+    return CRITICAL * math.log(order) / order
+
+
+def critical_share(group: Group) -> float:
+    """p_c of a group, with the authors' factor for irreps of degree above 2."""
+    return order_share(group.order) * (1.0 if group.abelian else max(1.0, int(decompose(group).degrees.max()) / 2))

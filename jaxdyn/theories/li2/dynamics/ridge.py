@@ -1,4 +1,6 @@
-r"""Stage I of Li2: the top layer learns on frozen features, and the gradient that it sends back to the hidden layer.
+r"""Stage I: the ridge solution on top, the flow of both layers, and one more layer.
+
+Stage I of Li2: the top layer learns on frozen features, and the gradient that it sends back to the hidden layer.
 
 .. math:: J = \tfrac12 \|\tilde Y - \tilde F V\|_F^2 + \tfrac\eta2 \|V\|_F^2, \qquad \dot V = -A V + \tilde F^\top \tilde Y, \qquad
     A = \tilde F^\top \tilde F + \eta I, \qquad G_F = -\frac{dJ}{dF} = (\tilde Y - \tilde F V) V^\top
@@ -12,20 +14,43 @@ Many random nodes make :math:`\tilde F \tilde F^\top` its mean, K times the cent
 signal of full data that is :math:`K c`, :math:`c = k(2) - 2 k(1) + k(0)`.
 Source: arXiv:2509.21519, Proposition 1, Lemma 1, appendix C. Letters: n samples, K hidden nodes, M classes.
 Departure: the limits of vanishing ridge and of great width are the corrected ones (see each function).
+
+The flow of both layers, written out: the hidden layer is driven by the signal that the top layer sends back.
+
+.. math:: \dot W = X^\top\bigl(\sigma'(XW) \circ G_F\bigr) - \lambda W, \qquad
+    \dot V = \tilde F^\top(\tilde Y - \tilde F V) - \eta V, \qquad G_F = (\tilde Y - \tilde F V) V^\top
+
+for :math:`\sigma = x^2`; X is never built. Source: arXiv:2509.21519, section 3.
+Letters: n samples, K hidden nodes, M elements, D = 2M.
+
+One more layer in Li2: the signal that a wide random ReLU layer passes to the layer below.
+
+With :math:`F_2 = \sigma(F_1 W)` and the early signal :math:`G_2 = S F_2`, :math:`S = \tilde Y \tilde Y^\top`, sample i of the layer
+below receives :math:`\sum_{jk} S_{ij}\, \sigma'(a_{ik})\, \sigma(a_{jk})\, w_k`, :math:`a = F_1 W`. Its mean over a Gaussian node w
+of variance one is, by parts (Stein),
+
+.. math:: \sum_j S_{ij} \bigl( \kappa_{ij} F_{1j} + \rho_{ij} F_{1i} \bigr), \qquad \kappa = \frac{\pi - \theta}{2\pi}, \qquad
+    \rho_{ij} = \frac{\|F_{1j}\|}{\|F_{1i}\|} \frac{\sin\theta_{ij}}{2\pi},
+
+theta the angle between the rows of F_1. The first term is :math:`D S D F_1` with averaged masks D, as if independent of w; the
+second comes from their dependence on it.
+Source: arXiv:2509.21519, extension to deeper networks, has the first term (masks, and :math:`W W^\top \approx I`); the second is
+derived. Letters: n samples, d nodes below, K above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 from jaxdyn.errors import UsageError
+from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.model import activate, centred
 
 Scalar = float | Float[Array, ""]
@@ -237,3 +262,41 @@ def wide_as_printed(hidden: Float[Array, "*k"], samples: int, eta: Scalar, c1: S
     It takes the K by K matrix :math:`\tilde F^\top \tilde F`, of rank n - 1 at most, for a multiple of the identity.
     """
     return eta / ((hidden * c1 + eta) * (samples * c2 + eta))
+
+
+class Problem(NamedTuple):
+    """Pairs, one-hot labels, the weight decay of V (eta) and of W, and the rate of V: 1, or 0 where the top layer is frozen."""
+
+    samples: Int[Array, "n 2"]
+    y: Float[Array, "n M"]
+    eta: Float[Array, ""]
+    decay: Float[Array, ""]
+    rate: Float[Array, ""]
+
+
+def field(_: Any, p: model.Params, given: Problem) -> model.Params:
+    """The velocities of W and V."""
+    a = model.preactivations(p.w, given.samples)
+    f = model.centred(jnp.square(a))
+    residual = model.centred(given.y) - f @ p.v
+    change = 2 * a * backward(f, given.y, p.v)
+    left, right = given.samples[:, 0], p.w.shape[0] // 2 + given.samples[:, 1]
+    pull = jnp.zeros_like(p.w).at[left].add(change).at[right].add(change)
+    return model.Params(pull - given.decay * p.w, given.rate * (f.T @ residual - given.eta * p.v))
+
+
+def masked(f: Float[Array, "n d"], signal: Float[Array, "n n"]) -> Float[Array, "n d"]:
+    """The first term: the signal reweighted by how often two samples are active together."""
+    return (signal * ((jnp.pi - _angles(f)) / (2 * jnp.pi))) @ f
+
+
+def received(f: Float[Array, "n d"], signal: Float[Array, "n n"]) -> Float[Array, "n d"]:
+    """The mean of what one random node sends to the layer below: both terms."""
+    norms = jnp.linalg.norm(f, axis=1)
+    own = jnp.sum(signal * jnp.sin(_angles(f)) * norms, 1) / (2 * jnp.pi * norms)
+    return masked(f, signal) + own[:, None] * f
+
+
+def _angles(f: Float[Array, "n d"]) -> Float[Array, "n n"]:
+    unit = f / jnp.linalg.norm(f, axis=1, keepdims=True)
+    return jnp.arccos(jnp.clip(unit @ unit.T, -1, 1))

@@ -1,10 +1,10 @@
 r"""Nodes over time: energy and purity compared with the flow of each node alone, in the network's own epochs, and until when.
 
 A network is trained by gradient descent with momentum. Predicted from the start and the training pairs alone, by
-``dynamics/rise.py``: energy and purity of every node at the epochs at which the network is recorded. Energy is
+``dynamics/nodes.py``: energy and purity of every node at the epochs at which the network is recorded. Energy is
 :math:`E(w/\|w\|)` over all pairs, in parts of the maximum of the irrep that is largest in the node; purity is the share of that
 irrep. ``outputs`` is the norm of the flow's outputs over that of the targets; from the epoch on at which it would exceed
-``rise.END`` it stays there, and so do the flow's nodes. The window is the theory's own: as long as the flow's outputs are below
+``nodes.END`` it stays there, and so do the flow's nodes. The window is the theory's own: as long as the flow's outputs are below
 half of the targets, which it takes for the residual. ``curve_right`` is the share of the network's nodes whose largest irrep is
 the one in which the flow, followed to its end, leaves them.
 
@@ -26,8 +26,8 @@ from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.dynamics import energy, nodes, rise
-from jaxdyn.theories.li2.dynamics.rise import END
+from jaxdyn.theories.li2.dynamics import energy, nodes
+from jaxdyn.theories.li2.dynamics.nodes import END
 from jaxdyn.theories.li2.features.single_nodes import targets
 from jaxdyn.theories.li2.training import MOMENTUM, Data, Training, data, train
 
@@ -54,12 +54,12 @@ def flows(
 
     def one(world: tuple[Float[Array, "n M"], Array]) -> tuple[Array, Array]:
         aim, inertia = world
-        by = rise.Trainer(s.lr, s.decay, MOMENTUM, inertia)
-        sol = rise.rise(p, aim, epochs, by, s.activation)
+        by = nodes.Trainer(s.lr, s.decay, MOMENTUM, inertia)
+        sol = nodes.rise(p, aim, epochs, by, s.activation)
         reached = jnp.isfinite(sol.ts)
-        size = jax.vmap(lambda q: rise.outputs(q, aim, s.activation))(sol.ys[0])
+        size = jax.vmap(lambda q: nodes.outputs(q, aim, s.activation))(sol.ys[0])
         w = jnp.where(reached[:, None, None], sol.ys[0].w, sol.y_end[0].w)
-        return w, jnp.where(reached, size, rise.END)
+        return w, jnp.where(reached, size, nodes.END)
 
     asked = (aims[:worlds], jnp.array([True, True, False])[:worlds])
     return jax.lax.map(one, asked)  # not vmapped: each world has its own steps, and end

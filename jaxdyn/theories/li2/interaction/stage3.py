@@ -1,14 +1,14 @@
 r"""Stage III and the times of all stages: networks that train both layers, next to flows with the top layer fitted or fixed.
 
 The network is trained on :math:`J + \tfrac\lambda2\|W\|^2` by gradient descent, its top layer ``ratio`` times as fast as the
-hidden one, :math:`\sigma = x^2`. Flows, solves of ``dynamics/both.py``: ``slaved``, in which V is the ridge solution on the
+hidden one, :math:`\sigma = x^2`. Flows, solves of ``dynamics/ridge.py``: ``slaved``, in which V is the ridge solution on the
 features of each moment (the theory's Stage III); ``both``, in which V moves as in the network; ``fixed``, in which V stays the
 ridge solution on the features of the start.
 
 Times of the stages: I, at which V is closest to the ridge solution on the features of the start, where the theory's Stage I ends;
 II, from which on the loss on the test pairs is below half of that of guessing, 1 - 1/M; III, from which on :math:`\|G_F\|` is below
 a quarter of its peak. II and III are interpolated between records, and 0 where the level is not crossed for good.
-Letters as in ``dynamics/both.py``.
+Letters as in ``dynamics/ridge.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jaxdyn import flow, plotting, stats, train
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
-from jaxdyn.theories.li2.dynamics.both import Problem, field
+from jaxdyn.theories.li2.dynamics.ridge import Problem, field
 
 STAGES = ("I", "II", "III")
 FLOWS = ("slaved", "both", "fixed")

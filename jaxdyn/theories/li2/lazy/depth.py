@@ -1,6 +1,6 @@
 r"""One more layer: the early signal that a wide random upper layer passes to the layer below.
 
-Letters as in ``dynamics/depth.py``; the signal is that of :math:`G_F` early (``dynamics/ridge.py``).
+Letters as in ``dynamics/ridge.py``; the signal is that of :math:`G_F` early.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.dynamics import depth, ridge
+from jaxdyn.theories.li2.dynamics import ridge
 
 FORMS = ("printed", "derived")
 COUNTS = (1, 4, 16, 64)  # blocks after which the signal is recorded
@@ -64,7 +64,7 @@ def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
     sent = jax.lax.scan(grow, jnp.zeros_like(f), ends)[1]
     signal = model.centred(y) @ model.centred(y).T
     return jd.observables(
-        predicted={"sent": jd.named(jnp.stack([depth.masked(f, signal), depth.received(f, signal)]), "form sample node")},
+        predicted={"sent": jd.named(jnp.stack([ridge.masked(f, signal), ridge.received(f, signal)]), "form sample node")},
         measured={"sent": jd.named(sent, "width sample node")},
         recorded={
             "plain": jd.named(signal @ f, "sample node"),

@@ -1,25 +1,96 @@
-r"""The original parameters: how embeddings, values, queries and keys train, compared with the flow of (Y, Z).
+r"""The original parameters of a transformer layer and (Y, Z): the network, and its gradient flow.
 
-The network is that of ``original_model.py``, trained by gradient flow with fixed embeddings. The theory is the flow of (Y, Z) by
+Scan & Snap in its original parameters: embeddings, queries and keys, values.
+
+.. math:: b_t = \text{softmax}_t\!\left(\frac{u_{x_T}^\top W_Q W_K^\top u_{x_t}}{\sqrt d}\right), \qquad
+          \tilde u_T = U^\top \text{LN}(X^\top b), \qquad \text{logits} = U W_V \tilde u_T
+
+In (Y, Z) it is :math:`Y = U W_V^\top U^\top`, :math:`Z = U W_Q W_K^\top U^\top/\sqrt d`. Source: arXiv:2305.16380, section 3.
+Letters: M tokens, d dimensions; the embeddings are fixed here. ``width`` of the d stored dimensions are in use: the others hold
+zeros in U, so that runs with any width share one program.
+
+The original parameters: how embeddings, values, queries and keys train, compared with the flow of (Y, Z).
+
+The network is trained by gradient flow with fixed embeddings. The theory is the flow of (Y, Z) by
 the closed gradient, from the same Y(0) and Z(0), with eta_Z = eta_W / d for a single matrix W = W_Q W_K^T.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, stats
+from jaxdyn import flow, linalg, plotting, stats
+from jaxdyn.errors import UsageError
 from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import gradient as theory
-from jaxdyn.theories.snap.gradient import original_model
+
+Scalar = int | float | Float[Array, ""]
+
+
+class Weights(NamedTuple):
+    """What is trained. With ``w_k`` fixed at the identity, ``w_q`` is the single matrix W = W_Q W_K^T."""
+
+    w_v: Float[Array, "d d"]
+    w_q: Float[Array, "d d"]
+    w_k: Float[Array, "d d"]
+
+
+def embeddings(key: PRNGKeyArray, tokens: int, dim: int, width: Scalar, orthonormal: bool | Bool[Array, ""]) -> Float[Array, "M d"]:
+    """Random rows of length one in the first ``width`` dimensions: orthonormal (width >= M), or of independent directions.
+
+    Raises:
+        UsageError: fewer stored dimensions than tokens, of which orthonormal rows are made.
+    """
+    if dim < tokens:
+        raise UsageError(f"dim={dim} is not allowed: {tokens} orthonormal embeddings need at least as many dimensions")
+    normal = jax.random.normal(key, (tokens, dim), jnp.float64) * (jnp.arange(dim) < width)
+    apart = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+    return jnp.where(orthonormal, linalg.qr(normal.T)[0].T, apart)
+
+
+def rotation(key: PRNGKeyArray, dim: int, width: Scalar) -> Float[Array, "d d"]:
+    """A random orthogonal matrix of the first ``width`` dimensions, zero elsewhere."""
+    used = jnp.arange(dim) < width
+    normal = jax.random.normal(key, (dim, dim), jnp.float64)
+    block = jnp.where(used[:, None] & used, normal, jnp.where(~used[:, None] & ~used, jnp.eye(dim, dtype=normal.dtype), 0.0))
+    return linalg.qr(block)[0] * used * used[:, None]
+
+
+def decoder(weights: Weights, u: Float[Array, "M d"]) -> Float[Array, "M M"]:
+    """Y = U W_V^T U^T."""
+    return u @ weights.w_v.T @ u.T
+
+
+def pair_logits(
+    weights: Weights, u: Float[Array, "M d"], queries: Int[Array | np.ndarray, " R"], width: Scalar
+) -> Float[Array, "R M"]:
+    """Rows of Z = U W_Q W_K^T U^T / sqrt(d) for these query tokens."""
+    return (u[queries] @ weights.w_q) @ (u @ weights.w_k).T / jnp.sqrt(width)
+
+
+def logits(
+    weights: Weights, u: Float[Array, "M d"], contexts: Float[Array, "n M"], queries: Int[Array, " n"], width: Scalar
+) -> Float[Array, "n M"]:
+    """Logits of the next token for contexts (laws or frequencies) and query tokens."""
+    attended = model.attend(pair_logits(weights, u, queries, width), contexts)
+    return (model.normalized(attended) @ u) @ weights.w_v.T @ u.T
+
+
+def loss(
+    weights: Weights, u: Float[Array, "M d"], task: model.Task, queries: Int[Array | np.ndarray, " R"], width: Scalar
+) -> Float[Array, ""]:
+    """The loss -J at infinite length; ``queries`` are the tokens of the task's query rows."""
+    log_alpha = jax.nn.log_softmax(logits(weights, u, jnp.asarray(task.p), jnp.asarray(queries)[task.query], width))
+    return -jnp.dot(task.weight, jnp.take_along_axis(log_alpha, jnp.asarray(task.label)[:, None], 1)[:, 0])
+
 
 SAVES = 7  # times from 0 to the end
 DEVIATIONS = ("deviation of the attention at the smallest d", "deviation of the attention at the largest d")
@@ -58,23 +129,23 @@ class Layered:
         jd.require(self, enough, f"{self.tokens} orthonormal embeddings need as many dimensions", "width")
 
 
-def start(s: Layered, key: PRNGKeyArray) -> tuple[original_model.Weights, original_model.Weights]:
+def start(s: Layered, key: PRNGKeyArray) -> tuple[Weights, Weights]:
     """Initial weights and their learning rates: the key matrix is a fixed identity where the product is a single matrix."""
     zero = jnp.zeros((s.dim, s.dim), jnp.float64)
     two = s.product == "factored"
-    w_q, w_k = s.init * jax.vmap(original_model.rotation, (0, None, None))(jax.random.split(key), s.dim, s.width)
+    w_q, w_k = s.init * jax.vmap(rotation, (0, None, None))(jax.random.split(key), s.dim, s.width)
     identity = jnp.diag((jnp.arange(s.dim) < s.width).astype(jnp.float64))
-    weights = original_model.Weights(zero, jnp.where(two, w_q, zero), jnp.where(two, w_k, identity))
+    weights = Weights(zero, jnp.where(two, w_q, zero), jnp.where(two, w_k, identity))
     rate = s.width * s.eta_z / jnp.where(two, 2 * s.init**2, 1.0)
-    return weights, original_model.Weights(jnp.ones_like(rate), rate, jnp.where(two, rate, 0.0))
+    return weights, Weights(jnp.ones_like(rate), rate, jnp.where(two, rate, 0.0))
 
 
 def factored_rate(
-    weights: original_model.Weights,
+    weights: Weights,
     u: Float[Array, "M d"],
     push: Float[Array, "R M"],
     queries: Int[Array, " R"],
-    rate: original_model.Weights,
+    rate: Weights,
     width: Float[Array, ""],
 ) -> Float[Array, "R M"]:
     r"""Velocity of Z where it is a product, from the gradient G of J in Z.
@@ -103,20 +174,20 @@ def trial(s: Layered, key: PRNGKeyArray) -> jd.Observables:
     k_task, k_embed, k_start = jax.random.split(key, 3)
     one = tasks.random_task(k_task, s.tokens, s.classes, s.distinct, s.common, queries=s.queries, weights=s.weights)
     queries = 1 + s.classes * s.distinct + jnp.arange(s.queries)
-    u = original_model.embeddings(k_embed, s.tokens, s.dim, s.width, s.frame == "orthonormal")
+    u = embeddings(k_embed, s.tokens, s.dim, s.width, s.frame == "orthonormal")
     first, rate = start(s, k_start)
     ts = s.horizon * jnp.linspace(0.0, 1.0, SAVES, dtype=jnp.float64)
-    trained = flow.gradient_flow(original_model.loss, first, ts, u, one, queries, s.width, rate=rate, solver="dopri8")
+    trained = flow.gradient_flow(loss, first, ts, u, one, queries, s.width, rate=rate, solver="dopri8")
 
     # the flow of (Y, Z) from the same point
-    def reparametrised(weights: original_model.Weights) -> model.Params:
-        return model.Params(original_model.decoder(weights, u), original_model.pair_logits(weights, u, queries, s.width))
+    def reparametrised(weights: Weights) -> model.Params:
+        return model.Params(decoder(weights, u), pair_logits(weights, u, queries, s.width))
 
     closed = closed_flow(one, reparametrised(first), ts, s.eta_z * s.misfit)
 
     # the velocity of Z along the trained path, with the factors and by the chain rule
-    def velocities(weights: original_model.Weights) -> tuple[Float[Array, "R M"], Float[Array, "R M"]]:
-        slope = jax.grad(original_model.loss)(weights, u, one, queries, s.width)
+    def velocities(weights: Weights) -> tuple[Float[Array, "R M"], Float[Array, "R M"]]:
+        slope = jax.grad(loss)(weights, u, one, queries, s.width)
         move = jax.tree.map(lambda r, g: -r * g, rate, slope)
         by_chain = jax.jvp(lambda w: reparametrised(w).z, (weights,), (move,))[1]
         push = theory.ascent(*reparametrised(weights), *(jnp.asarray(a) for a in one))[1]
@@ -250,6 +321,7 @@ study = jd.Study(
     "the flow of $(Y, Z)$; one run, a colour for each token. Right: the changes at the end against each other, all tokens "
     "and runs, with the line of equality.",
 )
+
 
 CLAIMS = (
     study.claim(

@@ -6,8 +6,7 @@ often each is in the sample,
 .. math:: \frac1B \sum_{b} \ell_{y_b} = \sum_c \frac{n_c}{B}\, \ell_c,
 
 the same gradient for less work. Source: arXiv:2310.00535, Table 1: width 1024, 400 hidden nodes, B = 128, decay 1e-4, 10 000 steps,
-5 seeds; rate 1e-5 in the published command, 1e-4 in the published table's script. Letters as in
-``data.py`` and ``model.py``.
+5 seeds; rate 1e-5 in the published command, 1e-4 in the published table's script. Letters as in ``model.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import nn, train
-from jaxdyn.theories.joma.experiments.table1 import data, model, score
+from jaxdyn.theories.joma.experiments.table1 import model, score
 from jaxdyn.theories.joma.published import TABLE1_SIZES as SIZES
 
 FORMS = ("untrained", "labels", "permuted")
@@ -62,7 +61,7 @@ class Table1:
     def __post_init__(self) -> None:
         """Refuse records between steps, and sizes for which there are no data."""
         jd.require(self, self.every == round(self.every), "every is a whole number of steps", "every")
-        data.refuse(self.classes, self.latents, self.members)
+        model.refuse(self.classes, self.latents, self.members)
 
 
 FULL = jd.grid(Table1, width=SIZES["width"], samples=SIZES["samples"], every=SIZES["every"])  # the published network and training
@@ -79,7 +78,7 @@ class Problem(NamedTuple):
 
 def shape(s: Table1) -> nn.Transformer:
     """The network."""
-    return nn.tree_network(data.PAD + 1, s.classes, width=s.width, dtype=s.dtype)
+    return nn.tree_network(model.PAD + 1, s.classes, width=s.width, dtype=s.dtype)
 
 
 def sample_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
@@ -91,17 +90,17 @@ def sample_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"
 def problem(s: Table1, key: PRNGKeyArray) -> Problem:
     """Latents, sequences, the samples of the score and its permutations."""
     k_draw, k_score, k_orders = jax.random.split(key, 3)
-    layers = data.sample_layers(k_draw, s.classes, s.latents, s.members)
+    layers = model.sample_layers(k_draw, s.classes, s.latents, s.members)
     places = jax.random.uniform(k_orders, (ORDERS, s.classes), jnp.float32)
     orders = jnp.argsort(jnp.concatenate([jnp.zeros_like(places[:1]), places]), 1).astype(jnp.int32)
     widest = max(s.latents)
-    active = jnp.stack([jnp.pad(a, ((0, 0), (0, widest - a.shape[1]))) for a in data.activity(layers)])
-    return Problem(data.sequences(layers), active, sample_counts(k_score, DRAWN, s.classes), orders)
+    active = jnp.stack([jnp.pad(a, ((0, 0), (0, widest - a.shape[1]))) for a in model.activity(layers)])
+    return Problem(model.sequences(layers), active, sample_counts(k_score, DRAWN, s.classes), orders)
 
 
 def positions(s: Table1) -> int:
     """Number of positions that the reduced network computes."""
-    return model.positions(data.LENGTH, data.longest(s.latents, s.members))
+    return model.positions(model.LENGTH, model.longest(s.latents, s.members))
 
 
 def start(s: Table1, key: PRNGKeyArray) -> PyTree:
