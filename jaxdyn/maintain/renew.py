@@ -413,7 +413,7 @@ def _trace_moved() -> None:
         with contextlib.suppress(UsageError):  # reported with its record
             programs = origin.programs_of(studies.task_of(claim, study).requests)
             moved |= dict.fromkeys(programs if origin.keys_of(programs) != recorded["keys"] else ())
-    if (unknown := direct.untraced(moved)) >= MANY:
+    if (unknown := len(direct.untraced(moved))) >= MANY:
         print(f"tracing {plural(unknown, 'program')} whose code has changed", file=sys.stderr, flush=True)
         with processes(worker_count(None, unknown)) as pool:
             direct.facts_of(moved, pool)

@@ -147,7 +147,7 @@ def _numbers(runs: np.ndarray) -> np.ndarray:
 
 
 def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None, level: float = 0.9, **line: Any) -> None:
-    """Median over runs as a line, the central ``level`` quantile range as a band; a gap where they are infinite or too large to draw.
+    """Median over runs as a line, the central ``level`` quantile range as a band; a gap where there is nothing to draw.
 
     Args:
         ax: where to draw.

@@ -70,7 +70,7 @@ def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     monkeypatch.setattr(direct, "in_use", lambda: True)
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     direct.shipped_programs.cache_clear()
-    assert direct.untraced(theory_programs(["lyu"])) == 0
+    assert direct.untraced(theory_programs(["lyu"])) == set()
     facts = direct.facts_of(theory_programs(["lyu"]))
     direct.shipped_programs.cache_clear()
     assert facts == {program: direct.traced_facts(program) for program in theory_programs(["lyu"])} and len(facts) == programs

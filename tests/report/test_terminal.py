@@ -68,7 +68,8 @@ def test_a_claim_asked_for_alone_says_which_errors_would_be_noticed(toys):
     result = outcome(toys.CLAIMS[0], Decision("upheld", [Check("c", 0.0, (0.0, 1.0), True)], resolution=found))
     assert len(list(lines(result))) == 1, "among others a claim has one line"
     assert list(lines(result, alone=True))[1:] == [
-        "      would also be noticed: a prediction off by 0.31% (y) or 12% (z₁); data with a share of 1% (a), 2% (b), 3% (c) or 2 more"
+        "      would also be noticed: a prediction off by 0.31% (y) or 12% (z₁); data with a share of 1% (a), 2% (b), 3% (c) "
+        "or 2 more"
     ]
     none = Decision("upheld", [Check("c", 0.0, (0.0, 1.0), True)], resolution={"scale": {"y": None}, "mix": {}})
     failed = Decision("refuted", [Check("c", 2.0, (0.0, 1.0), False)], resolution=found)
