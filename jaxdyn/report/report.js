@@ -67,7 +67,7 @@
 
   function fromAddress() {
     const hash = location.hash.slice(1);
-    if (hash.includes("=")) {
+    if (!hash || hash.includes("=")) {
       const query = new URLSearchParams(hash);
       for (const kind of ["verdict", "evidence"]) {
         const chosen = (query.get(kind) || "").split(",");

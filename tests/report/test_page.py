@@ -528,6 +528,18 @@ SHOWN = "[...document.querySelectorAll('{}')].filter(e => e.offsetParent !== nul
 ROWS, CLAIMS = SHOWN.format("tr[data-claim]"), SHOWN.format("article")
 
 
+def test_browser_shows_what_the_address_says_back_and_forward(browser, url):
+    later = "new Promise(done => setTimeout(done, 200))"
+    browser.open(url)
+    everything = browser.js(ROWS)
+    browser.js(f"location.hash = '#q=entropy'; {later}")
+    assert browser.js(ROWS) == "joma.entropy"
+    browser.js(f"history.back(); {later}")
+    assert browser.js(ROWS) == everything and browser.js("location.hash") == ""
+    browser.js(f"history.forward(); {later}")
+    assert browser.js(ROWS) == "joma.entropy"
+
+
 def test_browser_filters_by_verdict_theory_and_text(browser, url):
     browser.open(url)
     everything = "joma.invariant joma.entropy cogo.loss_as_printed cogo.open cogo.broken"

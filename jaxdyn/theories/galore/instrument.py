@@ -79,7 +79,7 @@ def inputs(shape: Transformer, params: PyTree, tokens: Int[Array, "P n1"]) -> tu
 
 
 def ends(
-    shape: Transformer, params: PyTree, x: Float[Array, "P places d"], tokens: Int[Array, "P n+1"]
+    shape: Transformer, params: PyTree, x: Float[Array, "P places d"], tokens: Int[Array, "P n"]
 ) -> tuple[Array, Float[Array, "P places d"]]:
     """Each piece's loss, and its gradient at the end of the last block."""
     ending = parts(shape)[2]

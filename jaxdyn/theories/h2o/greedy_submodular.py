@@ -140,7 +140,7 @@ def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
     table, last = jnp.asarray(subsets(TOKENS, KEEP)), jnp.asarray(TOKENS - 1)
     fixed = jax.vmap(lambda chosen: value(chosen, last))(table)
     every = jnp.where(s.objective == "additive", table.astype(jnp.float64) @ scores.T, fixed[:, None])  # [sets, step]
-    best = jax.vmap(lambda column: best(column, table), 1)(every)  # [step of the values, last token of the sets]
+    largest = jax.vmap(lambda column: best(column, table), 1)(every)  # [step of the values, last token of the sets]
     # what greedy choices reach, and the last tokens
     at = jnp.arange(TOKENS)
     reached = jax.vmap(value)(evict(value, TOKENS, KEEP), at)
@@ -149,7 +149,7 @@ def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
     guarantee = jnp.asarray(least_share(KEEP), jnp.float64)
     of_hard = share(lambda c: covered(c, hard), jax.vmap(lambda c: covered(c, hard))(table))
     return jd.observables(
-        predicted={"kept": jd.named(jnp.diagonal(best)[KEEP - 1 :], "step"), "share": guarantee, "hardest": guarantee},
+        predicted={"kept": jd.named(jnp.diagonal(largest)[KEEP - 1 :], "step"), "share": guarantee, "hardest": guarantee},
         measured={
             "kept": jd.named(reached[KEEP - 1 :], "step"),
             "share": share(lambda c: value(c, last), fixed),
