@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
 from matplotlib.container import ErrorbarContainer
 from matplotlib.mathtext import MathTextParser
@@ -95,7 +96,7 @@ def about_points(fig: Figure, ds: xr.Dataset | None) -> str:
         artist.set_gid(f"{SERIES}{len(series)}")
         entry: dict[str, Any] = {"ax": i, "name": without_mathematics(name), "of": SUMMARIES.get(artist, "")}
         own = artist.get_transform() if hasattr(artist, "get_xdata") else artist.get_offset_transform()
-        ticked = [axis.get_ticklocs().size > 0 for axis in (panels[i].xaxis, panels[i].yaxis)]
+        ticked = [len(axis.get_ticklocs()) > 0 for axis in (panels[i].xaxis, panels[i].yaxis)]
         of_data = [a and b for a, b in zip(own.contains_branch_seperately(panels[i].transData), ticked, strict=True)]
         if not all(of_data):
             entry["xy"] = list(map(int, of_data))
@@ -138,7 +139,9 @@ def _axis(axis: Any, label: str) -> dict[str, Any]:
         low, high = map(float, forward.transform(np.array(ends)))
         places = np.linspace(low, high, SAMPLES)
         found["samples"] = [float(f"{v:.5g}") for v in forward.inverted().transform(places)]
-    if isinstance(axis.get_major_locator(), FixedLocator) and not isinstance(axis.get_major_formatter(), Logarithmic | Scalar):
+    if isinstance(axis.get_major_locator(), FixedLocator | StrCategoryLocator) and not isinstance(
+        axis.get_major_formatter(), Logarithmic | Scalar
+    ):
         names = {
             float(f"{p:.7g}"): without_mathematics(t.get_text())
             for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)

@@ -157,7 +157,8 @@ def test_derived_values_are_named_by_one_argument(ds):
 
 def test_ticks_with_names_panels_without_axes_and_clouds_of_pixels(ds):
     def own(data, fig):
-        left, middle, right = fig.subplots(1, 3)
+        left, named, middle, right = fig.subplots(1, 4)
+        named.plot(("narrow", "wide"), [2, 3], "o")
         left.plot([0, 1], [2, 3], "o")
         left.set_xticks([0, 1], ["relu", r"$\tanh$"])
         left.set_yticks([])
@@ -166,7 +167,8 @@ def test_ticks_with_names_panels_without_axes_and_clouds_of_pixels(ds):
 
     about, _ = read(plotting.render(own, ds))
     assert about["axes"][0]["x"]["ticks"] == [[0.0, "relu"], [1.0, "tanh"]]
-    assert len(about["axes"]) == 2 and [one["xy"] for one in about["series"]] == [[1, 0]]
+    assert about["axes"][1]["x"]["ticks"] == [[0.0, "narrow"], [1.0, "wide"]]
+    assert len(about["axes"]) == 3 and [one.get("xy") for one in about["series"]] == [[1, 0], None]
 
 
 @pytest.mark.parametrize(
