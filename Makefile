@@ -35,13 +35,15 @@ lint: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m jaxdyn.maintain docs
+	$(BIN)/python -m jaxdyn.maintain figures
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# docs/report.png: the report of a few claims that are named here, so that it counts nothing that grows
+# docs/report.png: the report of a few claims that are named here, so that it counts nothing that grows; and README's figure
 PICTURED := li2.stage2_curves li2.stage2_nodes_adam li2.energy_decomp_as_printed li2.boundary_energies
 picture: $(READY)
 	$(BIN)/jaxdyn verify $(PICTURED) --out build/picture
 	$(BIN)/python -m jaxdyn.maintain picture build/picture docs/report.png
+	$(BIN)/python -m jaxdyn.maintain picture build/picture docs/grokking.svg --figure $(firstword $(PICTURED))
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'

@@ -8,7 +8,7 @@ import pytest
 from jaxdyn import theories
 from jaxdyn.cli.main import main
 from jaxdyn.engine.catalogue import library, registry
-from jaxdyn.maintain import documents
+from jaxdyn.maintain import documents, site
 from jaxdyn.report import atlas
 from tests.engine.conftest import TOYS
 
@@ -89,11 +89,14 @@ def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
     (docs / "findings.md").write_text("", encoding="utf-8")
     for page in (tmp_path / "README.md", docs / "studies.md"):
         page.write_text(MARKED, encoding="utf-8")
-    list(documents.renew(tmp_path, tmp_path / "report"))
+    documents.renew(tmp_path)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "report").rename(tmp_path / site.RESULTS)
+    made = site.generated(tmp_path)
     assert "| `freshly` Fresh decay | [0000.00001](https://arxiv.org/abs/0000.00001) |" in (tmp_path / "README.md").read_text(
         encoding="utf-8"
     )
-    catalogue = (docs / "catalogue.md").read_text(encoding="utf-8")
+    catalogue = made["catalogue.md"]
     assert (
         "**Fresh decay**" in catalogue
         and "### Descent\n" in catalogue
@@ -103,10 +106,7 @@ def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
         "## Decay by rate" in (docs / "atlas.md").read_text(encoding="utf-8")
         and (docs / "figures" / "map.freshly-rates.svg").is_file()
     )
-    assert (
-        "\n`freshly.decay`: " in (docs / "gallery.md").read_text(encoding="utf-8")
-        and (docs / "figures" / "freshly.decay.svg").is_file()
-    )
+    assert "\n`freshly.decay`: " in made["gallery.md"] and made["figures/freshly.decay.svg"].startswith("<svg")
     assert "`freshly.decay`" in (docs / "studies.md").read_text(encoding="utf-8")
 
 

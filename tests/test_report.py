@@ -3,7 +3,6 @@
 import dataclasses
 import gzip
 import json
-import re
 import xml.etree.ElementTree as ET
 import zlib
 from base64 import b64decode
@@ -19,6 +18,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import nn, plotting
 from jaxdyn.engine.catalogue import library
+from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.contract import EVIDENCE, Evidence
 from jaxdyn.errors import UsageError
 from jaxdyn.report import gallery, mathml, network, platforms
@@ -156,7 +156,7 @@ def test_many_figures_begin_with_their_own_drawing_as_the_pages_script_counts(le
     assert units.startswith("<svg") and units == inflate(stored["c.7"].packed, stored.common, stored.skip)
 
 
-# Figures as files for the documents.
+# The gallery of the site, and the figures of its other pages.
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -165,37 +165,41 @@ DOCS = Path(__file__).parents[1] / "docs"
 def folder(tmp_path):
     ds = xr.Dataset({"predicted_x": ("seed", [1.0, 2.0]), "measured_x": ("seed", [1.1, 2.1]), "status": ("seed", [0, 0])})
     svg = plotting.render(None, ds, label="a < b")
-    named = re.findall(r"\(figures/([^)]+)\.svg\)", (DOCS / "findings.md").read_text(encoding="utf-8"))
-    names = [*library.shown(), *named]
-    common = {"title": "A law", "statement": "It holds.", "caption": "Axes.", "made_from": {"code": "of the judge"}}
+    names = gallery.names(DOCS)
+    common = {"title": "A law", "statement": "It holds.", "caption": "Axes.", "verdict": "upheld"}
     claims = [common | {"id": n, "command": f"jaxdyn verify {n}"} for n in names]
     write_results(tmp_path, {"claims": claims}, dict.fromkeys(names, svg))
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "findings.md").write_text((DOCS / "findings.md").read_text(encoding="utf-8"), encoding="utf-8")
     return tmp_path
 
 
-def test_files_are_drawings_by_themselves(folder):
-    gallery.write(folder, folder / "docs")
-    files = sorted((folder / "docs" / "figures").glob("*.svg"))
-    assert {f.stem for f in files} >= set(library.shown())
-    root = ET.fromstring(files[0].read_text(encoding="utf-8"))
+def test_figures_are_drawings_by_themselves(folder):
+    made = gallery.pages(folder, DOCS)
+    page = made.pop("gallery.md")
+    assert set(made) == {f"figures/{name}.svg" for name in gallery.names(DOCS)}
+    root = ET.fromstring(made["figures/snap.memory.svg"])
     assert root.tag == "{http://www.w3.org/2000/svg}svg" and float(root.get("width")) > 100
-    page = (folder / "docs" / "gallery.md").read_text(encoding="utf-8")
-    assert all(f"`jaxdyn verify {name}`" in page for name in library.shown())
-    origins = gallery.read_origins(folder / "docs")
-    assert set(origins) == set(gallery.names(folder / "docs")) == {file.stem for file in files}
-    gallery.write_figures(folder / "docs", {}, {files[0].stem: None})
-    assert gallery.read_origins(folder / "docs") == origins | {files[0].stem: None}, "those of the others are kept"
-    (folder / "docs" / "figures" / "made_from.json").write_text("[1", encoding="utf-8")
-    assert gallery.read_origins(folder / "docs") == {}
+    assert all(f"`jaxdyn verify {name}`" in page and f"](figures/{name}.svg)" in page for name in library.shown())
+    assert "](figures/snap.memory.svg)" not in page and "<!-- figure snap.memory: " in (DOCS / "findings.md").read_text("utf-8")
 
 
-def test_a_figure_that_is_missing_is_named(folder):
-    write_results(folder, read_results(folder)[0], {})
-    with pytest.raises(jd.UsageError, match=f"has no figure of {library.shown()[0]}"):
-        gallery.write(folder, folder / "docs")
+def test_a_figure_that_is_missing_is_named_unless_its_claim_was_skipped(folder):
+    first, whole = library.shown()[0], read_results(folder)[0]
+    write_results(folder, whole, {})
+    with pytest.raises(jd.UsageError, match=f"has no figure of {first}"):
+        gallery.pages(folder, DOCS)
+    write_results(folder, {"claims": [claim | {"verdict": "skipped"} for claim in whole["claims"]]}, {})
+    assert list(gallery.pages(folder, DOCS)) == ["gallery.md"]
+    assert "without it" in gallery.pages(folder / "nowhere", DOCS)["gallery.md"]
+
+
+def test_figures_stand_where_a_page_names_them():
+    claim = next(one for one in all_claims(theories={"lyu"}).values() if one.caption)
+    page = f"Text.\n\n<!-- figure toy.law: A law -->\n\n{gallery.mark(claim)}\n\nMore."
+    assert gallery.with_figures(page, set(), "") == page
+    drawn = gallery.with_figures(page, {claim.id}, "../")
+    assert "<!-- figure toy.law: A law -->" in drawn and f" {claim.caption} (`{claim.id}`)\n" in drawn
+    assert f"![{claim.title}](../figures/{claim.id}.svg)\n\n**{claim.title}" in drawn
+    assert "![A law](figures/toy.law.svg)\n" in gallery.with_figures(page, {"toy.law"}, "")
 
 
 def test_what_is_no_drawing_is_refused():
@@ -203,10 +207,8 @@ def test_what_is_no_drawing_is_refused():
         gallery.standalone("<p>The figure could not be drawn</p>")
 
 
-def test_the_documents_have_their_figures():
-    for page in ("findings.md", "gallery.md"):
-        for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (DOCS / page).read_text(encoding="utf-8")):
-            assert (DOCS / target).exists(), target
+def test_the_documents_name_figures_of_claims():
+    assert len(gallery.names(DOCS)) > len(library.shown()) and set(gallery.names(DOCS)) <= all_claims().keys()
 
 
 # The glossary has every verdict and every kind of evidence.

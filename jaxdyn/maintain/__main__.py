@@ -19,7 +19,7 @@ from jaxdyn.wording import plural
 
 __all__ = ["main"]
 
-KINDS = ("studies", "maps", "gallery", "probes", "benchmarks", "ahead")
+KINDS = ("studies", "maps", "probes", "benchmarks", "ahead")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -30,20 +30,21 @@ def build_parser() -> argparse.ArgumentParser:
     tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK", title="tasks")
 
     # documents
-    docs = tasks.add_parser("docs", help="Renew the generated documents: catalogue, README's table, studies, atlas, gallery.")
+    docs = tasks.add_parser("docs", help="Renew the generated documents: README's table, theories, talks, studies, atlas.")
     docs.add_argument("--root", type=from_home, default=Path(), metavar="DIR", help="The checkout (default: the current folder).")
-    docs.add_argument(
-        "--results",
-        type=from_home,
-        default=Path("report"),
-        metavar="DIR",
-        help="The --out of a verification of all claims, for the gallery (default: report).",
-    )
     docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
+
+    figures = tasks.add_parser("figures", help="Verify the claims whose figures the site shows; `make docs` does, and builds it.")
+    figures.add_argument(
+        "--root", type=from_home, default=Path(), metavar="DIR", help="The checkout (default: the current folder)."
+    )
 
     picture = tasks.add_parser("picture", help="Take a picture of the beginning of a report; `make picture` makes docs/report.png.")
     picture.add_argument("folder", type=from_home, metavar="DIR", help="The --out of a verification.")
-    picture.add_argument("file", type=from_home, metavar="FILE", help="Write the picture, a PNG, to this file.")
+    picture.add_argument(
+        "file", type=from_home, metavar="FILE", help="Write the picture to this file: a PNG, or an SVG of one figure."
+    )
+    picture.add_argument("--figure", metavar="CLAIM", help="The figure of this claim instead.")
 
     release = tasks.add_parser("release", help="Run all checks on main, and tag it with its version; `make release` does.")
     release.add_argument(
@@ -128,15 +129,23 @@ def _docs(args: argparse.Namespace) -> int:
         stale = documents.stale(args.root)
         print("\n".join(f"{path} is stale" for path in stale) or "no document is stale")
         return int(bool(stale))
-    for line in documents.renew(args.root, args.results):
-        print(line)
+    print(documents.renew(args.root))
     return 0
+
+
+def _figures(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain.site import draw_figures
+
+    return draw_figures(args.root)
 
 
 def _picture(args: argparse.Namespace) -> int:
     from jaxdyn.maintain import picture
 
-    picture.write_picture(args.folder, args.file)
+    if args.figure is None:
+        picture.write_picture(args.folder, args.file)
+    else:
+        picture.write_figure(args.folder, args.figure, args.file)
     print(f"{args.file} is renewed")
     return 0
 
@@ -256,6 +265,7 @@ def _ahead(args: argparse.Namespace) -> int:
 
 TASKS = {
     "docs": _docs,
+    "figures": _figures,
     "picture": _picture,
     "release": _release,
     "run": _run,

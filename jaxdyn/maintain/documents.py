@@ -1,10 +1,9 @@
-"""The generated documents: catalogue, table of theories, pages of theories, studies, atlas, benchmarks, gallery, and figures."""
+"""The generated documents of the checkout: README's table, theories, talks, studies, atlas, benchmarks, and their figures."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from jaxdyn.engine.catalogue import library, registry
@@ -15,43 +14,33 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.verify import make_tasks
 from jaxdyn.maintain import ahead, speeds
 from jaxdyn.maintain import atlas as maps
-from jaxdyn.report import atlas, catalogue, concepts, gallery, network, platforms, referee, studies, theories
+from jaxdyn.report import atlas, catalogue, concepts, network, platforms, referee, studies, theories
 from jaxdyn.report.gallery import standalone
-from jaxdyn.report.results import RESULT
 from jaxdyn.report.talks.page import page as page_of_talks
 from jaxdyn.report.talks.page import with_counts
 
 __all__ = ["renew", "stale"]
 
 
-def renew(root: Path, results: Path) -> Iterator[str]:
-    """Write all documents anew; yields sentences on what was written.
+def renew(root: Path) -> str:
+    """Write all documents anew; says what was written.
 
     Args:
         root: the checkout.
-        results: the ``--out`` of a verification of all claims; without it the gallery is not renewed.
 
     Raises:
-        UsageError: a page lacks its marks, or the results lack a figure that the documents show.
+        UsageError: a page lacks its marks.
     """
-    verified = (results / RESULT).is_file()
-    if verified:
-        gallery.write(results, root / "docs")  # before the pages of theories, which show its figures
     _write(root, root)
     for file in _left(root):
         file.unlink()
-    pages = "catalogue, concepts, studies, talks, accelerators, atlas, benchmarks, transformer and theories"
-    yield f"README.md and, in docs, {pages} are renewed"
-    if verified:
-        yield "docs/gallery.md is renewed"
-    else:
-        yield f"docs/gallery.md stays as it is: {results} holds no results (`jaxdyn verify --out {results}` makes them)"
+    pages = "concepts, studies, talks, accelerators, atlas, benchmarks, transformer and theories"
+    return f"README.md and, in docs, {pages} are renewed"
 
 
 def _write(target: Path, root: Path) -> None:
-    """Write the documents that need only the package and a checkout, without a verification."""
+    """Write the documents into a folder."""
     claims, docs = list(all_claims().values()), target / "docs"
-    atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
     for page, text in ((target / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
     atomic_write(target / "README.md", with_counts((target / "README.md").read_text(encoding="utf-8"), claims, root))
@@ -91,7 +80,7 @@ def _left(root: Path) -> list[Path]:
 
 
 def stale(root: Path) -> list[str]:
-    """Documents that :func:`renew` would change, except for the gallery, which needs results.
+    """Documents that :func:`renew` would change.
 
     Args:
         root: the checkout.

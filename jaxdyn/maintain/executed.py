@@ -109,7 +109,7 @@ def as_page(content: Mapping[str, Any], name: str) -> tuple[str, dict[str, str]]
 
 
 def write(file: Path) -> None:
-    """Renew a page or a notebook in place; for a notebook, also write its page and figures next to it.
+    """Renew a page or a notebook in place.
 
     Raises:
         UsageError: the file is neither.
@@ -119,12 +119,7 @@ def write(file: Path) -> None:
     if file.suffix == ".md" and text:
         atomic_write(file, page(text))
     elif file.suffix == ".ipynb" and text:
-        content = notebook(json.loads(text))
-        atomic_write(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-        written, figures = as_page(content, file.stem)
-        for name, svg in figures.items():
-            atomic_write(file.with_name(name), svg)
-        atomic_write(file.with_suffix(".md"), written)
+        atomic_write(file, json.dumps(notebook(json.loads(text)), indent=1, ensure_ascii=False) + "\n")
     else:
         raise UsageError(f"{file} is not allowed: it is a page (.md) or a notebook (.ipynb)")
 

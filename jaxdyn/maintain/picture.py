@@ -1,4 +1,4 @@
-"""A picture of the beginning of a report, as a browser shows it; ``make picture`` makes that of the documents."""
+"""A picture of the beginning of a report in a browser, and one of its figures; ``make picture`` makes those of the documents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.errors import UsageError
+from jaxdyn.report.gallery import standalone
+from jaxdyn.report.results import read_results
 
-__all__ = ["BROWSERS", "write_picture"]
+__all__ = ["BROWSERS", "write_figure", "write_picture"]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SIZE = (1280, 1500)  # pixels
@@ -40,3 +42,15 @@ def write_picture(folder: Path, target: Path) -> None:
         if not drawn.is_file():
             raise UsageError(f"{browser} drew no picture of the report")
         atomic_write(target, drawn.read_bytes())
+
+
+def write_figure(folder: Path, claim: str, target: Path) -> None:
+    """Write the figure of a claim in an output folder as an SVG file.
+
+    Raises:
+        UsageError: the folder has no results, or no figure of the claim.
+    """
+    _, figures = read_results(folder)
+    if claim not in figures:
+        raise UsageError(f"{folder} has no figure of {claim}: verify it first")
+    atomic_write(target, standalone(figures[claim]))

@@ -43,10 +43,10 @@ from jaxdyn.engine.verification import origin
 from jaxdyn.engine.verification.payload import environment, payload
 from jaxdyn.engine.verification.result import Result, entry
 from jaxdyn.engine.verification.task import Task, planned
-from jaxdyn.engine.verification.verify import conclude, make_tasks, plan_tasks, run_plan, task_costs
+from jaxdyn.engine.verification.verify import conclude, plan_tasks, run_plan, task_costs
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import ahead, atlas
-from jaxdyn.report import gallery, probe, studies
+from jaxdyn.report import probe, studies
 from jaxdyn.report.atlas import read_map
 from jaxdyn.report.formatting import duration
 from jaxdyn.report.terminal import JUDGING
@@ -211,38 +211,6 @@ def _maps(root: Path, whole: bool) -> Iterator[Record]:
         yield Record("maps", stored.name, changed, when, {f"map {stored.name}": seconds}, renewed, stored.name)
 
 
-def _gallery(root: Path, whole: bool) -> Iterator[Record]:
-    docs = root / "docs"
-    origins, claims = gallery.read_origins(docs), registry.all_claims()
-    for name in gallery.names(docs):
-        claim = claims[name]
-        (task,) = make_tasks([claim])
-        requests = [task.main, *task.controls.values()]
-        basis = origin.programs_of(requests), origin.runs_of(requests), origin.judge_code(claim), origin.plot_code(claim)
-
-        def renewed(until: float, claim: Claim = claim, task: Task = task) -> str | None:
-            return _draw_figure(docs, claim, task, until)
-
-        changed = origin.what_changed(origins.get(name), *basis, whole=whole)
-        record = Record("gallery", name, changed, unit=name, obstacle=task.missing or "")
-        yield record if task.missing is not None else dataclasses.replace(record, costs=task_costs([task]), renew=renewed)
-
-
-def _draw_figure(docs: Path, claim: Claim, task: Task, until: float) -> str | None:
-    """Verify a claim at quick scale, and write its figure for the documents."""
-    with open_folder(_folder("gallery"), "renew") as folder:
-        results = run_plan(plan_tasks([task], scale="quick", store=folder), None, until=until)
-    if not results:
-        return None
-    (result,) = results
-    if result.data is None:
-        return _failed(result)
-    whole = payload(results, 0.0)
-    svg = draw(claim, result.data, result.task.narrowed)
-    gallery.write_figures(docs, {claim.id: svg}, {claim.id: whole["claims"][0]["made_from"]})
-    return _outcome(result)
-
-
 def _probes(root: Path, whole: bool) -> Iterator[Record]:
     for file in sorted((root / "docs").rglob("*.html")):
         if (changed := probe.changes(file.read_text(encoding="utf-8"))) is not None:
@@ -366,7 +334,6 @@ def _date(about: Mapping[str, Any]) -> str:
 KINDS: dict[str, tuple[str, Callable[[Path, bool], Iterator[Record]]]] = {
     "studies": ("studies", _studies),
     "maps": ("maps", _maps),
-    "gallery": ("figures of the documents", _gallery),
     "probes": ("probe pages", _probes),
     "benchmarks": ("benchmark tables", _benchmarks),
     "ahead": ("programs compiled ahead of time", _ahead),

@@ -1,7 +1,8 @@
-"""The catalogue of claims as Markdown, and the README's table of theories, both written by ``make docs``."""
+"""The catalogue of claims as Markdown, which the site has, links to claims, and the README's table of theories."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +21,10 @@ from jaxdyn.report.formatting import between, ended
 from jaxdyn.report.talks.rows import links
 from jaxdyn.wording import plural
 
-__all__ = ["catalogue", "table", "with_table"]
+__all__ = ["LINK", "anchor", "catalogue", "link", "place", "table", "with_table"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
+LINK = re.compile(r"\]\((?:\.\./)*(?P<place>jaxdyn/theories/\S+\.py \"[\w.]+\")\)")  # the end of a claim's link
 COLUMNS = {"misprint": "misprints"}  # headings of the table that differ from the names of kinds
 
 
@@ -41,6 +43,27 @@ def catalogue(claims: Sequence[Claim]) -> str:
             parts += [f"### {chapter}"] if chapter else []
             parts += [_entry(c, chapter) for c in group]
     return "\n\n".join(parts) + "\n"
+
+
+def link(claim: Claim, up: str, title: str = "") -> str:
+    """A claim's title, or another, linked to its file; the claim's id is the link's own title, by which the site knows it.
+
+    Args:
+        claim: one of the library's.
+        up: the way from the page to the checkout, such as ``../``.
+        title: instead of the claim's title.
+    """
+    return f"[{title or claim.title}]({up}{place(claim)})"
+
+
+def place(claim: Claim) -> str:
+    """What a claim's link leads to, from the checkout, with the claim's id."""
+    return f'{home(claim)} "{claim.id}"'
+
+
+def anchor(claim: Claim) -> str:
+    """The name of a claim's heading in the catalogue, which has no dots."""
+    return claim.id.lower().replace(".", "")
 
 
 def _about(prefix: str) -> list[str]:

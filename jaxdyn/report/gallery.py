@@ -1,33 +1,32 @@
-"""Figures of a verification as files for the documents, written by ``make docs``.
+"""The gallery of the documentation site, and the figures of claims that its other pages show.
 
-The files are ``gallery.md``, with one figure per theory, and ``figures/<claim>.svg``, which the findings show, too. What each
-figure was made from is in ``figures/made_from.json``.
+They are drawn by a verification, which ``make docs`` runs; no file of them is kept. A page names a figure in a comment,
+``<!-- figure toy.law: What is on it -->``, which the site replaces by it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.base.parsing import parse_json
 from jaxdyn.engine.catalogue import library
-from jaxdyn.engine.storage.store import atomic_write
+from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting.svg import bare
-from jaxdyn.report.results import read_results
+from jaxdyn.report.formatting import ended
+from jaxdyn.report.results import RESULT, read_results
 
-__all__ = ["entry", "names", "read_origins", "standalone", "write", "write_figures"]
+__all__ = ["entry", "mark", "names", "pages", "standalone", "with_figures"]
 
-ORIGINS = "made_from.json"  # in the folder of the figures
-
+PAGE = "gallery.md"
 INTRO = """# Gallery
 
-One figure per theory, as the report draws it at quick scale: prediction next to measurement over all runs. This page is written by
-`make docs` from the results in `report`.
+One figure per theory, as the report draws it at quick scale: prediction next to measurement over all runs.
 """
+NONE = "`make docs` draws the figures. This site was built without it."
+MARK = re.compile(r"<!-- figure (?P<claim>[\w.]+): (?P<shown>.*?) -->")
 
 
 def standalone(svg: str) -> str:
@@ -48,50 +47,68 @@ def entry(claim: dict[str, Any]) -> str:
     lines = [
         f"## {claim['title']}",
         f"`{claim['id']}`: {claim['statement']}",
-        f"![{claim['id']}](figures/{claim['id']}.svg)",
+        f"![{claim['id']}]({_file(claim['id'])})",
         claim.get("caption") or "",
     ]
     return "\n\n".join([*filter(None, lines), f"`{claim['command']}`"])
 
 
-def write(folder: Path, docs: Path) -> None:
-    """Write the gallery and the figures that the documents show.
+def mark(claim: Claim) -> str:
+    """A claim's figure in a page, as the comment that stands for it, with its title and caption."""
+    caption = f" {claim.caption}" if claim.caption else ""
+    return f"<!-- figure {claim.id}: {claim.title} -->\n\n**{ended(claim.title)}**{caption} (`{claim.id}`)"
+
+
+def with_figures(page: str, drawn: set[str], up: str) -> str:
+    """A page with figures in place of the comments that name them; comments whose figure is not drawn stay.
 
     Args:
-        folder: the ``--out`` of a verification.
-        docs: the documents' folder; ``findings.md`` names the other figures.
-
-    Raises:
-        UsageError: a figure that the documents show is not among the results.
+        page: Markdown.
+        drawn: the claims whose figures there are.
+        up: the way from the page to the documents' folder, such as ``../``; empty for a page in it.
     """
-    whole, figures = read_results(folder)
-    claims, wanted = {c["id"]: c for c in whole["claims"]}, names(docs)
-    missing = [name for name in wanted if name not in figures or name not in claims]  # the figure may be of an earlier call
-    if missing:
-        raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
-    write_figures(docs, {name: figures[name] for name in wanted}, {name: claims[name].get("made_from") for name in wanted})
-    texts = (entry(claims[name]) for name in library.shown())
-    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *texts]) + "\n")
+
+    def figure(match: re.Match[str]) -> str:
+        if match["claim"] not in drawn:
+            return match[0]
+        return f"![{match['shown']}]({up}{_file(match['claim'])})"
+
+    return MARK.sub(figure, page)
 
 
 def names(docs: Path) -> list[str]:
-    """The claims whose figures the documents show: those of the gallery, and those that ``findings.md`` names."""
-    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text(encoding="utf-8"))
+    """The claims whose figures the site shows: those of the gallery, and those that ``findings.md`` names."""
+    findings = docs / "findings.md"
+    named = [match["claim"] for match in MARK.finditer(findings.read_text(encoding="utf-8"))] if findings.is_file() else []
     return list(dict.fromkeys((*library.shown(), *named)))
 
 
-def write_figures(docs: Path, figures: Mapping[str, str], origins: Mapping[str, Any]) -> None:
-    """Write figures by claim, and add what they were made from to the record of all figures."""
-    for name, svg in figures.items():
-        atomic_write(docs / "figures" / f"{name}.svg", standalone(svg))
-    whole = {**read_origins(docs), **origins}
-    atomic_write(docs / "figures" / ORIGINS, json.dumps(dict(sorted(whole.items())), indent=1) + "\n")
+def pages(results: Path, docs: Path) -> dict[str, str]:
+    """The gallery and the files of all figures, by their places in the documents' folder.
+
+    Args:
+        results: the ``--out`` of a verification of the claims that :func:`names` gives; without results there are no figures.
+        docs: the documents' folder.
+
+    Raises:
+        UsageError: a figure is missing, though its claim was not skipped.
+    """
+    if not (results / RESULT).is_file():
+        return {PAGE: f"{INTRO}\n{NONE}\n"}
+    whole, figures = read_results(results)
+    claims = {claim["id"]: claim for claim in whole["claims"]}
+    drawn = dict(_drawn(results, names(docs), claims, figures))
+    texts = (entry(claims[name]) for name in library.shown() if name in drawn)
+    return {PAGE: "\n\n".join([INTRO.strip(), *texts]) + "\n"} | {_file(name): svg for name, svg in drawn.items()}
 
 
-def read_origins(docs: Path) -> dict[str, Any]:
-    """What the documents' figures were made from, by claim; empty where the record is missing or damaged."""
-    try:
-        read = parse_json((docs / "figures" / ORIGINS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return read if isinstance(read, dict) else {}
+def _drawn(results: Path, wanted: list[str], claims: dict[str, Any], figures: Any) -> Iterator[tuple[str, str]]:
+    for name in wanted:
+        if name in figures and name in claims:
+            yield name, standalone(figures[name])
+        elif claims.get(name, {}).get("verdict") != "skipped":  # the figure may be of an earlier call
+            raise UsageError(f"{results} has no figure of {name}: verify this claim first")
+
+
+def _file(name: str) -> str:
+    return f"figures/{name}.svg"

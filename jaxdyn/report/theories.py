@@ -12,7 +12,7 @@ from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import topic
 from jaxdyn.engine.catalogue.theory import AtlasMap
 from jaxdyn.engine.claims.claim import Claim
-from jaxdyn.report import atlas, studies
+from jaxdyn.report import atlas, catalogue, gallery, studies
 from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.formatting import ended
 from jaxdyn.wording import plural
@@ -22,7 +22,7 @@ __all__ = ["contents", "equations", "page", "pages"]
 INTRO = """# Theories
 
 One page per line of work: what it says, on which networks, its equations, its claims with their verdicts, and what did not hold.
-The [catalogue](../catalogue.md) has each claim in full. These pages are written by `make docs` from the theories' own files.
+`jaxdyn show CLAIM` prints each claim in full. These pages are written by `make docs` from the theories' own files.
 """
 ROLE, MATH = re.compile(r":math:`([^`]*)`"), re.compile(r"^ *\.\. math::(.*(?:\n(?: +\S.*)?$)*)", re.M)
 
@@ -59,7 +59,7 @@ def page(name: str, claims: Sequence[Claim], root: Path) -> str:
     parts += _section("Open questions", (_measured(c) for c in claims if c.expected == "measured"))
     parts += _section("At paper scale", _studies(claims))
     parts += _section("Where it holds", (_map(one, root) for one in library.maps(name)))
-    parts += _section("Figures", _figures(claims, root))
+    parts += _section("Figures", _figures([claim for claim in claims if claim.id in gallery.names(root / "docs")]))
     parts += ["## Run it", *_commands(name, claims, root)]
     return "\n\n".join(parts) + "\n"
 
@@ -71,8 +71,7 @@ def _section(title: str, parts: Any) -> list[str]:
 
 
 def _link(claim: Claim) -> str:
-    """A claim's title, linked to its entry in the catalogue, whose anchor has no dots."""
-    return f"[{claim.title}](../catalogue.md#{claim.id.lower().replace('.', '')})"
+    return catalogue.link(claim, "../../")
 
 
 def _tables(name: str, claims: Sequence[Claim]) -> Iterator[str]:
@@ -130,12 +129,11 @@ def _map(stored: AtlasMap, root: Path) -> str:
     return f"### {stored.title}\n\n{figure}{stored.finding}\n\n`{atlas.command(stored)}`"
 
 
-def _figures(claims: Sequence[Claim], root: Path) -> Iterator[str]:
-    """The figures of the documents that belong to the theory's claims."""
-    for claim in claims:
-        if (root / "docs" / "figures" / f"{claim.id}.svg").is_file():
-            caption = f" {claim.caption}" if claim.caption else ""
-            yield f"![{claim.title}](../figures/{claim.id}.svg)\n\n**{ended(claim.title)}**{caption} (`{claim.id}`)"
+def _figures(claims: Sequence[Claim]) -> Iterator[str]:
+    """The figures of some claims, which the site shows."""
+    if claims:
+        yield "`jaxdyn verify CLAIM` draws them anew."
+    yield from map(gallery.mark, claims)
 
 
 def _commands(name: str, claims: Sequence[Claim], root: Path) -> Iterator[str]:

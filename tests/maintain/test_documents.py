@@ -15,19 +15,20 @@ import jaxdyn as jd
 from jaxdyn.engine.catalogue import library
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import __main__ as command
-from jaxdyn.maintain import atlas, documents, executed, picture, renew, shipped, speeds
+from jaxdyn.maintain import atlas, documents, executed, picture, renew, shipped, site, speeds
 from jaxdyn.maintain.__main__ import main
 from jaxdyn.maintain.site import on_page_content
-from jaxdyn.report import gallery, studies
 from jaxdyn.report import page as report
+from jaxdyn.report import studies
 from jaxdyn.report.atlas import read_map
-from tests.report.handmade import FIGURES, claim
+from jaxdyn.report.results import write_results
+from tests.report.handmade import DRAWING, FIGURES, claim
 
 # The generated documents are those of today's claims, studies and maps.
 
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/accelerators.md", "docs/atlas.md", "docs/catalogue.md", "docs/studies.md", "README.md")
+PAGES = ("docs/accelerators.md", "docs/atlas.md", "docs/studies.md", "README.md")
 
 
 @pytest.fixture
@@ -46,26 +47,15 @@ def test_what_is_stale_is_named_and_renewed(checkout):
     studies = checkout / "docs" / "studies.md"
     studies.write_text(studies.read_text(encoding="utf-8").replace("| upheld |", "| refuted |"), encoding="utf-8")
     found = documents.stale(checkout)
-    assert {"docs/atlas.md", "docs/catalogue.md", "docs/studies.md"} <= set(found) and "docs/transformer.md" not in found
+    assert {"docs/atlas.md", "docs/studies.md"} <= set(found) and "docs/transformer.md" not in found
     assert any(name.startswith("docs/figures/map.") for name in found) and "docs/theories/li2.md" in found
     (checkout / "docs" / "theories").mkdir()
     (checkout / "docs" / "theories" / "gone.md").write_text("a theory that is no more", encoding="utf-8")
     assert "docs/theories/gone.md" in documents.stale(checkout)
-    done = list(documents.renew(checkout, checkout / "report"))
+    assert "talks, accelerators" in documents.renew(checkout)
     assert documents.stale(checkout) == []
     assert not (checkout / "docs" / "theories" / "gone.md").exists() and (checkout / "docs" / "theories" / "li2.md").is_file()
-    assert "docs/gallery.md stays as it is" in done[-1] and not (checkout / "docs" / "gallery.md").exists()
     assert all((checkout / page).read_text(encoding="utf-8") == (ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-
-
-@pytest.mark.slow
-def test_the_gallery_is_renewed_from_results(checkout, monkeypatch):
-    calls = []
-    monkeypatch.setattr(gallery, "write", lambda *folders: calls.append(folders))
-    (checkout / "report").mkdir()
-    (checkout / "report" / "result.json").write_text("{}", encoding="utf-8")
-    assert list(documents.renew(checkout, checkout / "report"))[-1] == "docs/gallery.md is renewed"
-    assert calls == [(checkout / "report", checkout / "docs")]
 
 
 # ``python -m jaxdyn.maintain``: its tasks, and the files that they write.
@@ -95,7 +85,8 @@ def test_stale_documents_make_the_exit_code_1(monkeypatch, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "module", "name", "result", "text"),
     [
-        (["docs"], documents, "renew", ["one", "two"], "one\ntwo\n"),
+        (["docs"], documents, "renew", "renewed", "renewed\n"),
+        (["figures"], site, "draw_figures", 0, ""),
         (["run", "a.md"], executed, "write", None, "a.md is renewed\n"),
         (["shipped", "out"], shipped, "write_shipped", (3, 4), "3 claims and 4 programs written to out\n"),
         (["costs", "out"], shipped, "write_costs", 5, "5 programs written to costs.json\n"),
@@ -176,6 +167,13 @@ def test_the_picture_has_its_size_and_more_than_one_colour(tmp_path, capsys):
     assert "own.png is renewed" in capsys.readouterr().out
 
 
+def test_a_figure_of_a_report_is_a_drawing_by_itself(tmp_path, capsys):
+    write_results(tmp_path, {"claims": [claim("toy.law")]}, {"toy.law": DRAWING})
+    words = ["picture", str(tmp_path), str(tmp_path / "law.svg"), "--figure"]
+    assert main([*words, "toy.law"]) == 0 and (tmp_path / "law.svg").read_text(encoding="utf-8").startswith("<svg xmlns")
+    assert main([*words, "toy.lore"]) == 2 and "has no figure of toy.lore: verify it first" in capsys.readouterr().err
+
+
 def test_what_is_missing_is_said(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="holds no report"):
         picture.write_picture(tmp_path, tmp_path / "own.png")
@@ -191,6 +189,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch):
 
 def test_the_picture_of_the_documents_is_made_by_a_command():
     said = subprocess.run(["make", "-n", "picture"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+    assert "build/picture docs/grokking.svg --figure li2.stage2_curves" in said, "README's figure is the first claim's"
     assert "maintain picture build/picture docs/report.png" in said and "make picture" in (ROOT / "docs" / "index.md").read_text(
         encoding="utf-8"
     )

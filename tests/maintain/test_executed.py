@@ -136,7 +136,6 @@ def test_documents_are_renewed_in_their_place(tmp_path):
         executed.write(file)
     assert page.read_text(encoding="utf-8") == "```python\nprint(1)\n```\n\n```text\n1\n```\n"
     assert json.loads(notebook.read_text(encoding="utf-8"))["cells"][1]["outputs"][0]["text"] == ["1\n"]
-    assert (tmp_path / "b.md").read_text(encoding="utf-8").endswith("```text\n1\n```\n")
 
 
 @pytest.mark.parametrize("name", ["none.md", "other.txt"])

@@ -19,7 +19,7 @@ from jaxdyn.engine.verification.origin import UNRECORDED, Changes
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import ahead, renew
 from jaxdyn.maintain import atlas as maps
-from jaxdyn.report import atlas, gallery, probe, studies
+from jaxdyn.report import atlas, probe, studies
 
 from ..engine.conftest import TOYS
 
@@ -258,21 +258,6 @@ def test_a_map_is_made_anew(root, monkeypatch):
         assert str(maps.changes(other, atlas.read_map(law))) == "the settings or seeds changed"
     del content["map"]["made_from"]
     assert maps.changes(law, content) == OLD
-
-
-def test_a_figure_of_the_documents_is_drawn_anew(root, law, monkeypatch):
-    monkeypatch.setattr(gallery, "names", lambda docs: [law.id])
-    assert counted(root, "gallery") == ["0 of 1 figures of the documents are current", f"  toy.decay: {UNRECORDED}"]
-    (line,) = renew.renew(root, 5, ["gallery"])
-    assert line.startswith("toy.decay: upheld; ") and (root / "docs" / "figures" / "toy.decay.svg").read_text(
-        encoding="utf-8"
-    ).startswith("<svg")
-    assert counted(root, "gallery") == ["1 of 1 figures of the documents are current"]
-    changed = gallery.read_origins(root / "docs")[law.id] | {"code": "another"}
-    gallery.write_figures(root / "docs", {}, {law.id: changed})
-    assert counted(root, "gallery")[1:] == ["  toy.decay: the judge changed"]
-    monkeypatch.setattr(renew, "run_plan", lambda *_, **__: [])
-    assert "not finished" in next(renew.renew(root, 5, ["gallery"]))
 
 
 def test_a_probe_page_says_what_made_it(root, monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxdyn.engine.claims.claim import Claim
 from jaxdyn.errors import UsageError
+from jaxdyn.report.catalogue import link
 from jaxdyn.report.talks.fates import OUTCOMES, SCALES, Decision, Fate, Value, fates, source, summary
 from jaxdyn.report.talks.rows import Home, Row, cell, homes, master, talks
 
@@ -123,9 +124,8 @@ def limits_of(claim: Claim) -> str:
 
 
 def _claim(claim: Claim) -> str:
-    """A claim's title, linked to the catalogue, with its evidence."""
-    link = f"catalogue.md#{claim.id.lower().replace('.', '')}"
-    return f"[{cell(claim.title)}]({link}) (`{claim.id}`, {claim.evidence})"
+    """A claim's title, linked to its file, with its evidence."""
+    return f"{link(claim, '../', cell(claim.title))} (`{claim.id}`, {claim.evidence})"
 
 
 def _when(one: Decision) -> str:
