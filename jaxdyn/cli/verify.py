@@ -42,6 +42,7 @@ from jaxdyn.engine.verification.verify import (
     make_tasks,
     plan_tasks,
     program_count,
+    program_keys,
     quickest_theory,
     run_plan,
     task_costs,
@@ -152,9 +153,15 @@ def _fitting(tasks: list[Task], folder: Path, end: float, workers: int) -> list[
     if end == math.inf:
         return tasks
     left = terminal.FITTING * (end - time.monotonic()) - (terminal.STARTING if workers > 1 else 0)
-    done = {task.claim.id for task in tasks if is_concluded(folder, task.claim)}
-    each = [terminal.READING if task.claim.id in done else terminal.JUDGING for task in tasks]
-    return tasks_within(tasks, workers * left, each, done, longest=left)
+    done = [task for task in tasks if is_concluded(folder, task.claim)]
+    each = _besides(tasks, done)
+    return tasks_within(tasks, workers * left, each, program_keys(done), longest=left)
+
+
+def _besides(tasks: Sequence[Task], done: Sequence[Task]) -> list[float]:
+    """Expected seconds of each task besides its programs; ``done`` are those with stored conclusions."""
+    read = {task.claim.id for task in done}
+    return [terminal.READING if task.claim.id in read else terminal.JUDGING for task in tasks]
 
 
 def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Result], None]) -> None:
@@ -185,26 +192,43 @@ def _device_of_workers(count: int, cluster: str | None) -> str:
     return f"{where.kind} ({where.count} for JAX in {workers})"
 
 
-def _planned(chosen: list[Task], progress: Progress, asked: int, workers: int, until: float, **options: Any) -> Plan:
-    """The plan of some tasks, announced; what it takes, and what will not be stored, is said before anything is run.
+def _planned(chosen: list[Task], tasks: list[Task], progress: Progress, workers: int, until: float, **options: Any) -> Plan:
+    """The plan of the tasks chosen of all, announced; what it takes, and what will not be stored, is said before anything is run.
 
     If time is limited, only a share of it is used for tracing, and the shortest jobs come first: even if costs were underestimated,
-    most claims are reached.
+    most claims are reached. What is stored or compiled is known once a plan is made: the time that it leaves is filled with others.
     """
+    began = time.monotonic()
+    plan = _traced_plan(chosen, progress, until, **options)
+    while until < math.inf and len(plan.tasks) == len(chosen) and (more := _more(plan, tasks, workers, until)):
+        chosen = [*chosen, *more]
+        plan = _traced_plan(chosen, progress, until, **options)
+    if until < math.inf:
+        plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
+    if left := len(chosen) - len(plan.tasks):
+        progress.say(terminal.untraced(left, time.monotonic() - began))
+    progress.say(terminal.announcement(plan, workers, len(tasks)))
+    if (warning := plan.warning()) is not None:
+        progress.say(warning)
+    return plan
+
+
+def _traced_plan(chosen: list[Task], progress: Progress, until: float, **options: Any) -> Plan:
     unknown = len(untraced(p for task in chosen for r in task.requests for p in r.programs.values()))
     if unknown >= MANY:
         progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
     now = time.monotonic()
-    traced_by = now + TRACED * (until - now)
-    plan = plan_tasks(chosen, tell=functools.partial(progress.part, "tracing", "programs"), until=traced_by, **options)
-    if until < math.inf:
-        plan = dataclasses.replace(plan, jobs=plan.jobs[::-1])
-    if left := len(chosen) - len(plan.tasks):
-        progress.say(terminal.untraced(left, time.monotonic() - now))
-    progress.say(terminal.announcement(plan, workers, asked))
-    if (warning := plan.warning()) is not None:
-        progress.say(warning)
-    return plan
+    tell = functools.partial(progress.part, "tracing", "programs")
+    return plan_tasks(chosen, tell=tell, until=now + TRACED * (until - now), **options)
+
+
+def _more(plan: Plan, tasks: Sequence[Task], workers: int, until: float) -> list[Task]:
+    """The tasks, not yet planned, that fit into the time that a plan leaves."""
+    planned = {task.claim.id for task in plan.tasks}
+    others = [task for task in tasks if task.claim.id not in planned]
+    left = terminal.FITTING * (until - time.monotonic()) - terminal.expected_seconds(plan, workers)
+    each = [terminal.JUDGING] * len(others)
+    return tasks_within(others, workers * left, each, program_keys(plan.tasks), longest=left, at_least_one=False)
 
 
 class _Stop(Exception):
@@ -274,12 +298,12 @@ def verify_command(
                 page.chosen = len(chosen)
                 if pool is not None and not (cluster or cards or page.results):
                     _first(chosen, folder, scale, same, page.concluded)
-                plan = _planned(chosen, progress, len(tasks), count, until, scale=scale, store=folder, pool=pool)
+                plan = _planned(chosen, tasks, progress, count, until, scale=scale, store=folder, pool=pool)
                 page.chosen = len(plan.tasks)
                 if minutes is not None and time.monotonic() > until and plan.done < plan.runs:
                     progress.say(terminal.too_late(time.monotonic() - began, minutes))
                 at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
-                versions = {t.claim.id: version_of_claim(t.claim) for t in chosen}  # now: files may be edited in the meantime
+                versions = {t.claim.id: version_of_claim(t.claim) for t in plan.tasks}  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
                 run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
         with Progress("writing the report"):

@@ -22,7 +22,10 @@ from jaxdyn.report.drawing import UNDRAWN
 from jaxdyn.report.plain import plain
 from jaxdyn.wording import duration, left_out, place, plural
 
-__all__ = ["FITTING", "JUDGING", "READING", "STARTING", "announcement", "lines", "summary", "too_late", "untraced"]
+__all__ = [
+    *("FITTING", "JUDGING", "READING", "STARTING", "announcement", "expected_seconds", "lines", "summary", "too_late"),
+    "untraced",
+]
 
 NOTICED = 3  # errors that are named, of predictions and of controls
 MANY = 1000  # runs from which it is said what makes them
@@ -39,9 +42,7 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
     That a time is a guess is said only of long ones.
     """
     stored = f", {plan.done} of them stored" if plan.done else ""
-    work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
-    judging = JUDGING * len(plan.tasks)
-    seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
+    seconds = expected_seconds(plan, workers)
     fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
     parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{_product(plan)}{stored}{fresh}"
     guessed, platform = plan.guessed(), devices().platform
@@ -52,6 +53,12 @@ def announcement(plan: Plan, workers: int, asked: int) -> str:
         expected = f"{duration(seconds)} expected{doubt}{SAFE if seconds > LONG else ''}"
     of = f"{len(plan.tasks)} of {plural(asked, 'claim')}" if len(plan.tasks) < asked else plural(asked, "claim")
     return f"{of}: {parts}; {expected}"
+
+
+def expected_seconds(plan: Plan, workers: int) -> float:
+    """The expected time of a plan with this number of workers: no program is divided among them."""
+    work = plan.job_seconds()
+    return max([(sum(work) + JUDGING * len(plan.tasks)) / workers, *work]) + (STARTING if workers > 1 else 0.0)
 
 
 def _product(plan: Plan) -> str:

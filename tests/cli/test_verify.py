@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from jaxdyn.cli import verify
 from jaxdyn.cli.main import main as cli
 from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.judging.decision import Terms
+from jaxdyn.engine.runs import costs
 from jaxdyn.report.results import read_results
 
 from ..engine.conftest import TOYS
@@ -328,6 +330,22 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     page = Path("out/index.html").read_text(encoding="utf-8")
     assert page.count("<figure class=past>") == 1 and "Drawn by an earlier call with this folder" in page
     assert "An earlier call with this folder judged it on" in page and "1 upheld, 1 not run here" in page
+
+
+def test_minutes_are_filled_with_what_turns_out_to_be_stored(tmp_path, capsys, monkeypatch):
+    """Before anything is traced, a program seems to take 60 s, and two do not fit into two minutes; but their runs are there."""
+    command = ["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out", "--json"]
+    assert cli(command) == 0
+    monkeypatch.setattr(costs, "program_times", lambda program: (60.0, 0.0))
+    monkeypatch.setattr(costs, "_met", dict)  # nothing was compiled here
+    monkeypatch.setattr(verify, "is_concluded", lambda folder, claim: False)
+    capsys.readouterr()
+    assert cli([*command, "--minutes", "2"]) == 0
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["claims"]) == 2 and "2 claims: 2 programs" in said.err
+    shutil.rmtree("out")
+    assert cli([*command, "--minutes", "2"]) == 0
+    assert "1 of 2 claims: 1 program" in capsys.readouterr().err
 
 
 def test_many_programs_are_not_traced_without_a_word(tmp_path, capsys, monkeypatch):

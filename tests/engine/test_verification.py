@@ -300,6 +300,7 @@ def test_a_program_is_not_divided_among_workers():
     assert affordable(some, cost, [0.0] * 3, 40.0, longest=10.0) == [0, 2]
     assert affordable(some, cost, [0.0] * 3, 40.0) == [0, 2, 1]
     assert affordable(some, cost, [0.0] * 3, 40.0, longest=0.5) == [0], "something is always run"
+    assert affordable(some, cost, [0.0] * 3, 40.0, longest=0.5, at_least_one=False) == []
 
 
 def test_something_is_always_run():

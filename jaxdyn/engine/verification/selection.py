@@ -24,12 +24,13 @@ def affordable(
     each: Sequence[float],
     budget: float,
     longest: float = math.inf,
+    at_least_one: bool = True,
 ) -> list[int]:
     """Indices of the chosen candidates, in the order of choice.
 
     First README's; then one claim of each theory, a headline if the theory has one; then the other headlines; then all others.
     Within each stage the cheapest comes next. A program of a chosen claim adds no cost again. A claim that does not fit is left
-    out, except for the very first, so that something is always run.
+    out.
 
     Args:
         candidates: the claims.
@@ -37,6 +38,7 @@ def affordable(
         each: seconds of each claim in addition to those of its programs.
         budget: total seconds.
         longest: seconds that one program may take, since it is not divided among workers.
+        at_least_one: whether the very first is chosen even if it does not fit, so that something is always run.
     """
     # ranks: the stage at which a candidate is chosen, then its price
     chosen: list[int] = []
@@ -54,7 +56,7 @@ def affordable(
         _, price, best = min(map(ranks.__getitem__, left))
         left.discard(best)
         fits = spent + price <= budget and all(cost.get(p, 0.0) <= longest for p in candidates[best].programs - paid)
-        if fits or not chosen:
+        if fits or (at_least_one and not chosen):
             spent += price
             chosen.append(best)
             theory, programs, *_ = candidates[best]

@@ -199,7 +199,12 @@ def tracing_costs(tasks: Sequence[Task]) -> dict[Hashable, float]:
 
 
 def tasks_within(
-    tasks: Sequence[Task], seconds: float, each: Sequence[float], done: Collection[str] = (), longest: float = math.inf
+    tasks: Sequence[Task],
+    seconds: float,
+    each: Sequence[float],
+    free: Collection[Hashable] = (),
+    longest: float = math.inf,
+    at_least_one: bool = True,
 ) -> list[Task]:
     """The tasks that fit into a time, in the order of :func:`jaxdyn.engine.verification.selection.affordable`.
 
@@ -207,19 +212,20 @@ def tasks_within(
         tasks: all tasks.
         seconds: the time, summed over processes.
         each: seconds of each task besides its programs, which are traced, compiled and run.
-        done: ids of claims whose runs are stored.
+        free: keys of programs whose runs are stored, or planned already.
         longest: seconds that one program may take.
+        at_least_one: whether one task is chosen even if none fits.
     """
     cost, tracing = task_costs(tasks), tracing_costs(tasks)
     cost = {key: seconds_ + tracing.get(key, 0.0) for key, seconds_ in cost.items()}
-    cost |= {key: 0.0 for task in tasks if task.claim.id in done for key in _keys(task.requests)}
+    cost |= dict.fromkeys(free, 0.0)
     shown = {theory: library.theory(theory).shown for theory in {task.claim.theory for task in tasks}}
     first = library.flagship()
     candidates = [
         Candidate(t.claim.theory, frozenset(_keys(t.requests)), t.claim.id in shown[t.claim.theory], t.claim.id == first)
         for t in tasks
     ]
-    return [tasks[i] for i in affordable(candidates, cost, each, seconds, longest)]
+    return [tasks[i] for i in affordable(candidates, cost, each, seconds, longest, at_least_one)]
 
 
 def cheapest(tasks: Sequence[Task]) -> tuple[Task, float]:
@@ -257,7 +263,12 @@ def plan_tasks(
 
 def program_count(tasks: Sequence[Task]) -> int:
     """Number of programs that some tasks ask for."""
-    return len({key for task in tasks for key in _keys(task.requests)})
+    return len(program_keys(tasks))
+
+
+def program_keys(tasks: Sequence[Task]) -> set[Hashable]:
+    """The keys of the programs that some tasks ask for."""
+    return {key for task in tasks for key in _keys(task.requests)}
 
 
 def make_tasks(
