@@ -49,7 +49,7 @@ class Inconclusive(Exception):
     """Raised by a judge that cannot decide on the data it was given, e.g. a slope from one step size."""
 
 
-def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
+def require(setting: Any, condition: Any, allowed: str, *names: str) -> None:
     """Refuse a setting unless the condition holds: ``field=value is not allowed: <what is>``.
 
     Args:

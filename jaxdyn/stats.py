@@ -8,7 +8,7 @@ sums are those of the numbers over a power of two (:func:`binade`). What cannot 
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import scipy
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
+    "Labelled",
     "binade",
     "bonferroni_t",
     "bonferroni_z",
@@ -31,6 +32,11 @@ __all__ = [
     "wilson",
     "wilson_ends",
 ]
+
+if TYPE_CHECKING:  # NumPy's stubs take what its functions make of these for an ndarray, which has no labels
+    Labelled = Any
+else:
+    Labelled = xr.DataArray | xr.Dataset | xr.Variable
 
 BATCH = 2**21  # numbers that a bootstrap holds at a time, of draws and of their means
 CANCELLED = 1e-6  # of the middle of Wilson's interval, below which its lower end is a difference of two equal numbers

@@ -146,7 +146,7 @@ def _numbers(runs: np.ndarray) -> np.ndarray:
     return counts
 
 
-def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None, level: float = 0.9, **line: Any) -> None:
+def band(ax: Axes, x: Any, runs: Any, label: str = "", color: Any = None, level: float = 0.9, **line: Any) -> None:
     """Median over runs as a line, the central ``level`` quantile range as a band; a gap where there is nothing to draw.
 
     Args:
@@ -260,7 +260,7 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     ax.set_ylabel(ax.get_ylabel() or "error")
 
 
-def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name: str = "", label: str = "", **line: Any) -> None:
+def lines(ax: Axes, x: Any, ys: Any, color_by: Any = None, name: str = "", label: str = "", **line: Any) -> None:
     """One line per row, coloured by a number (a ramp, with a colour bar beyond six) or by a name.
 
     Args:

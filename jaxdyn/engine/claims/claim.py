@@ -13,8 +13,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import jax
-
 from jaxdyn.engine.claims.contract import (
     EVIDENCE,
     MECHANISM,
@@ -163,7 +161,7 @@ ALLOWED: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (  # f
 class Shared:
     """Fields that claims on the same runs may share (:class:`~jaxdyn.engine.claims.study.Study`), as in :class:`Claim`."""
 
-    trial: Callable[[Any, jax.Array], Observables]
+    trial: Callable[..., Observables]  # (setting, key), and what its resource loads, if it has one
     quick: Grid
     source: str
     paper: Grid | None = None

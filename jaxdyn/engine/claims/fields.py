@@ -7,7 +7,7 @@ import math
 import numbers
 import types
 import typing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -20,7 +20,10 @@ from jaxdyn.errors import UsageError, is_traced, one_line
 
 __all__ = ["Swept", "allowed_words", "coerce", "plain", "type_name"]
 
-Swept = int | float | Float[Array, ""]  # a number; inside a trial, a traced one
+if TYPE_CHECKING:  # a number where the setting is written, an array where a trial reads it: no checker can tell which
+    Swept = Any
+else:
+    Swept = int | float | Float[Array, ""]  # a number; inside a trial, a traced one
 
 
 def type_name(hint: Any) -> str:

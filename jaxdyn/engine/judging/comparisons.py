@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,19 +70,19 @@ def _level(level: float) -> float:
     return checked
 
 
-def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
+def at_most(name: str, value: float | stats.Labelled, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
     return _decided(name, value, value, (-math.inf, bound))
 
 
-def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
+def at_least(name: str, value: float | stats.Labelled, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
     return _decided(name, value, -value, (bound, math.inf))
 
 
-def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
+def within(name: str, value: float | stats.Labelled, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     value, (low, high) = _floats(name, value), ordered(f"check {name!r}", "bound", (_bound(name, low), _bound(name, high)))
     return _decided(name, value, excess(value, value, low, high), (low, high))
@@ -97,7 +97,7 @@ def _decided(name: str, value: Any, badness: Any, bound: tuple[float, float]) ->
     return Check(name, worst_value, bound, passed, worst)
 
 
-def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
+def gate(name: str, value: float | stats.Labelled, *, at_least: float | None = None, at_most: float | None = None) -> Check:
     """A condition on every run for the statement to be judged: trained, generalised, converged, within the regime.
 
     A claim whose gate fails is inconclusive, never refuted. Gates are ignored on controls, rivals and distorted data.
@@ -118,7 +118,7 @@ def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, fl
 
 def interval_within(
     name: str,
-    value: float | xr.DataArray,
+    value: float | stats.Labelled,
     interval: Ends,
     *,
     level: float,
@@ -152,9 +152,9 @@ def interval_within(
 
 def mean_within(
     name: str,
-    values: xr.DataArray,
+    values: stats.Labelled,
     *,
-    over: str | Sequence[str],
+    over: str | Sequence[Hashable],
     low: float | None = None,
     high: float | None = None,
     level: float = LEVEL,
@@ -179,7 +179,7 @@ def mean_within(
     return Estimate(mean, ends, bounds, runs, undefined=undefined).check(name, _level(level))
 
 
-def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
+def _means(name: str, values: xr.DataArray, over: str | Sequence[Hashable]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
     """Means over runs with their intervals, the number of independent runs, and the place of an undefined number."""
     undefined = undefined_place(values)
     values, over, lost = _by_seed(name, _floats(name, values), over)
@@ -196,7 +196,7 @@ def _means(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[
     return labelled, functools.partial(student, mean, deviation, runs), runs, undefined if undefined is not None else lost
 
 
-def _scaled(numbers: xr.Variable, over: list[str]) -> tuple[xr.Variable, xr.Variable]:
+def _scaled(numbers: xr.Variable, over: list[Hashable]) -> tuple[xr.Variable, xr.Variable]:
     """The numbers over a power of two, so that squares along the axes neither overflow nor vanish, and this power."""
     import xarray as xr
 
@@ -208,7 +208,9 @@ def _scaled(numbers: xr.Variable, over: list[str]) -> tuple[xr.Variable, xr.Vari
     return numbers / power, power
 
 
-def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str], dict[str, Any] | None]:
+def _by_seed(
+    name: str, values: xr.DataArray, over: str | Sequence[Hashable]
+) -> tuple[xr.DataArray, list[Hashable], dict[str, Any] | None]:
     """The mean over the axes of settings among ``over``, one number for each seed; and the other axes of ``over``.
 
     Last comes the place of a mean that is undefined although it has runs, as of two infinite numbers; None if there is none.
@@ -226,7 +228,7 @@ def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tupl
     return mean, [axis for axis in over if axis not in settings], place
 
 
-def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
+def rms_within(name: str, squares: stats.Labelled, *, over: str | Sequence[Hashable], high: float, level: float = LEVEL) -> Check:
     r"""Whether a root mean square over runs is at most ``high``, judged by the Student t interval of its square.
 
     The squares may be unbiased estimates, :math:`(x - y)^2 - s^2` where ``s`` is the standard error of x - y: this removes the
@@ -249,9 +251,9 @@ def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], h
 
 def share_within(
     name: str,
-    flags: xr.DataArray,
+    flags: stats.Labelled,
     *,
-    over: str | Sequence[str],
+    over: str | Sequence[Hashable],
     low: float | None = None,
     high: float | None = None,
     level: float = LEVEL,
@@ -275,7 +277,7 @@ def share_within(
     return Estimate(share, ends, bounds, runs, undefined=undefined).check(name, _level(level))
 
 
-def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
+def _shares(name: str, flags: xr.DataArray, over: str | Sequence[Hashable]) -> tuple[Any, Ends, Any, dict[str, Any] | None]:
     """Shares of runs with their intervals, the number of independent runs, and the place of an undefined number."""
     flags = _floats(name, flags)
     undefined = undefined_place(flags)
@@ -288,7 +290,7 @@ def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str]) -> tuple[
     return hits / runs, functools.partial(wilson, hits.values, runs.values), runs, undefined
 
 
-def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+def mean_reading(name: str, values: stats.Labelled, *, over: str | Sequence[Hashable], level: float = LEVEL) -> Reading:
     """The mean over runs with its Student t interval, as in :func:`mean_within`; one number.
 
     Raises:
@@ -299,7 +301,7 @@ def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], 
     return _reading(name, mean, ends(level), undefined)
 
 
-def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+def share_reading(name: str, flags: stats.Labelled, *, over: str | Sequence[Hashable], level: float = LEVEL) -> Reading:
     """The share of runs for which something is true with Wilson's interval, as in :func:`share_within`; one number.
 
     Raises:
